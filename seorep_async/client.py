@@ -1,0 +1,109 @@
+"""The client: opened, used for any number of calls, closed; one attribute for each resource."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import NoReturn
+
+import aiohttp
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.normalisation import Decoder
+from seorep_async.resources import Campaigns, Rankings
+from seorep_async.session import Authentication, BaseURL, Session, Timing, base_url_problem, key_problem
+from seorep_async.settings import Settings
+
+
+class SeoRepClient:
+    """A client of one account of the service.
+
+    Use it as `async with SeoRepClient(...) as client:`, or `await client.open()` and `await client.close()`. Calls may
+    run concurrently; they share its connections and limits.
+
+    Args:
+        base_url: `https://host[:port]`, without `/v3`; without it, the environment's `SEOREP_BASE_URL`.
+        api_key: the account's key; without it, the environment's `SEOREP_API_KEY`.
+        settings: limits and choices; immutable.
+        session: an open aiohttp session to send through, which is never closed here; without it the client has its
+            own.
+
+    Raises:
+        ConfigurationError: an argument is wrong; nothing was sent.
+
+    Attributes:
+        campaigns: the account's campaigns.
+        rankings: the three ranking feeds, and pulls of many campaigns.
+    """
+
+    _timing: Timing | None = None
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        settings: Settings = Settings(),  # noqa: B008  # immutable
+        session: aiohttp.ClientSession | None = None,
+    ) -> None:
+        # the key leaves this frame before anything can be raised from it: tracebacks may show locals
+        if api_key is None:
+            api_key = os.environ.get("SEOREP_API_KEY")
+        problem = key_problem(api_key)
+        authentication = None if problem or api_key is None else Authentication(api_key)
+        del api_key
+        if authentication is None:
+            raise ConfigurationError(problem or "no API key")
+        if not isinstance(settings, Settings):
+            raise ConfigurationError(f"settings must be a Settings, got {type(settings).__name__}")
+        if session is not None and not isinstance(session, aiohttp.ClientSession):
+            raise ConfigurationError(f"session must be an aiohttp.ClientSession, got {type(session).__name__}")
+        if base_url is None:
+            base_url = os.environ.get("SEOREP_BASE_URL")
+        problem = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
+        address = None if problem or base_url is None else BaseURL(base_url)
+        del base_url  # it may hold a password
+        if address is None:
+            raise ConfigurationError(problem or "no base URL")
+        self._base_url = address
+        self._session = Session(self._base_url, authentication, settings, session, self._timing)
+        decoder = Decoder(settings.engine_names)
+        self.campaigns = Campaigns(self._session, decoder)
+        self.rankings = Rankings(self._session, decoder)
+
+    async def open(self) -> SeoRepClient:
+        """Open the client for use in the running event loop.
+
+        Raises:
+            ConfigurationError: it was opened before, or the session passed in can't be used.
+        """
+        await self._session.__aenter__()
+        return self
+
+    async def close(self) -> None:
+        """Stop what is still running and close the connections; a session passed in stays open."""
+        await self._session.__aexit__(None, None, None)
+
+    async def __aenter__(self) -> SeoRepClient:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of this client."""
+        return self._session.settings
+
+    @property
+    def requests_sent(self) -> int:
+        """Requests sent on the wire so far, retries included."""
+        return self._session.attempts
+
+    def __repr__(self) -> str:
+        return f"<SeoRepClient {self._base_url.text} ({self._session.state})>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a client is not pickled: it holds a key and connections; build one where it is needed")

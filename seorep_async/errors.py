@@ -1,0 +1,175 @@
+"""The whole exception tree, on one page.
+
+Every error tells in words what happened and what to do next, carries the fields that a handler needs, pickles, and
+holds no secret.
+"""
+
+from __future__ import annotations
+
+
+class SeoRepError(Exception):
+    """Anything that this package raises for a reason of its own.
+
+    Attributes:
+        message: what happened, in one sentence.
+        subject: what it happened to, such as `campaign 42`, or None.
+        method: HTTP method of the request, or None if it is not about one.
+        path: path of the request, without its query, or None.
+        status: status of the service's answer, or None if there was none.
+        attempts: attempts that were made on the wire.
+        body_excerpt: the beginning of the answer's body, with secrets removed, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        subject: str | None = None,
+        method: str | None = None,
+        path: str | None = None,
+        status: int | None = None,
+        attempts: int = 0,
+        body_excerpt: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.subject = subject
+        self.method = method
+        self.path = path
+        self.status = status
+        self.attempts = attempts
+        self.body_excerpt = body_excerpt
+
+    def __str__(self) -> str:
+        facts = []
+        if self.method is not None:
+            facts.append(f"{self.method} {self.path}")
+        if self.status is not None:
+            facts.append(f"status {self.status}")
+        if self.attempts:
+            facts.append("1 attempt" if self.attempts == 1 else f"{self.attempts} attempts")
+        text = f"{self.subject}: {self.message}" if self.subject else self.message
+        if facts:
+            text += f" [{', '.join(facts)}]"
+        if self.body_excerpt:
+            text += f" body: {self.body_excerpt}"
+        return text
+
+
+class ConfigurationError(SeoRepError, ValueError):
+    """A setting or an argument is wrong, or the client is not open; raised before any I/O."""
+
+
+class TransportError(SeoRepError):
+    """No usable answer came: the network, the connection or the framing failed."""
+
+
+class ConnectionFailedError(TransportError):
+    """The connection could not be opened, or broke (refused, DNS, TLS, reset, closed early)."""
+
+
+class AttemptTimeoutError(TransportError):
+    """Every attempt took longer than `Settings.attempt_timeout` (or `connect_timeout`)."""
+
+
+class ProtocolError(TransportError):
+    """What came is not valid HTTP, or an answer that should be JSON is empty, cut short, HTML or otherwise not JSON."""
+
+
+class BodyTooLargeError(TransportError):
+    """The answer's body is larger than `Settings.max_body_bytes`; raise that, or ask with a smaller `limit`."""
+
+
+class RedirectError(TransportError):
+    """The service answered with a redirect, which is never followed; put the right address into `base_url`.
+
+    Attributes:
+        location: where the redirect points, without query, or None.
+    """
+
+    location: str | None = None
+
+
+class DeadlineExceededError(SeoRepError):
+    """The call did not end within `Settings.call_timeout`; `__cause__` is the last failure, if there was one."""
+
+
+class StatusError(SeoRepError):
+    """The service answered with an error: by its status, or by an error body under status 200."""
+
+
+class AuthenticationError(StatusError):
+    """The API key was refused (401 or 403)."""
+
+
+class NotFoundError(StatusError):
+    """The object does not exist (404)."""
+
+
+class RateLimitedError(StatusError):
+    """The service asked to slow down (429) for longer than the call could wait.
+
+    Attributes:
+        retry_after: seconds that the service asked to wait, or None if it did not say.
+    """
+
+    retry_after: float | None = None
+
+
+class InvalidRequestError(StatusError):
+    """The service refused the request (any other 4xx); its parameters are probably wrong."""
+
+
+class ServerError(StatusError):
+    """The service failed (5xx); a bad parameter may be answered like this too.
+
+    Attributes:
+        retry_after: seconds that the service asked to wait, or None if it did not say.
+    """
+
+    retry_after: float | None = None
+
+
+class DecodeError(SeoRepError):
+    """The answer is JSON, but not of a documented shape.
+
+    Attributes:
+        field_path: where, in the service's own names, such as `data.rows[3].engineARanking`.
+    """
+
+    field_path: str | None = None
+
+
+class PaginationError(SeoRepError):
+    """The pages do not add up, so rows would be missing or double; nothing of the listing is given out as whole.
+
+    Attributes:
+        expected_records: records that the service announced, or None if it did not.
+        received_records: records that came.
+        page: number of the page at fault, or None if it is the sum.
+    """
+
+    expected_records: int | None = None
+    received_records: int | None = None
+    page: int | None = None
+
+
+class OutcomeUnknownError(SeoRepError):
+    """A write may or may not have happened: it was sent, and its answer was lost; look before you send it again."""
+
+
+_STATUS_ERRORS: dict[int, type[StatusError]] = {
+    401: AuthenticationError,
+    403: AuthenticationError,
+    404: NotFoundError,
+    429: RateLimitedError,
+}
+
+
+def status_error_type(status: int) -> type[StatusError]:
+    """Return the error class for an HTTP status that is not a success."""
+    if status in _STATUS_ERRORS:
+        return _STATUS_ERRORS[status]
+    if 400 <= status < 500:
+        return InvalidRequestError
+    return ServerError if status >= 500 else StatusError

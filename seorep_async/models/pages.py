@@ -1,0 +1,36 @@
+"""One page of a listing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from seorep_async.models.extra import extra_field
+from seorep_async.models.rankings import RankingTotals
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Page(Generic[T]):
+    """One page of a listing or a feed, as the service gave it (`service-api-v3.md` §1, §4.4).
+
+    Attributes:
+        items: the models on this page, in the service's order.
+        number: the page's number, from 1.
+        total_pages: pages that the service announced, or None where it gave no usable number.
+        total_records: records that the service announced, or None where it gave no usable number.
+        totals: a feed's totals, or None.
+        version: a feed's `metadata.version`, or None.
+        extra: envelope fields that are not known, kept as they came.
+    """
+
+    items: tuple[T, ...]
+    number: int
+    total_pages: int | None = None
+    total_records: int | None = None
+    totals: RankingTotals | None = None
+    version: bool | None = None
+    extra: Mapping[str, Any] = extra_field()

@@ -1,0 +1,239 @@
+"""Rankings: the rows of the three feeds, their totals, and the report that holds both."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+from collections.abc import Mapping
+from typing import Any, Generic, Literal, TypeVar
+
+import attrs
+
+from seorep_async.models.extra import extra_field
+
+R = TypeVar("R")
+
+
+class Feed(enum.Enum):
+    """The three ranking feeds (`service-api-v3.md` §4.4); the values are the command's names for them."""
+
+    CAMPAIGN = "campaign"
+    """One `KeywordRanking` for each keyword of a campaign."""
+    CAMPAIGN_BY_DATE = "campaign-by-date"
+    """One `CampaignPeriod` for each period of a campaign."""
+    KEYWORD_BY_DATE = "keyword-by-date"
+    """One `KeywordPeriod` for each period of a keyword."""
+
+
+@attrs.frozen
+class Tag:
+    """A label of a keyword (`service-api-v3.md` §2.6)."""
+
+    id: int
+    label: str
+    extra: Mapping[str, Any] = extra_field()
+
+
+@attrs.frozen
+class SearchLocation:
+    """The place from which rankings are looked up (`service-api-v3.md` §2.7)."""
+
+    id: int
+    canonical_name: str | None = None
+    country_code: str | None = None
+    target_type: str | None = None
+    extra: Mapping[str, Any] = extra_field()
+
+
+@attrs.frozen
+class SearchLanguage:
+    """The language in which rankings are looked up (`service-api-v3.md` §2.7)."""
+
+    id: int
+    name: str | None = None
+    extra: Mapping[str, Any] = extra_field()
+
+
+@attrs.frozen
+class KeywordRanking:
+    """One keyword's rankings: a row of the campaign-by-keyword feed (`service-api-v3.md` §2.7).
+
+    A rank of None means that the service gave none; 0 is kept apart from it. A `..._change` is the change from the
+    previous period. `global_monthly_searches`, `wmt_*` and `backlinks` come in the older variant only. A
+    `last_..._date` that came with a time of day other than midnight has its text in `extra`, as has a
+    `primaryKeyword` that is not `true` or `false`.
+    """
+
+    keyword_id: int
+    keyword_phrase: str
+    search_location: SearchLocation | None = None
+    search_language: SearchLanguage | None = None
+    primary_keyword: bool | None = None
+    engine_a_ranking: int | None = None
+    engine_a_ranking_change: int | None = None
+    engine_a_ranking_url: str | None = None
+    engine_a_serp_url: str | None = None
+    engine_a_mobile_ranking: int | None = None
+    engine_a_mobile_ranking_change: int | None = None
+    engine_a_mobile_ranking_url: str | None = None
+    engine_a_mobile_serp_url: str | None = None
+    engine_a_places_ranking: int | None = None
+    engine_a_places_ranking_change: int | None = None
+    engine_a_maps_serp_url: str | None = None
+    engine_b_ranking: int | None = None
+    engine_b_ranking_change: int | None = None
+    engine_b_ranking_url: str | None = None
+    engine_b_serp_url: str | None = None
+    local_monthly_searches: int | None = None
+    competitors: int | None = None
+    last_engine_a_ranking_date: dt.date | None = None
+    last_engine_a_mobile_ranking_date: dt.date | None = None
+    last_engine_a_places_ranking_date: dt.date | None = None
+    last_engine_b_ranking_date: dt.date | None = None
+    last_search_volume_date: dt.date | None = None
+    last_stat_padder_date: dt.date | None = None
+    last_metric_rollup_date: dt.date | None = None
+    last_results_date: dt.date | None = None
+    tags: tuple[Tag, ...] = ()
+    global_monthly_searches: int | None = None
+    wmt_ranking: int | None = None
+    wmt_clicks: int | None = None
+    wmt_impressions: int | None = None
+    wmt_ctr: int | None = None
+    backlinks: int | None = None
+    extra: Mapping[str, Any] = extra_field()
+
+
+@attrs.frozen
+class CampaignPeriod:
+    """One period of a campaign: a row of the campaign-by-date feed (`service-api-v3.md` §2.7).
+
+    `date` is the first day of the period where only a month was given, as `date_precision` tells. A field
+    `..._rankings_4_10` counts the keywords in that band of positions.
+    """
+
+    date: dt.date
+    date_precision: Literal["month", "day"] = "month"
+    engine_a_ranking: int | None = None
+    engine_a_ranking_change: int | None = None
+    engine_a_rankings_1_3: int | None = None
+    engine_a_rankings_4_10: int | None = None
+    engine_a_rankings_11_20: int | None = None
+    engine_a_rankings_21_50: int | None = None
+    engine_a_rankings_51: int | None = None
+    engine_a_mobile_ranking: int | None = None
+    engine_a_mobile_ranking_change: int | None = None
+    engine_a_mobile_rankings_1_3: int | None = None
+    engine_a_mobile_rankings_4_10: int | None = None
+    engine_a_mobile_rankings_11_20: int | None = None
+    engine_a_mobile_rankings_21_50: int | None = None
+    engine_a_mobile_rankings_51: int | None = None
+    engine_a_places_ranking: int | None = None
+    engine_a_places_ranking_change: int | None = None
+    engine_a_places_rankings_1_3: int | None = None
+    engine_a_places_rankings_4_10: int | None = None
+    engine_a_places_rankings_11_20: int | None = None
+    engine_a_places_rankings_21_50: int | None = None
+    engine_a_places_rankings_51: int | None = None
+    engine_b_ranking: int | None = None
+    engine_b_ranking_change: int | None = None
+    engine_b_rankings_1_3: int | None = None
+    engine_b_rankings_4_10: int | None = None
+    engine_b_rankings_11_20: int | None = None
+    engine_b_rankings_21_50: int | None = None
+    engine_b_rankings_51: int | None = None
+    competitors: int | None = None
+    local_monthly_searches: int | None = None
+    extra: Mapping[str, Any] = extra_field()
+
+
+@attrs.frozen
+class KeywordPeriod:
+    """One date of a keyword: a row of the keyword-by-date feed (`service-api-v3.md` §2.7).
+
+    `date` is the first day of the period where only a month was given, as `date_precision` tells.
+    `global_monthly_searches`, `wmt_*` and `backlinks` come in the older variant only.
+    """
+
+    date: dt.date
+    date_precision: Literal["month", "day"] = "month"
+    engine_a_ranking: int | None = None
+    engine_a_mobile_ranking: int | None = None
+    engine_a_places_ranking: int | None = None
+    engine_b_ranking: int | None = None
+    engine_a_ranking_url: str | None = None
+    engine_a_mobile_ranking_url: str | None = None
+    engine_b_ranking_url: str | None = None
+    competitors: int | None = None
+    local_monthly_searches: int | None = None
+    global_monthly_searches: int | None = None
+    wmt_ranking: int | None = None
+    wmt_clicks: int | None = None
+    wmt_impressions: int | None = None
+    wmt_ctr: int | None = None
+    backlinks: int | None = None
+    extra: Mapping[str, Any] = extra_field()
+
+
+@attrs.frozen
+class RankingTotals:
+    """The totals of a feed, each value freed from its `{value}` object (`service-api-v3.md` §2.7).
+
+    A metric that the service did not give, or gave as null, is None; one that is not named here is in `extra` as it
+    came. Values are int or float, as the service sent them.
+    """
+
+    engine_a_ranking: float | None = None
+    engine_a_ranking_change: float | None = None
+    engine_a_mobile_ranking: float | None = None
+    engine_a_mobile_ranking_change: float | None = None
+    engine_a_places_ranking: float | None = None
+    engine_a_places_ranking_change: float | None = None
+    engine_b_ranking: float | None = None
+    engine_b_ranking_change: float | None = None
+    competitors: float | None = None
+    local_monthly_searches: float | None = None
+    global_monthly_searches: float | None = None
+    wmt_ranking: float | None = None
+    wmt_clicks: float | None = None
+    wmt_impressions: float | None = None
+    wmt_ctr: float | None = None
+    backlinks: float | None = None
+    extra: Mapping[str, Any] = extra_field()
+
+
+@attrs.frozen
+class RankingReport(Generic[R]):
+    """Every row of one feed for one campaign or keyword, and what was asked for.
+
+    Attributes:
+        feed: the feed that was asked.
+        id: the campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`.
+        start_date: first day asked for.
+        end_date: last day asked for.
+        rows: every row exactly once, in the service's order.
+        totals: the feed's totals, or None if it has none.
+        total_records: rows that the service announced, or None if it did not.
+        version: `metadata.version` of the answer, or None; not part of comparisons, as it tells the shape apart.
+        extra: envelope fields that are not known, kept as they came.
+    """
+
+    feed: Feed
+    id: int
+    start_date: dt.date
+    end_date: dt.date
+    rows: tuple[R, ...]
+    totals: RankingTotals | None = None
+    total_records: int | None = None
+    version: bool | None = attrs.field(default=None, eq=False)
+    extra: Mapping[str, Any] = extra_field()
+
+    @property
+    def campaign_id(self) -> int | None:
+        """The campaign asked for, or None for a keyword's report."""
+        return None if self.feed is Feed.KEYWORD_BY_DATE else self.id
+
+    @property
+    def keyword_id(self) -> int | None:
+        """The keyword asked for, or None for a campaign's report."""
+        return self.id if self.feed is Feed.KEYWORD_BY_DATE else None

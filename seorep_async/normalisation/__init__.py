@@ -1,0 +1,5 @@
+"""Bytes in, models out: pure, without I/O."""
+
+from seorep_async.normalisation.decoder import Decoder
+
+__all__ = ["Decoder"]

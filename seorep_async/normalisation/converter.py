@@ -1,0 +1,167 @@
+"""The reference normaliser: one cattrs converter with strict hooks, which names the path of whatever it refuses."""
+
+from __future__ import annotations
+
+import datetime as dt
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import attrs
+from cattrs import Converter
+from cattrs.errors import AttributeValidationNote, ClassValidationError, IterableValidationError, IterableValidationNote
+from cattrs.gen import make_dict_structure_fn, override
+
+from seorep_async.errors import DecodeError
+from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, RankingTotals, Tag
+from seorep_async.normalisation import values
+from seorep_async.normalisation.names import wire_names
+from seorep_async.settings import EngineNames
+
+M = TypeVar("M")
+
+
+class ModelConverter:
+    """Turns parsed JSON into models, under one account's names for the engines."""
+
+    def __init__(self, engine_names: EngineNames) -> None:
+        self._engine_names = engine_names
+        self._cattrs = Converter(detailed_validation=True)
+        for scalar, take in ((int, values.integer), (str, values.text), (bool, values.boolean), (float, values.number)):
+            self._cattrs.register_structure_hook(scalar, _ignoring_type(take))
+        for nullable, take_nullable in ((dt.datetime, values.date_time), (dt.date, values.date)):
+            self._cattrs.register_structure_hook_func(_is_optional(nullable), _ignoring_type(take_nullable))
+        self._cattrs.register_structure_hook_func(_is_optional_model, self._optional_model)
+        self._cattrs.register_structure_hook_func(lambda t: t == tuple[Tag, ...], self._tags)
+        self._cattrs.register_structure_hook_factory(attrs.has, self._model_hook)
+
+    def structure(self, value: object, model: type[M], path: str) -> M:
+        """Turn a parsed JSON object into a model.
+
+        Raises:
+            DecodeError: the value is not what the model needs; `field_path` begins with `path`.
+        """
+        try:
+            return self._cattrs.structure(value, model)
+        except Exception as error:
+            raise self._decode_error(error, path) from None
+
+    def structure_all(self, items: list[object], model: type[M], path: str) -> tuple[M, ...]:
+        """Turn an array of parsed JSON objects into models, as `structure` does with one."""
+        structured: list[M] = []
+        structure = self._cattrs.get_structure_hook(model)
+        try:
+            for item in items:
+                structured.append(structure(item, model))
+        except Exception as error:
+            raise self._decode_error(error, f"{path}[{len(structured)}]") from None
+        return tuple(structured)
+
+    def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
+        names = wire_names(model, self._engine_names)
+        overrides = {attribute: override(rename=name) for attribute, name in names.items()}
+        for attribute in attrs.fields_dict(model).keys() - names.keys():
+            overrides[attribute] = override(omit=True)
+        if model is RankingTotals:
+            overrides |= {a: override(rename=n, struct_hook=_ignoring_type(values.metric)) for a, n in names.items()}
+        elif model in (CampaignPeriod, KeywordPeriod):
+            overrides["date"] = override(rename=names["date"], struct_hook=lambda value, _: values.period(value)[0])
+        elif model is KeywordRanking:
+            overrides["primary_keyword"] = override(
+                rename=names["primary_keyword"],
+                struct_hook=_ignoring_type(_boolean_or_none),
+            )
+        known = frozenset(names.values())
+        structure: Callable[[Any, Any], Any] = make_dict_structure_fn(model, self._cattrs, **overrides)  # type: ignore[arg-type]
+        kept = self._kept_as_they_came(model, names)
+
+        def hook(value: Any, _: Any) -> Any:
+            if not isinstance(value, dict):
+                raise values.refusal("an object", value)
+            instance = structure(value, model)
+            changes: dict[str, Any] = {}
+            extra = {name: value[name] for name in value if name not in known} | kept(value)
+            if extra:
+                changes["extra"] = extra
+            if model in (CampaignPeriod, KeywordPeriod):
+                changes["date_precision"] = values.period(value["date"])[1]
+            return attrs.evolve(instance, **changes) if changes else instance
+
+        return hook
+
+    def _kept_as_they_came(self, model: type, names: Mapping[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        """Return what finds the known fields of a row that the model can't hold in full."""
+        if model is not KeywordRanking:
+            return lambda value: {}
+        primary = names["primary_keyword"]
+        dates = [name for attribute, name in names.items() if attribute.startswith("last_")]
+
+        def kept(value: dict[str, Any]) -> dict[str, Any]:
+            found = {name: value[name] for name in dates if values.has_time_of_day(value.get(name))}
+            if value.get(primary) is not None and not values.is_boolean(value[primary]):
+                found[primary] = value[primary]
+            return found
+
+        return kept
+
+    def _optional_model(self, value: Any, optional: Any) -> Any:
+        if value is None or value in ([], {}):  # an empty map may come as an empty array
+            return None
+        (model,) = (argument for argument in typing.get_args(optional) if argument is not type(None))
+        return self._cattrs.structure(value, model)
+
+    def _tags(self, value: Any, _: Any) -> tuple[Tag, ...]:
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            raise values.refusal("an array", value)
+        return tuple(self._cattrs.structure(value, list[Tag]))
+
+    def _decode_error(self, error: BaseException, path: str) -> DecodeError:
+        while isinstance(error, ClassValidationError | IterableValidationError):
+            error, step = self._first_refusal(error)
+            path += step
+        if isinstance(error, KeyError):
+            message = "is missing"
+        elif isinstance(error, ValueError):
+            message = str(error)
+        else:
+            raise error
+        refused = DecodeError(f"{path}: {message}")
+        refused.field_path = path
+        return refused
+
+    def _first_refusal(self, error: ClassValidationError | IterableValidationError) -> tuple[BaseException, str]:
+        first: BaseException = error.exceptions[0]
+        for note in getattr(first, "__notes__", ()):
+            if isinstance(note, AttributeValidationNote):
+                names = wire_names(error.cl, self._engine_names)
+                return first, f".{names.get(note.name, note.name)}"
+            if isinstance(note, IterableValidationNote):
+                return first, f"[{note.index}]"
+        return first, ""
+
+
+def _ignoring_type(take: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda value, _: take(value)
+
+
+def _is_optional(kind: type) -> Callable[[Any], bool]:
+    return lambda candidate: candidate == (kind | None)
+
+
+def _is_optional_model(candidate: Any) -> bool:
+    if typing.get_origin(candidate) not in (typing.Union, types.UnionType):
+        return False
+    arguments = set(typing.get_args(candidate)) - {type(None)}
+    return len(arguments) == 1 and attrs.has(next(iter(arguments)))
+
+
+def _boolean_or_none(value: object) -> bool | None:
+    """Take what may be a boolean as text, but is documented as any text."""
+    if values.is_boolean(value):
+        return values.boolean(value)
+    if value is not None and type(value) is not str:
+        raise values.refusal("true or false", value)
+    return None

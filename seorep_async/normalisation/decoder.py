@@ -1,0 +1,68 @@
+"""From the bytes of an answer to a page of models, or to one model."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from seorep_async.models import Page, RankingTotals
+from seorep_async.normalisation import envelope as envelopes
+from seorep_async.normalisation import values
+from seorep_async.normalisation.converter import ModelConverter
+from seorep_async.settings import EngineNames
+
+M = TypeVar("M")
+
+
+class Decoder:
+    """Decodes answers under one account's names for the engines.
+
+    Every method raises ProtocolError for a body that is no whole JSON, StatusError for an error under a success
+    status, and DecodeError, with its path, for anything that is not of a documented shape.
+    """
+
+    def __init__(self, engine_names: EngineNames) -> None:
+        self._converter = ModelConverter(engine_names)
+
+    def feed_page(self, body: bytes, row: type[M], number: int) -> Page[M]:
+        """Decode a page of a ranking feed, in either of its shapes (`service-api-v3.md` §4.4)."""
+        envelope = envelopes.parse(body)
+        metadata = envelopes.metadata(envelope)
+        feed = envelopes.fold_feed(envelope)
+        return Page(
+            items=self._converter.structure_all(feed.rows, row, feed.rows_path),
+            number=number,
+            total_pages=metadata.total_pages,
+            total_records=metadata.total_records,
+            totals=self._totals(feed.totals, feed.totals_path),
+            version=metadata.version,
+            extra=_with_metadata(feed.extra, metadata),
+        )
+
+    def model_page(self, body: bytes, model: type[M], number: int) -> Page[M]:
+        """Decode a page of a list response: `data` is an array (`service-api-v3.md` §1)."""
+        envelope = envelopes.parse(body)
+        metadata = envelopes.metadata(envelope)
+        data = envelope["data"]
+        if not isinstance(data, list):
+            raise envelopes.refused("data", str(values.refusal("an array", data)))
+        return Page(
+            items=self._converter.structure_all(data, model, "data"),
+            number=number,
+            total_pages=metadata.total_pages,
+            total_records=metadata.total_records,
+            version=metadata.version,
+            extra=_with_metadata({k: envelope[k] for k in envelope.keys() - {"metadata", "data"}}, metadata),
+        )
+
+    def single(self, body: bytes, model: type[M]) -> M:
+        """Decode a single-object response: `data` is an object (`service-api-v3.md` §1)."""
+        return self._converter.structure(envelopes.parse(body)["data"], model, "data")
+
+    def _totals(self, totals: object, path: str) -> RankingTotals | None:
+        if totals is None or totals is False or totals == [] or totals == {}:
+            return None
+        return self._converter.structure(totals, RankingTotals, path)
+
+
+def _with_metadata(extra: dict[str, object], metadata: envelopes.Metadata) -> dict[str, object]:
+    return extra | {"metadata": metadata.extra} if metadata.extra else extra

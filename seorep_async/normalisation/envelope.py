@@ -1,0 +1,148 @@
+"""The envelope around every payload: parsed, refused if it is an error in disguise, its two feed shapes folded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import msgspec
+
+from seorep_async.errors import DecodeError, ProtocolError, StatusError, status_error_type
+from seorep_async.normalisation import values
+
+_MESSAGE_LENGTH = 200
+
+
+@attrs.frozen
+class Metadata:
+    """What an envelope's `metadata` says about paging, as far as it makes sense, and what else it holds."""
+
+    total_pages: int | None
+    total_records: int | None
+    version: bool | None
+    extra: dict[str, Any]
+
+
+@attrs.frozen
+class FeedPayload:
+    """A feed's rows and totals, free of the shape they came in."""
+
+    rows: list[Any]
+    rows_path: str
+    totals: Any
+    totals_path: str
+    extra: dict[str, Any]
+
+
+def parse(body: bytes) -> dict[str, Any]:
+    """Return the envelope in a body.
+
+    Raises:
+        ProtocolError: the body is no whole JSON text (empty, cut short, HTML …), so it may be whole next time.
+        StatusError: the body is an error under a success status.
+        DecodeError: the body is JSON, but no envelope.
+    """
+    if not body:
+        raise ProtocolError("the answer is empty where JSON was expected")
+    try:
+        envelope = msgspec.json.decode(body)
+    except msgspec.ValidationError as error:
+        raise refused("", f"holds a number that is out of range ({error})") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(f"the answer is not whole JSON: {error}") from None
+    except RecursionError:
+        raise refused("", "is nested too deeply") from None
+    if not isinstance(envelope, dict):
+        raise refused("", f"is {values.describe(envelope)} where an object was expected")
+    if _is_error(envelope):
+        raise _service_error(envelope)
+    if "data" not in envelope:
+        raise refused("data", "is missing")
+    return envelope
+
+
+def metadata(envelope: dict[str, Any]) -> Metadata:
+    """Read `metadata`; counts that make no sense are None, an absent or empty `metadata` holds nothing."""
+    found = envelope.get("metadata")
+    if found is None or found == []:
+        found = {}
+    if not isinstance(found, dict):
+        raise refused("metadata", str(values.refusal("an object", found)))
+    version = found.get("version")
+    if version is not None and not values.is_boolean(version):
+        raise refused("metadata.version", str(values.refusal("true or false", version)))
+    return Metadata(
+        total_pages=_count(found.get("total_pages")),
+        total_records=_count(found.get("total_records")),
+        version=None if version is None else values.boolean(version),
+        extra={name: found[name] for name in found.keys() - {"total_pages", "total_records", "version"}},
+    )
+
+
+def fold_feed(envelope: dict[str, Any]) -> FeedPayload:
+    """Fold the two shapes of a feed (`service-api-v3.md` §4.4), told apart by `data` alone.
+
+    Raises:
+        DecodeError: `data` is neither an array of rows nor an object with `rows`.
+    """
+    data = envelope["data"]
+    beside = {name: envelope[name] for name in envelope.keys() - {"metadata", "data"}}
+    if isinstance(data, list):
+        totals = beside.pop("totals", None)
+        return FeedPayload(rows=data, rows_path="data", totals=totals, totals_path="totals", extra=beside)
+    if isinstance(data, dict):
+        if "rows" not in data:
+            raise refused("data.rows", "is missing")
+        if not isinstance(data["rows"], list):
+            raise refused("data.rows", str(values.refusal("an array", data["rows"])))
+        unknown = {name: data[name] for name in data.keys() - {"rows", "totals"}}
+        return FeedPayload(
+            rows=data["rows"],
+            rows_path="data.rows",
+            totals=data.get("totals"),
+            totals_path="data.totals",
+            extra=beside | ({"data": unknown} if unknown else {}),
+        )
+    raise refused("data", str(values.refusal("an array of rows, or an object with rows", data)))
+
+
+def refused(path: str, problem: str) -> DecodeError:
+    """Return the error for a part of an answer that is not of a documented shape."""
+    error = DecodeError(f"{path}: {problem}" if path else f"the answer {problem}")
+    error.field_path = path or None
+    return error
+
+
+def _count(value: object) -> int | None:
+    try:
+        count = values.integer(value)
+    except ValueError:
+        return None
+    return count if count >= 0 else None
+
+
+def _is_error(envelope: dict[str, Any]) -> bool:
+    status = envelope.get("status")
+    if isinstance(status, str) and status.lower() in ("error", "fail", "failed"):
+        return True
+    return "data" not in envelope and any(name in envelope for name in ("error", "errors", "message", "messages"))
+
+
+def _service_error(envelope: dict[str, Any]) -> StatusError:
+    said = "; ".join(_texts(envelope))[:_MESSAGE_LENGTH]
+    code = _count(envelope.get("code"))
+    kind = status_error_type(code) if code is not None and 400 <= code <= 599 else StatusError
+    error = kind(f"the service reported an error in an answer that claims success: {said or 'it gave no reason'}")
+    error.status = 200
+    return error
+
+
+def _texts(value: object, depth: int = 3) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if depth and isinstance(value, list):
+        return [text for item in value[:5] for text in _texts(item, depth - 1)]
+    if depth and isinstance(value, dict):
+        found = [value.get(name) for name in ("message", "messages", "error", "errors", "results")]
+        return [text for item in found for text in _texts(item, depth - 1)]
+    return []

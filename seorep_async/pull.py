@@ -1,0 +1,156 @@
+"""Many campaigns in parallel: depth-first, bounded, one outcome each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Generic, Literal, TypeVar
+
+import attrs
+
+from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.listing import Listing, Schedule
+from seorep_async.models import RankingReport
+from seorep_async.session import Halt, Permits, Session, cancel_all
+
+R = TypeVar("R")
+
+
+@attrs.frozen
+class PullOutcome(Generic[R]):
+    """What became of one campaign (or keyword) of a pull: either `report` or `error` is there.
+
+    Attributes:
+        id: the id that was asked for.
+        report: the whole report, or None if it failed.
+        error: why it failed, or None if it did not.
+    """
+
+    id: int
+    report: RankingReport[R] | None = None
+    error: SeoRepError | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the report is there."""
+        return self.error is None
+
+
+class Pull(Generic[R]):
+    """A pull of one feed for many ids: an async context manager that gives an async iterator of `PullOutcome`.
+
+    Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before those of the next,
+    and about twice `max_concurrency` of them are in progress or wait to be taken: a slow consumer slows the pull.
+    Once the key is refused, nothing more is sent, and what is not finished ends in an AuthenticationError. Leaving
+    the context stops everything.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        ids: Sequence[int],
+        listing: Callable[[int], Listing[R, RankingReport[R]]],
+        subject: Callable[[int], str],
+        *,
+        on_error: Literal["collect", "raise"],
+        ordered: bool,
+    ) -> None:
+        self._session = session
+        self._ids = ids
+        self._listing = listing
+        self._subject = subject
+        self._raise_errors = on_error == "raise"
+        self._ordered = ordered
+        self._open = False
+
+    async def __aenter__(self) -> Pull[R]:
+        self._session.require_open()
+        if self._open:
+            raise ConfigurationError("this pull is running already; make another one")
+        self._open = True
+        self._limit = 2 * self._session.settings.max_concurrency
+        self._window = Permits(self._limit)
+        self._halt = Halt()
+        self._started = 0
+        self._taken = 0
+        self._running: dict[asyncio.Task[RankingReport[R]], int] = {}
+        self._landed: list[int] = []
+        self._outcomes: dict[int, PullOutcome[R]] = {}
+        self._bug: BaseException | None = None
+        self._wake: asyncio.Future[None] | None = None
+        self._start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open = False
+        self._outcomes.clear()
+        await cancel_all(self._running)
+
+    def __len__(self) -> int:
+        """Return the number of outcomes that there will be."""
+        return len(self._ids)
+
+    def __aiter__(self) -> Pull[R]:
+        return self
+
+    async def __anext__(self) -> PullOutcome[R]:
+        """Return the next outcome: as they finish, or in the order of the ids if the pull is `ordered`.
+
+        Raises:
+            SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has ended then.
+        """
+        if not self._open:
+            raise ConfigurationError("use a pull as `async with client.rankings.pull(...) as outcomes:`")
+        while True:
+            if self._bug is not None:
+                raise self._bug
+            if self._taken == len(self._ids):
+                raise StopAsyncIteration
+            place = self._next_place()
+            if place is not None:
+                break
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        outcome = self._outcomes.pop(place)
+        self._taken += 1
+        if self._raise_errors and outcome.error is not None:
+            await self.__aexit__(None, None, None)
+            raise outcome.error
+        self._start()
+        return outcome
+
+    def _next_place(self) -> int | None:
+        if self._ordered:
+            return self._taken if self._taken in self._outcomes else None
+        return self._landed.pop(0) if self._landed else None
+
+    def _start(self) -> None:
+        """Start as many ids as there is room for; with the key refused they end without a request."""
+        while self._started < len(self._ids) and self._started - self._taken < self._limit:
+            place = self._started
+            self._started += 1
+            schedule = Schedule(priority=place, window=self._window, halt=self._halt)
+            task = self._session.spawn(self._listing(self._ids[place]).collect(schedule))
+            self._running[task] = place
+            task.add_done_callback(self._land)
+
+    def _land(self, task: asyncio.Task[RankingReport[R]]) -> None:
+        place = self._running.pop(task)
+        if not self._open:
+            return
+        unit = self._ids[place]
+        if task.cancelled():
+            closed = ConfigurationError("the client was closed during the pull", subject=self._subject(unit))
+            self._outcomes[place] = PullOutcome(unit, error=closed)
+        elif isinstance(error := task.exception(), SeoRepError):
+            self._outcomes[place] = PullOutcome(unit, error=error)
+        elif error is not None:
+            self._bug = error
+        else:
+            self._outcomes[place] = PullOutcome(unit, report=task.result())
+        self._landed.append(place)
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)

@@ -1,0 +1,311 @@
+"""Rankings: `client.rankings`, the three feeds, and pulls of many campaigns."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
+from operator import attrgetter
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
+
+import attrs
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.listing import Listing, Query
+from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page, RankingReport
+from seorep_async.normalisation import Decoder
+from seorep_async.pull import Pull
+from seorep_async.resources.arguments import ExtraParams, Value, check_dates, check_id, check_limit, parameters
+from seorep_async.session import Session, encode_query
+from seorep_async.settings import FeedSearchParam
+
+R = TypeVar("R")
+Date: TypeAlias = dt.date | str
+ReportListing: TypeAlias = Listing[R, RankingReport[R]]
+
+
+@attrs.frozen
+class _FeedEndpoint:
+    path: str
+    id_param: str
+    noun: str
+    row: type
+    key: Callable[[Any], Hashable]
+
+
+_ENDPOINTS = {
+    Feed.CAMPAIGN: _FeedEndpoint(
+        "/v3/resources/rankings/campaign", "campaign_id", "campaign", KeywordRanking, attrgetter("keyword_id")
+    ),
+    Feed.CAMPAIGN_BY_DATE: _FeedEndpoint(
+        "/v3/resources/rankings/campaign/date", "campaign_id", "campaign", CampaignPeriod, attrgetter("date")
+    ),
+    Feed.KEYWORD_BY_DATE: _FeedEndpoint(
+        "/v3/resources/rankings/keyword/date", "keyword_id", "keyword", KeywordPeriod, attrgetter("date")
+    ),
+}
+
+
+class FeedOptions(TypedDict, total=False):
+    """The arguments that the three feeds share and that may be left out; `Rankings` says what they mean."""
+
+    search: str | None
+    limit: int | None
+    sort_metric: str | None
+    sort_direction: str | None
+    compare_previous_period: bool | str | None
+    extra_params: ExtraParams | None
+
+
+class Rankings:
+    """The ranking feeds (`service-api-v3.md` §4.4).
+
+    The three feed methods and `pull` share these arguments:
+
+    - start_date, end_date: first and last day, a `datetime.date` or text `YYYY-MM-DD`.
+    - search: fuzzy match on the rows; sent under the names that `Settings.feed_search_param` says.
+    - limit: records a page; the service has a default and a maximum of its own.
+    - sort_metric, sort_direction: allowed values are not documented; `asc` and `desc` were seen.
+    - compare_previous_period: True or False (sent as `true`, `false`), or text sent as it is; with it the service
+      calculates the changes from the previous period.
+    - extra_params: further query parameters, sent as they are.
+
+    All raise ConfigurationError for a wrong argument before any I/O, and SeoRepError for what goes wrong later.
+    """
+
+    def __init__(self, session: Session, decoder: Decoder) -> None:
+        self._session = session
+        self._decoder = decoder
+
+    def campaign(
+        self,
+        campaign_id: int,
+        start_date: Date,
+        end_date: Date,
+        *,
+        search: str | None = None,
+        limit: int | None = None,
+        sort_metric: str | None = None,
+        sort_direction: str | None = None,
+        compare_previous_period: bool | str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> ReportListing[KeywordRanking]:
+        """Ask for one row for each keyword of a campaign (`service-api-v3.md` §4.4).
+
+        Args: see `Rankings`; `campaign_id` is 1 to 2**31 - 1.
+
+        Returns:
+            A `Listing`: await it for a `RankingReport[KeywordRanking]`, or iterate over its rows.
+        """
+        options = FeedOptions(
+            search=search,
+            limit=limit,
+            sort_metric=sort_metric,
+            sort_direction=sort_direction,
+            compare_previous_period=compare_previous_period,
+            extra_params=extra_params,
+        )
+        return self._feed(Feed.CAMPAIGN, campaign_id, start_date, end_date, options)
+
+    def campaign_by_date(
+        self,
+        campaign_id: int,
+        start_date: Date,
+        end_date: Date,
+        *,
+        search: str | None = None,
+        limit: int | None = None,
+        sort_metric: str | None = None,
+        sort_direction: str | None = None,
+        compare_previous_period: bool | str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> ReportListing[CampaignPeriod]:
+        """Ask for one row for each period of a campaign, and totals (`service-api-v3.md` §4.4).
+
+        Args: see `Rankings`; `campaign_id` is 1 to 2**31 - 1.
+
+        Returns:
+            A `Listing`: await it for a `RankingReport[CampaignPeriod]`, or iterate over its rows.
+        """
+        options = FeedOptions(
+            search=search,
+            limit=limit,
+            sort_metric=sort_metric,
+            sort_direction=sort_direction,
+            compare_previous_period=compare_previous_period,
+            extra_params=extra_params,
+        )
+        return self._feed(Feed.CAMPAIGN_BY_DATE, campaign_id, start_date, end_date, options)
+
+    def keyword_by_date(
+        self,
+        keyword_id: int,
+        start_date: Date,
+        end_date: Date,
+        *,
+        search: str | None = None,
+        limit: int | None = None,
+        sort_metric: str | None = None,
+        sort_direction: str | None = None,
+        compare_previous_period: bool | str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> ReportListing[KeywordPeriod]:
+        """Ask for one row for each date of a keyword, and totals (`service-api-v3.md` §4.4).
+
+        Args: see `Rankings`; `keyword_id` is 1 to 2**31 - 1.
+
+        Returns:
+            A `Listing`: await it for a `RankingReport[KeywordPeriod]`, or iterate over its rows.
+        """
+        options = FeedOptions(
+            search=search,
+            limit=limit,
+            sort_metric=sort_metric,
+            sort_direction=sort_direction,
+            compare_previous_period=compare_previous_period,
+            extra_params=extra_params,
+        )
+        return self._feed(Feed.KEYWORD_BY_DATE, keyword_id, start_date, end_date, options)
+
+    @overload
+    def pull(
+        self,
+        ids: Iterable[int],
+        start_date: Date,
+        end_date: Date,
+        *,
+        feed: Literal[Feed.CAMPAIGN] = ...,
+        on_error: Literal["collect", "raise"] = ...,
+        ordered: bool = ...,
+        **options: Unpack[FeedOptions],
+    ) -> Pull[KeywordRanking]: ...
+    @overload
+    def pull(
+        self,
+        ids: Iterable[int],
+        start_date: Date,
+        end_date: Date,
+        *,
+        feed: Literal[Feed.CAMPAIGN_BY_DATE],
+        on_error: Literal["collect", "raise"] = ...,
+        ordered: bool = ...,
+        **options: Unpack[FeedOptions],
+    ) -> Pull[CampaignPeriod]: ...
+    @overload
+    def pull(
+        self,
+        ids: Iterable[int],
+        start_date: Date,
+        end_date: Date,
+        *,
+        feed: Literal[Feed.KEYWORD_BY_DATE],
+        on_error: Literal["collect", "raise"] = ...,
+        ordered: bool = ...,
+        **options: Unpack[FeedOptions],
+    ) -> Pull[KeywordPeriod]: ...
+    @overload
+    def pull(
+        self,
+        ids: Iterable[int],
+        start_date: Date,
+        end_date: Date,
+        *,
+        feed: Feed,
+        on_error: Literal["collect", "raise"] = ...,
+        ordered: bool = ...,
+        **options: Unpack[FeedOptions],
+    ) -> Pull[KeywordRanking] | Pull[CampaignPeriod] | Pull[KeywordPeriod]: ...
+    def pull(
+        self,
+        ids: Iterable[int],
+        start_date: Date,
+        end_date: Date,
+        *,
+        feed: Feed = Feed.CAMPAIGN,
+        on_error: Literal["collect", "raise"] = "collect",
+        ordered: bool = False,
+        **options: Unpack[FeedOptions],
+    ) -> Pull[Any]:
+        """Pull one feed for many campaigns (or keywords) in parallel; one outcome each, whatever happens.
+
+        Args:
+            ids: campaign ids, or keyword ids for `Feed.KEYWORD_BY_DATE`; one that is named twice is pulled once.
+            start_date: first day; see `Rankings` for this and the `options`.
+            end_date: last day.
+            feed: which of the three feeds.
+            on_error: `collect` gives a failure as an outcome like any other, `raise` ends the pull with it.
+            ordered: outcomes in the order of `ids`, instead of as they finish.
+
+        Returns:
+            A `Pull`: `async with` it, then iterate over its `PullOutcome`s.
+
+        Raises:
+            ConfigurationError: an argument is wrong.
+        """
+        if not isinstance(feed, Feed):
+            raise ConfigurationError(f"feed must be one of {', '.join(map(str, Feed))}, got {feed!r}")
+        if on_error not in ("collect", "raise"):
+            raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}')
+        noun = _ENDPOINTS[feed].noun
+        if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+            raise ConfigurationError(f"ids must be several {noun} ids, got {ids!r}")
+        wanted = list(dict.fromkeys(check_id(f"{noun}_id", one) for one in ids))
+        check_dates(start_date, end_date)
+        known = FeedOptions.__annotations__.keys()
+        if unknown := options.keys() - known:
+            raise ConfigurationError(f"pull takes no {min(unknown)!r}; the feeds take {', '.join(known)}")
+        self._query(feed, options)
+        return Pull(
+            self._session,
+            wanted,
+            lambda one: self._feed(feed, one, start_date, end_date, options),
+            lambda one: f"{noun} {one}",
+            on_error=on_error,
+            ordered=ordered,
+        )
+
+    def _feed(
+        self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions
+    ) -> Listing[Any, RankingReport[Any]]:
+        endpoint = _ENDPOINTS[feed]
+        start, end = check_dates(start_date, end_date)
+        asked = [(endpoint.id_param, str(check_id(endpoint.id_param, one)))]
+        asked += [("start_date", start.isoformat()), ("end_date", end.isoformat())]
+        decode = partial(self._decoder.feed_page, row=endpoint.row)
+
+        def report(pages: list[Page[Any]]) -> RankingReport[Any]:
+            first = pages[0]
+            return RankingReport(
+                feed=feed,
+                id=one,
+                start_date=start,
+                end_date=end,
+                rows=first.items if len(pages) == 1 else tuple(row for page in pages for row in page.items),
+                totals=next((page.totals for page in pages if page.totals is not None), None),
+                total_records=first.total_records,
+                version=first.version,
+                extra=first.extra,
+            )
+
+        query = Query(
+            path=endpoint.path,
+            query=encode_query(asked + self._query(feed, options)),
+            decode=lambda body, number: decode(body, number=number),
+            key=endpoint.key,
+            subject=f"{endpoint.noun} {one}",
+        )
+        return Listing(self._session, query, report)
+
+    def _query(self, feed: Feed, options: FeedOptions) -> list[tuple[str, str]]:
+        settings = self._session.settings
+        search, names = options.get("search"), settings.feed_search_param
+        named: dict[str, Value | Iterable[str]] = {
+            "filter": search if names is not FeedSearchParam.SEARCH else None,
+            "search": search if names is not FeedSearchParam.FILTER else None,
+            "limit": check_limit(options.get("limit")),
+            "sort_metric": options.get("sort_metric"),
+            "sort_direction": options.get("sort_direction"),
+            "compare_previous_period": options.get("compare_previous_period"),
+        }
+        reserved = dict.fromkeys((_ENDPOINTS[feed].id_param, "start_date", "end_date"))
+        return parameters(reserved | named, options.get("extra_params"), settings.array_encoding)

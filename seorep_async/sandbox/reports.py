@@ -1,0 +1,136 @@
+"""The facts of the three feeds, row by row: every field that any variant shows, before any shape is chosen.
+
+All three are cut from the same monthly measures, so they agree: a keyword's rank in the campaign feed is that of the
+last month in its own feed, and a campaign's month counts and averages the ranks that its keywords have in that month.
+The previous period of a month is the month before; that of a range ends with the month before its first.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Any
+
+from attrs import frozen
+
+from .account import Account, Campaign, Keyword
+from .measures import BANDS, ENGINES, Measures, aggregate, change, measure
+
+Row = dict[str, Any]
+
+_CAMPAIGN_METRICS = (*(f"{engine}Ranking" for engine in ENGINES), "competitors", "localMonthlySearches")
+LAST_DATES = (
+    "lastEngineARankingDate", "lastEngineAMobileRankingDate", "lastEngineAPlacesRankingDate", "lastEngineBRankingDate",
+    "lastSearchVolumeDate", "lastStatPadderDate", "lastMetricRollupDate", "lastResultsDate",
+)  # fmt: skip
+_CHECKED_WITHIN_DAYS = 7
+
+
+@frozen
+class Span:
+    """The range asked for, both days included."""
+
+    start: date
+    end: date
+
+    @property
+    def months(self) -> range:
+        """The numbers of the months that the range touches."""
+        return range(_month(self.start), _month(self.end) + 1)
+
+
+def keywords_of_campaign(account: Account, campaign: Campaign, span: Span, compare: bool) -> list[Row]:
+    """Return one row per keyword, with the ranks of the range's last month."""
+    last_day = span.end.toordinal()
+    last_days = [date.fromordinal(max(1, last_day - ago)).isoformat() for ago in range(_CHECKED_WITHIN_DAYS)]
+    before, last = span.months[0] - 1, span.months[-1]
+    return [
+        _keyword_row(keyword, measure(keyword, last), measure(keyword, before) if compare else None, last_days)
+        for keyword in account.keywords(campaign)
+    ]
+
+
+def months_of_campaign(account: Account, campaign: Campaign, span: Span, compare: bool) -> list[Row]:
+    """Return one row per month, oldest first, with averages, sums and position bands over the campaign's keywords."""
+    keywords = account.keywords(campaign)
+    before = _over_keywords(keywords, span.months[0] - 1)[0] if compare else None
+    rows = []
+    for month in span.months:
+        measured, bands = _over_keywords(keywords, month)
+        rows.append({"date": _first_day(month), **measured, **_changes(measured, before), **bands})
+        before = measured if compare else None
+    return rows
+
+
+def months_of_keyword(keyword: Keyword, span: Span, compare: bool) -> list[Row]:
+    """Return one row per month, oldest first."""
+    before = measure(keyword, span.months[0] - 1) if compare else None
+    rows = []
+    for month in span.months:
+        measured = measure(keyword, month)
+        rows.append(
+            {"date": _first_day(month), **measured, **_changes(measured, before), **_ranking_urls(keyword, measured)}
+        )
+        before = measured if compare else None
+    return rows
+
+
+def totals(rows: Sequence[Row], metrics: Iterable[str]) -> dict[str, dict[str, int | None]]:
+    """Return each metric's aggregate over rows, as `measures.aggregate` has it."""
+    return {metric: {"value": aggregate(metric, (row[metric] for row in rows))} for metric in metrics}
+
+
+def _keyword_row(keyword: Keyword, now: Measures, before: Measures | None, last_days: Sequence[str]) -> Row:
+    _, mobile, places, engine_b = keyword.trends
+    searched = f".example/search?q={keyword.query}"
+    row: Row = {
+        "keywordId": keyword.id,
+        "keywordPhrase": keyword.phrase,
+        "searchLocation": keyword.location,
+        "searchLanguage": keyword.language,
+        "primaryKeyword": "true" if keyword.primary else "false",
+        **now,
+        **_changes(now, before),
+        **_ranking_urls(keyword, now),
+        "engineASerpUrl": f"https://www.engine-a{searched}",
+        "engineAMobileSerpUrl": mobile and f"https://m.engine-a{searched}",
+        "engineAMapsSerpUrl": places and f"https://maps.engine-a{searched}",
+        "engineBSerpUrl": engine_b and f"https://www.engine-b{searched}",
+        "tags": keyword.tags,
+    }
+    for number, name in enumerate(LAST_DATES):
+        row[name] = last_days[(keyword.key >> 3 * number) % len(last_days)]
+    if places is None:
+        row["lastEngineAPlacesRankingDate"] = None
+    if engine_b is None:
+        row["lastEngineBRankingDate"] = None
+    if not keyword.measured:
+        row["lastSearchVolumeDate"] = row["lastStatPadderDate"] = None
+    return row
+
+
+def _over_keywords(keywords: Sequence[Keyword], month: int) -> tuple[Measures, dict[str, int]]:
+    measured = [measure(keyword, month) for keyword in keywords]
+    bands = {
+        f"{engine}Rankings_{band}": sum(one[f"{engine}Ranking"] in positions for one in measured)
+        for engine in ENGINES
+        for band, positions in BANDS.items()
+    }
+    return {metric: aggregate(metric, (one[metric] for one in measured)) for metric in _CAMPAIGN_METRICS}, bands
+
+
+def _changes(now: Measures, before: Measures | None) -> Measures:
+    return {f"{engine}RankingChange": change(f"{engine}Ranking", now, before) for engine in ENGINES}
+
+
+def _ranking_urls(keyword: Keyword, measured: Measures) -> dict[str, str | None]:
+    return {
+        f"{engine}RankingUrl": None if measured[f"{engine}Ranking"] is None else keyword.landing_url
+        for engine in ("engineA", "engineAMobile", "engineB")
+    }
+
+
+def _month(day: date) -> int:
+    return day.year * 12 + day.month - 1
+
+
+def _first_day(month: int) -> str:
+    return f"{month // 12:04}-{month % 12 + 1:02}-01"

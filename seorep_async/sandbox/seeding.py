@@ -1,0 +1,43 @@
+"""Chance that can be repeated: the same key gives the same number on every machine and Python."""
+
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_MASK = 2**64 - 1
+
+
+def mix(key: int) -> int:
+    """Scatter a key over 64 bits (the finaliser of splitmix64): a random number that needs no generator."""
+    key = (key + 0x9E3779B97F4A7C15) & _MASK
+    key = ((key ^ (key >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    key = ((key ^ (key >> 27)) * 0x94D049BB133111EB) & _MASK
+    return key ^ (key >> 31)
+
+
+class Dice:
+    """A stream of draws from one key.
+
+    Only `random()` is drawn from: it alone is promised to stay the same in later versions of Python.
+    """
+
+    def __init__(self, key: int) -> None:
+        self._random = random.Random(key).random
+
+    def below(self, bound: int) -> int:
+        """Draw an integer in 0..bound-1."""
+        return int(self._random() * bound)
+
+    def chance(self, share: float) -> bool:
+        """Say yes in this share (0 to 1) of the draws."""
+        return self._random() < share
+
+    def skewed(self, bound: int, power: float) -> int:
+        """Draw an integer in 0..bound-1, the smaller ones more often the higher the power."""
+        return int(self._random() ** power * bound)
+
+    def pick(self, options: Sequence[T]) -> T:
+        """Draw one of the options."""
+        return options[int(self._random() * len(options))]

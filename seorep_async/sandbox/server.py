@@ -1,0 +1,136 @@
+"""The sandbox itself: its options, and the listening and leaving."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from aiohttp import web
+from attrs import Attribute, define, field
+
+from .account import KEYWORDS_PER_CAMPAIGN, MOST_CAMPAIGNS, Account
+from .application import application
+from .options import at_least, between, integer, not_empty, not_negative, one_of
+from .rate_limit import RateLimit, TokenBucket
+from .service import Service
+from .shapes import Rows, Shape, Shapes
+from .traffic import Stats, Traffic
+
+_SHUTDOWN_SECONDS = 0.1
+_BACKLOG = 1024
+
+
+def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> dict[int, int]:
+    return dict(campaigns) if isinstance(campaigns, Mapping) else dict.fromkeys(campaigns, 500)
+
+
+def _rate_limit(limit: float | RateLimit | None) -> RateLimit | None:
+    return limit if limit is None or isinstance(limit, RateLimit) else RateLimit(limit)
+
+
+@define(kw_only=True, eq=False)
+class Sandbox:
+    """The whole service on a local port, with a seeded account; an asynchronous context manager.
+
+    Args:
+        campaigns: how many campaigns the account has; their ids are 1 to this.
+        keywords: how many keywords each campaign has; their ids are `campaign id x 100,000 + 1, 2, …`.
+        seed: any integer; the same seed gives the same account, in whatever shape.
+        shape: the envelope of the feeds: "nested" (`data.rows`), "flat" (rows in `data`), or "mixed" by id.
+        rows: the variant of the feeds' rows: "current", "older", or "mixed" by id.
+        latency: seconds that each answer takes at least.
+        rate_limit: requests a second, or a `RateLimit`; over it the answer is 429.
+        failing: ids of campaigns that always answer 500, with their feeds and their keywords' feeds; or a mapping of
+            such ids to the status they answer with.
+        default_limit: records a page when no limit is asked for.
+        max_limit: the most records a page; a higher limit is lowered to it.
+        api_key: the key to let in; any other gets a 403.
+        host: the address to listen on.
+        port: the port to listen on; 0 for any free one.
+
+    Raises:
+        ValueError: an option is out of its range.
+        OSError: on entering, the port cannot be listened on.
+    """
+
+    campaigns: int = field(default=20, validator=between(0, MOST_CAMPAIGNS))
+    keywords: int = field(default=50, validator=between(0, KEYWORDS_PER_CAMPAIGN - 1))
+    seed: int = field(default=1, validator=integer)
+    shape: Shape = field(default="nested", validator=one_of("nested", "flat", "mixed"))
+    rows: Rows = field(default="current", validator=one_of("current", "older", "mixed"))
+    latency: float = field(default=0.0, validator=not_negative)
+    rate_limit: RateLimit | None = field(default=None, converter=_rate_limit)
+    failing: Mapping[int, int] = field(default=(), converter=_failing)
+    default_limit: int = field(default=25, validator=at_least(1))
+    max_limit: int = field(default=500, validator=at_least(1))
+    api_key: str = field(default="sandbox", validator=not_empty, repr=False)
+    host: str = field(default="127.0.0.1", validator=not_empty)
+    port: int = field(default=0, validator=between(0, 65535))
+    _traffic: Traffic = field(init=False, factory=Traffic, repr=False)
+    _listener: asyncio.Server | None = field(init=False, default=None, repr=False)
+    _runner: web.AppRunner | None = field(init=False, default=None, repr=False)
+
+    @failing.validator
+    def _check_failing(self, attribute: "Attribute[Mapping[int, int]]", failing: Mapping[Any, Any]) -> None:
+        for id_, status in failing.items():
+            if not isinstance(id_, int) or not 1 <= id_ <= self.campaigns:
+                raise ValueError(f"failing must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}")
+            if not isinstance(status, int) or not 400 <= status <= 599:
+                raise ValueError(f"failing must map to statuses from 400 to 599, not {status!r}")
+
+    def __attrs_post_init__(self) -> None:
+        if self.default_limit > self.max_limit:
+            raise ValueError(f"default_limit ({self.default_limit}) must not be over max_limit ({self.max_limit})")
+
+    @property
+    def base_url(self) -> str:
+        """The address that clients are given, such as `http://127.0.0.1:8080`."""
+        if self._listener is None:
+            raise RuntimeError("the sandbox is not running: enter it with `async with` first")
+        port = self._listener.sockets[0].getsockname()[1]
+        return f"http://[{self.host}]:{port}" if ":" in self.host else f"http://{self.host}:{port}"
+
+    @property
+    def stats(self) -> Stats:
+        """What was seen since the sandbox was last entered; it stays readable after leaving."""
+        return self._traffic.snapshot()
+
+    async def __aenter__(self) -> Self:
+        if self._listener is not None:
+            raise RuntimeError("the sandbox is running already")
+        self._traffic = Traffic()
+        account = Account(self.seed, self.campaigns, self.keywords)
+        service = Service(
+            account, Shapes(account.key, self.shape, self.rows), self.default_limit, self.max_limit, self.failing
+        )
+        bucket = TokenBucket(self.rate_limit) if self.rate_limit else None
+        app = application(service, self._traffic, api_key=self.api_key, latency=self.latency, bucket=bucket)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        await runner.setup()
+        connect, loop = runner.server, asyncio.get_running_loop()
+        assert connect is not None, "the runner is set up"  # noqa: S101
+        try:
+            self._listener = await loop.create_server(connect, self.host, self.port, backlog=_BACKLOG)
+        except OSError as error:
+            await runner.cleanup()
+            problem = f"the sandbox cannot listen on {self.host}:{self.port}: {error.strerror}"
+            raise OSError(error.errno, problem) from error
+        self._runner = runner
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        listener, self._listener = self._listener, None
+        runner, self._runner = self._runner, None
+        if listener is None or runner is None:
+            return
+        # A connection that asyncio accepts just as its server closes is dropped with a warning, its socket left open.
+        # So stop accepting first, and let those accepted already become known to the runner, which closes them.
+        for sock in listener.sockets:
+            with suppress(NotImplementedError):
+                asyncio.get_running_loop().remove_reader(sock.fileno())
+        await asyncio.sleep(0)
+        listener.close()
+        await runner.cleanup()

@@ -1,0 +1,82 @@
+"""What the sandbox saw: counted at the server, so that a client's own figures can be checked against it."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class Stats:
+    """A snapshot of the traffic since the sandbox started.
+
+    Args:
+        requests: requests that arrived, refused ones too.
+        in_flight: requests being answered now.
+        most_in_flight: the most that were ever being answered at once.
+        per_path: requests by path as the reference writes it (`/v3/campaigns/:id`); all others are "unknown".
+        per_status: finished requests by status.
+        bytes_sent: bytes of the bodies of finished requests.
+        at_in_flight: seconds spent with exactly so many requests in flight; the seconds with none are left out.
+    """
+
+    requests: int
+    in_flight: int
+    most_in_flight: int
+    per_path: Mapping[str, int]
+    per_status: Mapping[int, int]
+    bytes_sent: int
+    at_in_flight: Mapping[int, float]
+
+
+class Traffic:
+    """Counts requests as they come and go.
+
+    Args:
+        clock: seconds on a clock that never goes back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since = clock()
+        self._requests = self._in_flight = self._most_in_flight = self._bytes_sent = 0
+        self._per_path: Counter[str] = Counter()
+        self._per_status: Counter[int] = Counter()
+        self._at_in_flight: dict[int, float] = {}
+
+    def arrive(self, path: str) -> None:
+        """Count a request in."""
+        self._pass_time()
+        self._requests += 1
+        self._in_flight += 1
+        self._most_in_flight = max(self._most_in_flight, self._in_flight)
+        self._per_path[path] += 1
+
+    def leave(self, status: int | None, size: int) -> None:
+        """Count a request out: its status, None if the caller hung up first, and the bytes of its body."""
+        self._pass_time()
+        self._in_flight -= 1
+        self._bytes_sent += size
+        if status is not None:
+            self._per_status[status] += 1
+
+    def snapshot(self) -> Stats:
+        """Return what was counted so far."""
+        self._pass_time()
+        return Stats(
+            requests=self._requests,
+            in_flight=self._in_flight,
+            most_in_flight=self._most_in_flight,
+            per_path=MappingProxyType(dict(self._per_path)),
+            per_status=MappingProxyType(dict(self._per_status)),
+            bytes_sent=self._bytes_sent,
+            at_in_flight=MappingProxyType(dict(sorted(self._at_in_flight.items()))),
+        )
+
+    def _pass_time(self) -> None:
+        now = self._clock()
+        if self._in_flight:
+            self._at_in_flight[self._in_flight] = self._at_in_flight.get(self._in_flight, 0.0) + now - self._since
+        self._since = now

@@ -1,0 +1,247 @@
+"""One attempt on the wire, and the only file that touches aiohttp's client."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import aiohttp
+import attrs
+from yarl import URL
+
+from seorep_async.errors import (
+    AttemptTimeoutError,
+    BodyTooLargeError,
+    ConfigurationError,
+    ConnectionFailedError,
+    ProtocolError,
+    SeoRepError,
+)
+from seorep_async.session.authentication import Authentication
+from seorep_async.session.base_url import BaseURL
+from seorep_async.session.decision import Cause, Failure, Sent
+from seorep_async.session.request import Request
+from seorep_async.session.retry_after import parse_retry_after
+from seorep_async.settings import Settings
+
+_LARGE = 256 * 1024
+
+
+@attrs.frozen
+class Answer:
+    """An answer that came whole: what is done with its status and body is decided elsewhere.
+
+    Attributes:
+        status: HTTP status.
+        body: the whole body, decompressed.
+        retry_after: seconds that the service asked to wait, or None.
+        location: where a redirect points, or None.
+    """
+
+    status: int
+    body: bytes = attrs.field(repr=False)
+    retry_after: float | None = None
+    location: str | None = None
+
+
+class Transport:
+    """Sends single attempts through aiohttp, without its resends, redirects, cookies and environment.
+
+    Args:
+        base_url: where requests go, and the only origin that ever sees the key.
+        authentication: the key.
+        settings: time limits, size limit, user agent.
+        borrowed: an open session of the caller's, which is used for everything and never closed; None to own two,
+            one of them for writes, whose connections are never reused, so that what fails before it was sent
+            certainly was not executed.
+    """
+
+    def __init__(
+        self,
+        base_url: BaseURL,
+        authentication: Authentication,
+        settings: Settings,
+        borrowed: aiohttp.ClientSession | None = None,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._base_url = base_url
+        self._authentication = authentication
+        self._settings = settings
+        self._borrowed = borrowed
+        self._wall_clock = wall_clock
+        self._owned: list[aiohttp.ClientSession] = []
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout)
+        self._headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip, deflate",
+            "User-Agent": settings.user_agent,
+        }
+        self.attempts = 0
+        self.bytes_received = 0
+
+    async def __aenter__(self) -> Transport:
+        if self._borrowed is not None:
+            self._check_borrowed(self._borrowed)
+            self._reads = self._writes = self._borrowed
+        else:
+            self._reads, self._writes = self._own(force_close=False), self._own(force_close=True)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        owned, self._owned = self._owned, []
+        for session in owned:
+            await session.close()
+
+    async def attempt(self, request: Request[Any], timeout: float) -> Answer | Failure:
+        """Send a request once.
+
+        Args:
+            request: what to send.
+            timeout: seconds for all of it, from opening the connection to the last byte of the body.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._exchange(request)
+        except SeoRepError:
+            raise
+        except _BodyTooLarge as error:
+            too_large = BodyTooLargeError(f"{error}; raise Settings.max_body_bytes, or ask with a smaller limit")
+            return Failure(Sent.MAYBE, Cause.PERMANENT, too_large)
+        except _WireError as error:
+            return _classified(error.cause)
+        except asyncio.CancelledError as error:
+            # aiohttp's frames hold the key in their locals, which a traceback with locals would show
+            raise error.with_traceback(None) from None
+        except aiohttp.ClientError as error:
+            return _classified(error)
+        except TimeoutError:
+            late = AttemptTimeoutError(f"the service did not answer within {timeout:.3g} s")
+            return Failure(Sent.MAYBE, Cause.OVERLOAD, late)
+        except Exception as error:  # whatever else aiohttp raises on hostile bytes must not leave the package
+            return _classified(error)
+
+    async def _exchange(self, request: Request[Any]) -> Answer:
+        headers = self._headers
+        if request.content_type is not None:
+            headers = headers | {"Content-Type": request.content_type}
+        target = self._base_url.text + request.path
+        if request.query:
+            target += f"?{request.query}"
+        session = self._reads if request.method == "GET" else self._writes
+        if session.closed:
+            raise ConfigurationError("the session that was passed in was closed while the client was in use")
+        response = await session.request(
+            request.method,
+            URL(target, encoded=True),
+            data=request.body,
+            headers=headers,
+            allow_redirects=False,
+            raise_for_status=False,
+            auto_decompress=True,
+            timeout=self._timeout,
+            middlewares=(self._on_the_wire,),
+        )
+        try:
+            body = await self._read(response)
+        except BaseException:
+            response.close()
+            raise
+        return Answer(
+            status=response.status,
+            body=body,
+            retry_after=parse_retry_after(response.headers.get("Retry-After"), self._wall_clock()),
+            location=response.headers.get("Location"),
+        )
+
+    async def _on_the_wire(
+        self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Authenticate one wire attempt, count it, and keep aiohttp from resending it on its own."""
+        if request.url.origin() != self._base_url.origin:
+            raise ConfigurationError(f"refused to send the API key to another origin than {self._base_url.origin}")
+        request.headers["Authorization"] = self._authentication.header()
+        request.headers.popall("Cookie", None)
+        self.attempts += 1
+        try:
+            return await send(request)
+        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+            raise _WireError(error) from None
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        limit = self._settings.max_body_bytes
+        announced = response.content_length
+        if announced is not None and announced > limit:
+            raise _BodyTooLarge(f"the answer announces {announced} bytes, more than the limit of {limit}")
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in response.content.iter_any():
+            size += len(chunk)
+            self.bytes_received += len(chunk)
+            if size > limit:
+                raise _BodyTooLarge(f"the answer is larger than the limit of {limit} bytes")
+            chunks.append(chunk)
+        return b"".join(chunks) if len(chunks) != 1 else chunks[0]
+
+    def _own(self, *, force_close: bool) -> aiohttp.ClientSession:
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, force_close=force_close),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            read_bufsize=_LARGE,
+        )
+        self._owned.append(session)
+        return session
+
+    @staticmethod
+    def _check_borrowed(session: aiohttp.ClientSession) -> None:
+        if session.closed:
+            raise ConfigurationError("the session that was passed in is closed")
+        if session.trust_env:
+            raise ConfigurationError(
+                "the session that was passed in takes proxies and passwords from the environment, which could send "
+                "the API key elsewhere: create it with trust_env=False"
+            )
+
+
+class _WireError(Exception):
+    """Carries an error of aiohttp's past the handler that would resend the request."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__()
+        self.cause = cause
+
+
+class _BodyTooLarge(Exception):
+    """The body passed the limit."""
+
+
+def _classified(error: Exception) -> Failure:
+    told = _told(error)
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
+            refused = ConnectionFailedError(f"no secure connection could be agreed on ({told})")
+            return Failure(Sent.NO, Cause.PERMANENT, refused)
+        case aiohttp.ConnectionTimeoutError():
+            late = AttemptTimeoutError(f"the connection could not be opened in time ({told})")
+            return Failure(Sent.NO, Cause.OVERLOAD, late)
+        case aiohttp.ClientConnectorError():
+            unreachable = ConnectionFailedError(f"the connection could not be opened ({told})")
+            return Failure(Sent.NO, Cause.TRANSIENT, unreachable)
+        case aiohttp.ClientOSError() | aiohttp.ServerDisconnectedError():
+            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the connection broke ({told})"))
+        case aiohttp.ClientPayloadError():
+            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the answer broke off ({told})"))
+        case _:
+            return Failure(Sent.MAYBE, Cause.TRANSIENT, ProtocolError(f"the answer is not valid HTTP ({told})"))
+
+
+def _told(error: Exception) -> str:
+    # the text of a ClientResponseError holds the request's URL, its repr even the Authorization header
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"{type(error).__name__}: {error.message}"[:200]
+    return f"{type(error).__name__}: {error}"[:200]

@@ -1,0 +1,75 @@
+"""The API key: put on every request, shown nowhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.parse
+from typing import NoReturn
+
+
+def key_problem(api_key: object) -> str | None:
+    """Return why a value can't be an API key, without showing it, or None if it can."""
+    if api_key is None:
+        return "no API key: pass api_key, or set SEOREP_API_KEY"
+    if not isinstance(api_key, str):
+        return f"api_key must be text, not {type(api_key).__name__}"
+    if not api_key.strip():
+        return "the API key is empty: pass api_key, or set SEOREP_API_KEY"
+    if any(ord(character) < 32 or ord(character) == 127 for character in api_key):
+        return "the API key holds a line break or another control character: strip it after reading it from a file"
+    if api_key != api_key.strip():
+        return "the API key begins or ends with a space: strip it"
+    try:
+        api_key.encode()
+    except UnicodeEncodeError:
+        return "the API key is not valid Unicode text"
+    return None
+
+
+class Authentication:
+    """HTTP Basic with an empty user name and the API key as password (`service-api-v3.md` §5).
+
+    Args:
+        api_key: a key in which `key_problem` found no problem.
+    """
+
+    __slots__ = ("_header", "_secrets")
+
+    def __init__(self, api_key: str) -> None:
+        encoded = base64.b64encode(b":" + api_key.encode()).decode()
+        alone = base64.b64encode(api_key.encode()).decode()
+        self._header = f"Basic {encoded}"
+        plain = {api_key, encoded, alone, encoded.rstrip("="), alone.rstrip("=")}
+        quoted = {quote(text) for text in plain for quote in (_percent_encoded, urllib.parse.quote_plus, _json_escaped)}
+        escaped = {text.replace("/", "\\/") for text in plain | quoted}
+        self._secrets = sorted(plain | quoted | escaped, key=len, reverse=True)
+
+    def header(self) -> str:
+        """Return the value of the `Authorization` header."""
+        return self._header
+
+    def scrub(self, text: str, *, cut: bool = False) -> str:
+        """Return a text with every form of the key replaced.
+
+        Args:
+            text: any text.
+            cut: the text was cut off at its end, where half a key may stand; as much as a key is left out there.
+        """
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text[: -len(self._secrets[0])] if cut else text
+
+    def __repr__(self) -> str:
+        return "Authentication(***)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an API key is not pickled; build the client anew where it is needed")
+
+
+def _percent_encoded(text: str) -> str:
+    return urllib.parse.quote(text, safe="")
+
+
+def _json_escaped(text: str) -> str:
+    return json.dumps(text)[1:-1]

@@ -1,0 +1,69 @@
+"""The address of the service: checked once, before any I/O."""
+
+from __future__ import annotations
+
+import ipaddress
+import urllib.parse
+
+from yarl import URL
+
+
+class BaseURL:
+    """The service's origin, and the address that every path is put behind.
+
+    Args:
+        base_url: an address in which `base_url_problem` found no problem.
+    """
+
+    def __init__(self, base_url: str) -> None:
+        url = URL(base_url)
+        self.origin = url.origin()
+        self.text = str(url).rstrip("/")
+
+    def __repr__(self) -> str:
+        return f"BaseURL({self.text!r})"
+
+
+def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> str | None:
+    """Return why a value can't be the service's address, without showing it, or None if it can.
+
+    Args:
+        base_url: `https://host[:port][/prefix]`, or `http://` for this machine.
+        allow_insecure_http: allow `http://` to any host.
+    """
+    if base_url is None:
+        return "no base URL: pass base_url, or set SEOREP_BASE_URL (there is no default host)"
+    if not isinstance(base_url, str) or not base_url.strip():
+        return 'base_url must be text such as "https://api.example.com"'
+    if any(ord(character) <= 32 or ord(character) == 127 for character in base_url):
+        return "base_url must not hold spaces or control characters"
+    try:
+        parts = urllib.parse.urlsplit(base_url)
+        host, _ = parts.hostname, parts.port
+        if "@" not in parts.netloc:
+            URL(base_url)
+    except ValueError:
+        return "base_url is not a valid address: write it as https://host[:port]"
+    if "@" in parts.netloc:
+        return "base_url must not hold user information: pass the key as api_key instead"
+    if parts.scheme not in ("http", "https") or not host:
+        return "base_url needs a scheme and a host: write it as https://host[:port]"
+    if parts.query or parts.fragment or base_url.endswith(("?", "#")):
+        return "base_url must not hold a query or a fragment"
+    if parts.path.rstrip("/").endswith("/v3"):
+        return "base_url must end before /v3, which every path already begins with"
+    if parts.scheme == "http" and not (allow_insecure_http or _is_this_machine(host)):
+        return (
+            "base_url must begin with https:// (over http:// the key travels in clear); for a test network, "
+            "Settings(allow_insecure_http=True) allows it"
+        )
+    return None
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,158 @@
+"""What a failed attempt means and what to do next: values in, values out, nothing sent and nothing slept."""
+
+from __future__ import annotations
+
+import enum
+from typing import Literal
+
+import attrs
+
+from seorep_async.errors import (
+    DeadlineExceededError,
+    OutcomeUnknownError,
+    RateLimitedError,
+    SeoRepError,
+    ServerError,
+)
+from seorep_async.settings import Settings
+
+
+class Sent(enum.Enum):
+    """How far a request got."""
+
+    NO = "no"
+    """Certainly not executed: the connection was never there."""
+    MAYBE = "maybe"
+    """Sent in part or whole; the answer was lost."""
+    ANSWERED = "answered"
+    """The service answered with a status."""
+
+
+class Cause(enum.Enum):
+    """What kind of failure it was."""
+
+    THROTTLE = "throttle"
+    """The service says that we ask too fast (429)."""
+    OVERLOAD = "overload"
+    """The service can't keep up (503, a timeout)."""
+    TRANSIENT = "transient"
+    """It may go well next time (reset, cut body, other 5xx)."""
+    AUTHENTICATION = "authentication"
+    """The key was refused."""
+    PERMANENT = "permanent"
+    """It would fail again."""
+
+
+@attrs.frozen
+class Failure:
+    """A failed attempt.
+
+    Attributes:
+        sent: how far the request got.
+        cause: what kind of failure it was.
+        error: what the caller gets if this was the last attempt.
+        retry_after: seconds that the service asked to wait, or None.
+    """
+
+    sent: Sent
+    cause: Cause
+    error: SeoRepError
+    retry_after: float | None = None
+
+
+@attrs.frozen
+class Retry:
+    """Send again after `delay` seconds."""
+
+    delay: float
+
+
+@attrs.frozen
+class GiveUp:
+    """End the call with `error`."""
+
+    error: SeoRepError
+
+
+def cause_of_status(status: int) -> Cause:
+    """Classify the status of an answer that is no success."""
+    if status in (401, 403):
+        return Cause.AUTHENTICATION
+    if status == 429:
+        return Cause.THROTTLE
+    if status == 503:
+        return Cause.OVERLOAD
+    if status == 408 or (status >= 500 and status not in (501, 505)):
+        return Cause.TRANSIENT
+    return Cause.PERMANENT
+
+
+def decide(
+    failure: Failure,
+    *,
+    attempt: int,
+    resend: Literal["safe", "unsent"],
+    remaining: float,
+    jitter: float,
+    settings: Settings,
+) -> Retry | GiveUp:
+    """Say what to do after a failed attempt.
+
+    Args:
+        failure: what happened.
+        attempt: number of the attempt that failed, from 1.
+        resend: `Request.resend`.
+        remaining: seconds until the call's deadline, possibly infinite.
+        jitter: a random number from 0 to 1.
+        settings: the limits.
+    """
+    if failure.cause in (Cause.AUTHENTICATION, Cause.PERMANENT):
+        return GiveUp(failure.error)
+    if resend == "unsent" and not _certainly_not_executed(failure):
+        return GiveUp(_outcome_unknown(failure))
+    if failure.retry_after is not None and failure.retry_after > min(settings.retry_after_max, remaining):
+        return GiveUp(failure.error)
+    if attempt >= settings.max_attempts:
+        return GiveUp(failure.error)
+    delay = failure.retry_after
+    if delay is None:
+        delay = jitter * min(settings.backoff_max, settings.backoff_initial * 2 ** (attempt - 1))
+    if delay >= remaining:
+        return GiveUp(deadline_exceeded(failure))
+    return Retry(delay)
+
+
+def deadline_exceeded(last: Failure | None) -> DeadlineExceededError:
+    """Return the error for a call whose time is over, caused by its last failure."""
+    if last is None:
+        return DeadlineExceededError("the call's time was over before an answer came; raise Settings.call_timeout")
+    error = DeadlineExceededError(f"the call's time was over before it succeeded; at last: {last.error.message}")
+    error.status = last.error.status
+    error.body_excerpt = last.error.body_excerpt
+    error.__cause__ = last.error
+    return error
+
+
+def _certainly_not_executed(failure: Failure) -> bool:
+    if failure.sent is Sent.ANSWERED:
+        return failure.cause is Cause.THROTTLE or (failure.cause is Cause.OVERLOAD and failure.retry_after is not None)
+    return failure.sent is Sent.NO
+
+
+def _outcome_unknown(failure: Failure) -> OutcomeUnknownError:
+    error = OutcomeUnknownError(
+        f"the request was sent, but whether it was carried out is not known ({failure.error.message}); "
+        "look whether it was before you send it again"
+    )
+    error.status = failure.error.status
+    error.body_excerpt = failure.error.body_excerpt
+    error.__cause__ = failure.error
+    return error
+
+
+def with_retry_after(error: SeoRepError, retry_after: float | None) -> SeoRepError:
+    """Note on an error how long the service asked to wait."""
+    if retry_after is not None and isinstance(error, RateLimitedError | ServerError):
+        error.retry_after = retry_after
+        error.message += f"; it asked to wait {retry_after:g} s"
+    return error

@@ -1,0 +1,63 @@
+"""One request, built once and passed on unchanged."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Callable, Iterable
+from typing import Generic, Literal, TypeVar
+
+import attrs
+
+from seorep_async.errors import AuthenticationError
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class Halt:
+    """Shared by requests that have no chance any more once the key was refused to one of them.
+
+    Attributes:
+        error: the refusal, once there was one.
+    """
+
+    error: AuthenticationError | None = None
+
+
+@attrs.frozen
+class Request(Generic[T]):
+    """What to ask, how to read the answer, and how it may be sent.
+
+    Attributes:
+        method: HTTP method.
+        path: path from `/v3` on.
+        decode: turns the body of a successful answer into its result.
+        query: the query, encoded, without `?`; may hold private text, so it is in no repr.
+        body: the body of a write, encoded.
+        content_type: the body's media type.
+        subject: what an error should call it, such as `campaign 42`.
+        priority: among requests that wait for a permit the lowest goes first.
+        deadline: monotonic time at which the call must have ended, or None for `Settings.call_timeout` from now.
+        resend: whether a request that may have been executed may be sent again (`safe`), or only one that certainly
+            was not (`unsent`).
+        halt: stops the request before it is sent when the key was refused to another that shares the halt.
+        private: the answer holds secrets, so no part of its body goes into an error.
+    """
+
+    method: str
+    path: str
+    decode: Callable[[bytes], T] = attrs.field(repr=False)
+    query: str = attrs.field(default="", repr=False)
+    body: bytes | None = attrs.field(default=None, repr=False)
+    content_type: str | None = None
+    subject: str | None = None
+    priority: int = 0
+    deadline: float | None = None
+    resend: Literal["safe", "unsent"] = "safe"
+    halt: Halt | None = None
+    private: bool = False
+
+
+def encode_query(parameters: Iterable[tuple[str, str]]) -> str:
+    """Return names and values as a query string, percent-encoded."""
+    return urllib.parse.urlencode(list(parameters), quote_via=urllib.parse.quote)

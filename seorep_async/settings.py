@@ -1,0 +1,143 @@
+"""Every default number and every undocumented choice, with its unit, on one page."""
+
+from __future__ import annotations
+
+import enum
+import math
+
+import attrs
+
+from seorep_async.errors import ConfigurationError
+
+
+class RequestEncoding(enum.Enum):
+    """How POST and PUT carry their parameters (not documented: `service-api-v3.md` §4)."""
+
+    FORM = "form"
+    JSON = "json"
+    QUERY = "query"
+
+
+class ArrayEncoding(enum.Enum):
+    """How an array such as `role` is written in a query or form (not documented: `service-api-v3.md` §4.2)."""
+
+    BRACKETS = "brackets"
+    """`role[]=a&role[]=b`"""
+    REPEAT = "repeat"
+    """`role=a&role=b`"""
+    COMMA = "comma"
+    """`role=a,b`"""
+
+
+class FeedSearchParam(enum.Enum):
+    """The name under which a feed's search text is sent (`service-api-v3.md` §4.4 names both)."""
+
+    BOTH = "both"
+    FILTER = "filter"
+    SEARCH = "search"
+
+
+@attrs.frozen(kw_only=True)
+class EngineNames:
+    """The tokens that stand in the account's wire names for `engineA`, `engineB` and `wmt`.
+
+    Args:
+        engine_a: the first search engine, `engineA` in the reference.
+        engine_b: the second search engine, `engineB` in the reference.
+        webmaster_tools: the first engine's webmaster tools, `wmt` in the reference.
+
+    Raises:
+        ConfigurationError: a token is not one word of ASCII letters and digits, or two are the same.
+    """
+
+    engine_a: str = "engineA"
+    engine_b: str = "engineB"
+    webmaster_tools: str = "wmt"
+
+    def __attrs_post_init__(self) -> None:
+        tokens = (self.engine_a, self.engine_b, self.webmaster_tools)
+        for token in tokens:
+            if not (isinstance(token, str) and token.isascii() and token.isalnum() and token[0].isalpha()):
+                raise ConfigurationError(f"engine_names: {token!r} is not one word of ASCII letters and digits")
+        if len({token.lower() for token in tokens}) < len(tokens):
+            raise ConfigurationError("engine_names: the three tokens must differ")
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """Everything about a client that can be chosen; immutable, comparable, picklable, free of secrets.
+
+    Args:
+        max_concurrency: requests in flight at once, 1 to 1024.
+        requests_per_second: a hard cap on the rate of requests, or None to find the service's limit by itself.
+        attempt_timeout: seconds that one attempt may take, from having its permit to the last byte of the answer.
+        connect_timeout: seconds that opening one connection may take.
+        call_timeout: seconds that one awaited call may take with all its pages, retries and waits, or None for no
+            end. When results are read as they come (`async for`, `.pages()`, `pull`) it holds for each request.
+        max_attempts: attempts for one request, the first included, 1 to 100.
+        backoff_initial: seconds; a retry waits a random time of up to this, doubled with every further attempt.
+        backoff_max: seconds; the longest wait between two attempts that the service did not ask for.
+        retry_after_max: seconds; a longer wait asked for by the service is an error at once.
+        max_body_bytes: bytes of one answer, decompressed; a larger one is a `BodyTooLargeError`.
+        max_pages: pages of one listing, a bound for services that never stop.
+        request_encoding: how POST and PUT carry their parameters.
+        array_encoding: how arrays are written in queries and forms.
+        feed_search_param: the name under which a feed's search text is sent.
+        engine_names: the tokens of the two engines in the account's wire names.
+        allow_insecure_http: allow `http://` to a host that is not this machine; the key then travels in clear.
+        user_agent: the `User-Agent` header.
+
+    Raises:
+        ConfigurationError: a value is out of its range or of the wrong type.
+    """
+
+    max_concurrency: int = 16
+    requests_per_second: float | None = None
+    attempt_timeout: float = 30.0
+    connect_timeout: float = 10.0
+    call_timeout: float | None = 300.0
+    max_attempts: int = 8
+    backoff_initial: float = 0.25
+    backoff_max: float = 8.0
+    retry_after_max: float = 120.0
+    max_body_bytes: int = 64 * 1024 * 1024
+    max_pages: int = 100_000
+    request_encoding: RequestEncoding = RequestEncoding.FORM
+    array_encoding: ArrayEncoding = ArrayEncoding.BRACKETS
+    feed_search_param: FeedSearchParam = FeedSearchParam.BOTH
+    engine_names: EngineNames = EngineNames()
+    allow_insecure_http: bool = False
+    user_agent: str = "seorep-async"
+
+    def __attrs_post_init__(self) -> None:
+        for name, low, high in (
+            ("max_concurrency", 1, 1024),
+            ("max_attempts", 1, 100),
+            ("max_body_bytes", 1024, 2**40),
+            ("max_pages", 1, 10**9),
+        ):
+            value = getattr(self, name)
+            if type(value) is not int or not low <= value <= high:
+                raise ConfigurationError(f"{name} must be an integer from {low} to {high}, got {value!r}")
+        for name in ("attempt_timeout", "connect_timeout", "backoff_initial", "backoff_max", "retry_after_max"):
+            _require_positive(name, getattr(self, name), "seconds")
+        if self.call_timeout is not None:
+            _require_positive("call_timeout", self.call_timeout, "seconds, or None")
+        if self.requests_per_second is not None:
+            _require_positive("requests_per_second", self.requests_per_second, "requests a second, or None")
+        for name, kind in (
+            ("request_encoding", RequestEncoding),
+            ("array_encoding", ArrayEncoding),
+            ("feed_search_param", FeedSearchParam),
+            ("engine_names", EngineNames),
+            ("allow_insecure_http", bool),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise ConfigurationError(f"{name} must be of type {kind.__name__}, got {getattr(self, name)!r}")
+        if not isinstance(self.user_agent, str) or not self.user_agent.isprintable() or not self.user_agent.isascii():
+            raise ConfigurationError(f"user_agent must be printable ASCII text, got {self.user_agent!r}")
+
+
+def _require_positive(name: str, value: object, unit: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise ConfigurationError(f"{name} must be a number above 0 ({unit}), got {value!r}")
