@@ -1,0 +1,86 @@
+"""A plain caller: HTTP as anyone would write it by hand, sharing nothing with the client under test elsewhere."""
+
+import base64
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import aiohttp
+
+from seorep_async.sandbox import Sandbox
+
+CAMPAIGN = "/v3/resources/rankings/campaign"
+CAMPAIGN_BY_DATE = "/v3/resources/rankings/campaign/date"
+KEYWORD_BY_DATE = "/v3/resources/rankings/keyword/date"
+
+YEAR = {"start_date": "2022-01-01", "end_date": "2022-12-31"}
+FEEDS: dict[str, dict[str, Any]] = {
+    CAMPAIGN: {"campaign_id": 2, **YEAR},
+    CAMPAIGN_BY_DATE: {"campaign_id": 2, **YEAR},
+    KEYWORD_BY_DATE: {"keyword_id": 200_003, **YEAR},
+}
+
+
+def basic(password: str, user: str = "") -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+RIGHT_KEY = basic("sandbox")
+
+
+def rows_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    data = answer["data"]
+    rows: list[dict[str, Any]] = data if isinstance(data, list) else data["rows"]
+    return rows
+
+
+def totals_of(answer: dict[str, Any]) -> Any:
+    return answer["totals"] if isinstance(answer["data"], list) else answer["data"]["totals"]
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Caller:
+    def __init__(self, sandbox: Sandbox, session: aiohttp.ClientSession) -> None:
+        self.sandbox = sandbox
+        self.session = session
+
+    async def send(
+        self, path: str, query: Mapping[str, Any] | None = None, *, method: str = "GET", authorization: str = RIGHT_KEY
+    ) -> Reply:
+        async with self.session.request(
+            method,
+            self.sandbox.base_url + path,
+            params={name: str(value) for name, value in (query or {}).items()},
+            headers={"Authorization": authorization},
+        ) as response:
+            return Reply(response.status, response.headers, await response.read())
+
+    async def get(self, path: str, **query: Any) -> dict[str, Any]:
+        reply = await self.send(path, query)
+        assert reply.status == 200, reply
+        answer: dict[str, Any] = reply.json()
+        return answer
+
+    async def status(self, path: str, **query: Any) -> int:
+        return (await self.send(path, query)).status
+
+    async def feed(self, path: str, **query: Any) -> list[dict[str, Any]]:
+        return rows_of(await self.get(path, **{"limit": 500, **FEEDS[path], **query}))
+
+
+@asynccontextmanager
+async def calling(**options: Any) -> AsyncIterator[Caller]:
+    async with (
+        Sandbox(**{"campaigns": 6, "keywords": 40, **options}) as sandbox,
+        aiohttp.ClientSession() as session,
+    ):
+        yield Caller(sandbox, session)

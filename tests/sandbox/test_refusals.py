@@ -1,0 +1,154 @@
+"""Everything that is not a success: always JSON, never a 500 by accident."""
+
+from typing import Any
+
+import pytest
+
+from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, YEAR, basic, calling
+
+OK = FEEDS[CAMPAIGN]
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "",
+        basic("wrong"),
+        basic("sandbox", user="someone"),
+        basic("", user="sandbox"),
+        "Bearer sandbox",
+        "Basic",
+        "Basic !!!",
+        "Basic é",
+        "sandbox",
+    ],
+)
+async def test_a_wrong_key_gets_403(authorization: str) -> None:
+    async with calling() as call:
+        response = await call.send("/v3/campaigns", authorization=authorization)
+        assert (response.status, response.json()["code"]) == (403, 403)
+
+
+async def test_the_key_is_checked_before_the_path() -> None:
+    async with calling() as call:
+        assert (await call.send("/nowhere", authorization="no")).status == 403
+
+
+async def test_any_key_can_be_chosen() -> None:
+    async with calling(api_key="clé") as call:
+        assert (await call.send("/v3/campaigns", authorization=basic("clé"))).status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/v3",
+        "/v2/campaigns",
+        "/v3/campaigns/",
+        "/v3/campaigns/7",
+        "/v3/campaigns/0",
+        "/v3/campaigns/-1",
+        "/v3/campaigns/x",
+        "/v3/campaigns/1.0",
+        "/v3/campaigns/%D9%A1",
+        "/v3/campaigns/%FF",
+        "/v3/campaigns/2147483648",
+        "/v3/campaigns/" + "9" * 5000,
+        "/v3/keywords/200000",
+        "/v3/keywords/200041",
+        "/v3/keywords/700001",
+        "/v3/keywords/1",
+    ],
+)
+async def test_an_unknown_path_or_id_gets_404(path: str) -> None:
+    async with calling() as call:
+        response = await call.send(path)
+        assert (response.status, response.json()["code"]) == (404, 404)
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        (CAMPAIGN, {**YEAR, "campaign_id": 7}),
+        (CAMPAIGN_BY_DATE, {**YEAR, "campaign_id": 7}),
+        (KEYWORD_BY_DATE, {**YEAR, "keyword_id": 2}),
+    ],
+)
+async def test_a_feed_of_an_unknown_id_gets_404(path: str, query: dict[str, Any]) -> None:
+    async with calling() as call:
+        assert await call.status(path, **query) == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "HEAD"])
+async def test_another_method_gets_405_and_the_allowed_ones(method: str) -> None:
+    async with calling() as call:
+        response = await call.send("/v3/keywords", method=method)
+    assert (response.status, response.headers["Allow"]) == (405, "GET")
+
+
+@pytest.mark.parametrize("path", FEEDS)
+@pytest.mark.parametrize("missing", ["id", "start_date", "end_date"])
+@pytest.mark.parametrize("empty", [True, False])
+async def test_a_feed_without_a_required_parameter_gets_400_that_names_it(path: str, missing: str, empty: bool) -> None:
+    name = next(name for name in FEEDS[path] if name.endswith(missing))
+    query = {**FEEDS[path], name: ""} if empty else {key: value for key, value in FEEDS[path].items() if key != name}
+    async with calling() as call:
+        response = await call.send(path, query)
+        assert (response.status, response.json()["message"]) == (400, f"{name} is required")
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        (CAMPAIGN, {**OK, "start_date": "2022-1-1"}),
+        (CAMPAIGN, {**OK, "start_date": "20220101"}),
+        (CAMPAIGN, {**OK, "start_date": "2022-02-30"}),
+        (CAMPAIGN, {**OK, "start_date": "0000-00-00"}),
+        (CAMPAIGN, {**OK, "end_date": "\u0662022-01-01"}),
+        (CAMPAIGN, {**OK, "end_date": "yesterday"}),
+        (CAMPAIGN, {**OK, "end_date": "2021-12-31"}),
+        (CAMPAIGN, {**OK, "start_date": "1000-01-01"}),
+        (CAMPAIGN, {**OK, "campaign_id": "x"}),
+        (CAMPAIGN, {**OK, "campaign_id": 0}),
+        (CAMPAIGN, {**OK, "campaign_id": 2**31}),
+        (CAMPAIGN, {**OK, "campaign_id": "1_0"}),
+        (CAMPAIGN, {**OK, "page": 0}),
+        (CAMPAIGN, {**OK, "page": 2**31}),
+        (CAMPAIGN, {**OK, "limit": -5}),
+        (CAMPAIGN, {**OK, "limit": "all"}),
+        (CAMPAIGN, {**OK, "sort_metric": "rank"}),
+        (CAMPAIGN, {**OK, "sort_metric": "tags"}),
+        (CAMPAIGN, {**OK, "sort_direction": "up"}),
+        (CAMPAIGN, {**OK, "compare_previous_period": "maybe"}),
+        ("/v3/campaigns", {"order_by": "nothing"}),
+        ("/v3/campaigns", {"order_direction": "down"}),
+        ("/v3/keywords", {"campaign_id": "two"}),
+        ("/v3/keywords", {"page": "1.5"}),
+    ],
+)
+async def test_a_bad_parameter_gets_400_in_json(path: str, query: dict[str, Any]) -> None:
+    async with calling() as call:
+        response = await call.send(path, query)
+        assert (response.status, response.json()["code"]) == (400, 400)
+
+
+@pytest.mark.parametrize("raw", ["filter=%FF%FE", "filter=%00", "filter=%ED%A0%80", "filter=&filter=x", "%", "=&;"])
+@pytest.mark.parametrize("path", [CAMPAIGN, "/v3/campaigns", "/v3/keywords"])
+async def test_odd_text_in_a_query_is_no_accident(path: str, raw: str) -> None:
+    needed = "&".join(f"{name}={value}" for name, value in OK.items()) if path == CAMPAIGN else ""
+    async with calling() as call:
+        assert await call.status(f"{path}?{needed}&{raw}") == 200
+
+
+@pytest.mark.parametrize(("failing", "status"), [([2], 500), ({2: 503}, 503), ({2: 404}, 404)])
+@pytest.mark.parametrize("path", ["/v3/campaigns/2", *FEEDS])
+async def test_a_failing_campaign_fails_with_its_feeds(path: str, failing: Any, status: int) -> None:
+    async with calling(failing=failing) as call:
+        assert await call.status(path, **FEEDS.get(path, {})) == status
+
+
+async def test_a_failing_campaign_is_still_listed_and_spares_the_others() -> None:
+    async with calling(failing=[2]) as call:
+        assert len((await call.get("/v3/campaigns"))["data"]) == 6
+        assert await call.status(CAMPAIGN, **{**OK, "campaign_id": 3}) == 200

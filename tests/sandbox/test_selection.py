@@ -1,0 +1,131 @@
+"""Filtering, ordering, and the limits of a page."""
+
+from typing import Any
+
+import pytest
+
+from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, calling, rows_of
+
+
+@pytest.mark.parametrize("name", ["filter", "search"])
+async def test_the_campaign_feed_finds_part_of_a_phrase_in_any_case_under_either_name(name: str) -> None:
+    async with calling() as call:
+        everything = await call.feed(CAMPAIGN)
+        wanted = everything[0]["keywordPhrase"][1:]
+        found = await call.feed(CAMPAIGN, **{name: wanted.upper()})
+    assert found == [row for row in everything if wanted in row["keywordPhrase"]]
+
+
+async def test_filter_and_search_must_both_be_met() -> None:
+    async with calling() as call:
+        rows = await call.feed(KEYWORD_BY_DATE, filter="2022-1", search="2")
+    assert [row["date"] for row in rows] == ["2022-10", "2022-11", "2022-12"]
+
+
+@pytest.mark.parametrize("path", [CAMPAIGN_BY_DATE, KEYWORD_BY_DATE])
+async def test_by_date_feeds_search_the_date_s_text(path: str) -> None:
+    async with calling() as call:
+        assert [row["date"] for row in await call.feed(path, search="-0")] == [
+            f"2022-0{month}" for month in range(1, 10)
+        ]
+
+
+@pytest.mark.parametrize("direction", ["asc", "DESC"])
+@pytest.mark.parametrize(
+    ("path", "metric"),
+    [
+        (CAMPAIGN, "engineARanking"),
+        (CAMPAIGN, "keywordPhrase"),
+        (CAMPAIGN, "lastEngineAPlacesRankingDate"),
+        (CAMPAIGN_BY_DATE, "engineBRankings_51"),
+        (KEYWORD_BY_DATE, "date"),
+        (KEYWORD_BY_DATE, "engineAPlacesRanking"),
+    ],
+)
+async def test_feeds_sort_with_nulls_last_and_ties_in_order(path: str, metric: str, direction: str) -> None:
+    async with calling() as call:
+        natural = await call.feed(path)
+        ordered = await call.feed(path, sort_metric=metric, sort_direction=direction)
+    some = [row for row in natural if row[metric] is not None]
+    none = [row for row in natural if row[metric] is None]
+    assert ordered == sorted(some, key=lambda row: row[metric], reverse=direction == "DESC") + none
+
+
+async def test_sorting_comes_before_paging() -> None:
+    async with calling() as call:
+        query = {**FEEDS[CAMPAIGN], "sort_metric": "competitors", "sort_direction": "desc"}
+        pages = [rows_of(await call.get(CAMPAIGN, **query, limit=10, page=page)) for page in (1, 2, 3, 4)]
+        whole = await call.feed(CAMPAIGN, sort_metric="competitors", sort_direction="desc")
+    assert [row for page in pages for row in page] == whole
+
+
+@pytest.mark.parametrize(
+    ("limit", "records"), [({}, 25), ({"limit": 30}, 30), ({"limit": 60}, 60), ({"limit": 61}, 60), ({"limit": ""}, 25)]
+)
+@pytest.mark.parametrize("path", [CAMPAIGN, "/v3/keywords"])
+async def test_a_limit_has_a_default_and_a_maximum(path: str, limit: dict[str, Any], records: int) -> None:
+    async with calling(keywords=100, max_limit=60) as call:
+        answer = await call.get(path, **FEEDS.get(path, {"campaign_id": 1}), **limit)
+    assert len(rows_of(answer)) == records
+    assert answer["metadata"] == {"total_pages": -(-100 // records), "total_records": 100}
+
+
+async def test_campaigns_are_listed_oldest_first() -> None:
+    async with calling(campaigns=300) as call:
+        campaigns = (await call.get("/v3/campaigns", limit=500))["data"]
+    assert [one["id"] for one in campaigns] == list(range(1, 301))
+    assert [one["date_created"] for one in campaigns] == sorted(one["date_created"] for one in campaigns)
+
+
+@pytest.mark.parametrize("field", ["company", "date_modified", "id", "group_title"])
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+async def test_campaigns_are_ordered_by_a_field_with_nulls_last(field: str, direction: str) -> None:
+    async with calling(campaigns=50) as call:
+        natural = (await call.get("/v3/campaigns", limit=50))["data"]
+        ordered = (await call.get("/v3/campaigns", limit=50, order_by=field, order_direction=direction))["data"]
+    some = [one for one in natural if one[field] is not None]
+    expected = sorted(some, key=lambda one: one[field], reverse=direction == "desc")
+    assert ordered == expected + [one for one in natural if one[field] is None]
+
+
+async def test_a_direction_alone_orders_by_id() -> None:
+    async with calling() as call:
+        campaigns = (await call.get("/v3/campaigns", order_direction="desc"))["data"]
+    assert [one["id"] for one in campaigns] == [6, 5, 4, 3, 2, 1]
+
+
+async def test_campaigns_are_filtered_by_part_of_their_name() -> None:
+    async with calling(campaigns=60) as call:
+        everything = (await call.get("/v3/campaigns", limit=60))["data"]
+        name = everything[7]["company"]
+        found = await call.get("/v3/campaigns", filter=name.upper(), limit=1)
+    assert found["data"][0]["company"] == name
+    assert found["metadata"]["total_records"] == sum(name in one["company"] for one in everything)
+
+
+async def test_keywords_are_filtered_by_part_of_their_phrase() -> None:
+    async with calling() as call:
+        everything = (await call.get("/v3/keywords", limit=500))["data"]
+        found = (await call.get("/v3/keywords", limit=500, filter="BEST "))["data"]
+    assert found == [one for one in everything if "best " in one["keyword_phrase"].casefold()]
+
+
+async def test_keywords_of_one_campaign_are_those_of_the_whole_list_with_its_id() -> None:
+    async with calling() as call:
+        everything = (await call.get("/v3/keywords", limit=500))["data"]
+        some = (await call.get("/v3/keywords", limit=500, campaign_id=4))["data"]
+    assert some == [one for one in everything if one["campaign_id"] == 4]
+    assert len(some) == 40
+
+
+async def test_keywords_of_an_unknown_campaign_are_none() -> None:
+    async with calling() as call:
+        assert (await call.get("/v3/keywords", campaign_id=7))["metadata"]["total_records"] == 0
+
+
+async def test_a_record_got_by_id_agrees_with_the_list() -> None:
+    async with calling() as call:
+        for path in ("/v3/campaigns", "/v3/keywords"):
+            listed = (await call.get(path))["data"][3]
+            alone = (await call.get(f"{path}/{listed['id']}"))["data"]
+            assert alone.items() <= listed.items()

@@ -1,0 +1,146 @@
+"""Starting, leaving, and the options."""
+
+import ast
+import asyncio
+import errno
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+import seorep_async.sandbox as sandbox_package
+from seorep_async.sandbox import Sandbox
+from tests.sandbox.calls import calling
+
+MAY_IMPORT = sys.stdlib_module_names | {"aiohttp", "attrs", "msgspec"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"campaigns": -1},
+        {"campaigns": 21_474},
+        {"campaigns": "20"},
+        {"campaigns": True},
+        {"keywords": -1},
+        {"keywords": 100_000},
+        {"seed": 1.5},
+        {"shape": "round"},
+        {"rows": "new"},
+        {"latency": -0.1},
+        {"latency": float("nan")},
+        {"rate_limit": 0},
+        {"rate_limit": "fast"},
+        {"failing": [21]},
+        {"failing": ["1"]},
+        {"failing": {1: 200}},
+        {"default_limit": 0},
+        {"max_limit": 0},
+        {"default_limit": 50, "max_limit": 40},
+        {"api_key": ""},
+        {"host": ""},
+        {"port": 65_536},
+    ],
+)
+def test_an_option_out_of_range_is_a_value_error_that_names_it(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options)) if "rate_limit" not in options else "per_second"):
+        Sandbox(**options)
+
+
+def test_options_are_given_by_name_only() -> None:
+    with pytest.raises(TypeError):
+        Sandbox(5)  # type: ignore[call-arg]
+
+
+def test_the_repr_keeps_the_key_to_itself() -> None:
+    assert "canary" not in repr(Sandbox(api_key="canary"))
+
+
+def test_there_is_no_address_before_it_runs() -> None:
+    with pytest.raises(RuntimeError, match="not running"):
+        _ = Sandbox().base_url
+
+
+async def test_a_taken_port_fails_with_the_port_in_the_message() -> None:
+    async with Sandbox() as first:
+        port = int(first.base_url.rsplit(":", 1)[1])
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}") as failed:
+            await Sandbox(port=port).__aenter__()
+    assert failed.value.errno == errno.EADDRINUSE
+
+
+async def test_it_cannot_be_entered_twice_at_once_but_again_afterwards() -> None:
+    sandbox = Sandbox()
+    async with sandbox:
+        with pytest.raises(RuntimeError, match="running already"):
+            await sandbox.__aenter__()
+    async with sandbox, aiohttp.ClientSession() as session, session.get(f"{sandbox.base_url}/v3/campaigns") as response:
+        assert response.status == 403
+    assert sandbox.stats.requests == 1
+
+
+async def test_several_run_side_by_side() -> None:
+    async with calling(seed=1) as one, calling(seed=2) as other:
+        assert await one.get("/v3/campaigns/1") != await other.get("/v3/campaigns/1")
+
+
+@pytest.mark.parametrize("latency", [0.0, 30.0])
+async def test_leaving_waits_neither_for_kept_connections_nor_for_slow_answers(latency: float) -> None:
+    loop = asyncio.get_running_loop()
+    async with aiohttp.ClientSession() as session:
+        async with Sandbox(latency=latency) as sandbox:
+            calls = [asyncio.ensure_future(session.get(f"{sandbox.base_url}/v3/campaigns")) for _ in range(5)]
+            await asyncio.wait(calls, timeout=0.1)
+            start = loop.time()
+        assert loop.time() - start < 1
+        await asyncio.gather(*calls, return_exceptions=True)
+
+
+async def test_nothing_listens_after_leaving() -> None:
+    async with Sandbox() as sandbox:
+        url = sandbox.base_url
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.get(url)
+
+
+def test_it_leaves_without_a_warning_with_callers_in_every_state() -> None:
+    program = """
+import asyncio
+import socket
+from seorep_async.sandbox import Sandbox
+
+async def main():
+    async with Sandbox(latency=30) as sandbox:
+        port = int(sandbox.base_url.rsplit(":", 1)[1])
+        writers = []
+        for sent in (b"", b"GET / HT", b"GET / HTTP/1.1\\r\\nHost: here\\r\\n\\r\\n"):
+            writers.append((await asyncio.open_connection("127.0.0.1", port))[1])
+            writers[-1].write(sent)
+        await asyncio.sleep(0.05)
+    for writer in writers:
+        writer.close()
+    for turns in range(5):  # a connection at every stage of being accepted
+        with socket.socket() as late:
+            async with Sandbox() as sandbox:
+                late.connect(("127.0.0.1", int(sandbox.base_url.rsplit(":", 1)[1])))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+
+asyncio.run(main())
+"""
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_it_imports_nothing_of_ours() -> None:
+    files = list(Path(sandbox_package.__path__[0]).glob("*.py"))
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8")))]
+    plain = [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
+    named = [str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and node.level != 1]
+    assert len(files) > 10
+    assert {module.split(".")[0] for module in plain + named} <= MAY_IMPORT
