@@ -1,7 +1,12 @@
-"""The whole service, embedded: for trying, rehearsing and testing without an account."""
+"""The whole service, embedded: for trying, rehearsing and testing without an account.
 
+From the outside in: `server` listens, `application` is the chain that every request passes (`traffic` counts it,
+`faults` may spoil it, `rate_limit` may refuse it), `api` holds the operations, `data` the account that they work on.
+"""
+
+from .faults import Faults
 from .rate_limit import RateLimit
 from .server import Sandbox
 from .traffic import Stats
 
-__all__ = ["RateLimit", "Sandbox", "Stats"]
+__all__ = ["Faults", "RateLimit", "Sandbox", "Stats"]

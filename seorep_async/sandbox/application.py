@@ -1,28 +1,43 @@
 """The service as an aiohttp application: one chain that every request passes, then the operation.
 
-The chain: count -> refusals as JSON -> latency -> (faults) -> rate limit -> authenticate -> operation.
+The chain: count -> latency -> faults -> refusals as JSON -> rate limit -> authenticate -> operation. The description at
+/openapi.json is counted, and otherwise passes none of it.
 """
 
 import asyncio
 import base64
+import itertools
+from collections.abc import Callable
 
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from .operations import OPERATIONS, Operation
-from .parameters import Parameters
+from .api.call import Body, Call
+from .api.openapi import describe
+from .api.operations import OPERATIONS, Operation
+from .api.service import Service
 from .rate_limit import TokenBucket
 from .refusals import Refusal
-from .service import Service
+from .spoiling import Spoilt, spoil
 from .traffic import Traffic
 
-_JSON = "application/json; charset=utf-8"
+DESCRIPTION = "/openapi.json"
+
+_JSON = {"Content-Type": "application/json; charset=utf-8"}
 _UNKNOWN = "unknown"
+_LARGEST_BODY = 256 * 1024
+_FAULT = web.RequestKey("fault", str)
 
 
 def application(
-    service: Service, traffic: Traffic, *, api_key: str, latency: float, bucket: TokenBucket | None
+    service: Service,
+    traffic: Traffic,
+    *,
+    api_key: str,
+    latency: float,
+    bucket: TokenBucket | None,
+    fault: Callable[[int], str | None],
 ) -> web.Application:
     """Build the application.
 
@@ -32,15 +47,17 @@ def application(
         api_key: the only key that is let in.
         latency: seconds that every request waits.
         bucket: the rate limit, if there is one.
+        fault: gives the kind of fault that meets a request of some number, or None.
     """
-    chain: list[Middleware] = [_count(traffic), _refusals_as_json]
+    chain: list[Middleware] = [_count(traffic), _pass_by]
     if latency:
         chain.append(_wait(latency))
-    # Faults belong here: late enough to be counted, before anything is let in.
+    chain += [_bring_about(fault), _refusals_as_json]
     if bucket:
         chain.append(_limit_rate(bucket))
     chain.append(_authenticate(api_key))
-    app = web.Application(middlewares=[web.middleware(link) for link in chain])
+    app = web.Application(middlewares=[web.middleware(link) for link in chain], client_max_size=_LARGEST_BODY)
+    app.router.add_get(DESCRIPTION, _describe, allow_head=False)
     for operation in OPERATIONS:
         app.router.add_route(operation.method, operation.path.replace(":id", "{id}"), _answer(operation, service))
     return app
@@ -49,21 +66,55 @@ def application(
 def _count(traffic: Traffic) -> Middleware:
     async def count(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
-        traffic.arrive(resource.canonical.replace("{id}", ":id") if resource else _UNKNOWN)
+        path = resource.canonical.replace("{id}", ":id") if resource else _UNKNOWN
+        traffic.arrive(path, f"{request.method} {path}" if resource else _UNKNOWN)
         status, size = None, 0
         try:
             response = await handler(request)
-            status = response.status
+            if not isinstance(response, Spoilt) or response.answered:
+                status = response.status
             if isinstance(response, web.Response) and isinstance(response.body, bytes):
                 size = len(response.body)
             return response
+        except ConnectionError:
+            raise
         except Exception:
             status = 500
             raise
         finally:
-            traffic.leave(status, size)
+            traffic.leave(status, size, request.get(_FAULT))
 
     return count
+
+
+async def _pass_by(request: web.Request, handler: Handler) -> web.StreamResponse:
+    return await (_describe(request) if request.match_info.handler is _describe else handler(request))
+
+
+def _wait(seconds: float) -> Middleware:
+    async def wait(request: web.Request, handler: Handler) -> web.StreamResponse:
+        await asyncio.sleep(seconds)
+        return await handler(request)
+
+    return wait
+
+
+def _bring_about(fault: Callable[[int], str | None]) -> Middleware:
+    numbers = itertools.count(1)
+
+    async def bring_about(request: web.Request, handler: Handler) -> web.StreamResponse:
+        kind = fault(next(numbers))
+        if kind is None:
+            return await handler(request)
+        request[_FAULT] = kind
+        if kind[0].isdigit():
+            return _error(int(kind[:3]), "a fault that was asked for")
+        answer, connection = await handler(request), request.transport
+        if isinstance(answer, web.Response) and isinstance(connection, asyncio.Transport):
+            return await spoil(kind, answer, connection)
+        return answer  # the caller hung up before
+
+    return bring_about
 
 
 async def _refusals_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -74,14 +125,6 @@ async def _refusals_as_json(request: web.Request, handler: Handler) -> web.Strea
     except web.HTTPException as error:
         allowed = {name: error.headers[name] for name in ("Allow",) if name in error.headers}
         return _error(error.status, error.reason, allowed)
-
-
-def _wait(seconds: float) -> Middleware:
-    async def wait(request: web.Request, handler: Handler) -> web.StreamResponse:
-        await asyncio.sleep(seconds)
-        return await handler(request)
-
-    return wait
 
 
 def _limit_rate(bucket: TokenBucket) -> Middleware:
@@ -108,12 +151,22 @@ def _authenticate(api_key: str) -> Middleware:
 
 def _answer(operation: Operation, service: Service) -> Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
-        answered = operation.answer(service, Parameters(request.query, request.match_info.get("id", "")))
-        return web.Response(body=answered.body, status=answered.status, headers={"Content-Type": _JSON})
+        body = None
+        if operation.writes:
+            if "Content-Encoding" in request.headers:
+                raise Refusal(415, "the body must not be compressed")
+            body = Body.read(request.content_type, await request.read())
+        query = {name: request.query.getall(name) for name in request.query}
+        answered = operation.answer(service, Call(operation.fields, query, body, request.match_info.get("id", "")))
+        return web.Response(body=answered.body or None, status=answered.status, headers=_JSON if answered.body else {})
 
     return answer
 
 
-def _error(status: int, message: str, headers: dict[str, str]) -> web.Response:
+async def _describe(request: web.Request) -> web.StreamResponse:
+    return web.Response(body=msgspec.json.encode(describe()), headers=_JSON)
+
+
+def _error(status: int, message: str, headers: dict[str, str] | None = None) -> web.Response:
     body = msgspec.json.encode({"status": "error", "code": status, "message": message})
-    return web.Response(body=body, status=status, headers={"Content-Type": _JSON, **headers})
+    return web.Response(body=body, status=status, headers=_JSON | (headers or {}))

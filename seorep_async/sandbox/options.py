@@ -55,6 +55,12 @@ def not_empty(instance: object, attribute: "Attribute[Any]", value: object) -> N
         raise ValueError(f"{attribute.name} must be a text that is not empty")
 
 
+def callable_(instance: object, attribute: "Attribute[Any]", value: object) -> None:
+    """Require something to call."""
+    if not callable(value):
+        raise ValueError(f"{attribute.name} must be a function, not {value!r}")
+
+
 def one_of(*allowed: str) -> Check:
     """Require one of some texts."""
 

@@ -1,24 +1,29 @@
 """The sandbox itself: its options, and the listening and leaving."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
 from aiohttp import web
 from attrs import Attribute, define, field
 
-from .account import KEYWORDS_PER_CAMPAIGN, MOST_CAMPAIGNS, Account
+from .api.service import Service
+from .api.shapes import Rows, Shape, Shapes
 from .application import application
-from .options import at_least, between, integer, not_empty, not_negative, one_of
+from .data.account import MOST_CAMPAIGNS, Account
+from .data.backlinks import BACKLINKS_PER_CAMPAIGN
+from .data.keywords import KEYWORDS_PER_CAMPAIGN
+from .faults import Faults
+from .options import at_least, between, callable_, integer, not_empty, not_negative, one_of
 from .rate_limit import RateLimit, TokenBucket
-from .service import Service
-from .shapes import Rows, Shape, Shapes
 from .traffic import Stats, Traffic
 
 _SHUTDOWN_SECONDS = 0.1
 _BACKLOG = 1024
+_MOST_USERS = 100_000
 
 
 def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> dict[int, int]:
@@ -29,13 +34,23 @@ def _rate_limit(limit: float | RateLimit | None) -> RateLimit | None:
     return limit if limit is None or isinstance(limit, RateLimit) else RateLimit(limit)
 
 
+def _faults(faults: str | Faults | None) -> Faults:
+    if not isinstance(faults, str | Faults | None):
+        raise ValueError(f"faults must be a text or Faults, not {faults!r}")
+    return faults if isinstance(faults, Faults) else Faults.parse(faults or "")
+
+
 @define(kw_only=True, eq=False)
 class Sandbox:
     """The whole service on a local port, with a seeded account; an asynchronous context manager.
 
+    Writes last until it is left: entered again, the account is as it was at first.
+
     Args:
-        campaigns: how many campaigns the account has; their ids are 1 to this.
+        campaigns: how many campaigns the account has at first; their ids are 1 to this.
         keywords: how many keywords each campaign has; their ids are `campaign id x 100,000 + 1, 2, …`.
+        users: how many users the account has at first; their ids are 1 to this.
+        backlinks: how many backlinks each campaign has at first; their ids are made like those of keywords.
         seed: any integer; the same seed gives the same account, in whatever shape.
         shape: the envelope of the feeds: "nested" (`data.rows`), "flat" (rows in `data`), or "mixed" by id.
         rows: the variant of the feeds' rows: "current", "older", or "mixed" by id.
@@ -43,6 +58,8 @@ class Sandbox:
         rate_limit: requests a second, or a `RateLimit`; over it the answer is 429.
         failing: ids of campaigns that always answer 500, with their feeds and their keywords' feeds; or a mapping of
             such ids to the status they answer with.
+        faults: faults to meet, a text such as "resets=5%,500s=5%,cut=2%" or `Faults`; may be set anew while it runs.
+        clock: gives the date and time that created and changed things bear.
         default_limit: records a page when no limit is asked for.
         max_limit: the most records a page; a higher limit is lowered to it.
         api_key: the key to let in; any other gets a 403.
@@ -56,12 +73,16 @@ class Sandbox:
 
     campaigns: int = field(default=20, validator=between(0, MOST_CAMPAIGNS))
     keywords: int = field(default=50, validator=between(0, KEYWORDS_PER_CAMPAIGN - 1))
+    users: int = field(default=5, validator=between(0, _MOST_USERS))
+    backlinks: int = field(default=3, validator=between(0, BACKLINKS_PER_CAMPAIGN - 1))
     seed: int = field(default=1, validator=integer)
     shape: Shape = field(default="nested", validator=one_of("nested", "flat", "mixed"))
     rows: Rows = field(default="current", validator=one_of("current", "older", "mixed"))
     latency: float = field(default=0.0, validator=not_negative)
     rate_limit: RateLimit | None = field(default=None, converter=_rate_limit)
     failing: Mapping[int, int] = field(default=(), converter=_failing)
+    faults: Faults = field(default=None, converter=_faults)
+    clock: Callable[[], datetime] = field(default=datetime.now, validator=callable_)
     default_limit: int = field(default=25, validator=at_least(1))
     max_limit: int = field(default=500, validator=at_least(1))
     api_key: str = field(default="sandbox", validator=not_empty, repr=False)
@@ -100,13 +121,24 @@ class Sandbox:
         if self._listener is not None:
             raise RuntimeError("the sandbox is running already")
         self._traffic = Traffic()
-        account = Account(self.seed, self.campaigns, self.keywords)
+        account = Account(self.seed, self.campaigns, self.keywords, self.users, self.backlinks)
         service = Service(
-            account, Shapes(account.key, self.shape, self.rows), self.default_limit, self.max_limit, self.failing
+            account=account,
+            shapes=Shapes(account.key, self.shape, self.rows),
+            clock=self.clock,
+            default_limit=self.default_limit,
+            max_limit=self.max_limit,
+            failing=self.failing,
         )
-        bucket = TokenBucket(self.rate_limit) if self.rate_limit else None
-        app = application(service, self._traffic, api_key=self.api_key, latency=self.latency, bucket=bucket)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        app = application(
+            service,
+            self._traffic,
+            api_key=self.api_key,
+            latency=self.latency,
+            bucket=TokenBucket(self.rate_limit) if self.rate_limit else None,
+            fault=lambda number: self.faults.draw(self.seed, number),
+        )
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, auto_decompress=False)
         await runner.setup()
         connect, loop = runner.server, asyncio.get_running_loop()
         assert connect is not None, "the runner is set up"  # noqa: S101

@@ -21,6 +21,36 @@ FEEDS: dict[str, dict[str, Any]] = {
     KEYWORD_BY_DATE: {"keyword_id": 200_003, **YEAR},
 }
 
+CAMPAIGNS, USERS, BACKLINKS = "/v3/campaigns", "/v3/users", "/v3/backlinks"
+LINKS = "/v3/resources/backlinks/manager/links"
+NEW: dict[str, dict[str, Any]] = {
+    CAMPAIGNS: {"url": "https://wren.example", "company": "Wren & Søn", "scope": "page", "group_title": "Birds"},
+    USERS: {
+        "first_name": "Ida",
+        "last_name": "Wren",
+        "username": "ida",
+        "password": "canary",
+        "email": "ida@wren.example",
+        "role": "client",
+    },
+    BACKLINKS: {
+        "campaign_id": 2,
+        "title": "Ten wrens",
+        "url": "https://birds.example/ten",
+        "status": "unpublished",
+        "date_published": "2022-03-04",
+        "link_type": "guest post",
+        "target_anchor": "wrens",
+        "target_url": "https://wren.example/all",
+        "notes": "ask Ida",
+    },
+}
+CHANGES: dict[str, dict[str, Any]] = {
+    CAMPAIGNS: {"company": "Wren=Group; 100%+", "group_title": "Songbirds"},
+    USERS: {"last_name": "Wren-Ånd", "username": "ida.wren", "role": "staff"},
+    BACKLINKS: {"status": "published", "date_published": "2022-05-06", "notes": ""},
+}
+
 
 def basic(password: str, user: str = "") -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
@@ -54,15 +84,35 @@ class Caller:
         self.session = session
 
     async def send(
-        self, path: str, query: Mapping[str, Any] | None = None, *, method: str = "GET", authorization: str = RIGHT_KEY
+        self,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        *,
+        method: str = "GET",
+        authorization: str = RIGHT_KEY,
+        body: Mapping[str, Any] | None = None,
     ) -> Reply:
         async with self.session.request(
             method,
             self.sandbox.base_url + path,
             params={name: str(value) for name, value in (query or {}).items()},
             headers={"Authorization": authorization},
+            **(body or {}),
         ) as response:
             return Reply(response.status, response.headers, await response.read())
+
+    async def write(self, method: str, path: str, fields: Mapping[str, Any], encoding: str = "form") -> Reply:
+        if encoding == "query":
+            return await self.send(path, fields, method=method)
+        return await self.send(path, method=method, body={{"form": "data", "json": "json"}[encoding]: fields})
+
+    async def written(self, method: str, path: str, fields: Mapping[str, Any], encoding: str = "form") -> Any:
+        reply = await self.write(method, path, fields, encoding)
+        assert reply.status == 200, reply
+        return reply.json()["data"]
+
+    async def create(self, path: str, **fields: Any) -> Any:
+        return await self.written("POST", path, {**NEW[path], **fields})
 
     async def get(self, path: str, **query: Any) -> dict[str, Any]:
         reply = await self.send(path, query)

@@ -2,16 +2,16 @@
 
 import pytest
 
-from seorep_async.sandbox.account import Account
+from seorep_async.sandbox.data.account import Account
 from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, calling
 
 
 def everything(account: Account, *campaign_ids: int) -> list[object]:
     made: list[object] = []
     for id_ in campaign_ids:
-        campaign = account.campaign(id_)
+        campaign = account.campaigns.get(id_)
         assert campaign is not None
-        made += [campaign, account.keywords(campaign)]
+        made += [campaign, account.keywords(id_)]
     return made
 
 
@@ -60,23 +60,19 @@ def test_keyword_ids_are_unique_fit_int32_and_lead_back_to_their_campaign() -> N
 
 def test_companies_and_their_addresses_are_unique() -> None:
     account = Account(1, 2000, 0)
-    campaigns = [account.campaign(id_) for id_ in account.campaign_ids()]
+    campaigns = [account.campaigns.get(id_) for id_ in account.campaign_ids()]
     assert len({one.company for one in campaigns if one}) == len({one.url for one in campaigns if one}) == 2000
 
 
 def test_a_campaign_has_exactly_the_keywords_asked_for() -> None:
     account = Account(1, 3, 700)
-    campaign = account.campaign(2)
-    assert campaign is not None
-    keywords = account.keywords(campaign)
+    keywords = account.keywords(2)
     assert [one.id for one in keywords] == list(account.keyword_ids(2)) == list(range(200_001, 200_701))
 
 
 def test_no_phrase_comes_twice_in_one_place() -> None:
     account = Account(1, 1, 1000)
-    campaign = account.campaign(1)
-    assert campaign is not None
-    keywords = account.keywords(campaign)
+    keywords = account.keywords(1)
     assert len({(one.phrase, one.location["id"]) for one in keywords}) == 1000
 
 

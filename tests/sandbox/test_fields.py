@@ -5,7 +5,20 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, calling, rows_of, totals_of
+from tests.sandbox.calls import (
+    BACKLINKS,
+    CAMPAIGN,
+    CAMPAIGN_BY_DATE,
+    CAMPAIGNS,
+    CHANGES,
+    FEEDS,
+    KEYWORD_BY_DATE,
+    LINKS,
+    USERS,
+    calling,
+    rows_of,
+    totals_of,
+)
 
 CAMPAIGN_FIELDS = "id date_created date_modified url company scope group_title account_id"
 CAMPAIGN_LIST_FIELDS = (
@@ -14,6 +27,9 @@ CAMPAIGN_LIST_FIELDS = (
 )
 UNDOCUMENTED_CAMPAIGN_FIELDS = "type"
 KEYWORD_FIELDS = "id date_created date_modified keyword_phrase primary_keyword campaign_id"
+USER_FIELDS = "id date_created email username first_name last_name role campaign_access account_id"
+BACKLINK_LIST_FIELDS = "id title status date_created date_published url link_type notes domain_authority page_authority"
+BACKLINK_FIELDS = f"{BACKLINK_LIST_FIELDS} target_anchor target_url"
 
 OLDER_FIELDS = "globalMonthlySearches wmtRanking wmtClicks wmtImpressions wmtCtr backlinks"
 LAST_DATES = (
@@ -65,14 +81,34 @@ TOTALS = {
     [
         ("/v3/campaigns", f"{CAMPAIGN_LIST_FIELDS} {UNDOCUMENTED_CAMPAIGN_FIELDS}"),
         ("/v3/campaigns/3", f"{CAMPAIGN_FIELDS} {UNDOCUMENTED_CAMPAIGN_FIELDS}"),
+        ("/v3/users", f"{USER_FIELDS} password"),
+        ("/v3/users/3", f"{USER_FIELDS} password"),
+        ("/v3/users/3/loginGrant", "token time login_url user_id origin_user_id"),
         ("/v3/keywords", KEYWORD_FIELDS),
         ("/v3/keywords/300001", KEYWORD_FIELDS),
+        (f"{LINKS}?campaign_id=3", BACKLINK_LIST_FIELDS),
+        ("/v3/backlinks/300001", BACKLINK_FIELDS),
     ],
 )
 async def test_records_have_exactly_the_reference_s_fields(path: str, fields: str) -> None:
     async with calling() as call:
         data: Any = (await call.get(path))["data"]
     assert set(data[0] if isinstance(data, list) else data) == set(fields.split())
+
+
+@pytest.mark.parametrize(
+    ("path", "created", "updated"),
+    [
+        (CAMPAIGNS, CAMPAIGN_FIELDS.replace("group_title", "type"), f"{CAMPAIGN_FIELDS} type"),
+        (USERS, USER_FIELDS, USER_FIELDS),
+        (BACKLINKS, f"{BACKLINK_FIELDS} campaign_id", BACKLINK_FIELDS),
+    ],
+)
+async def test_answers_to_writes_have_exactly_the_reference_s_fields(path: str, created: str, updated: str) -> None:
+    async with calling() as call:
+        record = await call.create(path)
+        assert set(record) == set(created.split())
+        assert set(await call.written("PUT", f"{path}/{record['id']}", CHANGES[path])) == set(updated.split())
 
 
 @pytest.mark.parametrize("path", FEEDS)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, YEAR, basic, calling
+from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, LINKS, YEAR, basic, calling
 
 OK = FEEDS[CAMPAIGN]
 
@@ -59,6 +59,11 @@ async def test_any_key_can_be_chosen() -> None:
         "/v3/keywords/200041",
         "/v3/keywords/700001",
         "/v3/keywords/1",
+        "/v3/users/6",
+        "/v3/users/6/loginGrant",
+        "/v3/users/x/loginGrant",
+        "/v3/backlinks/100004",
+        "/v3/backlinks/700001",
     ],
 )
 async def test_an_unknown_path_or_id_gets_404(path: str) -> None:
@@ -73,18 +78,35 @@ async def test_an_unknown_path_or_id_gets_404(path: str) -> None:
         (CAMPAIGN, {**YEAR, "campaign_id": 7}),
         (CAMPAIGN_BY_DATE, {**YEAR, "campaign_id": 7}),
         (KEYWORD_BY_DATE, {**YEAR, "keyword_id": 2}),
+        (LINKS, {"campaign_id": 7}),
     ],
 )
-async def test_a_feed_of_an_unknown_id_gets_404(path: str, query: dict[str, Any]) -> None:
+async def test_a_feed_or_list_of_an_unknown_id_gets_404(path: str, query: dict[str, Any]) -> None:
     async with calling() as call:
         assert await call.status(path, **query) == 404
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "HEAD"])
-async def test_another_method_gets_405_and_the_allowed_ones(method: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/v3/campaigns", "GET,POST"),
+        ("/v3/campaigns/1", "DELETE,GET,PUT"),
+        ("/v3/users", "GET,POST"),
+        ("/v3/users/1", "DELETE,GET,PUT"),
+        ("/v3/users/1/loginGrant", "GET"),
+        ("/v3/keywords", "GET"),
+        ("/v3/keywords/100001", "GET"),
+        ("/v3/backlinks", "POST"),
+        ("/v3/backlinks/100001", "DELETE,GET,PUT"),
+        (LINKS, "GET"),
+        *((path, "GET") for path in FEEDS),
+    ],
+)
+async def test_every_other_method_gets_405_and_the_allowed_ones(path: str, methods: str) -> None:
     async with calling() as call:
-        response = await call.send("/v3/keywords", method=method)
-    assert (response.status, response.headers["Allow"]) == (405, "GET")
+        for method in {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"} - set(methods.split(",")):
+            response = await call.send(path, method=method)
+            assert (response.status, response.headers["Allow"]) == (405, methods)
 
 
 @pytest.mark.parametrize("path", FEEDS)
@@ -117,6 +139,7 @@ async def test_a_feed_without_a_required_parameter_gets_400_that_names_it(path: 
         (CAMPAIGN, {**OK, "page": 2**31}),
         (CAMPAIGN, {**OK, "limit": -5}),
         (CAMPAIGN, {**OK, "limit": "all"}),
+        (CAMPAIGN, {**OK, "limit": ""}),
         (CAMPAIGN, {**OK, "sort_metric": "rank"}),
         (CAMPAIGN, {**OK, "sort_metric": "tags"}),
         (CAMPAIGN, {**OK, "sort_direction": "up"}),
@@ -124,6 +147,13 @@ async def test_a_feed_without_a_required_parameter_gets_400_that_names_it(path: 
         ("/v3/campaigns", {"order_by": "nothing"}),
         ("/v3/campaigns", {"order_direction": "down"}),
         ("/v3/keywords", {"campaign_id": "two"}),
+        ("/v3/users", {"order_by": "none"}),
+        (LINKS, {}),
+        (LINKS, {"campaign_id": 1, "status": "draft"}),
+        (LINKS, {"campaign_id": 1, "sort_metric": "none"}),
+        (LINKS, {"campaign_id": 1, "date_string": "2014-01-01"}),
+        (LINKS, {"campaign_id": 1, "date_string": "2014-01-02-2014-01-01"}),
+        (LINKS, {"campaign_id": 1, "date_string": "2014-01-01-2014-02-30"}),
         ("/v3/keywords", {"page": "1.5"}),
     ],
 )

@@ -60,7 +60,7 @@ async def test_sorting_comes_before_paging() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "records"), [({}, 25), ({"limit": 30}, 30), ({"limit": 60}, 60), ({"limit": 61}, 60), ({"limit": ""}, 25)]
+    ("limit", "records"), [({}, 25), ({"limit": 30}, 30), ({"limit": 60}, 60), ({"limit": 61}, 60)]
 )
 @pytest.mark.parametrize("path", [CAMPAIGN, "/v3/keywords"])
 async def test_a_limit_has_a_default_and_a_maximum(path: str, limit: dict[str, Any], records: int) -> None:

@@ -10,15 +10,17 @@ from tests.sandbox.calls import CAMPAIGN, FEEDS, calling
 from tests.sandbox.test_rate_limit import Clock
 
 
-async def test_requests_are_counted_by_path_and_status() -> None:
+async def test_requests_are_counted_by_path_operation_and_status() -> None:
     async with calling() as call:
         for path in ("/v3/campaigns/1", "/v3/campaigns/2", "/v3/campaigns/99", "/nowhere"):
             await call.send(path)
-        await call.send("/v3/campaigns", method="POST")
+        await call.send("/v3/keywords", method="POST")
+        await call.send("/v3/campaigns/3", method="DELETE")
         stats = call.sandbox.stats
-    assert stats.requests == 5
-    assert stats.per_path == {"/v3/campaigns/:id": 3, "unknown": 2}
-    assert stats.per_status == {200: 2, 404: 2, 405: 1}
+    assert stats.requests == 6
+    assert stats.per_path == {"/v3/campaigns/:id": 4, "unknown": 2}
+    assert stats.per_operation == {"GET /v3/campaigns/:id": 3, "DELETE /v3/campaigns/:id": 1, "unknown": 2}
+    assert stats.per_status == {200: 2, 204: 1, 404: 2, 405: 1}
 
 
 async def test_bytes_of_bodies_are_counted() -> None:
@@ -46,15 +48,15 @@ async def test_each_answer_takes_the_latency_at_least() -> None:
 def test_seconds_are_kept_for_each_number_in_flight_but_none() -> None:
     clock = Clock()
     traffic = Traffic(clock)
-    traffic.arrive("/a")
+    traffic.arrive("/a", "GET /a")
     clock.now += 1
-    traffic.arrive("/a")
+    traffic.arrive("/a", "GET /a")
     clock.now += 2
     traffic.leave(200, 10)
     clock.now += 4
     traffic.leave(None, 0)
     clock.now += 8
-    traffic.arrive("/b")
+    traffic.arrive("/b", "GET /b")
     clock.now += 0.5
     stats = traffic.snapshot()
     assert stats.at_in_flight == {1: 5.5, 2: 2.0}
@@ -64,7 +66,7 @@ def test_seconds_are_kept_for_each_number_in_flight_but_none() -> None:
 def test_a_snapshot_neither_changes_nor_can_be_changed() -> None:
     traffic = Traffic()
     before = traffic.snapshot()
-    traffic.arrive("/a")
+    traffic.arrive("/a", "GET /a")
     assert (before.requests, before.per_path) == (0, {})
     with pytest.raises(FrozenInstanceError):
         before.requests = 5  # type: ignore[misc]

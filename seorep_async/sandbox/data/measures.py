@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from .account import Keyword, Trend
+from .keywords import Keyword, Trend
 from .seeding import mix
 from .vocabulary import VOLUMES
 

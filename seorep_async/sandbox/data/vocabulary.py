@@ -1,4 +1,4 @@
-"""The words that the account is made of: markets, trades, company names, tags."""
+"""The words that the account is made of: markets, trades, names of companies and people, tags, sites."""
 
 from attrs import frozen
 
@@ -93,6 +93,20 @@ NAMES = (
 SUFFIXES = ("", " Group", " & Co", " Direct", " Partners", " Works", " House", " Studio", " Collective", " Brothers")
 GROUPS = ("Key accounts", "Retail", "Local services", "Onboarding", None)
 TAGS = ("brand", "money page", "local", "seasonal", "blog", "competitor", "quick win", "long tail", "Größe")
+
+FIRST_NAMES = (
+    "Ada", "Ben", "Chloé", "Dev", "Edith", "Farid", "Grace", "Hugo", "Ines", "Jürgen", "Kofi", "Lena", "Marta", "Noor",
+    "Oscar", "Priya", "Quentin", "Rosa", "Sören", "Tess",
+)  # fmt: skip
+LAST_NAMES = (
+    "Abbott", "Byrne", "Clarke", "Dubois", "Ellis", "Fischer", "García", "Hughes", "Ito", "Jensen", "Khan", "Lloyd",
+    "Moreau", "Novak", "O'Brien", "Patel", "Quinn", "Rossi", "Schäfer", "Turner", "Ueda", "Vega", "Walsh",
+)  # fmt: skip
+SITES = (
+    ("blog.weekend-notes", "what we learnt"), ("www.town-directory", "our listing"), ("news.county-herald", "a report"),
+    ("www.hobby-forum", "a thread"), ("www.buyers-guide", "ten to try"), ("magazine.home-and-away", "an interview"),
+)  # fmt: skip
+LINK_TYPES = ("guest post", "resource page", "directory", "press release", "editorial link", "forum")
 
 # Search volumes come in the steps that keyword tools report them in.
 VOLUMES = (

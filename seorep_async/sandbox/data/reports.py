@@ -11,7 +11,8 @@ from typing import Any
 
 from attrs import frozen
 
-from .account import Account, Campaign, Keyword
+from .account import Account
+from .keywords import Keyword
 from .measures import BANDS, ENGINES, Measures, aggregate, change, measure
 
 Row = dict[str, Any]
@@ -37,20 +38,20 @@ class Span:
         return range(_month(self.start), _month(self.end) + 1)
 
 
-def keywords_of_campaign(account: Account, campaign: Campaign, span: Span, compare: bool) -> list[Row]:
+def keywords_of_campaign(account: Account, campaign_id: int, span: Span, compare: bool) -> list[Row]:
     """Return one row per keyword, with the ranks of the range's last month."""
     last_day = span.end.toordinal()
     last_days = [date.fromordinal(max(1, last_day - ago)).isoformat() for ago in range(_CHECKED_WITHIN_DAYS)]
     before, last = span.months[0] - 1, span.months[-1]
     return [
         _keyword_row(keyword, measure(keyword, last), measure(keyword, before) if compare else None, last_days)
-        for keyword in account.keywords(campaign)
+        for keyword in account.keywords(campaign_id)
     ]
 
 
-def months_of_campaign(account: Account, campaign: Campaign, span: Span, compare: bool) -> list[Row]:
+def months_of_campaign(account: Account, campaign_id: int, span: Span, compare: bool) -> list[Row]:
     """Return one row per month, oldest first, with averages, sums and position bands over the campaign's keywords."""
-    keywords = account.keywords(campaign)
+    keywords = account.keywords(campaign_id)
     before = _over_keywords(keywords, span.months[0] - 1)[0] if compare else None
     rows = []
     for month in span.months:

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from attrs import frozen
 
-from .measures import BANDS, ENGINES, OLDER_METRICS, RANKINGS
-from .reports import LAST_DATES, Row
-from .seeding import mix
+from seorep_async.sandbox.data.measures import BANDS, ENGINES, OLDER_METRICS, RANKINGS
+from seorep_async.sandbox.data.reports import LAST_DATES, Row
+from seorep_async.sandbox.data.seeding import mix
 
 Shape = Literal["nested", "flat", "mixed"]
 Rows = Literal["current", "older", "mixed"]
@@ -43,6 +43,11 @@ class Wording:
     current: Variant
     older: Variant
     text: str
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The variants that differ."""
+        return (self.current,) if self.current == self.older else (self.current, self.older)
 
 
 def _as_month(day: str) -> str:

@@ -1,13 +1,16 @@
-"""Which rows, in which order, and which of them go on a page."""
+"""Which records, in which order, and which of them go on a page."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from attrs import frozen
 
-from .parameters import Parameters
+from .fields import int32
 
 T = TypeVar("T")
+
+PAGE = int32("page", "page to return, counted from 1; the first unless given")
+LIMIT = int32("limit", "records a page; a limit over the maximum is lowered to it")
 
 
 @frozen
@@ -16,12 +19,6 @@ class Page:
 
     number: int
     limit: int
-
-    @classmethod
-    def read(cls, parameters: Parameters, default_limit: int, max_limit: int) -> "Page":
-        """Read `page` and `limit`; a limit over the maximum is lowered to it."""
-        limit = parameters.positive("limit") or default_limit
-        return cls(parameters.positive("page") or 1, min(limit, max_limit))
 
     def cut(self, rows: Sequence[T]) -> Sequence[T]:
         """Return this page's rows, none beyond the end."""

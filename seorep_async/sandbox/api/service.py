@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 from attrs import field, frozen
 
-from .account import Account, Campaign
-from .paging import Page, in_order, matches
-from .parameters import Parameters
-from .recent import Recent
-from .refusals import Refusal
+from seorep_async.sandbox.data.account import Account
+from seorep_async.sandbox.data.campaigns import Campaign
+from seorep_async.sandbox.data.recent import Recent
+from seorep_async.sandbox.refusals import Refusal
+
+from .call import Call
+from .paging import LIMIT, PAGE, Page
 from .shapes import Shapes
 
 Record = dict[str, Any]
@@ -22,7 +24,7 @@ _KEPT_SELECTIONS = 16
 
 @frozen
 class Answer:
-    """A successful answer: JSON, and its status."""
+    """A successful answer: JSON or nothing, and its status."""
 
     body: bytes
     status: int = 200
@@ -43,6 +45,7 @@ class Service:
     Args:
         account: the data.
         shapes: the choice of envelopes and row variants.
+        clock: the date and time that created and changed things are given.
         default_limit: records a page when no limit is asked for.
         max_limit: the most records a page.
         failing: campaign ids, each with the status that its feeds and the campaign itself are answered with.
@@ -50,6 +53,7 @@ class Service:
 
     account: Account
     shapes: Shapes
+    clock: Callable[[], datetime]
     default_limit: int
     max_limit: int
     failing: Mapping[int, int]
@@ -60,54 +64,28 @@ class Service:
         """Return a campaign; an unknown or a failing one is refused."""
         if id_ in self.failing:
             raise Refusal(self.failing[id_], f"campaign {id_} was asked to fail")
-        campaign = self.account.campaign(id_)
+        campaign = self.account.campaigns.get(id_)
         if campaign is None:
             raise Refusal(404, f"there is no campaign {id_}")
         return campaign
 
-    def page(self, parameters: Parameters) -> Page:
-        """Read which page is wanted."""
-        return Page.read(parameters, self.default_limit, self.max_limit)
+    def now(self) -> datetime:
+        """Return the date and time, to the second."""
+        return self.clock().replace(microsecond=0, tzinfo=None)
 
-    def listing(
-        self,
-        parameters: Parameters,
-        name: str,
-        ids: Callable[[], Sequence[int]],
-        record: Callable[[int], Record],
-        fields: Sequence[str],
-        searched: Sequence[str],
-    ) -> Answer:
-        """Answer a list of records: filtered, ordered, one page.
-
-        Args:
-            parameters: the request's.
-            name: what tells this list from others.
-            ids: gives the ids of all records, oldest first.
-            record: gives the record of an id.
-            fields: the fields that `order_by` may name.
-            searched: the fields of which one must contain the `filter`.
-        """
-        page = self.page(parameters)
-        wanted = parameters.text("filter")
-        order_by = parameters.choice("order_by", fields, "")
-        descending = parameters.direction("order_direction")
-        question = (name, wanted, order_by, descending)
-        chosen = self.selections.get(question)
-        if chosen is None:
-            chosen = ids()
-            if wanted:
-                chosen = [id_ for id_ in chosen if any(matches(record(id_)[name], wanted) for name in searched)]
-            if order_by or descending:
-                chosen = in_order(chosen, lambda id_: record(id_)[order_by or "id"], descending)
-            self.selections.keep(question, chosen)
-        metadata = {"total_pages": page.count(len(chosen)), "total_records": len(chosen)}
-        return as_json({"metadata": metadata, "data": [record(id_) for id_ in page.cut(chosen)]})
+    def page(self, call: Call) -> Page:
+        """Return which page is wanted."""
+        return Page(call[PAGE] or 1, min(call[LIMIT] or self.default_limit, self.max_limit))
 
 
 def single(record: Record) -> Answer:
     """Answer one record."""
     return as_json({"metadata": {"total_pages": 1, "total_records": 1}, "data": record})
+
+
+def nothing() -> Answer:
+    """Answer that it is done."""
+    return Answer(b"", 204)
 
 
 def as_json(body: object) -> Answer:

@@ -1,0 +1,155 @@
+"""The fields of every answer as JSON schemas: reference part 2, shape by shape."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from seorep_async.sandbox.data.backlinks import STATUSES
+
+from .fields import LAST_INT32
+from .shapes import Variant, Wording
+
+Schema = dict[str, Any]
+
+ID = {"type": "integer", "minimum": 1, "maximum": LAST_INT32}
+COUNT = {"type": "integer", "minimum": 0}
+INTEGER_OR_NULL = {"type": ["integer", "null"]}
+TEXT = {"type": "string"}
+TEXT_OR_NULL = {"type": ["string", "null"]}
+YES_NO = {"type": "string", "enum": ["true", "false"]}
+NULL = {"type": "null"}
+MONTH = {"type": "string", "pattern": r"^\d{4}-\d\d$"}
+DAY = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\d$"}
+MOMENT = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$"}
+
+
+def exactly(properties: Mapping[str, Schema]) -> Schema:
+    """Return the schema of an object that has all of these properties and no other."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+def _or_null(schema: Schema) -> Schema:
+    return schema | {"type": [schema["type"], "null"]}
+
+
+CAMPAIGN_CREATED: dict[str, Schema] = {
+    "id": ID,
+    "date_created": MOMENT,
+    "date_modified": _or_null(MOMENT),
+    "url": TEXT,
+    "company": TEXT,
+    "scope": TEXT,
+    "account_id": ID,
+    "type": TEXT,
+}
+CAMPAIGN = CAMPAIGN_CREATED | {"group_title": TEXT_OR_NULL}
+CAMPAIGN_LISTED = CAMPAIGN | {
+    "date_deleted": NULL,
+    "status": TEXT,
+    "engineA_ignore_places": YES_NO,
+    "engineA_places_id": NULL,
+    "engineA_cid": NULL,
+    "engineA_business_id": NULL,
+    "engineA_business_name": NULL,
+    "timezone": NULL,
+}
+USER_WRITTEN: dict[str, Schema] = {
+    "id": ID,
+    "date_created": MOMENT,
+    "email": TEXT,
+    "username": TEXT,
+    "first_name": TEXT,
+    "last_name": TEXT,
+    "role": TEXT,
+    "campaign_access": TEXT,
+    "account_id": ID,
+}
+USER = USER_WRITTEN | {"password": NULL}
+LOGIN_GRANT: dict[str, Schema] = {
+    "token": TEXT,
+    "time": MOMENT,
+    "login_url": TEXT,
+    "user_id": ID,
+    "origin_user_id": ID,
+}
+KEYWORD: dict[str, Schema] = {
+    "id": ID,
+    "date_created": MOMENT,
+    "date_modified": MOMENT,
+    "keyword_phrase": TEXT,
+    "primary_keyword": YES_NO,
+    "campaign_id": ID,
+}
+BACKLINK_LISTED: dict[str, Schema] = {
+    "id": ID,
+    "title": TEXT,
+    "status": {"type": "string", "enum": [*STATUSES]},
+    "date_created": DAY,
+    "date_published": DAY,
+    "url": TEXT,
+    "link_type": TEXT,
+    "notes": TEXT,
+    "domain_authority": COUNT,
+    "page_authority": COUNT,
+}
+BACKLINK = BACKLINK_LISTED | {"target_anchor": TEXT, "target_url": TEXT}
+BACKLINK_CREATED = BACKLINK | {"campaign_id": ID}
+
+ERROR = exactly(
+    {
+        "status": {"type": "string", "enum": ["error"]},
+        "code": {"type": "integer", "minimum": 400, "maximum": 599},
+        "message": TEXT,
+    }
+)
+
+_METADATA = {"total_pages": COUNT, "total_records": COUNT}
+_ROW_FIELDS: dict[str, Schema] = {
+    "keywordId": ID,
+    "keywordPhrase": TEXT,
+    "primaryKeyword": YES_NO,
+    "searchLocation": exactly({"id": ID, "canonical_name": TEXT, "country_code": TEXT, "target_type": TEXT}),
+    "searchLanguage": exactly({"id": ID, "name": TEXT}),
+    "tags": {"type": "array", "items": exactly({"id": ID, "label": TEXT})},
+}
+
+
+def record(properties: Mapping[str, Schema]) -> Schema:
+    """Return the schema of an answer with one record."""
+    return exactly({"metadata": exactly(_METADATA), "data": exactly(properties)})
+
+
+def records(properties: Mapping[str, Schema]) -> Schema:
+    """Return the schema of an answer with a list of records."""
+    return exactly({"metadata": exactly(_METADATA), "data": {"type": "array", "items": exactly(properties)}})
+
+
+def feed(wording: Wording) -> Schema:
+    """Return the schema of a feed's answers: nested or flat, with current or older rows."""
+    version = {"version": {"type": "boolean", "enum": [False]}}
+    answers = []
+    for variant in wording.variants:
+        metrics = {metric: exactly({"value": INTEGER_OR_NULL}) for metric in variant.totals}
+        no_totals: Schema = {"type": "boolean", "enum": [False]}
+        totals = {"anyOf": [no_totals, exactly(metrics)]} if metrics else no_totals
+        rows = {"type": "array", "items": exactly({name: _row_field(variant, name) for name in variant.fields})}
+        nested = exactly({"totals": totals, "rows": rows})
+        answers += [
+            exactly({"metadata": exactly(_METADATA), "data": nested}),
+            exactly({"metadata": exactly(_METADATA | version), "data": rows, "totals": totals}),
+        ]
+    return {"anyOf": answers}
+
+
+def _row_field(variant: Variant, name: str) -> Schema:
+    if name in variant.dates:
+        example = variant.write_date("2022-01-01")
+        form = MONTH if len(example) == 7 else DAY if len(example) == 10 else MOMENT
+        return form if name == "date" else _or_null(form)
+    if name in _ROW_FIELDS:
+        return _ROW_FIELDS[name]
+    return TEXT_OR_NULL if name.endswith("Url") else INTEGER_OR_NULL

@@ -1,0 +1,223 @@
+"""Faults: the text that asks for them, the draw, and what the caller gets of each kind."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from typing import Any
+
+import aiohttp
+import pytest
+
+import seorep_async.sandbox.faults as faults_module
+from seorep_async.sandbox import Faults
+from seorep_async.sandbox.faults import KINDS
+from tests.sandbox.calls import CAMPAIGNS, NEW, RIGHT_KEY, Caller, calling
+
+UNANSWERED = ("resets", "hang", "garbage")
+
+
+@pytest.mark.parametrize(
+    ("text", "shares", "seed"),
+    [
+        ("", {}, None),
+        ("resets=5%,500s=5%,cut=2%", {"resets": 0.05, "500s": 0.05, "cut": 0.02}, None),
+        (" resets = 5% , hang=.5 ,", {"resets": 0.05, "hang": 0.5}, None),
+        ("503s=100%", {"503s": 1.0}, None),
+        ("429s=1,seed=-7", {"429s": 1.0}, -7),
+        ("slow=0.25%", {"slow": 0.0025}, None),
+    ],
+)
+def test_faults_are_read_from_a_text(text: str, shares: dict[str, float], seed: int | None) -> None:
+    assert Faults.parse(text) == Faults(shares, seed)
+    assert Faults.parse(str(Faults.parse(text))) == Faults(shares, seed)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("floods=5%", "no kind 'floods'"),
+        ("600s=5%", "no kind '600s'"),
+        ("200s=5%", "no kind '200s'"),
+        ("resets", "kind=share"),
+        ("resets=", "share of resets"),
+        ("resets=many", "share of resets"),
+        ("resets=-5%", "share of resets"),
+        ("resets=nan", "share of resets"),
+        ("resets=5", "share of resets"),
+        ("resets=101%", "share of resets"),
+        ("resets=60%,cut=50%", "more than 100%"),
+        ("resets=5%,resets=6%", "resets is given twice"),
+        ("seed=x", "seed must be an integer"),
+    ],
+)
+def test_a_text_that_asks_for_something_else_is_a_clear_value_error(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Faults.parse(text)
+
+
+def test_every_kind_is_in_the_table() -> None:
+    table = faults_module.__doc__ or ""
+    assert [kind for kind in KINDS if f"| `{kind}` |" not in table] == []
+
+
+def test_the_draw_depends_on_seed_and_number_alone_and_keeps_the_shares() -> None:
+    faults = Faults.parse("resets=5%,500s=20%")
+    drawn = [faults.draw(1, number) for number in range(20_000)]
+    assert drawn == [faults.draw(1, number) for number in range(20_000)]
+    assert drawn != [faults.draw(2, number) for number in range(20_000)]
+    assert drawn == [Faults(faults.shares, seed=1).draw(2, number) for number in range(20_000)]
+    counts = Counter(drawn)
+    assert 900 < counts["resets"] < 1100
+    assert 3800 < counts["500s"] < 4200
+
+
+async def what_came(call: Caller, path: str = CAMPAIGNS, method: str = "GET") -> bytes:
+    """Everything on the wire until the end of the connection, or what came within a while."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(call.sandbox.base_url.rsplit(":", 1)[1]))
+    head = f"{method} {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: {RIGHT_KEY}\r\n\r\n"
+    writer.write(head.encode())
+    came = b""
+    try:
+        async with asyncio.timeout(0.3):
+            while part := await reader.read(65_536):
+                came += part
+    except TimeoutError:
+        came += b"<still open>"
+    except ConnectionResetError:
+        came += b"<reset>"
+    writer.close()
+    return came
+
+
+async def test_a_reset_sends_nothing_but_the_reset() -> None:
+    async with calling(faults="resets=100%") as call:
+        assert await what_came(call) == b"<reset>"
+
+
+async def test_a_cut_body_is_half_of_what_its_head_announces() -> None:
+    async with calling() as call:
+        whole = (await call.send(CAMPAIGNS)).body
+        call.sandbox.faults = Faults.parse("cut=100%")
+        head, _, body = (await what_came(call)).partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(whole)}".encode() in head
+    assert body == whole[: len(whole) // 2]
+
+
+async def test_an_answer_without_a_body_is_cut_in_its_head() -> None:
+    async with calling(faults="cut=100%") as call:
+        assert await what_came(call, f"{CAMPAIGNS}/1", "DELETE") == b"HTTP/1.1 204 "
+
+
+async def test_a_hang_sends_nothing_and_stays_open() -> None:
+    async with calling(faults="hang=100%") as call:
+        assert await what_came(call) == b"<still open>"
+
+
+async def test_a_slow_answer_comes_byte_by_byte() -> None:
+    async with calling(faults="slow=100%") as call:
+        came = await what_came(call)
+    assert came.startswith(b"HTTP")
+    assert len(came) < 10 + len(b"<still open>")
+
+
+async def test_an_unannounced_close_comes_after_the_whole_answer() -> None:
+    async with calling(faults="closes=100%") as call:
+        head, _, body = (await what_came(call)).partition(b"\r\n\r\n")
+    assert b"close" not in head.lower()
+    assert len(json.loads(body)["data"]) == 6
+
+
+async def test_garbage_is_not_http() -> None:
+    async with calling(faults="garbage=100%") as call:
+        came = await what_came(call)
+    assert not came.startswith(b"HTTP")
+    assert not came.endswith(b">")
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+@pytest.mark.parametrize(
+    ("kind", "status", "starts"),
+    [
+        ("empty", 200, b""),
+        ("html", 200, b"<!DOCTYPE html>"),
+        ("malformed", 200, b"{"),
+        ("errors", 200, b'{"status":"error"'),
+        ("redirects", 302, b""),
+        ("500s", 500, b'{"status":"error"'),
+        ("503s", 503, b'{"status":"error"'),
+        ("429s", 429, b'{"status":"error"'),
+    ],
+)
+async def test_other_kinds_are_answers_of_their_own(kind: str, status: int, starts: bytes, method: str) -> None:
+    async with calling(faults=f"{kind}=100%") as call:
+        reply = await call.send(f"{CAMPAIGNS}/1", method=method, body={"allow_redirects": False})
+    assert (reply.status, reply.body[: len(starts)]) == (status, starts)
+    if not starts:
+        assert reply.body == b""
+    if kind == "malformed":
+        with pytest.raises(json.JSONDecodeError):
+            reply.json()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "500s"])
+async def test_a_write_is_carried_out_once_before_its_answer_suffers_but_not_at_all_for_a_status(kind: str) -> None:
+    async with calling(faults=f"{kind}=100%") as call:
+        try:
+            async with asyncio.timeout(0.2):
+                fields: Any = {"data": NEW[CAMPAIGNS], "allow_redirects": False}
+                await call.send(CAMPAIGNS, method="POST", body=fields)
+        except (TimeoutError, aiohttp.ClientError):
+            pass
+        call.sandbox.faults = Faults()
+        assert (await call.get(CAMPAIGNS))["metadata"]["total_records"] == (6 if kind == "500s" else 7)
+        assert call.sandbox.stats.per_operation[f"POST {CAMPAIGNS}"] == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_faults_and_clean_answers_are_counted(kind: str) -> None:
+    async with calling(faults=f"{kind}=100%") as call:
+        await what_came(call)
+        call.sandbox.faults = Faults()
+        await call.get(CAMPAIGNS)
+        await asyncio.sleep(0.06)  # until the sandbox sees that the caller hung up
+        stats = call.sandbox.stats
+    assert (stats.requests, stats.in_flight, stats.faults, stats.clean) == (2, 0, {kind: 1}, 1)
+    assert sum(stats.per_status.values()) == (1 if kind in UNANSWERED else 2)
+
+
+async def test_over_many_requests_the_counts_on_both_sides_agree() -> None:
+    seen: Counter[str] = Counter()
+    async with calling(faults="resets=10%,500s=10%,cut=10%,seed=3") as call:
+
+        async def one() -> None:
+            try:
+                reply = await call.send(CAMPAIGNS, method="PUT")  # aiohttp would send a GET again on its own
+                seen[str(reply.status)] += 1
+            except aiohttp.ClientPayloadError:
+                seen["cut"] += 1
+            except aiohttp.ClientError:
+                seen["resets"] += 1
+
+        for _ in range(10):
+            await asyncio.gather(*(one() for _ in range(20)))
+        stats = call.sandbox.stats
+    assert stats.requests == sum(stats.faults.values()) + stats.clean
+    assert seen["500"] == stats.faults["500s"] > 0
+    assert seen["cut"] == stats.faults["cut"] > 0
+
+
+async def test_faults_meet_neither_wrong_keys_differently_nor_the_description_at_all() -> None:
+    async with calling(faults="503s=100%", rate_limit=0.01) as call:
+        assert (await call.send(CAMPAIGNS, authorization="")).status == 503
+        assert [await call.status("/openapi.json") for _ in range(3)] == [200, 200, 200]
+
+
+async def test_leaving_does_not_wait_for_those_that_hang() -> None:
+    async with aiohttp.ClientSession() as session:
+        async with calling(faults="hang=50%,slow=50%") as call:
+            calls = [asyncio.ensure_future(session.get(call.sandbox.base_url + CAMPAIGNS)) for _ in range(10)]
+            await asyncio.sleep(0.1)
+            start = time.monotonic()
+        assert time.monotonic() - start < 1
+        await asyncio.gather(*calls, return_exceptions=True)
