@@ -42,8 +42,8 @@ class SeoRepError(Exception):
 
     def __str__(self) -> str:
         facts = []
-        if self.method is not None:
-            facts.append(f"{self.method} {self.path}")
+        if self.method or self.path:
+            facts.append(" ".join(filter(None, (self.method, self.path))))
         if self.status is not None:
             facts.append(f"status {self.status}")
         if self.attempts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-import math
+import itertools
 
 import attrs
 
@@ -47,7 +47,8 @@ class EngineNames:
         webmaster_tools: the first engine's webmaster tools, `wmt` in the reference.
 
     Raises:
-        ConfigurationError: a token is not one word of ASCII letters and digits, or two are the same.
+        ConfigurationError: a token is not one word of ASCII letters and digits, or fields of two engines would have
+            the same name.
     """
 
     engine_a: str = "engineA"
@@ -58,9 +59,12 @@ class EngineNames:
         tokens = (self.engine_a, self.engine_b, self.webmaster_tools)
         for token in tokens:
             if not (isinstance(token, str) and token.isascii() and token.isalnum() and token[0].isalpha()):
-                raise ConfigurationError(f"engine_names: {token!r} is not one word of ASCII letters and digits")
+                raise ConfigurationError(f"engine_names: {_shown(token)} is not one word of ASCII letters and digits")
         if len({token.lower() for token in tokens}) < len(tokens):
             raise ConfigurationError("engine_names: the three tokens must differ")
+        for token, other in itertools.permutations(tokens, 2):
+            if token in (f"{other}{kind}" for kind in ("Mobile", "Places", "Maps")):
+                raise ConfigurationError(f"engine_names: {token!r} and {other!r} would give two fields one name")
 
 
 @attrs.frozen(kw_only=True)
@@ -118,7 +122,7 @@ class Settings:
         ):
             value = getattr(self, name)
             if type(value) is not int or not low <= value <= high:
-                raise ConfigurationError(f"{name} must be an integer from {low} to {high}, got {value!r}")
+                raise ConfigurationError(f"{name} must be an integer from {low} to {high}, got {_shown(value)}")
         for name in ("attempt_timeout", "connect_timeout", "backoff_initial", "backoff_max", "retry_after_max"):
             _require_positive(name, getattr(self, name), "seconds")
         if self.call_timeout is not None:
@@ -132,12 +136,21 @@ class Settings:
             ("engine_names", EngineNames),
             ("allow_insecure_http", bool),
         ):
-            if not isinstance(getattr(self, name), kind):
-                raise ConfigurationError(f"{name} must be of type {kind.__name__}, got {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise ConfigurationError(f"{name} must be of type {kind.__name__}, got {_shown(value)}")
         if not isinstance(self.user_agent, str) or not self.user_agent.isprintable() or not self.user_agent.isascii():
-            raise ConfigurationError(f"user_agent must be printable ASCII text, got {self.user_agent!r}")
+            raise ConfigurationError(f"user_agent must be printable ASCII text, got {_shown(self.user_agent)}")
 
 
 def _require_positive(name: str, value: object, unit: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise ConfigurationError(f"{name} must be a number above 0 ({unit}), got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e9:  # false for NaN
+        raise ConfigurationError(f"{name} must be a number above 0 and up to 1e9 ({unit}), got {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= 100 else f"{text[:100]}…"

@@ -11,7 +11,7 @@ import attrs
 from seorep_async.models.extra import extra_field
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class Campaign:
     """A website address plus a company name (`service-api-v3.md` §2.1); what a response leaves out is None.
 
@@ -24,15 +24,15 @@ class Campaign:
     company: str
     date_created: datetime | None = None
     date_modified: datetime | None = None
-    date_deleted: Any = None
+    date_deleted: Any = attrs.field(default=None, hash=False)
     status: str | None = None
     scope: str | None = None
     engine_a_ignore_places: bool | None = None
-    engine_a_places_id: Any = None
-    engine_a_cid: Any = None
-    engine_a_business_id: Any = None
-    engine_a_business_name: Any = None
+    engine_a_places_id: Any = attrs.field(default=None, hash=False)
+    engine_a_cid: Any = attrs.field(default=None, hash=False)
+    engine_a_business_id: Any = attrs.field(default=None, hash=False)
+    engine_a_business_name: Any = attrs.field(default=None, hash=False)
     group_title: str | None = None
-    timezone: Any = None
+    timezone: Any = attrs.field(default=None, hash=False)
     account_id: int | None = None
     extra: Mapping[str, Any] = extra_field()

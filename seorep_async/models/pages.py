@@ -13,7 +13,7 @@ from seorep_async.models.rankings import RankingTotals
 T = TypeVar("T")
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class Page(Generic[T]):
     """One page of a listing or a feed, as the service gave it (`service-api-v3.md` §1, §4.4).
 

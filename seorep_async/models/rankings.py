@@ -25,7 +25,7 @@ class Feed(enum.Enum):
     """One `KeywordPeriod` for each period of a keyword."""
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class Tag:
     """A label of a keyword (`service-api-v3.md` §2.6)."""
 
@@ -34,7 +34,7 @@ class Tag:
     extra: Mapping[str, Any] = extra_field()
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class SearchLocation:
     """The place from which rankings are looked up (`service-api-v3.md` §2.7)."""
 
@@ -45,7 +45,7 @@ class SearchLocation:
     extra: Mapping[str, Any] = extra_field()
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class SearchLanguage:
     """The language in which rankings are looked up (`service-api-v3.md` §2.7)."""
 
@@ -54,7 +54,7 @@ class SearchLanguage:
     extra: Mapping[str, Any] = extra_field()
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class KeywordRanking:
     """One keyword's rankings: a row of the campaign-by-keyword feed (`service-api-v3.md` §2.7).
 
@@ -104,7 +104,7 @@ class KeywordRanking:
     extra: Mapping[str, Any] = extra_field()
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class CampaignPeriod:
     """One period of a campaign: a row of the campaign-by-date feed (`service-api-v3.md` §2.7).
 
@@ -147,7 +147,7 @@ class CampaignPeriod:
     extra: Mapping[str, Any] = extra_field()
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class KeywordPeriod:
     """One date of a keyword: a row of the keyword-by-date feed (`service-api-v3.md` §2.7).
 
@@ -175,7 +175,7 @@ class KeywordPeriod:
     extra: Mapping[str, Any] = extra_field()
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class RankingTotals:
     """The totals of a feed, each value freed from its `{value}` object (`service-api-v3.md` §2.7).
 
@@ -202,7 +202,7 @@ class RankingTotals:
     extra: Mapping[str, Any] = extra_field()
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class RankingReport(Generic[R]):
     """Every row of one feed for one campaign or keyword, and what was asked for.
 

@@ -91,7 +91,10 @@ class ModelConverter:
         return hook
 
     def _kept_as_they_came(self, model: type, names: Mapping[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-        """Return what finds the known fields of a row that the model can't hold in full."""
+        """Return what finds the known fields that the model can't hold in full."""
+        if model is RankingTotals:
+            metrics = list(names.values())
+            return lambda value: {name: value[name] for name in metrics if len(value.get(name) or ()) > 1}
         if model is not KeywordRanking:
             return lambda value: {}
         primary = names["primary_keyword"]

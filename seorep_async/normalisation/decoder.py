@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
-from seorep_async.models import Page, RankingTotals
+from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
+from seorep_async.models.extra import NO_EXTRA
 from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation import values
+from seorep_async.normalisation.compiled import CompiledRows
 from seorep_async.normalisation.converter import ModelConverter
 from seorep_async.settings import EngineNames
 
@@ -22,20 +25,31 @@ class Decoder:
 
     def __init__(self, engine_names: EngineNames) -> None:
         self._converter = ModelConverter(engine_names)
+        self._compiled: dict[type, CompiledRows[Any]] = {
+            row: CompiledRows(row, engine_names) for row in (KeywordRanking, CampaignPeriod, KeywordPeriod)
+        }
 
     def feed_page(self, body: bytes, row: type[M], number: int) -> Page[M]:
         """Decode a page of a ranking feed, in either of its shapes (`service-api-v3.md` §4.4)."""
-        envelope = envelopes.parse(body)
-        metadata = envelopes.metadata(envelope)
-        feed = envelopes.fold_feed(envelope)
+        compiled: CompiledRows[M] = self._compiled[row]
+        exact = compiled.page(body)
+        if exact is not None:
+            metadata = envelopes.metadata({"metadata": exact.metadata})
+            rows, totals, extra = exact.rows, self._totals(exact.totals, exact.totals_path), NO_EXTRA
+        else:
+            envelope = envelopes.parse(body)
+            metadata = envelopes.metadata(envelope)
+            feed = envelopes.fold_feed(envelope)
+            rows = compiled.rows(feed.rows) or self._converter.structure_all(feed.rows, row, feed.rows_path)
+            totals, extra = self._totals(feed.totals, feed.totals_path), feed.extra
         return Page(
-            items=self._converter.structure_all(feed.rows, row, feed.rows_path),
+            items=rows,
             number=number,
             total_pages=metadata.total_pages,
             total_records=metadata.total_records,
-            totals=self._totals(feed.totals, feed.totals_path),
+            totals=totals,
             version=metadata.version,
-            extra=_with_metadata(feed.extra, metadata),
+            extra=_with_metadata(extra, metadata),
         )
 
     def model_page(self, body: bytes, model: type[M], number: int) -> Page[M]:
@@ -64,5 +78,5 @@ class Decoder:
         return self._converter.structure(totals, RankingTotals, path)
 
 
-def _with_metadata(extra: dict[str, object], metadata: envelopes.Metadata) -> dict[str, object]:
-    return extra | {"metadata": metadata.extra} if metadata.extra else extra
+def _with_metadata(extra: Mapping[str, Any], metadata: envelopes.Metadata) -> Mapping[str, Any]:
+    return {**extra, "metadata": metadata.extra} if metadata.extra else extra

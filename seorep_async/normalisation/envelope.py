@@ -125,13 +125,20 @@ def _is_error(envelope: dict[str, Any]) -> bool:
     status = envelope.get("status")
     if isinstance(status, str) and status.lower() in ("error", "fail", "failed"):
         return True
+    if _error_code(envelope, "status") or envelope.get("error") or envelope.get("errors"):
+        return True
     return "data" not in envelope and any(name in envelope for name in ("error", "errors", "message", "messages"))
 
 
+def _error_code(envelope: dict[str, Any], name: str) -> int | None:
+    code = _count(envelope.get(name))
+    return code if code is not None and 400 <= code <= 599 else None
+
+
 def _service_error(envelope: dict[str, Any]) -> StatusError:
-    said = "; ".join(_texts(envelope))[:_MESSAGE_LENGTH]
-    code = _count(envelope.get("code"))
-    kind = status_error_type(code) if code is not None and 400 <= code <= 599 else StatusError
+    said = values.printable("; ".join(_texts(envelope))[:_MESSAGE_LENGTH])
+    code = _error_code(envelope, "code") or _error_code(envelope, "status")
+    kind = StatusError if code is None else status_error_type(code)
     error = kind(f"the service reported an error in an answer that claims success: {said or 'it gave no reason'}")
     error.status = 200
     return error

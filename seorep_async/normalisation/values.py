@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from typing import Any, Literal
 
+_SHOWN = 40  # characters of a value in an error message
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
@@ -20,11 +22,18 @@ def describe(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return f'"{value}"' if len(value) <= 40 else f'"{value[:40]}…"'
+        shown = printable(value[:_SHOWN])
+        return f'"{shown}"' if len(value) <= _SHOWN else f'"{shown}…"'
+    if isinstance(value, int) and abs(value) >= 10**_SHOWN:  # Python refuses to write out thousands of digits
+        return f"an integer of more than {_SHOWN} digits"
     if isinstance(value, int | float):
-        text = repr(value)
-        return text if len(text) <= 40 else f"{text[:40]}…"
+        return repr(value)
     return "an array" if isinstance(value, list) else "an object"
+
+
+def printable(value: str) -> str:
+    """Return a text fit for an error message: line breaks and terminal controls are escaped."""
+    return value if value.isprintable() else ascii(value)[1:-1]
 
 
 def refusal(expected: str, value: object) -> ValueError:
@@ -42,8 +51,13 @@ def integer(value: object) -> int:
 
 
 def number(value: object) -> float:
-    """Take an int or a float as it is, or an integer written as text."""
-    return value if type(value) is float else integer(value)
+    """Take an int or a finite float as it is, or an integer written as text."""
+    if type(value) is float and math.isfinite(value):
+        return value
+    try:
+        return integer(value)
+    except ValueError:
+        raise refusal("a number", value) from None
 
 
 def text(value: object) -> str:
@@ -75,11 +89,8 @@ def date_time(value: object) -> dt.datetime | None:
     """Take `YYYY-MM-DD HH:MM:SS` as a naive datetime; hours may be unpadded; null, "" and zero dates are None."""
     if _is_no_date(value):
         return None
-    if type(value) is str and (match := _DATE_TIME.fullmatch(value)):
-        try:
-            return dt.datetime(*map(int, match.groups()))  # type: ignore[arg-type]  # six ints, by the pattern
-        except ValueError:
-            pass
+    if type(value) is str and (moment := _moment(value)):
+        return moment
     raise refusal('a date-time "YYYY-MM-DD HH:MM:SS"', value)
 
 
@@ -93,7 +104,7 @@ def date(value: object) -> dt.date | None:
                 return dt.date(*map(int, match.groups()))
             except ValueError:
                 pass
-        elif _DATE_TIME.fullmatch(value) and (moment := date_time(value)):
+        elif moment := _moment(value):
             return moment.date()
     raise refusal('a date "YYYY-MM-DD"', value)
 
@@ -126,7 +137,19 @@ def metric(value: Any) -> float | None:
     if not isinstance(value, dict) or "value" not in value:
         raise refusal('an object with "value"', value)
     inner = value["value"]
-    return None if inner is None else number(inner)
+    try:
+        return None if inner is None else number(inner)
+    except ValueError:
+        raise refusal('a number as "value"', inner) from None
+
+
+def _moment(value: str) -> dt.datetime | None:
+    if match := _DATE_TIME.fullmatch(value):
+        try:
+            return dt.datetime(*map(int, match.groups()))  # type: ignore[arg-type]  # six ints, by the pattern
+        except ValueError:
+            pass
+    return None
 
 
 def _is_no_date(value: object) -> bool:

@@ -1,0 +1,35 @@
+"""Backlinks: links to a campaign's address from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import attrs
+
+from seorep_async.models.extra import extra_field
+
+
+@attrs.frozen(weakref_slot=False)
+class Backlink:
+    """A link to a campaign's address (`service-api-v3.md` §2.5); what a response leaves out is None.
+
+    `status` is `published` or `unpublished`. `campaign_id` comes when a backlink is created only; lists leave out
+    `target_anchor` and `target_url`.
+    """
+
+    id: int
+    title: str
+    status: str | None = None
+    date_created: date | None = None
+    date_published: date | None = None
+    url: str | None = None
+    link_type: str | None = None
+    target_anchor: str | None = None
+    target_url: str | None = None
+    notes: str | None = None
+    campaign_id: int | None = None
+    domain_authority: int | None = None
+    page_authority: int | None = None
+    extra: Mapping[str, Any] = extra_field()

@@ -1,0 +1,27 @@
+"""Keywords, tracked for a campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from seorep_async.models.extra import extra_field
+
+
+@attrs.frozen(weakref_slot=False)
+class Keyword:
+    """A phrase that a campaign tracks (`service-api-v3.md` §2.4).
+
+    `primary_keyword` is a bool on the model, text on the wire.
+    """
+
+    id: int
+    keyword_phrase: str
+    date_created: datetime | None = None
+    date_modified: datetime | None = None
+    primary_keyword: bool | None = None
+    campaign_id: int | None = None
+    extra: Mapping[str, Any] = extra_field()

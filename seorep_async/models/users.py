@@ -1,0 +1,50 @@
+"""Users of the account, and grants that sign them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NoReturn
+
+import attrs
+
+from seorep_async.models.extra import extra_field
+
+
+@attrs.frozen(weakref_slot=False)
+class User:
+    """A user of the account (`service-api-v3.md` §2.2); what a response leaves out is None.
+
+    Allowed values of `role` and `campaign_access` are not documented; `client` and `restricted` occur. `password` is
+    None in every documented response, and in no repr.
+    """
+
+    id: int
+    username: str
+    date_created: datetime | None = None
+    email: str | None = None
+    password: str | None = attrs.field(default=None, repr=False)
+    first_name: str | None = None
+    last_name: str | None = None
+    role: str | None = None
+    campaign_access: str | None = None
+    account_id: int | None = None
+    extra: Mapping[str, Any] = extra_field()
+
+
+@attrs.frozen(weakref_slot=False)
+class LoginGrant:
+    """A one-time sign-in for a user (`service-api-v3.md` §2.3); `token` and `login_url` are secrets, in no repr.
+
+    How long it lasts is not documented. `login_url` embeds a token of its own. It is not pickled.
+    """
+
+    token: str = attrs.field(repr=False)
+    login_url: str = attrs.field(repr=False)
+    user_id: int
+    time: datetime | None = None
+    origin_user_id: int | None = None
+    extra: Mapping[str, Any] = attrs.field(factory=dict, hash=False, repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a login grant is a secret and is not pickled")

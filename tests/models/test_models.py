@@ -1,0 +1,160 @@
+"""The models as values: frozen, slotted, comparable, hashable, picklable, and free of the wire."""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import json
+import pickle
+from typing import Any
+
+import attrs
+import pytest
+
+from seorep_async import models
+from seorep_async.models import (
+    Campaign,
+    CampaignPeriod,
+    Feed,
+    KeywordPeriod,
+    KeywordRanking,
+    Page,
+    RankingReport,
+    RankingTotals,
+    SearchLanguage,
+    SearchLocation,
+    Tag,
+)
+
+DAY = dt.date(2023, 1, 31)
+
+EXAMPLES: list[Any] = [
+    Campaign(7, "www.example.com", "Example Ltd", timezone=["Europe/London"]),
+    CampaignPeriod(DAY, engine_a_rankings_1_3=4),
+    KeywordPeriod(DAY, "day", backlinks=2),
+    KeywordRanking(
+        1,
+        "running shoes",
+        SearchLocation(2, "London", extra={"lat": 51.5}),
+        SearchLanguage(3, "English"),
+        primary_keyword=False,
+        tags=(Tag(4, "brand"),),
+    ),
+    RankingTotals(engine_a_ranking=3.5, extra={"visibility": {"value": 1}}),
+    SearchLanguage(3, "English"),
+    SearchLocation(2, "London"),
+    Tag(4, "brand", {"colour": [1, 2]}),
+    Page(items=(Tag(4, "brand"),), number=1, totals=RankingTotals(competitors=1), extra={"took": [1]}),
+    RankingReport(
+        Feed.CAMPAIGN, 42, DAY, DAY, rows=(KeywordPeriod(DAY),), totals=RankingTotals(), extra={"metadata": {}}
+    ),
+]
+
+every_model = pytest.mark.parametrize("model", EXAMPLES, ids=lambda model: type(model).__name__)
+
+
+def test_there_is_an_example_of_every_model_that_is_public() -> None:
+    assert {type(model).__name__ for model in EXAMPLES} == set(models.__all__) - {"Feed"}
+
+
+@every_model
+def test_a_model_can_not_be_changed(model: Any) -> None:
+    for field in attrs.fields(type(model)):
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            setattr(model, field.name, None)
+
+
+@every_model
+def test_a_model_takes_no_attribute_that_it_does_not_name(model: Any) -> None:
+    assert not hasattr(model, "__dict__")
+    with pytest.raises(AttributeError):
+        object.__setattr__(model, "engine_c_ranking", 1)
+
+
+@every_model
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickled_model_equals_the_original(model: Any, protocol: int) -> None:
+    again = pickle.loads(pickle.dumps(model, protocol))  # noqa: S301
+    assert type(again) is type(model)
+    assert again == model
+    assert again.extra == model.extra
+
+
+@every_model
+def test_a_copied_model_equals_the_original(model: Any) -> None:
+    assert copy.copy(model) == copy.deepcopy(model) == model
+
+
+@every_model
+def test_equal_models_have_equal_hashes_whatever_is_extra(model: Any) -> None:
+    assert len({model, attrs.evolve(model)}) == 1
+    assert hash(attrs.evolve(model, extra={"unhashable": [{}]})) == hash(model)
+
+
+@every_model
+def test_what_is_extra_counts_in_a_comparison(model: Any) -> None:
+    assert attrs.evolve(model, extra={"another": 1}) != model
+
+
+@every_model
+def test_a_model_says_in_its_docstring_where_the_reference_describes_it(model: Any) -> None:
+    assert "service-api-v3.md" in str(type(model).__doc__) or isinstance(model, RankingReport)
+
+
+@every_model
+def test_a_model_can_be_made_a_dictionary(model: Any) -> None:
+    found = attrs.asdict(model)
+    assert set(found) == {field.name for field in attrs.fields(type(model))}
+
+
+@every_model
+def test_a_model_of_which_nothing_more_is_known_has_an_empty_extra_that_stays_empty(model: Any) -> None:
+    plain = type(model)(
+        **{
+            field.name: getattr(model, field.name)
+            for field in attrs.fields(type(model))
+            if field.default is attrs.NOTHING
+        }
+    )
+    assert plain.extra == {}
+    assert isinstance(plain.extra, dict)
+    assert json.dumps(plain.extra) == "{}"
+    for change in (
+        lambda: plain.extra.update(a=1),
+        lambda: plain.extra.setdefault("a", 1),
+        lambda: plain.extra.__setitem__("a", 1),
+        lambda: plain.extra.__ior__({"a": 1}),
+    ):
+        with pytest.raises(TypeError, match="can't be changed"):
+            change()
+    assert plain.extra == {}
+
+
+@pytest.mark.parametrize(
+    ("feed", "campaign_id", "keyword_id"),
+    [(Feed.CAMPAIGN, 42, None), (Feed.CAMPAIGN_BY_DATE, 42, None), (Feed.KEYWORD_BY_DATE, None, 42)],
+)
+def test_a_report_knows_whose_it_is(feed: Feed, campaign_id: int | None, keyword_id: int | None) -> None:
+    report: RankingReport[Any] = RankingReport(feed, 42, DAY, DAY, rows=())
+    assert (report.campaign_id, report.keyword_id) == (campaign_id, keyword_id)
+
+
+def test_the_version_does_not_tell_equal_reports_apart() -> None:
+    nested: RankingReport[Any] = RankingReport(Feed.CAMPAIGN, 42, DAY, DAY, rows=(), version=None)
+    flat: RankingReport[Any] = RankingReport(Feed.CAMPAIGN, 42, DAY, DAY, rows=(), version=False)
+    assert nested == flat
+    assert hash(nested) == hash(flat)
+
+
+@pytest.mark.parametrize("name", ["feed", "id", "start_date", "end_date", "rows", "totals", "total_records", "extra"])
+def test_everything_else_tells_reports_apart(name: str) -> None:
+    report: Any = RankingReport(Feed.CAMPAIGN, 42, DAY, DAY, rows=(KeywordPeriod(DAY),), totals=RankingTotals())
+    assert attrs.evolve(report, **{name: {"other": 1}}) != report
+
+
+def test_there_are_three_feeds() -> None:
+    assert {feed.name: feed.value for feed in Feed} == {
+        "CAMPAIGN": "campaign",
+        "CAMPAIGN_BY_DATE": "campaign-by-date",
+        "KEYWORD_BY_DATE": "keyword-by-date",
+    }

@@ -1,0 +1,95 @@
+"""Whether a decoded model holds what was on the wire and nothing else, judged without the package's own rules."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any
+
+from tests.normalisation.wire import LANGUAGE, LOCATION, TABLES, TAG, Field, Json
+
+_NO_DATE = {None, "", "0000-00", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00"}
+
+
+def assert_faithful_page(page: Any, answer: Json, row: type) -> None:
+    """Assert that a feed's page is what a parsed answer says."""
+    data: Any = answer["data"]
+    totals: Any
+    flat = isinstance(data, list)
+    rows, totals = data if flat else data["rows"], (answer if flat else data).get("totals")
+    assert len(page.items) == len(rows)
+    for model, wire in zip(page.items, rows, strict=True):
+        assert type(model) is row
+        assert_faithful(model, wire, TABLES[row])
+    if page.totals is None:
+        assert totals in (None, [], {}) or totals is False
+    else:
+        assert_faithful(page.totals, totals, TABLES[type(page.totals)])
+
+
+def assert_faithful(model: Any, wire: Json, table: tuple[Field, ...]) -> None:
+    """Assert that a model is what a parsed object says, its `extra` included."""
+    kept = {name: value for name, value in wire.items() if name not in {field.wire for field in table}}
+    for field in table:
+        value, came = getattr(model, field.attribute), wire.get(field.wire)
+        assert _is_fact(field.kind, value, came), (field.wire, value, came)
+        if field.kind == "month" or field.kind == "period":
+            assert model.date_precision == {7: "month", 10: "day"}[len(wire[field.wire])]
+        if field.kind == "last" and isinstance(came, str) and value and came[10:].strip(" T0:"):
+            kept[field.wire] = came
+        if field.wire == "primaryKeyword" and value is None and came is not None:
+            kept[field.wire] = came
+        if field.kind == "metric" and isinstance(came, dict) and len(came) > 1:
+            kept[field.wire] = came
+    assert model.extra == kept
+
+
+def _is_fact(kind: str, value: Any, came: Any) -> bool:
+    match kind:
+        case "id":
+            return value is not None and _is_integer(value, came)
+        case "integer":
+            return _is_integer(value, came)
+        case "phrase":
+            return type(value) is str and type(came) is str and value == came
+        case "text":
+            return value is came is None or (type(value) is str and type(came) is str and value == came)
+        case "boolean":
+            if value is None:
+                return came is None or (type(came) is str and came.lower() not in ("true", "false"))
+            return type(value) is bool and str(came).lower() == str(value).lower() and type(came) in (bool, str)
+        case "last":
+            if value is None:
+                return came is None or (type(came) is str and came in _NO_DATE)
+            return type(value) is dt.date and type(came) is str and came[:10] == value.isoformat()
+        case "month" | "period":
+            return (
+                type(value) is dt.date and came in (value.isoformat(), value.isoformat()[:7]) and _is_first(value, came)
+            )
+        case "location" | "language":
+            if value is None:
+                return came is None or came in ([], {})
+            assert_faithful(value, came, LOCATION if kind == "location" else LANGUAGE)
+            return True
+        case "tags":
+            assert type(value) is tuple
+            assert len(value) == len(came or [])
+            for tag, wire in zip(value, came or [], strict=True):
+                assert_faithful(tag, wire, TAG)
+            return True
+        case "metric":
+            inner = came["value"] if isinstance(came, dict) else came
+            return _is_integer(value, inner) or (type(value) is float and type(inner) is float and value == inner)
+    raise AssertionError(kind)
+
+
+def _is_first(value: dt.date, came: str) -> bool:
+    return len(came) == 10 or value.day == 1
+
+
+def _is_integer(value: Any, came: Any) -> bool:
+    if value is None or came is None:
+        return value is came
+    if type(came) is str:
+        return type(value) is int and re.fullmatch("-?[0-9]+", came) is not None and int(came) == value
+    return type(value) is int and type(came) is int and value == came

@@ -1,0 +1,259 @@
+"""The envelope: metadata, unknown fields, errors in disguise, and bodies that are no whole JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from seorep_async.errors import (
+    AuthenticationError,
+    DecodeError,
+    InvalidRequestError,
+    NotFoundError,
+    ProtocolError,
+    RateLimitedError,
+    SeoRepError,
+    ServerError,
+    StatusError,
+)
+from seorep_async.models import Campaign, CampaignPeriod, KeywordRanking
+from tests.normalisation.wire import as_bytes, decode, decoder, envelope
+
+Reading = Callable[[bytes], Any]
+
+READINGS: dict[str, Reading] = {
+    "feed": lambda body: decoder().feed_page(body, KeywordRanking, 1),
+    "list": lambda body: decoder().model_page(body, Campaign, 1),
+    "single": lambda body: decoder().single(body, Campaign),
+}
+every_reading = pytest.mark.parametrize("read", READINGS.values(), ids=READINGS)
+
+
+@pytest.mark.parametrize("metadata", [None, [], {}])
+def test_metadata_that_holds_nothing_gives_no_counts(metadata: object) -> None:
+    page = decode({"metadata": metadata, "data": []})
+    assert (page.total_pages, page.total_records, page.version, page.extra) == (None, None, None, {})
+
+
+def test_metadata_may_be_absent() -> None:
+    page = decode({"data": []})
+    assert (page.total_pages, page.total_records, page.version, page.extra) == (None, None, None, {})
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(0, 0), (1, 1), (2**40, 2**40), ("12", 12), ("0", 0)],
+)
+def test_a_count_is_an_integer_also_as_text(count: object, expected: int) -> None:
+    page = decode(envelope([], "flat", total_pages=count, total_records=count))
+    assert (page.total_pages, page.total_records) == (expected, expected)
+
+
+@pytest.mark.parametrize("count", [None, -1, "-1", 1.0, 1.5, True, False, "", "many", [], {}, [3], "9" * 30])
+def test_a_count_that_makes_no_sense_is_none(count: object) -> None:
+    page = decode(envelope([], "flat", total_pages=count, total_records=count))
+    assert (page.total_pages, page.total_records) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [(False, False), (True, True), ("false", False), ("TRUE", True), (None, None)]
+)
+def test_the_version_is_a_boolean_also_as_text(version: object, expected: object) -> None:
+    assert decode({"metadata": {"version": version}, "data": []}).version is expected
+
+
+def test_the_page_has_the_number_it_was_asked_for_as() -> None:
+    assert decoder().feed_page(as_bytes({"data": []}), CampaignPeriod, 17).number == 17
+
+
+@pytest.mark.parametrize(
+    ("answer", "extra"),
+    [
+        ({"data": [], "took": 12}, {"took": 12}),
+        ({"data": {"rows": []}, "took": None}, {"took": None}),
+        ({"data": {"rows": [], "chart": [1]}}, {"data": {"chart": [1]}}),
+        ({"data": {"rows": []}, "totals": {"x": 1}}, {"totals": {"x": 1}}),
+        ({"metadata": {"cached": True, "version": False}, "data": []}, {"metadata": {"cached": True}}),
+        (
+            {"metadata": {"a": 1}, "data": {"rows": [], "b": 2}, "c": 3},
+            {"metadata": {"a": 1}, "data": {"b": 2}, "c": 3},
+        ),
+        (
+            {"data": [], "status": "ok", "code": 200, "message": "fine"},
+            {"status": "ok", "code": 200, "message": "fine"},
+        ),
+        ({"data": [], "error": None, "errors": []}, {"error": None, "errors": []}),
+        ({"data": [], "error": False, "errors": {}}, {"error": False, "errors": {}}),
+        ({"data": [], "error": "", "errors": 0}, {"error": "", "errors": 0}),
+    ],
+)
+def test_unknown_fields_of_the_envelope_are_kept_where_they_were(answer: object, extra: object) -> None:
+    assert decode(answer).extra == extra
+
+
+def test_unknown_fields_of_a_list_are_kept_where_they_were() -> None:
+    page = READINGS["list"](as_bytes({"metadata": {"cached": True}, "data": [], "links": {}}))
+    assert page.extra == {"metadata": {"cached": True}, "links": {}}
+
+
+BROKEN = {
+    "empty": b"",
+    "space": b" \r\n\t",
+    "HTML": b"<!DOCTYPE html><html><body>Maintenance</body></html>",
+    "text": b"OK",
+    "byte order mark": b"\xef\xbb\xbf" + as_bytes({"metadata": {}, "data": []}),
+    "UTF-16": '{"metadata": {}, "data": []}'.encode("utf-16"),
+    "Latin-1": '{"data": [], "name": "größe"}'.encode("latin-1"),
+    "two answers": b'{"data": []}{"data": []}',
+    "JSON lines": b'{"data": []}\n{"data": []}\n',
+    "PHP warning": b'Warning: foreach() in report.php on line 3{"data": []}',
+    "trailing comma": b'{"data": [],}',
+    "single quotes": b"{'data': []}",
+    "comment": b'{"data": []} // end',
+    "NaN": b'{"data": [{"engineARanking": NaN}]}',
+    "Infinity": b'{"data": [{"engineARanking": -Infinity}]}',
+    "raw line break in text": b'{"data": [], "name": "a\nb"}',
+    "lone surrogate": rb'{"data": [], "name": "\ud800"}',
+    "lone low surrogate": rb'{"data": [], "name": "\udc00 "}',
+    "surrogate bytes": b'{"data": [], "name": "\xed\xa0\x80"}',
+    "nul": b'{"data": []}\x00',
+    "gzip": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xabVJI,IT\xb2\x8a\x8e\xad\x05\x00",
+}
+
+
+@every_reading
+@pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
+def test_a_body_that_is_no_whole_json_is_a_protocol_error(body: bytes, read: Reading) -> None:
+    with pytest.raises(ProtocolError):
+        read(body)
+
+
+@every_reading
+def test_a_body_cut_short_anywhere_is_a_protocol_error(read: Reading) -> None:
+    whole = as_bytes(envelope([{"keywordId": 1, "keywordPhrase": "é€𐍈", "tags": [1.5e3, True, None]}], "nested"))
+    for length in range(len(whole)):
+        with pytest.raises(ProtocolError):
+            read(whole[:length])
+
+
+REASON = "the service reported an error in an answer that claims success: "
+DISGUISED: list[tuple[dict[str, Any], type[StatusError], str]] = [
+    ({"status": "error"}, StatusError, "it gave no reason"),
+    ({"status": "ERROR", "data": []}, StatusError, "it gave no reason"),
+    ({"status": "fail", "data": {"rows": []}}, StatusError, "it gave no reason"),
+    ({"status": "error", "message": "no quota left"}, StatusError, "no quota left"),
+    ({"status": "error", "code": 429, "message": "slow down"}, RateLimitedError, "slow down"),
+    ({"status": "error", "code": "429", "message": "slow down"}, RateLimitedError, "slow down"),
+    ({"status": "error", "code": 403}, AuthenticationError, "it gave no reason"),
+    ({"status": "error", "code": 404}, NotFoundError, "it gave no reason"),
+    ({"status": "error", "code": 422}, InvalidRequestError, "it gave no reason"),
+    ({"status": "error", "code": 500}, ServerError, "it gave no reason"),
+    ({"status": "error", "code": 17}, StatusError, "it gave no reason"),
+    ({"status": "error", "results": {"messages": ["bad id", "bad date"]}}, StatusError, "bad id; bad date"),
+    ({"error": {"message": "expired"}}, StatusError, "expired"),
+    ({"errors": [{"message": "one"}, {"message": "two"}]}, StatusError, "one; two"),
+    ({"message": "Not now"}, StatusError, "Not now"),
+    ({"error": None}, StatusError, "it gave no reason"),
+    ({"error": "quota exceeded", "data": []}, StatusError, "quota exceeded"),
+    ({"error": True, "data": {"totals": False, "rows": []}}, StatusError, "it gave no reason"),
+    ({"errors": ["half of it failed"], "data": []}, StatusError, "half of it failed"),
+    ({"status": 500, "message": "oops", "data": []}, ServerError, "oops"),
+    ({"status": "404", "data": None}, NotFoundError, "it gave no reason"),
+    ({"status": "error", "message": "red\x1b[31m\nalert"}, StatusError, "red\\x1b[31m\\nalert"),
+]
+
+
+@every_reading
+@pytest.mark.parametrize(("answer", "kind", "said"), DISGUISED)
+def test_an_error_under_status_200_is_never_an_empty_result(
+    answer: dict[str, Any], kind: type[StatusError], said: str, read: Reading
+) -> None:
+    with pytest.raises(StatusError) as raised:
+        read(as_bytes(answer))
+    assert type(raised.value) is kind
+    assert raised.value.message == REASON + said
+    assert raised.value.status == 200
+
+
+def test_a_long_reason_is_cut() -> None:
+    with pytest.raises(StatusError) as raised:
+        decode({"status": "error", "message": "x" * 100_000})
+    assert len(raised.value.message) < 300
+
+
+def test_an_error_nested_deeply_is_still_only_an_error() -> None:
+    errors: Any = "at the bottom"
+    for _ in range(300):
+        errors = [{"errors": errors}]
+    with pytest.raises(StatusError, match="it gave no reason"):
+        decode({"errors": errors})
+
+
+SHAPELESS: list[tuple[bytes, str, str | None]] = [
+    (b"null", "the answer is null where an object was expected", None),
+    (b"true", "the answer is true where an object was expected", None),
+    (b"7", "the answer is 7 where an object was expected", None),
+    (b'"data"', 'the answer is "data" where an object was expected', None),
+    (b"[]", "the answer is an array where an object was expected", None),
+    (b"{}", "data: is missing", "data"),
+    (b'{"metadata": {}}', "data: is missing", "data"),
+    (b'{"Data": []}', "data: is missing", "data"),
+    (b'{"metadata": 7, "data": []}', "metadata: expected an object, got 7", "metadata"),
+    (b'{"metadata": [1], "data": []}', "metadata: expected an object, got an array", "metadata"),
+    (
+        b'{"metadata": {"version": "v3"}, "data": []}',
+        'metadata.version: expected true or false, got "v3"',
+        "metadata.version",
+    ),
+    (
+        b'{"metadata": {"version": 0}, "data": []}',
+        "metadata.version: expected true or false, got 0",
+        "metadata.version",
+    ),
+]
+
+
+@pytest.mark.parametrize("read", [READINGS["feed"], READINGS["list"]], ids=["feed", "list"])
+@pytest.mark.parametrize(("body", "message", "path"), SHAPELESS)
+def test_json_that_is_no_envelope_is_refused(body: bytes, message: str, path: str | None, read: Reading) -> None:
+    with pytest.raises(DecodeError) as raised:
+        read(body)
+    assert (raised.value.message, raised.value.field_path) == (message, path)
+
+
+@pytest.mark.parametrize(
+    ("read", "data", "message"),
+    [
+        ("feed", None, "data: expected an array of rows, or an object with rows, got null"),
+        ("feed", False, "data: expected an array of rows, or an object with rows, got false"),
+        ("feed", "", 'data: expected an array of rows, or an object with rows, got ""'),
+        ("feed", 7, "data: expected an array of rows, or an object with rows, got 7"),
+        ("feed", {}, "data.rows: is missing"),
+        ("feed", {"totals": False}, "data.rows: is missing"),
+        ("feed", {"rows": None}, "data.rows: expected an array, got null"),
+        ("feed", {"rows": {}}, "data.rows: expected an array, got an object"),
+        ("feed", {"rows": {"0": {}}}, "data.rows: expected an array, got an object"),
+        ("feed", {"rows": "none"}, 'data.rows: expected an array, got "none"'),
+        ("list", None, "data: expected an array, got null"),
+        ("list", {}, "data: expected an array, got an object"),
+        ("list", {"rows": []}, "data: expected an array, got an object"),
+        ("list", "", 'data: expected an array, got ""'),
+        ("single", None, "data: expected an object, got null"),
+        ("single", [], "data: expected an object, got an array"),
+        ("single", [{"id": 1, "url": "u", "company": "c"}], "data: expected an object, got an array"),
+    ],
+)
+def test_a_third_shape_is_refused(read: str, data: object, message: str) -> None:
+    with pytest.raises(DecodeError) as raised:
+        READINGS[read](as_bytes({"metadata": {}, "data": data}))
+    assert raised.value.message == message
+    assert raised.value.field_path == message.partition(":")[0]
+
+
+@every_reading
+def test_no_refusal_is_anything_but_ours(read: Reading) -> None:
+    for body in [*BROKEN.values(), *(body for body, _, _ in SHAPELESS), *(as_bytes(a) for a, _, _ in DISGUISED)]:
+        with pytest.raises(SeoRepError):
+            read(body)

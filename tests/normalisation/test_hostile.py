@@ -1,0 +1,226 @@
+"""Hostile bodies: ten thousand generated ones, and the known bad ones by name."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from typing import Any
+
+import pytest
+
+from seorep_async.errors import DecodeError, ProtocolError, SeoRepError
+from seorep_async.models import Campaign, KeywordRanking, RankingTotals
+from tests.normalisation.faithful import assert_faithful_page
+from tests.normalisation.wire import (
+    FEED_ROWS,
+    TABLES,
+    as_bytes,
+    decode,
+    decode_row,
+    decoder,
+    envelope,
+    wire_row,
+)
+
+BODIES = 10_000
+VALUES: list[Any] = [
+    None, True, False, 0, 1, -1, 12, 2**31, 2**63, 2**64, 10**30, 0.0, 1.0, 1.9, -2.5, 1e300,
+    "", " ", "0", "1", "-1", "12", "1.0", "9" * 19, "true", "FALSE", "True ", "null", "n/a", "None", "NaN",
+    "2023-01", "2023-1", "2023-01-31", "2023-02-30", "2023-01-31 00:00:00", "2015-03-31 9:32:19", "0000-00-00",
+    "0000-00-00 00:00:00", "٢٠٢٣-01-31", "é", "𐍈", "\x00", "a\nb", "https://example.com/?a=b&c=d", "x" * 300,
+    [], {}, [[]], [{}], [None], {"id": 1}, {"id": "1", "name": "x"}, {"id": None}, [{"id": 1, "label": "x"}],
+    [{"id": 1}], [{"id": True, "label": "x"}], {"value": 1}, {"value": None}, {"value": "x"}, {"value": [1]},
+]  # fmt: skip
+
+
+def generated(number: int) -> tuple[bytes, type]:
+    """Return body `number`, and the row that it is to be read as."""
+    chance = random.Random(number)
+    row = chance.choice(FEED_ROWS)
+    rows = [wire_row(row, place, chance.choice(["current", "older"])) for place in range(chance.randint(1, 2))]
+    totals: Any = wire_row(RankingTotals, 1) if chance.random() < 0.5 else False
+    names = [field.wire for field in TABLES[row]]
+    for _ in range(chance.choice([0, 1, 1, 1, 2, 5])):
+        target = chance.choice([*rows, totals or rows[0]])
+        name = chance.choice([*names, "unknown"])
+        if chance.random() < 0.2:
+            target.pop(name, None)
+        else:
+            target[name] = chance.choice(VALUES)
+    answer: Any = envelope(rows, chance.choice(["nested", "flat"]), totals)
+    if chance.random() < 0.1:
+        part = chance.choice([answer, answer["metadata"], answer["data"]])
+        if isinstance(part, list):
+            part[0] = chance.choice(VALUES)
+        else:
+            part[chance.choice([*part, "status", "error"])] = chance.choice(VALUES)
+    body = bytearray(as_bytes(answer))
+    if chance.random() < 0.3:
+        for _ in range(chance.randint(1, 4)):
+            place = chance.randrange(len(body))
+            match chance.randrange(4):
+                case 0:
+                    body[place] = chance.randrange(256)
+                case 1:
+                    del body[place : place + chance.randint(1, 30)]
+                case 2:
+                    body[place:place] = chance.choice(
+                        [b'"', b"{", b"}", b"[", b"]", b",", b"0", b"null", b"\xff", b"\\u"]
+                    )
+                case 3:
+                    body[place:place] = body[place : place + chance.randint(1, 60)]
+    return bytes(body), row
+
+
+def test_ten_thousand_generated_bodies_are_refused_by_us_or_taken_as_they_are() -> None:
+    taken = 0
+    for number in range(BODIES):
+        body, row = generated(number)
+        try:
+            page = decode(body, row)
+        except SeoRepError:
+            continue
+        assert_faithful_page(page, json.loads(body), row)
+        taken += 1
+    assert BODIES // 10 < taken < BODIES * 9 // 10  # the bodies are worth their while
+
+
+def test_every_refusal_of_a_generated_body_pickles_and_is_short() -> None:
+    for number in range(BODIES // 10):
+        error = refusal(*generated(number))
+        if error is not None:
+            again = pickle.loads(pickle.dumps(error))  # noqa: S301
+            assert str(again) == str(error)
+            assert len(str(error)) < 400
+            assert str(error).isprintable()
+
+
+def refusal(body: bytes, row: type = KeywordRanking) -> SeoRepError | None:
+    try:
+        decoder().feed_page(body, row, 1)
+    except SeoRepError as error:
+        return error
+    return None
+
+
+def nested_to(depth: int, opening: str = "[", closing: str = "]") -> str:
+    return opening * depth + closing * depth
+
+
+ROW = '{"keywordId": 1, "keywordPhrase": "x", %s}'
+PLACES = {
+    "a known integer": '{"data": [' + ROW % '"engineARanking": %s' + "]}",
+    "a known object": '{"data": [' + ROW % '"searchLocation": %s' + "]}",
+    "tags": '{"data": [' + ROW % '"tags": %s' + "]}",
+    "an unknown field": '{"data": {"rows": [' + ROW % '"unknown": %s' + "]}}",
+    "a row": '{"data": [%s]}',
+    "rows": '{"data": {"rows": %s}}',
+    "data": '{"data": %s}',
+    "totals": '{"data": [], "totals": %s}',
+    "a total": '{"data": [], "totals": {"competitors": %s}}',
+    "an unknown total": '{"data": [], "totals": {"unknown": %s}}',
+    "metadata": '{"metadata": %s, "data": []}',
+    "a count": '{"metadata": {"total_pages": %s}, "data": []}',
+    "an error": '{"error": %s}',
+    "messages": '{"status": "error", "messages": %s}',
+    "everything": "%s",
+}
+every_place = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+
+
+@every_place
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"data":', "}]"), ('{"rows":[', "]}")])
+def test_nesting_a_hundred_thousand_deep_is_refused_by_us(place: str, opening: str, closing: str, closed: bool) -> None:
+    body = place.replace("%s", opening * 10**5 + ("null" + closing * 10**5 if closed else ""))
+    for read in (decoder().feed_page, decoder().model_page):
+        with pytest.raises(SeoRepError):
+            read(body.encode(), KeywordRanking, 1)
+    with pytest.raises(SeoRepError):
+        decoder().single(body.encode(), Campaign)
+
+
+@every_place
+@pytest.mark.parametrize("depth", [2, 3, 50, 400, 800, 900, 950, 980, 1000, 1200])
+def test_nesting_of_any_depth_is_taken_or_refused_by_us(place: str, depth: int) -> None:
+    error = refusal(place.replace("%s", nested_to(depth)).encode())
+    assert error is None or len(str(error)) < 400
+
+
+def test_an_unknown_field_may_be_nested() -> None:
+    body = PLACES["an unknown field"].replace("%s", nested_to(100)).encode()
+    assert json.dumps(decode(body).items[0].extra["unknown"]) == nested_to(100)
+
+
+@every_place
+@pytest.mark.parametrize("number", ["9" * 5000, "-" + "9" * 5000, "1e400", "-1e999", "9" * 400 + ".5"], ids=len)
+def test_a_number_out_of_all_range_is_refused_by_us(place: str, number: str) -> None:
+    with pytest.raises(DecodeError) as raised:
+        decode(place.replace("%s", number).encode())
+    assert raised.value.message.startswith("the answer holds a number that is out of range")
+
+
+@every_place
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "nan", "0x10", "01", "+1", "1.", ".5", "1_000", "1e"]
+)
+def test_a_number_that_is_not_json_is_a_protocol_error(place: str, number: str) -> None:
+    with pytest.raises(ProtocolError):
+        decode(place.replace("%s", number).encode())
+
+
+@pytest.mark.parametrize("number", [2**31, 2**53 + 1, 2**63, 2**64, 2**64 + 1, -(2**64), 10**60])
+def test_an_integer_is_exact_however_large(number: int) -> None:
+    found = decode_row({"keywordId": number, "keywordPhrase": "x", "competitors": number, "unknown": number})
+    assert (found.keyword_id, found.competitors, found.extra) == (number, number, {"unknown": number})
+
+
+@pytest.mark.parametrize("number", ["1.0", "-0.0", "1e0", "1E2", "10e-1", "12.000", "1e300"])
+@pytest.mark.parametrize("wire", ["keywordId", "engineARanking", "competitors", "wmtCtr"])
+def test_a_float_is_no_integer_even_if_whole(wire: str, number: str) -> None:
+    row = json.dumps(wire_row(KeywordRanking, 1, "older") | {wire: "HERE"}).replace('"HERE"', number)
+    with pytest.raises(DecodeError, match=rf"^data\[0\]\.{wire}: expected an integer, got "):
+        decode(f'{{"data": [{row}]}}'.encode())
+
+
+@pytest.mark.parametrize(
+    ("body", "ranking"),
+    [
+        (b'{"data": [{"keywordId": 1, "keywordPhrase": "x", "engineARanking": 1, "engineARanking": 2}]}', 2),
+        (b'{"data": [{"keywordId": 1, "keywordPhrase": "x", "engineARanking": "n/a", "engineARanking": 2}]}', 2),
+        (b'{"data": [{"keywordId": 1, "keywordPhrase": "x", "engineARanking": 1, "engineARanking": null}]}', None),
+        (b'{"data": null, "data": [{"keywordId": 1, "keywordPhrase": "x", "engineARanking": 3}]}', 3),
+        (b'{"data": [], "data": {"rows": [{"keywordId": 1, "keywordPhrase": "x", "engineARanking": 3}]}}', 3),
+    ],
+)
+def test_of_double_keys_the_last_counts(body: bytes, ranking: int | None) -> None:
+    (found,) = decode(body).items
+    assert found.engine_a_ranking == ranking
+
+
+def test_a_double_key_of_which_the_last_is_wrong_is_refused() -> None:
+    body = b'{"data": [{"keywordId": 1, "keywordPhrase": "x", "engineARanking": 1, "engineARanking": "n/a"}]}'
+    with pytest.raises(DecodeError, match=r"^data\[0\]\.engineARanking: "):
+        decode(body)
+
+
+@pytest.mark.parametrize("text", [r"\ud800", r"\udfff", r"\ud800x", r"\ud800\ud800", r"\udc00\ud800", r"a\udbff"])
+@pytest.mark.parametrize("field", ["keywordPhrase", "engineARankingUrl", "unknown", "primaryKeyword"])
+def test_a_lone_surrogate_is_a_protocol_error(field: str, text: str) -> None:
+    body = json.dumps({"data": [wire_row(KeywordRanking, 1) | {field: "HERE"}]}).replace("HERE", text)
+    with pytest.raises(ProtocolError):
+        decode(body.encode())
+
+
+@pytest.mark.parametrize("text", ["😀", "\U0010ffff", "\x00", "\u2028", "\x7f", "\ufeff", "﷽", "e\u0301", 'a"b\\c/d'])
+def test_any_text_that_is_text_comes_home_unchanged(text: str) -> None:
+    for escaped in (True, False):
+        body = json.dumps({"data": [{"keywordId": 1, "keywordPhrase": text, text: text}]}, ensure_ascii=escaped)
+        (found,) = decode(body.encode()).items
+        assert (found.keyword_phrase, found.extra) == (text, {text: text})
+
+
+def test_escaped_slashes_are_slashes() -> None:
+    body = rb'{"data": [{"keywordId": 1, "keywordPhrase": "x", "engineARankingUrl": "https:\/\/example.com\/"}]}'
+    assert decode(body).items[0].engine_a_ranking_url == "https://example.com/"

@@ -1,0 +1,89 @@
+"""What the wire calls each attribute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.normalisation.names import wire_names
+from seorep_async.settings import EngineNames
+from tests.normalisation.wire import BRANDS, TABLES, branded
+
+NEVER_ON_THE_WIRE = {"extra", "date_precision"}
+
+every_model = pytest.mark.parametrize("model", TABLES, ids=lambda model: model.__name__)
+every_field = pytest.mark.parametrize(
+    ("model", "attribute", "wire"),
+    [
+        pytest.param(model, field.attribute, field.wire, id=f"{model.__name__}.{field.wire}")
+        for model, table in TABLES.items()
+        for field in table
+    ],
+)
+
+
+@every_field
+def test_an_attribute_has_the_reference_name(model: type, attribute: str, wire: str) -> None:
+    assert wire_names(model, EngineNames())[attribute] == wire
+
+
+@every_field
+def test_brand_names_stand_where_the_reference_has_its_tokens(model: type, attribute: str, wire: str) -> None:
+    assert wire_names(model, BRANDS)[attribute] == branded(wire)
+
+
+@pytest.mark.parametrize(
+    ("wire", "brand"),
+    [
+        ("engineARankings_1_3", "googleRankings_1_3"),
+        ("engineAMobileRankingUrl", "googleMobileRankingUrl"),
+        ("lastEngineAMobileRankingDate", "lastGoogleMobileRankingDate"),
+        ("lastEngineBRankingDate", "lastBingRankingDate"),
+        ("engineBSerpUrl", "bingSerpUrl"),
+        ("wmtCtr", "gwtCtr"),
+        ("engineA_ignore_places", "google_ignore_places"),
+        ("localMonthlySearches", "localMonthlySearches"),
+    ],
+)
+def test_the_tests_own_brand_names_are_what_an_account_would_have(wire: str, brand: str) -> None:
+    assert branded(wire) == brand
+
+
+@every_model
+def test_a_model_has_no_field_that_the_reference_does_not_name(model: type) -> None:
+    assert set(wire_names(model, EngineNames())) == {field.attribute for field in TABLES[model]}
+
+
+@every_model
+def test_only_extra_and_date_precision_are_never_on_the_wire(model: type) -> None:
+    assert {field.name for field in attrs.fields(model)} - set(wire_names(model, EngineNames())) <= NEVER_ON_THE_WIRE
+
+
+@every_model
+@pytest.mark.parametrize("engine_names", [EngineNames(), BRANDS], ids=["reference", "brands"])
+def test_no_two_attributes_of_a_model_share_a_wire_name(model: type, engine_names: EngineNames) -> None:
+    names = wire_names(model, engine_names)
+    assert len(set(names.values())) == len(names)
+
+
+words = st.lists(
+    st.sampled_from(["a", "Mobile", "Places", "Maps", "Ranking", "mobile", "last"]), min_size=1, max_size=3
+)
+tokens = words.map("".join)
+
+
+@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@given(engine_a=tokens, engine_b=tokens, webmaster_tools=tokens)
+def test_no_engine_names_that_are_accepted_make_two_attributes_share_a_wire_name(**chosen: Any) -> None:
+    try:
+        engine_names = EngineNames(**chosen)
+    except ConfigurationError:
+        return
+    for model in TABLES:
+        names = wire_names(model, engine_names)
+        assert len(set(names.values())) == len(names), names

@@ -1,0 +1,194 @@
+"""Every refusal gives the path of what was refused, in the wire's own names."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, get_args
+
+import pytest
+
+from seorep_async.errors import DecodeError
+from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking
+from tests.normalisation.wire import BRANDS, FEED_ROWS, TABLES, Json, Shape, branded, decode, envelope, wire_row
+
+WRONG: dict[str, list[tuple[Any, str]]] = {
+    "id": [
+        (None, "expected an integer, got null"),
+        ("", 'expected an integer, got ""'),
+        (1.0, "expected an integer, got 1.0"),
+    ],
+    "integer": [
+        ("n/a", 'expected an integer, got "n/a"'),
+        (1.9, "expected an integer, got 1.9"),
+        (True, "expected an integer, got true"),
+    ],
+    "phrase": [(None, "expected text, got null"), (7, "expected text, got 7")],
+    "text": [(7, "expected text, got 7"), (False, "expected text, got false"), ([], "expected text, got an array")],
+    "boolean": [(1, "expected true or false, got 1"), ({}, "expected true or false, got an object")],
+    "last": [("x", 'expected a date "YYYY-MM-DD", got "x"'), (20230131, 'expected a date "YYYY-MM-DD", got 20230131')],
+    "month": [("x", 'expected a period "YYYY-MM" or "YYYY-MM-DD", got "x"')],
+    "period": [
+        ("x", 'expected a period "YYYY-MM" or "YYYY-MM-DD", got "x"'),
+        (None, 'expected a period "YYYY-MM" or "YYYY-MM-DD", got null'),
+    ],
+    "tags": [("x", 'expected an array, got "x"'), ({}, "expected an array, got an object")],
+    "location": [("x", 'expected an object, got "x"'), ([7], "expected an object, got an array")],
+    "language": [("x", 'expected an object, got "x"'), (0, "expected an object, got 0")],
+}
+PREFIX: dict[Shape, str] = {"nested": "data.rows", "flat": "data"}
+
+both_shapes = pytest.mark.parametrize("shape", get_args(Shape))
+every_wrong_field = pytest.mark.parametrize(
+    ("model", "wire", "wrong", "problem"),
+    [
+        pytest.param(model, field.wire, wrong, problem, id=f"{model.__name__}.{field.wire}={wrong!r}")
+        for model in FEED_ROWS
+        for field in TABLES[model]
+        for wrong, problem in WRONG[field.kind]
+    ],
+)
+
+
+def refusal(row: type, changes: Json, shape: Shape, *, brands: bool = False, totals: object = False) -> DecodeError:
+    rows = [wire_row(row, number, "older") for number in range(5)]
+    rows[3] |= changes
+    if brands:
+        rows = [{branded(name): value for name, value in found.items()} for found in rows]
+    with pytest.raises(DecodeError) as raised:
+        decode(envelope(rows, shape, totals), row, *([BRANDS] if brands else []))
+    return raised.value
+
+
+def test_the_refusal_reads_as_the_design_shows_it() -> None:
+    error = refusal(KeywordRanking, {"engineARanking": "n/a"}, "nested")
+    assert str(error) == 'data.rows[3].engineARanking: expected an integer, got "n/a"'
+    assert error.field_path == "data.rows[3].engineARanking"
+
+
+@both_shapes
+@every_wrong_field
+def test_a_wrong_field_is_refused_with_its_path(model: type, wire: str, wrong: Any, problem: str, shape: Shape) -> None:
+    error = refusal(model, {wire: wrong}, shape)
+    path = f"{PREFIX[shape]}[3].{wire}"
+    assert (error.message, error.field_path) == (f"{path}: {problem}", path)
+
+
+@every_wrong_field
+def test_a_path_has_the_brand_names_of_the_account(model: type, wire: str, wrong: Any, problem: str) -> None:
+    error = refusal(model, {wire: wrong}, "nested", brands=True)
+    path = f"data.rows[3].{branded(wire)}"
+    assert (error.message, error.field_path) == (f"{path}: {problem}", path)
+
+
+@both_shapes
+@pytest.mark.parametrize(
+    ("row", "needed"),
+    [
+        (KeywordRanking, "keywordId"),
+        (KeywordRanking, "keywordPhrase"),
+        (CampaignPeriod, "date"),
+        (KeywordPeriod, "date"),
+    ],
+)
+def test_a_missing_field_that_tells_rows_apart_is_refused(row: type, needed: str, shape: Shape) -> None:
+    rows = [wire_row(row, 0), wire_row(row, 1)]
+    del rows[1][needed]
+    with pytest.raises(DecodeError) as raised:
+        decode(envelope(rows, shape), row)
+    path = f"{PREFIX[shape]}[1].{needed}"
+    assert (raised.value.message, raised.value.field_path) == (f"{path}: is missing", path)
+
+
+@both_shapes
+@pytest.mark.parametrize(
+    ("changes", "step", "problem"),
+    [
+        ({"searchLocation": {"canonical_name": "London"}}, "searchLocation.id", "is missing"),
+        ({"searchLocation": {"id": "x"}}, "searchLocation.id", 'expected an integer, got "x"'),
+        ({"searchLocation": {"id": 1, "canonical_name": 5}}, "searchLocation.canonical_name", "expected text, got 5"),
+        (
+            {"searchLocation": {"id": 1, "country_code": []}},
+            "searchLocation.country_code",
+            "expected text, got an array",
+        ),
+        ({"searchLocation": {"id": 1, "target_type": 0}}, "searchLocation.target_type", "expected text, got 0"),
+        ({"searchLanguage": {"name": "English"}}, "searchLanguage.id", "is missing"),
+        ({"searchLanguage": {"id": None}}, "searchLanguage.id", "expected an integer, got null"),
+        ({"searchLanguage": {"id": 1, "name": True}}, "searchLanguage.name", "expected text, got true"),
+        ({"tags": [{"id": 1, "label": "a"}, {"label": "b"}]}, "tags[1].id", "is missing"),
+        ({"tags": [{"id": 1}]}, "tags[0].label", "is missing"),
+        ({"tags": [{"id": 1, "label": None}]}, "tags[0].label", "expected text, got null"),
+        ({"tags": [{"id": 1.5, "label": "a"}]}, "tags[0].id", "expected an integer, got 1.5"),
+        ({"tags": [{"id": 1, "label": "a"}, "b"]}, "tags[1]", 'expected an object, got "b"'),
+        ({"tags": [None]}, "tags[0]", "expected an object, got null"),
+        ({"tags": [[]]}, "tags[0]", "expected an object, got an array"),
+    ],
+)
+def test_a_wrong_field_inside_a_row_is_refused_with_its_path(
+    changes: Json, step: str, problem: str, shape: Shape
+) -> None:
+    error = refusal(KeywordRanking, changes, shape)
+    path = f"{PREFIX[shape]}[3].{step}"
+    assert (error.message, error.field_path) == (f"{path}: {problem}", path)
+
+
+@both_shapes
+@pytest.mark.parametrize("row", FEED_ROWS)
+@pytest.mark.parametrize(
+    ("wrong", "described"),
+    [(None, "null"), (7, "7"), ("row", '"row"'), ([], "an array"), ([1], "an array"), (False, "false"), (1.5, "1.5")],
+)
+def test_a_row_that_is_no_object_is_refused_with_its_path(
+    row: type, wrong: object, described: str, shape: Shape
+) -> None:
+    with pytest.raises(DecodeError) as raised:
+        decode(envelope([wire_row(row, 0), wire_row(row, 1), wrong], shape), row)
+    path = f"{PREFIX[shape]}[2]"
+    assert raised.value.message == f"{path}: expected an object, got {described}"
+    assert raised.value.field_path == path
+
+
+@pytest.mark.parametrize(("shape", "path"), [("nested", "data.totals"), ("flat", "totals")])
+@pytest.mark.parametrize(
+    ("totals", "step", "problem"),
+    [
+        (True, "", "expected an object, got true"),
+        (0, "", "expected an object, got 0"),
+        ("", "", 'expected an object, got ""'),
+        ([1], "", "expected an object, got an array"),
+        ({"engineARanking": 7}, ".engineARanking", 'expected an object with "value", got 7'),
+        ({"engineARanking": []}, ".engineARanking", 'expected an object with "value", got an array'),
+        ({"competitors": {}}, ".competitors", 'expected an object with "value", got an object'),
+        ({"wmtCtr": {"value": "n/a"}}, ".wmtCtr", 'expected a number as "value", got "n/a"'),
+        ({"wmtCtr": {"value": True}}, ".wmtCtr", 'expected a number as "value", got true'),
+    ],
+)
+def test_wrong_totals_are_refused_with_their_path(
+    shape: Shape, path: str, totals: object, step: str, problem: str
+) -> None:
+    with pytest.raises(DecodeError) as raised:
+        decode(envelope([], shape, totals), CampaignPeriod)
+    assert (raised.value.message, raised.value.field_path) == (f"{path}{step}: {problem}", f"{path}{step}")
+
+
+def test_the_first_wrong_row_is_the_one_named() -> None:
+    rows = [wire_row(KeywordRanking, number) | {"competitors": "?"} for number in range(3)]
+    with pytest.raises(DecodeError, match=r"^data\[0\]\.competitors: "):
+        decode(envelope(rows, "flat"))
+
+
+def test_a_long_value_is_shown_only_in_short() -> None:
+    error = refusal(KeywordRanking, {"engineARanking": "9" * 5000}, "flat")
+    assert error.message == f'data[3].engineARanking: expected an integer, got "{"9" * 40}…"'
+
+
+def test_a_refusal_with_its_path_survives_a_pickle() -> None:
+    error = refusal(KeywordRanking, {"engineARanking": "n/a"}, "nested")
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert (again.message, again.field_path) == (error.message, error.field_path)
+
+
+def test_a_refusal_shows_no_cause_that_is_not_ours() -> None:
+    error = refusal(KeywordRanking, {"engineARanking": "n/a"}, "nested")
+    assert error.__cause__ is None
+    assert error.__suppress_context__

@@ -1,0 +1,139 @@
+"""The compiled decoders give what the reference converter gives: the same models, the same refusals."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, get_args
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seorep_async.errors import SeoRepError
+from seorep_async.models import RankingTotals
+from seorep_async.normalisation import Decoder
+from seorep_async.normalisation import envelope as envelopes
+from seorep_async.normalisation.compiled import CompiledRows
+from seorep_async.normalisation.converter import ModelConverter
+from seorep_async.settings import EngineNames
+from tests.normalisation.test_hostile import generated
+from tests.normalisation.test_properties import bounded, said_models
+from tests.normalisation.wire import FEED_ROWS, Rows, Shape, as_bytes, decode, decoder, envelope, wire_row
+
+every_feed = pytest.mark.parametrize("row", FEED_ROWS, ids=lambda row: row.__name__)
+every_shape = pytest.mark.parametrize("shape", get_args(Shape))
+every_variant = pytest.mark.parametrize("rows", get_args(Rows))
+
+
+@attrs.frozen
+class Read:
+    """What was read from one body."""
+
+    rows: Any
+    totals: Any
+    total_pages: int | None
+    total_records: int | None
+    version: bool | None
+    extra: Any
+
+
+@functools.cache
+def reference() -> ModelConverter:
+    return ModelConverter(EngineNames())
+
+
+@functools.cache
+def compiled(row: type) -> CompiledRows[Any]:
+    return CompiledRows(row, EngineNames())
+
+
+def by_reference(body: bytes, row: type) -> Any:
+    """Return what the reference converter alone makes of a body, or its refusal."""
+    try:
+        parsed = envelopes.parse(body)
+        metadata = envelopes.metadata(parsed)
+        feed = envelopes.fold_feed(parsed)
+        rows: Any = reference().structure_all(feed.rows, row, feed.rows_path)
+        none = feed.totals in (None, [], {}) or feed.totals is False
+        totals = None if none else reference().structure(feed.totals, RankingTotals, feed.totals_path)
+    except SeoRepError as error:
+        return type(error), str(error), getattr(error, "field_path", None)
+    extra = feed.extra | ({"metadata": metadata.extra} if metadata.extra else {})
+    return Read(rows, totals, metadata.total_pages, metadata.total_records, metadata.version, extra)
+
+
+def by_decoder(body: bytes, row: type, reader: Decoder) -> Any:
+    """Return what the decoder makes of a body, or its refusal."""
+    try:
+        page: Any = reader.feed_page(body, row, 1)
+    except SeoRepError as error:
+        return type(error), str(error), getattr(error, "field_path", None)
+    return Read(page.items, page.totals, page.total_pages, page.total_records, page.version, page.extra)
+
+
+def types_within(found: Any) -> Any:
+    """Return the types of all that is in some models, where `==` would take 1 for True."""
+    return [[type(value) for value in attrs.astuple(model, recurse=False)] for model in found]
+
+
+def test_both_paths_give_the_same_of_thousands_of_generated_bodies() -> None:
+    for number in range(4000):
+        body, row = generated(number)
+        found, expected = by_decoder(body, row, decoder()), by_reference(body, row)
+        assert found == expected
+        if isinstance(found, Read):
+            assert types_within(found.rows) == types_within(expected.rows)
+
+
+@every_feed
+@bounded
+@given(data=st.data())
+def test_both_paths_give_the_same_of_generated_facts(row: type, data: st.DataObject) -> None:
+    rows = [wire for wire, _ in data.draw(st.lists(said_models(row), min_size=1, max_size=3))]
+    for shape in get_args(Shape):
+        body = as_bytes(envelope(rows, shape))
+        found, expected = by_decoder(body, row, decoder()), by_reference(body, row)
+        assert found == expected
+        assert types_within(found.rows) == types_within(expected.rows)
+
+
+@every_feed
+@every_shape
+@every_variant
+def test_a_page_of_known_rows_takes_the_compiled_path(row: type, shape: Shape, rows: Rows) -> None:
+    body = as_bytes(envelope([wire_row(row, 1, rows), wire_row(row, 2, rows)], shape, wire_row(RankingTotals, 1)))
+    page = compiled(row).page(body)
+    assert page is not None
+    assert page.rows == by_reference(body, row).rows
+
+
+@every_feed
+def test_rows_with_unknown_fields_still_take_a_compiled_path(row: type) -> None:
+    rows = [wire_row(row, 1) | {"serp": [1]}, wire_row(row, 2), wire_row(row, 3) | {"": None}]
+    found = compiled(row).rows(rows)
+    assert found is not None
+    assert found == reference().structure_all(list(rows), row, "data")
+
+
+@every_feed
+def test_pages_do_not_depend_on_the_pages_before_them(row: type) -> None:
+    bodies = [
+        as_bytes(envelope([wire_row(row, number, rows)], shape))
+        for number, rows in enumerate([*get_args(Rows), *get_args(Rows)])
+        for shape in get_args(Shape)
+    ]
+    used = Decoder(EngineNames())
+    for body in [*bodies, *reversed(bodies)]:
+        assert by_decoder(body, row, used) == by_reference(body, row)
+
+
+@every_feed
+def test_a_compiled_model_is_as_good_as_a_constructed_one(row: Any) -> None:
+    (found,) = decode(envelope([wire_row(row, 1)], "flat"), row).items
+    constructed = row(**{field.name: getattr(found, field.name) for field in attrs.fields(row)})
+    assert type(found) is row
+    assert (found, hash(found), repr(found)) == (constructed, hash(constructed), repr(constructed))
+    assert attrs.evolve(found) == found
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        found.competitors = 1

@@ -1,0 +1,214 @@
+"""One value at a time: what is taken, what is refused, and in which words."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from seorep_async.normalisation import values
+
+NAN = float("nan")
+INFINITY = float("inf")
+LONG = "9" * 5000
+
+INTEGER = "an integer"
+NUMBER = "a number"
+TEXT = "text"
+BOOLEAN = "true or false"
+DATE_TIME = 'a date-time "YYYY-MM-DD HH:MM:SS"'
+DATE = 'a date "YYYY-MM-DD"'
+PERIOD = 'a period "YYYY-MM" or "YYYY-MM-DD"'
+METRIC = 'an object with "value"'
+
+TAKEN: list[tuple[Callable[[Any], Any], Any, Any]] = [
+    (values.integer, 0, 0),
+    (values.integer, -17, -17),
+    (values.integer, 2**64, 2**64),
+    (values.integer, "12", 12),
+    (values.integer, "-12", -12),
+    (values.integer, "0", 0),
+    (values.integer, "007", 7),
+    (values.integer, "9" * 18, 10**18 - 1),
+    (values.number, 0, 0),
+    (values.number, 12, 12),
+    (values.number, 1.5, 1.5),
+    (values.number, 2.0, 2.0),
+    (values.number, -0.25, -0.25),
+    (values.number, "12", 12),
+    (values.text, "", ""),
+    (values.text, "null", "null"),
+    (values.text, " pâtes fraîches ", " pâtes fraîches "),
+    (values.text, LONG, LONG),
+    (values.boolean, True, True),
+    (values.boolean, False, False),
+    (values.boolean, "true", True),
+    (values.boolean, "false", False),
+    (values.boolean, "TRUE", True),
+    (values.boolean, "False", False),
+    (values.boolean, "fAlSe", False),
+    (values.date_time, "2023-01-31 09:32:19", dt.datetime(2023, 1, 31, 9, 32, 19)),
+    (values.date_time, "2015-03-31 9:32:19", dt.datetime(2015, 3, 31, 9, 32, 19)),
+    (values.date_time, "2015-03-31 0:00:00", dt.datetime(2015, 3, 31)),
+    (values.date_time, "2024-02-29 23:59:59", dt.datetime(2024, 2, 29, 23, 59, 59)),
+    (values.date_time, None, None),
+    (values.date_time, "", None),
+    (values.date_time, "0000-00-00", None),
+    (values.date_time, "0000-00-00 00:00:00", None),
+    (values.date_time, "0000-00-00 0:00:00", None),
+    (values.date, "2023-01-31", dt.date(2023, 1, 31)),
+    (values.date, "2024-02-29", dt.date(2024, 2, 29)),
+    (values.date, "2023-01-31 00:00:00", dt.date(2023, 1, 31)),
+    (values.date, "2015-03-31 9:32:19", dt.date(2015, 3, 31)),
+    (values.date, None, None),
+    (values.date, "", None),
+    (values.date, "0000-00-00", None),
+    (values.date, "0000-00-00 00:00:00", None),
+    (values.date, "0000-00-00 0:00:00", None),
+    (values.period, "2023-01", (dt.date(2023, 1, 1), "month")),
+    (values.period, "2023-12", (dt.date(2023, 12, 1), "month")),
+    (values.period, "2023-01-31", (dt.date(2023, 1, 31), "day")),
+    (values.period, "2023-01-01", (dt.date(2023, 1, 1), "day")),
+    (values.metric, {"value": 7}, 7),
+    (values.metric, {"value": 7.5}, 7.5),
+    (values.metric, {"value": 0}, 0),
+    (values.metric, {"value": "7"}, 7),
+    (values.metric, {"value": None}, None),
+    (values.metric, None, None),
+]
+
+REFUSED: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
+    (values.integer, INTEGER, [None, True, False, 1.0, 1.9, NAN, INFINITY, [], {}, [1]]),
+    (values.integer, INTEGER, ["", " ", "n/a", "1.0", "1.", "1e3", "+1", "--1", "1_000", "1,000", "0x1", "null"]),
+    (values.integer, INTEGER, [" 12", "12 ", "12\n", "\t12", "١٢", "\uff11\uff12", "²", "1" * 19, LONG, f"-{LONG}"]),
+    (
+        values.number,
+        NUMBER,
+        [None, True, False, NAN, INFINITY, -INFINITY, "", "1.5", "n/a", "nan", "inf", "\uff11\uff12", LONG],
+    ),
+    (values.number, NUMBER, [[], {}]),
+    (values.text, TEXT, [None, True, False, 0, 1, 1.5, NAN, [], {}, ["x"]]),
+    (
+        values.boolean,
+        BOOLEAN,
+        [None, 0, 1, 1.0, "", "0", "1", "yes", "no", "on", "t", "null", " true", "true\n", "\uff54\uff52\uff55\uff45"],
+    ),
+    (values.boolean, BOOLEAN, [[], {}, [True], LONG]),
+    (values.date_time, DATE_TIME, [True, 0, 20230131, 1675157539, 1.5, NAN, [], {}, "now", " ", "null", LONG]),
+    (values.date_time, DATE_TIME, ["2023-01-31", "2023-01", "2023-01-31 09:32", "2023-01-31 09:32:19Z"]),
+    (values.date_time, DATE_TIME, ["2023-01-31 09:32:19+01:00", "2023-01-31 09:32:19.5", "2023-01-31 09:32:19 "]),
+    (values.date_time, DATE_TIME, ["2023-1-31 09:32:19", "2023-01-31 9:2:19", "23-01-31 09:32:19"]),
+    (values.date_time, DATE_TIME, ["2023-02-30 00:00:00", "2023-13-01 00:00:00", "2023-00-10 00:00:00"]),
+    (values.date_time, DATE_TIME, ["2023-01-31 24:00:00", "2023-01-31 09:60:00", "2023-01-31 09:00:60"]),
+    (values.date_time, DATE_TIME, ["٢٠٢٣-01-31 09:32:19", "2023-01-31 ٩:32:19", "0000-01-01 00:00:00"]),
+    (values.date, DATE, [True, 0, 20230131, 1.5, NAN, [], {}, "today", " ", "null", LONG, "2023-01", "2023"]),
+    (
+        values.date,
+        DATE,
+        ["2023-02-30", "2023-13-01", "2023-00-00", "2023-1-31", "31-01-2023", "2023/01/31", "20230131"],
+    ),
+    (
+        values.date,
+        DATE,
+        ["2023-01-31 ", " 2023-01-31", "2023-01-31\n", "\uff12\uff10\uff12\uff13-01-31", "0000-01-01", "-2023-01-31"],
+    ),
+    (values.date, DATE, ["2023-02-30 00:00:00", "2023-01-31 25:00:00", "2023-01-31 09:32", "2023-01-31T"]),
+    (values.period, PERIOD, [None, True, 202301, 2023.01, NAN, [], {}, "", "2023", "January", LONG, "null"]),
+    (values.period, PERIOD, ["2023-13", "2023-00", "0000-00", "0000-00-00", "2023-02-30", "2023-1", "2023-01-1"]),
+    (values.period, PERIOD, ["2023-01-31 00:00:00", "2023-01\n", "\uff12\uff10\uff12\uff13-01", "2023-Q1"]),
+    (values.metric, METRIC, [7, 7.5, "7", True, False, "", [], {}, [{"value": 7}], {"values": 7}, {"Value": 7}]),
+]
+
+REFUSED_INSIDE_A_METRIC = [True, False, "", "n/a", "1.5", NAN, [], {}, {"value": 7}]
+
+
+def _named(value: object) -> str:
+    name = getattr(value, "__name__", None) or repr(value)
+    return name[:30].encode("unicode_escape").decode()
+
+
+@pytest.mark.parametrize(("take", "value", "expected"), TAKEN, ids=_named)
+def test_a_value_is_taken_as_this(take: Callable[[Any], Any], value: Any, expected: Any) -> None:
+    taken = take(value)
+    assert (type(taken), taken) == (type(expected), expected)
+
+
+@pytest.mark.parametrize(
+    ("take", "expected", "value"),
+    [(take, expected, value) for take, expected, refused in REFUSED for value in refused],
+    ids=_named,
+)
+def test_a_value_is_refused_with_what_was_expected(take: Callable[[Any], Any], expected: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=r"^expected ") as refusal:
+        take(value)
+    assert str(refusal.value) == f"expected {expected}, got {values.describe(value)}"
+
+
+@pytest.mark.parametrize("value", REFUSED_INSIDE_A_METRIC, ids=_named)
+def test_a_total_that_holds_no_number_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"^expected a number ") as refusal:
+        values.metric({"value": value})
+    assert str(refusal.value) == f'expected a number as "value", got {values.describe(value)}'
+
+
+@pytest.mark.parametrize(
+    ("value", "described"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (False, "false"),
+        (1, "1"),
+        (1.0, "1.0"),
+        ("n/a", '"n/a"'),
+        ("", '""'),
+        ("x" * 40, '"' + "x" * 40 + '"'),
+        ("x" * 41, '"' + "x" * 40 + '…"'),
+        ("größer", '"größer"'),
+        ([1, 2], "an array"),
+        ({"a": 1}, "an object"),
+        (1e300, "1e+300"),
+        (10**40 - 1, "9" * 40),
+        (10**40, "an integer of more than 40 digits"),
+        (-(10**40), "an integer of more than 40 digits"),
+        ("a\nb", '"a\\nb"'),
+        ("\x1b[31mred", '"\\x1b[31mred"'),
+        ("\u202egnp", '"\\u202egnp"'),
+    ],
+    ids=_named,
+)
+def test_a_value_is_described_in_the_words_of_json_shortly_and_printably(value: Any, described: str) -> None:
+    assert values.describe(value) == described
+
+
+@pytest.mark.parametrize("digits", [4300, 4301, 10_000])
+def test_an_integer_of_any_length_can_be_described(digits: int) -> None:
+    assert values.describe(10**digits) == "an integer of more than 40 digits"
+
+
+@pytest.mark.parametrize("value", [True, False, "true", "False", "TRUE"])
+def test_is_boolean_says_yes_to_what_boolean_takes(value: Any) -> None:
+    assert values.is_boolean(value)
+
+
+@pytest.mark.parametrize("value", [None, 0, 1, "", "yes", "1", [], {}, 1.0])
+def test_is_boolean_says_no_to_what_boolean_refuses(value: Any) -> None:
+    assert not values.is_boolean(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "has_time"),
+    [
+        (None, False),
+        ("", False),
+        ("2023-01-31", False),
+        ("2023-01-31 00:00:00", False),
+        ("2023-01-31 0:00:00", False),
+        ("0000-00-00 00:00:00", False),
+        ("2023-01-31 00:00:01", True),
+        ("2015-03-31 9:32:19", True),
+    ],
+)
+def test_a_time_of_day_is_one_other_than_midnight(value: Any, has_time: bool) -> None:
+    assert values.has_time_of_day(value) is has_time

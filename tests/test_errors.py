@@ -1,0 +1,183 @@
+"""The exception tree: who is whose child, what each carries, that each reads well and travels between processes."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+
+from seorep_async import errors
+from seorep_async.errors import (
+    AttemptTimeoutError,
+    AuthenticationError,
+    BodyTooLargeError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    DecodeError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PaginationError,
+    ProtocolError,
+    RateLimitedError,
+    RedirectError,
+    SeoRepError,
+    ServerError,
+    StatusError,
+    TransportError,
+    status_error_type,
+)
+
+PARENTS: dict[type[SeoRepError], tuple[type[BaseException], ...]] = {
+    SeoRepError: (Exception,),
+    ConfigurationError: (SeoRepError, ValueError),
+    TransportError: (SeoRepError,),
+    ConnectionFailedError: (TransportError,),
+    AttemptTimeoutError: (TransportError,),
+    ProtocolError: (TransportError,),
+    BodyTooLargeError: (TransportError,),
+    RedirectError: (TransportError,),
+    DeadlineExceededError: (SeoRepError,),
+    StatusError: (SeoRepError,),
+    AuthenticationError: (StatusError,),
+    NotFoundError: (StatusError,),
+    RateLimitedError: (StatusError,),
+    InvalidRequestError: (StatusError,),
+    ServerError: (StatusError,),
+    DecodeError: (SeoRepError,),
+    PaginationError: (SeoRepError,),
+    OutcomeUnknownError: (SeoRepError,),
+}
+
+COMMON: dict[str, Any] = {
+    "subject": "campaign 42",
+    "method": "GET",
+    "path": "/v3/resources/rankings/campaign",
+    "status": 500,
+    "attempts": 3,
+    "body_excerpt": "<h1>Oops</h1>",
+}
+OWN: dict[type[SeoRepError], dict[str, Any]] = {
+    RedirectError: {"location": "https://elsewhere.example/v3"},
+    RateLimitedError: {"retry_after": 12.5},
+    ServerError: {"retry_after": 3.0},
+    DecodeError: {"field_path": "data.rows[3].engineARanking"},
+    PaginationError: {"expected_records": 300, "received_records": 299, "page": 3},
+}
+
+every_class = pytest.mark.parametrize("kind", PARENTS, ids=lambda kind: kind.__name__)
+
+
+def full(kind: type[SeoRepError]) -> SeoRepError:
+    error = kind("it went wrong", **COMMON)
+    for name, value in OWN.get(kind, {}).items():
+        setattr(error, name, value)
+    return error
+
+
+def fields(error: SeoRepError) -> dict[str, Any]:
+    return {name: getattr(error, name) for name in ("message", *COMMON, *OWN.get(type(error), {}))}
+
+
+def test_the_page_holds_these_errors_and_no_others() -> None:
+    found = {kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, BaseException)}
+    assert found == set(PARENTS)
+
+
+@every_class
+def test_an_error_has_these_parents(kind: type[SeoRepError]) -> None:
+    assert kind.__bases__ == PARENTS[kind]
+
+
+@every_class
+def test_an_error_can_be_raised_with_a_sentence_alone(kind: type[SeoRepError]) -> None:
+    with pytest.raises(kind, match=r"^it went wrong$") as raised:
+        raise kind("it went wrong")
+    assert (raised.value.attempts, raised.value.status, raised.value.args) == (0, None, ("it went wrong",))
+
+
+@every_class
+def test_a_field_that_was_not_given_is_none(kind: type[SeoRepError]) -> None:
+    error = kind("it went wrong")
+    absent = {"subject", "method", "path", "status", "body_excerpt", *OWN.get(kind, {})}
+    assert {name: getattr(error, name) for name in absent} == dict.fromkeys(absent)
+
+
+@every_class
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_an_error_keeps_its_class_fields_and_text_in_a_pickle(kind: type[SeoRepError], protocol: int) -> None:
+    error = full(kind)
+    again = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
+    assert type(again) is kind
+    assert fields(again) == fields(error) == {"message": "it went wrong"} | COMMON | OWN.get(kind, {})
+    assert (str(again), again.args) == (str(error), error.args)
+
+
+@every_class
+def test_an_error_can_be_copied(kind: type[SeoRepError]) -> None:
+    error = full(kind)
+    assert fields(copy.copy(error)) == fields(error)
+    assert fields(copy.deepcopy(error)) == fields(error)
+
+
+@every_class
+def test_an_error_says_in_its_docstring_what_happened(kind: type[SeoRepError]) -> None:
+    assert kind.__doc__
+    assert all(name in kind.__doc__ for name in OWN.get(kind, {}))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({}, "it went wrong"),
+        ({"subject": "campaign 42"}, "campaign 42: it went wrong"),
+        ({"method": "GET", "path": "/v3/users"}, "it went wrong [GET /v3/users]"),
+        ({"method": "GET"}, "it went wrong [GET]"),
+        ({"path": "/v3/users"}, "it went wrong [/v3/users]"),
+        ({"status": 404}, "it went wrong [status 404]"),
+        ({"attempts": 1}, "it went wrong [1 attempt]"),
+        ({"attempts": 8}, "it went wrong [8 attempts]"),
+        ({"body_excerpt": "<h1>"}, "it went wrong body: <h1>"),
+        ({"body_excerpt": ""}, "it went wrong"),
+        (
+            COMMON,
+            "campaign 42: it went wrong [GET /v3/resources/rankings/campaign, status 500, 3 attempts] "
+            "body: <h1>Oops</h1>",
+        ),
+    ],
+)
+def test_an_error_reads_as_one_line(given: dict[str, Any], text: str) -> None:
+    assert str(SeoRepError("it went wrong", **given)) == text
+
+
+def test_what_is_filled_in_later_is_in_the_text() -> None:
+    error = NotFoundError("there is no such object")
+    error.method, error.path, error.status, error.attempts = "GET", "/v3/campaigns/7", 404, 1
+    assert str(error) == "there is no such object [GET /v3/campaigns/7, status 404, 1 attempt]"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, InvalidRequestError),
+        (401, AuthenticationError),
+        (402, InvalidRequestError),
+        (403, AuthenticationError),
+        (404, NotFoundError),
+        (409, InvalidRequestError),
+        (422, InvalidRequestError),
+        (429, RateLimitedError),
+        (499, InvalidRequestError),
+        (500, ServerError),
+        (502, ServerError),
+        (503, ServerError),
+        (599, ServerError),
+        (302, StatusError),
+    ],
+)
+def test_a_status_has_this_error(status: int, kind: type[StatusError]) -> None:
+    assert status_error_type(status) is kind

@@ -1,0 +1,149 @@
+"""The house rules: what may import what, read from the package's own source."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parent.parent
+PACKAGE = REPO / "seorep_async"
+
+FLOORS = [
+    {"errors"},
+    {"models", "settings"},
+    {"session", "normalisation"},
+    {"listing", "pull"},
+    {"resources"},
+    {"client"},
+    {"seorep_async"},
+    {"export"},
+    {"cli"},
+]
+"""Rooms from the ground up, `seorep_async` being the public names; a room imports from its own floor or below."""
+APART = [("session", "normalisation"), ("models", "settings")]
+"""Rooms of one floor that do not import each other."""
+
+ENTRIES = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "seorep_async", "tests", "benchmarks"}
+
+
+def name_of(file: Path) -> str:
+    parts = file.relative_to(REPO).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SOURCES = {name_of(file): file for file in sorted(PACKAGE.rglob("*.py"))}
+OURS = [name for name in SOURCES if not name.startswith("seorep_async.sandbox")]
+SANDBOX = [name for name in SOURCES if name.startswith("seorep_async.sandbox")]
+
+
+def imports(module: str) -> Iterator[str]:
+    """Give every name that a module imports, wherever in it, in full: `from a import b` is `a.b`."""
+    file = SOURCES[module]
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            yield from (f"{source}.{alias.name}" for alias in node.names)
+
+
+def room(name: str) -> str:
+    """Return the room of a module or of something imported from it: `seorep_async.session.core.Session` → session."""
+    parts = name.split(".")
+    rooms = {module.split(".")[1] for module in SOURCES if "." in module}
+    return parts[1] if len(parts) > 1 and parts[1] in rooms else parts[0]
+
+
+def rooms_imported(module: str) -> set[str]:
+    return {room(name) for name in imports(module) if name.split(".")[0] == "seorep_async"}
+
+
+def floor(found: str) -> int:
+    return next(number for number, rooms in enumerate(FLOORS) if found in rooms)
+
+
+@pytest.mark.parametrize("module", OURS)
+def test_every_module_is_in_a_room_that_the_design_names(module: str) -> None:
+    assert room(module) in set().union(*FLOORS)
+
+
+@pytest.mark.parametrize("module", OURS)
+def test_imports_go_down_only(module: str) -> None:
+    found = rooms_imported(module) - {"sandbox"}
+    assert {name for name in found if floor(name) > floor(room(module))} == set()
+
+
+@pytest.mark.parametrize("module", OURS)
+def test_rooms_that_are_apart_import_nothing_of_each_other(module: str) -> None:
+    for pair in APART:
+        if room(module) in pair:
+            assert rooms_imported(module).isdisjoint({*pair} - {room(module)})
+
+
+@pytest.mark.parametrize("module", [name for name in OURS if room(name) != "cli"])
+def test_only_the_command_imports_the_sandbox(module: str) -> None:
+    assert "sandbox" not in rooms_imported(module)
+
+
+@pytest.mark.parametrize("module", SANDBOX)
+def test_the_sandbox_can_not_hide_a_mistake_of_the_client_by_sharing_it(module: str) -> None:
+    shared = {name for name in imports(module) if name.startswith("seorep_async") and room(name) != "sandbox"}
+    allowed = ("seorep_async.models", "seorep_async.normalisation.names")
+    assert {name for name in shared if not f"{name}.".startswith(tuple(f"{one}." for one in allowed))} == set()
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_aiohttp_is_imported_by_the_session_for_its_client_and_by_the_sandbox_for_its_server(module: str) -> None:
+    found = {name for name in imports(module) if name.split(".")[0] == "aiohttp"}
+    if room(module) == "sandbox":
+        found = {name for name in found if not f"{name}.".startswith(("aiohttp.web.", "aiohttp.typedefs."))}
+    if room(module) != "session" and module != "seorep_async.client":  # `session=` has aiohttp's type
+        assert found == set()
+
+
+def test_the_package_page_holds_imports_and_all_and_nothing_else() -> None:
+    page = ast.parse(SOURCES["seorep_async"].read_text(encoding="utf-8")).body
+    docstring, *rest = page
+    assert isinstance(docstring, ast.Expr)
+    assert isinstance(docstring.value, ast.Constant)
+    *imported, last = rest
+    assert all(isinstance(node, ast.ImportFrom) for node in imported)
+    assert isinstance(last, ast.Assign)
+    assert ast.unparse(last.targets[0]) == "__all__"
+    names = {
+        alias.asname or alias.name for node in imported if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert set(ast.literal_eval(last.value)) == names
+
+
+def test_the_package_is_typed() -> None:
+    assert (PACKAGE / "py.typed").exists()
+
+
+def test_the_repository_has_no_top_level_entry_that_the_design_does_not_name() -> None:
+    ignored = {"build", "dist"}  # git ignores these, and what is left out below
+    found = {entry.name for entry in REPO.iterdir() if not entry.name.startswith(".")}
+    found = {
+        name
+        for name in found - ignored
+        if not name.endswith((".egg-info", ".csv", ".parquet", ".duckdb")) and name != "__pycache__"
+    }
+    assert found <= ENTRIES
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import seorep_async", "import seorep_async.sandbox"],
+)
+def test_importing_the_package_imports_nothing_of_the_extras(statement: str) -> None:
+    extras = ["click", "rich", "pyarrow", "duckdb", "pandas", "polars"]
+    script = f"import sys; {statement}; print(*(name for name in {extras} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, cwd=REPO)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")

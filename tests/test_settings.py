@@ -1,0 +1,204 @@
+"""Settings: what is refused, and that a settings object is a value."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import attrs
+import pytest
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
+
+HUGE = 10**5000  # Python refuses to write it out
+NAN = float("nan")
+NO_NUMBERS: list[Any] = [None, "16", "", True, False, [], {}, object, 1j]
+
+COUNTS = {
+    "max_concurrency": (1, 1024),
+    "max_attempts": (1, 100),
+    "max_body_bytes": (1024, 2**40),
+    "max_pages": (1, 10**9),
+}
+SECONDS = ["attempt_timeout", "connect_timeout", "call_timeout", "backoff_initial", "backoff_max", "retry_after_max"]
+NUMBERS = [*SECONDS, "requests_per_second"]
+NULLABLE = {"call_timeout", "requests_per_second"}
+TYPED: dict[str, list[Any]] = {
+    "request_encoding": [None, "form", ArrayEncoding.COMMA, 1],
+    "array_encoding": [None, "brackets", "role[]", RequestEncoding.FORM],
+    "feed_search_param": [None, "both", True],
+    "engine_names": [None, "google", {"engine_a": "google"}, ("google", "bing", "gwt")],
+    "allow_insecure_http": [None, 0, 1, "true", "false"],
+    "user_agent": [None, 7, b"agent", "two\nlines", "tab\t", "ünïcode", "nul\x00", "\x7f"],
+}
+
+WRONG: list[tuple[str, Any]] = [
+    *((name, wrong) for name in COUNTS for wrong in [*NO_NUMBERS, 0, -1, 16.0, NAN, math.inf, HUGE, -HUGE]),
+    *((name, limit + step) for name, limits in COUNTS.items() for limit, step in zip(limits, (-1, 1), strict=True)),
+    *(
+        (name, wrong)
+        for name in NUMBERS
+        for wrong in [*NO_NUMBERS, 0, 0.0, -0.0, -1, -0.5, NAN, math.inf, -math.inf, 10**400, HUGE, -HUGE, 1e10]
+        if wrong is not None or name not in NULLABLE
+    ),
+    *((name, wrong) for name, values in TYPED.items() for wrong in values),
+]
+
+RIGHT: list[tuple[str, Any]] = [
+    *((name, limit) for name, limits in COUNTS.items() for limit in limits),
+    *((name, value) for name in NUMBERS for value in (1, 0.001, 60.0, 86_400)),
+    *((name, None) for name in NULLABLE),
+    *(("request_encoding", value) for value in RequestEncoding),
+    *(("array_encoding", value) for value in ArrayEncoding),
+    *(("feed_search_param", value) for value in FeedSearchParam),
+    ("engine_names", EngineNames(engine_a="google")),
+    ("allow_insecure_http", True),
+    ("user_agent", "my-reports/1.0 (+https://example.com)"),
+]
+
+EVERYTHING = Settings(
+    max_concurrency=3,
+    requests_per_second=2.5,
+    attempt_timeout=4,
+    connect_timeout=5.5,
+    call_timeout=None,
+    max_attempts=6,
+    backoff_initial=0.7,
+    backoff_max=8.5,
+    retry_after_max=9,
+    max_body_bytes=10_000,
+    max_pages=11,
+    request_encoding=RequestEncoding.JSON,
+    array_encoding=ArrayEncoding.COMMA,
+    feed_search_param=FeedSearchParam.SEARCH,
+    engine_names=EngineNames(engine_a="google", engine_b="bing", webmaster_tools="gwt"),
+    allow_insecure_http=True,
+    user_agent="mine",
+)
+
+
+def _named(value: object) -> str | None:
+    return "huge" if type(value) is int and abs(value) > 10**50 else None
+
+
+def test_every_setting_has_a_wrong_and_a_right_value_in_these_tables() -> None:
+    names = set(attrs.fields_dict(Settings))
+    assert {name for name, _ in WRONG} == names
+    assert {name for name, _ in RIGHT} == names
+
+
+@pytest.mark.parametrize(("name", "wrong"), WRONG, ids=_named)
+def test_a_wrong_value_is_refused_and_the_setting_named(name: str, wrong: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{name}[ :]"):
+        Settings(**{name: wrong})
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("max_pages", 0), ("user_agent", None), ("backoff_max", HUGE)], ids=_named)
+def test_a_refusal_is_a_value_error_too(name: str, wrong: Any) -> None:
+    with pytest.raises(ValueError, match=name):
+        Settings(**{name: wrong})
+
+
+@pytest.mark.parametrize(("name", "right"), RIGHT)
+def test_a_right_value_is_kept_as_it_is(name: str, right: Any) -> None:
+    kept = getattr(Settings(**{name: right}), name)
+    assert kept == right
+    assert type(kept) is type(right)
+
+
+def test_a_refusal_says_what_is_allowed_and_what_came() -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        Settings(max_concurrency=5000)
+    assert str(refusal.value) == "max_concurrency must be an integer from 1 to 1024, got 5000"
+
+
+def test_a_refusal_of_a_number_says_its_unit() -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        Settings(attempt_timeout=-1)
+    assert str(refusal.value) == "attempt_timeout must be a number above 0 and up to 1e9 (seconds), got -1"
+
+
+def test_a_refused_value_is_shown_only_in_short() -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        Settings(user_agent="ü" * 10_000)
+    assert len(str(refusal.value)) < 300
+
+
+def test_evolving_to_a_wrong_value_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="max_attempts"):
+        attrs.evolve(EVERYTHING, max_attempts=0)
+
+
+def test_settings_are_given_by_name_only() -> None:
+    with pytest.raises(TypeError):
+        Settings(16)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("copied", [pickle.loads(pickle.dumps(EVERYTHING)), copy.deepcopy(EVERYTHING)])  # noqa: S301
+def test_a_pickled_or_copied_settings_object_equals_the_original(copied: Settings) -> None:
+    assert copied == EVERYTHING
+    assert hash(copied) == hash(EVERYTHING)
+
+
+def test_equal_choices_are_equal_settings() -> None:
+    assert Settings(max_pages=7) == Settings(max_pages=7)
+    assert Settings(max_pages=7) != Settings(max_pages=8)
+
+
+@pytest.mark.parametrize("name", attrs.fields_dict(Settings))
+def test_every_setting_counts_in_a_comparison(name: str) -> None:
+    assert attrs.evolve(EVERYTHING, **{name: getattr(Settings(), name)}) != EVERYTHING
+
+
+@pytest.mark.parametrize("name", attrs.fields_dict(Settings))
+def test_no_setting_can_be_changed_afterwards(name: str) -> None:
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        setattr(EVERYTHING, name, getattr(EVERYTHING, name))
+
+
+def test_the_engines_have_the_reference_tokens_unless_said_otherwise() -> None:
+    assert Settings().engine_names == EngineNames(engine_a="engineA", engine_b="engineB", webmaster_tools="wmt")
+
+
+@pytest.mark.parametrize(
+    "token", ["", " ", "goo gle", "google_", "engine_a", "2nd", "größe", "a.b", None, 7, HUGE, b"a"], ids=_named
+)
+@pytest.mark.parametrize("name", ["engine_a", "engine_b", "webmaster_tools"])
+def test_an_engine_name_that_is_no_word_is_refused(name: str, token: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"^engine_names: .* is not one word of ASCII letters and digits$"):
+        EngineNames(**{name: token})
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"engine_a": "google", "engine_b": "google"},
+        {"engine_a": "google", "engine_b": "Google"},
+        {"engine_a": "wmt"},
+        {"engine_b": "engineA"},
+    ],
+)
+def test_two_engines_of_one_name_are_refused(names: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match=r"^engine_names: the three tokens must differ$"):
+        EngineNames(**names)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"engine_a": "google", "engine_b": "googleMobile"},
+        {"engine_a": "google", "webmaster_tools": "googlePlaces"},
+        {"engine_a": "google", "engine_b": "googleMaps"},
+    ],
+)
+def test_engine_names_under_which_two_fields_would_have_one_name_are_refused(names: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match=r"^engine_names: .* one name$"):
+        EngineNames(**names)
+
+
+def test_one_engine_name_may_begin_like_another() -> None:
+    names = EngineNames(engine_a="google", engine_b="bing", webmaster_tools="googleWebmasterTools")
+    assert names.webmaster_tools == "googleWebmasterTools"
