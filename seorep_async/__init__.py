@@ -23,25 +23,31 @@ from seorep_async.errors import (
 )
 from seorep_async.listing import Listing
 from seorep_async.models import (
+    Backlink,
     Campaign,
     CampaignPeriod,
     Feed,
+    Keyword,
     KeywordPeriod,
     KeywordRanking,
+    LoginGrant,
     Page,
     RankingReport,
     RankingTotals,
     SearchLanguage,
     SearchLocation,
     Tag,
+    User,
 )
 from seorep_async.pull import Pull, PullOutcome
+from seorep_async.session import RawAnswer, Stats
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
 
 __all__ = [
     "ArrayEncoding",
     "AttemptTimeoutError",
     "AuthenticationError",
+    "Backlink",
     "BodyTooLargeError",
     "Campaign",
     "CampaignPeriod",
@@ -53,9 +59,11 @@ __all__ = [
     "Feed",
     "FeedSearchParam",
     "InvalidRequestError",
+    "Keyword",
     "KeywordPeriod",
     "KeywordRanking",
     "Listing",
+    "LoginGrant",
     "NotFoundError",
     "OutcomeUnknownError",
     "Page",
@@ -66,6 +74,7 @@ __all__ = [
     "RankingReport",
     "RankingTotals",
     "RateLimitedError",
+    "RawAnswer",
     "RedirectError",
     "RequestEncoding",
     "SearchLanguage",
@@ -74,7 +83,9 @@ __all__ = [
     "SeoRepError",
     "ServerError",
     "Settings",
+    "Stats",
     "StatusError",
     "Tag",
     "TransportError",
+    "User",
 ]

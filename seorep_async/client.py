@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import aiohttp
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import Decoder
-from seorep_async.resources import Campaigns, Rankings
-from seorep_async.session import Authentication, BaseURL, Session, Timing, base_url_problem, key_problem
+from seorep_async.resources import Backlinks, Campaigns, Envelopes, Keywords, Rankings, Users
+from seorep_async.resources.arguments import ExtraParams
+from seorep_async.session import (
+    Authentication,
+    BaseURL,
+    RawAnswer,
+    Session,
+    Stats,
+    Timing,
+    base_url_problem,
+    key_problem,
+    record_answers,
+)
 from seorep_async.settings import Settings
 
 
@@ -33,6 +46,9 @@ class SeoRepClient:
 
     Attributes:
         campaigns: the account's campaigns.
+        users: the account's users.
+        keywords: the account's keywords.
+        backlinks: the backlinks of the account's campaigns.
         rankings: the three ranking feeds, and pulls of many campaigns.
     """
 
@@ -69,7 +85,11 @@ class SeoRepClient:
         self._session = Session(self._base_url, authentication, settings, session, self._timing)
         decoder = Decoder(settings.engine_names)
         self.campaigns = Campaigns(self._session, decoder)
+        self.users = Users(self._session, decoder)
+        self.keywords = Keywords(self._session, decoder)
+        self.backlinks = Backlinks(self._session, decoder)
         self.rankings = Rankings(self._session, decoder)
+        self._envelopes = Envelopes(self._session, decoder)
 
     async def open(self) -> SeoRepClient:
         """Open the client for use in the running event loop.
@@ -98,11 +118,55 @@ class SeoRepClient:
         return self._session.settings
 
     @property
+    def stats(self) -> Stats:
+        """A snapshot of what this client has done so far: requests, attempts, retries, waits, present limits."""
+        return self._session.stats
+
+    @property
     def requests_sent(self) -> int:
         """Requests sent on the wire so far, retries included."""
-        return self._session.attempts
+        return self._session.stats.attempts
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: ExtraParams | None = None,
+        body: ExtraParams | None = None,
+    ) -> dict[str, Any]:
+        """Send any request, authenticated and retried like all others, and return the parsed envelope.
+
+        Args:
+            method: `GET`, `POST`, `PUT`, `DELETE` or `PATCH`; POST and PATCH are not sent again once they may have
+                been carried out.
+            path: path from `/v3` on, without a query, such as `/v3/campaigns/42`.
+            params: the query.
+            body: parameters of a write, encoded as `Settings.request_encoding` says.
+
+        Returns:
+            The envelope as it came (`service-api-v3.md` §1); empty for an answer without a body.
+
+        Raises:
+            ConfigurationError: an argument is wrong.
+            SeoRepError: the service refused or failed.
+        """
+        return await self._envelopes.request(method, path, params, body)
+
+    @contextmanager
+    def record_answers(self) -> Iterator[list[RawAnswer]]:
+        """Collect the raw answers to all requests that are sent from inside a `with` block, retried ones too.
+
+        Yields:
+            A list that fills up as answers come, of `RawAnswer` with `method`, `path`, `status` and `body` (bytes).
+            Bodies may hold secrets, such as login grants.
+        """
+        with record_answers() as answers:
+            yield answers
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_session"):  # a traceback with locals shows clients whose arguments were refused
+            return "<SeoRepClient (not built)>"
         return f"<SeoRepClient {self._base_url.text} ({self._session.state})>"
 
     def __reduce__(self) -> NoReturn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Hashable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable
 from contextlib import aclosing
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -12,10 +12,50 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, PaginationError
 from seorep_async.models import Page
-from seorep_async.session import Halt, Permits, Request, Session, cancel_all
+from seorep_async.session import Halt, Request, Session, cancel_all
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class Window:
+    """How many pages several listings together fetch ahead; a free place goes to the most urgent one that wants it.
+
+    Args:
+        limit: how many places there are.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._free = limit
+        self._wanting: dict[int, Callable[[], None]] = {}
+
+    def take(self, priority: int, wake: Callable[[], None]) -> bool:
+        """Take a place and tell that it was had; or else `wake` is called when it is worth another try.
+
+        Args:
+            priority: of the listing, its own; the lowest is the most urgent.
+            wake: tells the listing to try again.
+        """
+        if self._free > 0 and priority <= min(self._wanting, default=priority):
+            self._free -= 1
+            self.leave(priority)
+            return True
+        self._wanting[priority] = wake
+        return False
+
+    def leave(self, priority: int) -> None:
+        """Want no place any more."""
+        self._wanting.pop(priority, None)
+        self._wake()
+
+    def release(self) -> None:
+        """Give a place back."""
+        self._free += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._free > 0 and self._wanting:
+            self._wanting[min(self._wanting)]()
 
 
 @attrs.frozen
@@ -25,13 +65,13 @@ class Schedule:
     Attributes:
         deadline: monotonic time by which all must be there, or None for `Settings.call_timeout` for each request.
         priority: the lowest is served first.
-        window: limits the pages that all listings with this window together fetch ahead; None for one of its own.
+        window: limits the pages that all listings with this window together fetch ahead, or None.
         halt: stops all requests with this halt once the key is refused to one, or None.
     """
 
     deadline: float | None = None
     priority: int = 0
-    window: Permits | None = None
+    window: Window | None = None
     halt: Halt | None = None
 
 
@@ -62,6 +102,7 @@ class Query(Generic[T]):
             decode=lambda body: self.decode(body, number),
             subject=self.subject,
             deadline=schedule.deadline,
+            patient=schedule.deadline is None,
             priority=schedule.priority,
             halt=schedule.halt,
         )
@@ -91,8 +132,11 @@ class Listing(Generic[T, R]):
                 for item in page.items:
                     yield item
 
-    def pages(self) -> AsyncIterator[Page[T]]:
-        """Return an iterator over the pages, in order; the next ones are fetched ahead in a bounded window."""
+    def pages(self) -> AsyncGenerator[Page[T], None]:
+        """Return an iterator over the pages, in order; the next ones are fetched ahead in a bounded window.
+
+        Left early it stops by itself; `async with contextlib.aclosing(listing.pages())` says exactly when.
+        """
         return self._pages()
 
     async def page(self, number: int) -> Page[T]:
@@ -106,7 +150,7 @@ class Listing(Generic[T, R]):
         """
         if type(number) is not int or number < 1:
             raise ConfigurationError(f"page must be an integer from 1 on, got {number!r}")
-        return await self._session.send(self._query.page(number, Schedule()))
+        return await self._session.send(self._query.page(number, Schedule(deadline=self._session.deadline())))
 
     async def _everything(self) -> R:
         self._session.require_open()
@@ -132,55 +176,59 @@ class Listing(Generic[T, R]):
                 if page.items:
                     yield page
         elif last > 1:
-            requests = (query.page(number, schedule) for number in range(2, last + 1))
-            async with aclosing(self._fetch_ahead(requests, schedule.window)) as pages:
+            async with aclosing(self._fetch_ahead(last, schedule)) as pages:
                 async for page in pages:
                     ledger.add(page)
                     yield page
         ledger.close()
 
-    async def _fetch_ahead(
-        self, requests: Iterator[Request[Page[T]]], window: Permits | None
-    ) -> AsyncGenerator[Page[T], None]:
-        """Fetch pages concurrently and give them out in order; the first failure of any ends it at once."""
-        session = self._session
-        if window is None:
-            window = Permits(2 * session.settings.max_concurrency)
+    async def _fetch_ahead(self, last: int, schedule: Schedule) -> AsyncGenerator[Page[T], None]:
+        """Fetch pages 2 to `last` concurrently and give them out in order; the first failure ends it at once.
+
+        At most twice `max_concurrency` of them are in flight or wait to be taken. One may always be in flight; all
+        others take a place in the window that is shared with other listings, until they have landed.
+        """
+        session, query = self._session, self._query
+        window, priority = schedule.window or Window(last), schedule.priority
+        limit = 2 * session.settings.max_concurrency
         fetching: deque[asyncio.Task[Page[T]]] = deque()
         failed: list[asyncio.Task[Page[T]]] = []
+        in_flight = 0
         loop = asyncio.get_running_loop()
-        landed = loop.create_future()
+        changed = loop.create_future()
+
+        def wake() -> None:
+            if not changed.done():
+                changed.set_result(None)
 
         def land(task: asyncio.Task[Page[T]]) -> None:
-            window.release()
+            nonlocal in_flight
+            in_flight -= 1
+            if in_flight:
+                window.release()
             if not task.cancelled() and task.exception() is not None:
                 failed.append(task)
-            if not landed.done():
-                landed.set_result(None)
+            wake()
 
         try:
-            more = True
-            while True:
-                # one page is always fetched, or a full window shared with others could stop us for good
-                while more and (window.take_if_free() or (not fetching and window.take_anyway())):
-                    request = next(requests, None)
-                    if request is None:
-                        window.release()
-                        more = False
-                    else:
-                        task = session.spawn(session.send(request))
-                        task.add_done_callback(land)
-                        fetching.append(task)
-                if not fetching:
-                    return
-                while not (fetching[0].done() or failed):
-                    landed = loop.create_future()
-                    await landed
+            number = 2
+            while number <= last or fetching:
+                changed = loop.create_future()
+                while number <= last and len(fetching) < limit and (not in_flight or window.take(priority, wake)):
+                    task = session.spawn(session.send(query.page(number, schedule)))
+                    task.add_done_callback(land)
+                    fetching.append(task)
+                    in_flight += 1
+                    number += 1
+                if not (failed or (fetching and fetching[0].done())):
+                    await changed
+                    continue
                 task = failed[0] if failed else fetching.popleft()
                 if task.cancelled():
                     raise ConfigurationError("the client was closed while a listing was being read")
                 yield task.result()
         finally:
+            window.leave(priority)
             await cancel_all(fetching)
 
 
@@ -207,7 +255,7 @@ class Ledger(Generic[T]):
         self._max_pages = max_pages
         self._page_of: dict[Hashable, int] = {}
         self._received = 0
-        self._pages = 0
+        self._sizes: list[int] = []
         self._ended = False
 
     def open(self, first: Page[T]) -> int | None:
@@ -229,7 +277,7 @@ class Ledger(Generic[T]):
         Raises:
             PaginationError: the page can't belong to the listing that page 1 announced.
         """
-        self._pages += 1
+        self._sizes.append(len(page.items))
         self._received += len(page.items)
         for item in page.items:
             seen_on = self._page_of.setdefault(self._key(item), page.number)
@@ -239,9 +287,12 @@ class Ledger(Generic[T]):
             self._ended = True
             if self._last is not None and self._last > 1:
                 raise self._error(f"page {page.number} of {self._last} is empty", page.number)
-        if page.total_records is not None and self._records is not None and page.total_records != self._records:
+        if self._records is None:
+            self._records = page.total_records
+        if page.total_records is not None and page.total_records != self._records:
             raise self._error(
-                f"page 1 announced {self._records} records, page {page.number} {page.total_records}", page.number
+                f"{self._records} records were announced at first, {page.total_records} by page {page.number}",
+                page.number,
             )
         if self._last is not None and page.total_pages is not None and page.total_pages != self._last:
             raise self._error(
@@ -256,18 +307,26 @@ class Ledger(Generic[T]):
         """
         if self._ended or (self._records is not None and self._received >= self._records):
             return False
-        if self._pages >= self._max_pages:
-            raise self._error(f"still no end after {self._pages} pages (Settings.max_pages)", self._pages)
+        pages = len(self._sizes)
+        if pages >= self._max_pages:
+            raise self._error(f"still no end after {pages} pages (Settings.max_pages)", pages)
         return True
 
     def close(self) -> None:
         """Check the sum, after the last page.
 
         Raises:
-            PaginationError: other than the announced number of records came.
+            PaginationError: other than the announced number of records came; or none was announced, and a page is
+                shorter than another though it is not the last.
         """
         if self._records is not None and self._received != self._records:
             raise self._error(f"the service announced {self._records} records, {self._received} came", None)
+        if self._records is None:
+            *before_last, last = [size for size in self._sizes if size] or [0]
+            full = max([*before_last, last])
+            for number, size in enumerate(before_last, 1):
+                if size < full:
+                    raise self._error(f"page {number} has {size} records, another has {full}", number)
 
     def _error(self, problem: str, page: int | None) -> PaginationError:
         error = PaginationError(f"the pages do not add up: {problem}", subject=self._subject)

@@ -10,9 +10,9 @@ from typing import Generic, Literal, TypeVar
 import attrs
 
 from seorep_async.errors import ConfigurationError, SeoRepError
-from seorep_async.listing import Listing, Schedule
+from seorep_async.listing import Listing, Schedule, Window
 from seorep_async.models import RankingReport
-from seorep_async.session import Halt, Permits, Session, cancel_all
+from seorep_async.session import Halt, Session, cancel_all
 
 R = TypeVar("R")
 
@@ -70,7 +70,7 @@ class Pull(Generic[R]):
             raise ConfigurationError("this pull is running already; make another one")
         self._open = True
         self._limit = 2 * self._session.settings.max_concurrency
-        self._window = Permits(self._limit)
+        self._window = Window(self._limit)
         self._halt = Halt()
         self._started = 0
         self._taken = 0
@@ -78,7 +78,7 @@ class Pull(Generic[R]):
         self._landed: list[int] = []
         self._outcomes: dict[int, PullOutcome[R]] = {}
         self._bug: BaseException | None = None
-        self._wake: asyncio.Future[None] | None = None
+        self._changed = asyncio.Event()
         self._start()
         return self
 
@@ -87,6 +87,7 @@ class Pull(Generic[R]):
     ) -> None:
         self._open = False
         self._outcomes.clear()
+        self._changed.set()
         await cancel_all(self._running)
 
     def __len__(self) -> int:
@@ -102,9 +103,12 @@ class Pull(Generic[R]):
         Raises:
             SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has ended then.
         """
-        if not self._open:
-            raise ConfigurationError("use a pull as `async with client.rankings.pull(...) as outcomes:`")
         while True:
+            if not self._open:
+                raise ConfigurationError(
+                    "this pull has ended or was never begun: use it as "
+                    "`async with client.rankings.pull(...) as outcomes:`"
+                )
             if self._bug is not None:
                 raise self._bug
             if self._taken == len(self._ids):
@@ -112,8 +116,8 @@ class Pull(Generic[R]):
             place = self._next_place()
             if place is not None:
                 break
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
+            self._changed.clear()
+            await self._changed.wait()
         outcome = self._outcomes.pop(place)
         self._taken += 1
         if self._raise_errors and outcome.error is not None:
@@ -152,5 +156,4 @@ class Pull(Generic[R]):
         else:
             self._outcomes[place] = PullOutcome(unit, report=task.result())
         self._landed.append(place)
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._changed.set()

@@ -78,7 +78,8 @@ class Settings:
         connect_timeout: seconds that opening one connection may take.
         call_timeout: seconds that one awaited call may take with all its pages, retries and waits, or None for no
             end. When results are read as they come (`async for`, `.pages()`, `pull`) it holds for each request.
-        max_attempts: attempts for one request, the first included, 1 to 100.
+        max_attempts: attempts for one request, the first included, 1 to 100; one that the service answered with 429
+            counts as a third.
         backoff_initial: seconds; a retry waits a random time of up to this, doubled with every further attempt.
         backoff_max: seconds; the longest wait between two attempts that the service did not ask for.
         retry_after_max: seconds; a longer wait asked for by the service is an error at once.

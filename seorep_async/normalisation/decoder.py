@@ -72,6 +72,10 @@ class Decoder:
         """Decode a single-object response: `data` is an object (`service-api-v3.md` §1)."""
         return self._converter.structure(envelopes.parse(body)["data"], model, "data")
 
+    def envelope(self, body: bytes) -> dict[str, Any]:
+        """Parse any answer, without a look at what its `data` is; nothing (204) is an empty envelope."""
+        return envelopes.parse(body) if body else {}
+
     def _totals(self, totals: object, path: str) -> RankingTotals | None:
         if totals is None or totals is False or totals == [] or totals == {}:
             return None

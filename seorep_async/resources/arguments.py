@@ -1,19 +1,31 @@
-"""Arguments checked and written as the wire wants them, before any I/O."""
+"""Arguments checked, before any I/O."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.settings import ArrayEncoding
+from seorep_async.session import Value
 
 MAX_ID = 2**31 - 1
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
 
-Value: TypeAlias = str | int | float | bool | dt.date | None
-ExtraParams: TypeAlias = Mapping[str, Value | Iterable[str]]
+Date: TypeAlias = dt.date | str
+Given: TypeAlias = Mapping[str, Value | Iterable[str] | None]
+ExtraParams: TypeAlias = Given
+
+
+class Secret(str):
+    """A text whose repr does not show it, for frames that a traceback with locals may show."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "***"
 
 
 def check_id(name: str, value: object) -> int:
@@ -35,7 +47,7 @@ def check_date(name: str, value: object) -> dt.date:
     """
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return value
-    if isinstance(value, str) and len(value) == 10:
+    if isinstance(value, str) and _DATE.fullmatch(value):
         try:
             return dt.date.fromisoformat(value)
         except ValueError:
@@ -43,15 +55,17 @@ def check_date(name: str, value: object) -> dt.date:
     raise ConfigurationError(f'{name} must be a datetime.date or text "YYYY-MM-DD", got {_shown(value)}')
 
 
-def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]:
+def check_dates(
+    start_date: object, end_date: object, names: tuple[str, str] = ("start_date", "end_date")
+) -> tuple[dt.date, dt.date]:
     """Return the first and the last day of a range.
 
     Raises:
         ConfigurationError: one is no date, or the range ends before it starts.
     """
-    start, end = check_date("start_date", start_date), check_date("end_date", end_date)
+    start, end = check_date(names[0], start_date), check_date(names[1], end_date)
     if end < start:
-        raise ConfigurationError(f"end_date {end} is before start_date {start}; swap them")
+        raise ConfigurationError(f"{names[1]} {end} is before {names[0]} {start}; swap them")
     return start, end
 
 
@@ -66,54 +80,67 @@ def check_limit(value: object) -> int | None:
     return value
 
 
-def parameters(
-    named: Mapping[str, Value | Iterable[str]], extra_params: ExtraParams | None, arrays: ArrayEncoding
-) -> list[tuple[str, str]]:
-    """Return the parameters that were given, as text, the additional ones last.
+def check_text(name: str, value: object) -> str:
+    """Return a text that must be there.
+
+    Raises:
+        ConfigurationError: it is no text, or empty; the message does not show it.
+    """
+    if not isinstance(value, str) or not value:
+        raise ConfigurationError(f"{name} must be text, and not empty")
+    return value
+
+
+def given(named: Given, extra_params: ExtraParams | None) -> dict[str, Value]:
+    """Return the parameters that were given, checked, the additional ones last.
 
     Args:
         named: documented parameters; None means not given.
         extra_params: additional ones, sent as they are.
-        arrays: how a value of several texts is written.
 
     Raises:
         ConfigurationError: a value can't be written, or an additional parameter is one of the documented.
     """
-    pairs = [pair for name, value in named.items() for pair in _written(name, value, arrays)]
-    for name, value in (extra_params or {}).items():
+    checked = {name: _checked(name, value) for name, value in named.items() if value is not None}
+    if extra_params is None:
+        return checked
+    if not isinstance(extra_params, Mapping):
+        raise ConfigurationError(f"extra_params must map names to values, got {_shown(extra_params)}")
+    for name, value in extra_params.items():
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"extra_params: a name must be text, got {_shown(name)}")
+        _check_unicode("extra_params: a name", name)
         if name in named or name == "page":
             raise ConfigurationError(f"extra_params: {name!r} is an argument (or method) of its own; give it there")
-        pairs += _written(name, value, arrays)
-    return pairs
+        if value is not None:
+            checked[name] = _checked(name, value)
+    return checked
 
 
-def _written(name: str, value: object, arrays: ArrayEncoding) -> list[tuple[str, str]]:
+def _checked(name: str, value: object) -> Value:
     match value:
-        case None:
-            return []
-        case bool():
-            return [(name, "true" if value else "false")]
+        case bool() | int():
+            return value
         case str():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                raise ConfigurationError(f"{name} is not valid Unicode text") from None
-            return [(name, value)]
-        case int():
-            return [(name, str(value))]
+            _check_unicode(name, value)
+            return value
         case float() if math.isfinite(value):
-            return [(name, repr(value))]
+            return value
         case dt.date() if not isinstance(value, dt.datetime):
-            return [(name, value.isoformat())]
+            return value
         case list() | tuple() | set() | frozenset() if all(isinstance(item, str) for item in value):
-            texts = [text for item in value for _, text in _written(name, item, arrays)]
-            if arrays is ArrayEncoding.COMMA:
-                return [(name, ",".join(texts))] if texts else []
-            key = f"{name}[]" if arrays is ArrayEncoding.BRACKETS else name
-            return [(key, text) for text in texts]
+            texts = tuple(sorted(value) if isinstance(value, set | frozenset) else value)
+            for text in texts:
+                _check_unicode(name, text)
+            return texts
     raise ConfigurationError(f"{name} can't be sent as {_shown(value)}")
+
+
+def _check_unicode(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ConfigurationError(f"{name} is not valid Unicode text") from None
 
 
 def _shown(value: object) -> str:

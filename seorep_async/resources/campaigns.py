@@ -2,22 +2,103 @@
 
 from __future__ import annotations
 
-from functools import partial
-from operator import attrgetter
-
-from seorep_async.listing import Listing, ModelListing, Query, all_items
+from seorep_async.listing import ModelListing
 from seorep_async.models import Campaign
 from seorep_async.normalisation import Decoder
-from seorep_async.resources.arguments import ExtraParams, check_limit, parameters
-from seorep_async.session import Session, encode_query
+from seorep_async.resources.arguments import ExtraParams, check_limit, check_text
+from seorep_async.resources.endpoint import Endpoint
+from seorep_async.session import Session
 
 
 class Campaigns:
-    """The account's campaigns (`service-api-v3.md` §4.1)."""
+    """The account's campaigns (`service-api-v3.md` §4.1).
+
+    Every method takes `extra_params`, further parameters that are sent as they are, and raises ConfigurationError for
+    a wrong argument before any I/O.
+    """
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
-        self._session = session
-        self._decoder = decoder
+        self._endpoint = Endpoint(session, decoder, Campaign, path="/v3/campaigns", noun="campaign")
+
+    async def create(
+        self,
+        url: str,
+        company: str,
+        *,
+        scope: str | None = None,
+        group_title: str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> Campaign:
+        """Create a campaign (`service-api-v3.md` §4.1).
+
+        Args:
+            url: website address.
+            company: company name.
+            scope: scope of the url; allowed values are not documented, `domain` was seen.
+            group_title: group that the campaign is assigned to.
+            extra_params: further parameters.
+
+        Raises:
+            OutcomeUnknownError: the campaign may have been created; look with `list(filter=company)`.
+        """
+        values = {
+            "url": check_text("url", url),
+            "company": check_text("company", company),
+            "scope": scope,
+            "group_title": group_title,
+        }
+        return await self._endpoint.create(values, extra_params)
+
+    async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Campaign:
+        """Get a campaign (`service-api-v3.md` §4.1).
+
+        Args:
+            id: 1 to 2**31 - 1.
+            extra_params: further parameters.
+
+        Raises:
+            NotFoundError: there is no such campaign.
+        """
+        return await self._endpoint.get(id, extra_params)
+
+    async def update(
+        self,
+        id: int,
+        *,
+        url: str | None = None,
+        company: str | None = None,
+        scope: str | None = None,
+        group_title: str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> Campaign:
+        """Change a campaign; what is None stays as it is, "" is sent as empty (`service-api-v3.md` §4.1).
+
+        Args:
+            id: 1 to 2**31 - 1.
+            url: website address.
+            company: company name.
+            scope: scope of the url; allowed values are not documented.
+            group_title: group that the campaign is assigned to.
+            extra_params: further parameters.
+
+        Raises:
+            ConfigurationError: there is nothing to change.
+            NotFoundError: there is no such campaign.
+        """
+        values = {"url": url, "company": company, "scope": scope, "group_title": group_title}
+        return await self._endpoint.update(id, values, extra_params)
+
+    async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
+        """Delete a campaign (`service-api-v3.md` §4.1).
+
+        Args:
+            id: 1 to 2**31 - 1.
+            extra_params: further parameters.
+
+        Raises:
+            NotFoundError: there is no such campaign.
+        """
+        await self._endpoint.delete(id, extra_params)
 
     def list(
         self,
@@ -35,30 +116,15 @@ class Campaigns:
             limit: records a page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
             order_direction: `asc` and `desc` were seen; allowed values are not documented.
-            extra_params: further query parameters, sent as they are.
+            extra_params: further parameters.
 
         Returns:
             A `Listing` of `Campaign`: await it for all, or iterate over it.
-
-        Raises:
-            ConfigurationError: an argument is wrong.
         """
-        query = parameters(
-            {
-                "filter": filter,
-                "limit": check_limit(limit),
-                "order_by": order_by,
-                "order_direction": order_direction,
-            },
-            extra_params,
-            self._session.settings.array_encoding,
-        )
-        decode = partial(self._decoder.model_page, model=Campaign)
-        return Listing(
-            self._session,
-            Query("/v3/campaigns", encode_query(query), lambda body, number: decode(body, number=number), _ID),
-            all_items,
-        )
-
-
-_ID = attrgetter("id")
+        values = {
+            "filter": filter,
+            "limit": check_limit(limit),
+            "order_by": order_by,
+            "order_direction": order_direction,
+        }
+        return self._endpoint.list(values, extra_params)

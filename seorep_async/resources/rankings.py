@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Hashable, Iterable
-from functools import partial
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
@@ -15,12 +14,11 @@ from seorep_async.listing import Listing, Query
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page, RankingReport
 from seorep_async.normalisation import Decoder
 from seorep_async.pull import Pull
-from seorep_async.resources.arguments import ExtraParams, Value, check_dates, check_id, check_limit, parameters
+from seorep_async.resources.arguments import Date, ExtraParams, check_dates, check_id, check_limit, given
 from seorep_async.session import Session, encode_query
 from seorep_async.settings import FeedSearchParam
 
 R = TypeVar("R")
-Date: TypeAlias = dt.date | str
 ReportListing: TypeAlias = Listing[R, RankingReport[R]]
 
 
@@ -250,15 +248,15 @@ class Rankings:
         if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
             raise ConfigurationError(f"ids must be several {noun} ids, got {ids!r}")
         wanted = list(dict.fromkeys(check_id(f"{noun}_id", one) for one in ids))
-        check_dates(start_date, end_date)
+        start, end = check_dates(start_date, end_date)
         known = FeedOptions.__annotations__.keys()
         if unknown := options.keys() - known:
             raise ConfigurationError(f"pull takes no {min(unknown)!r}; the feeds take {', '.join(known)}")
-        self._query(feed, options)
+        query = self._query(feed, options)
         return Pull(
             self._session,
             wanted,
-            lambda one: self._feed(feed, one, start_date, end_date, options),
+            lambda one: self._listing(feed, one, start, end, query),
             lambda one: f"{noun} {one}",
             on_error=on_error,
             ordered=ordered,
@@ -267,11 +265,15 @@ class Rankings:
     def _feed(
         self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions
     ) -> Listing[Any, RankingReport[Any]]:
-        endpoint = _ENDPOINTS[feed]
+        one = check_id(_ENDPOINTS[feed].id_param, one)
         start, end = check_dates(start_date, end_date)
-        asked = [(endpoint.id_param, str(check_id(endpoint.id_param, one)))]
-        asked += [("start_date", start.isoformat()), ("end_date", end.isoformat())]
-        decode = partial(self._decoder.feed_page, row=endpoint.row)
+        return self._listing(feed, one, start, end, self._query(feed, options))
+
+    def _listing(
+        self, feed: Feed, one: int, start: dt.date, end: dt.date, options: str
+    ) -> Listing[Any, RankingReport[Any]]:
+        endpoint = _ENDPOINTS[feed]
+        asked = f"{endpoint.id_param}={one}&start_date={start.isoformat()}&end_date={end.isoformat()}"
 
         def report(pages: list[Page[Any]]) -> RankingReport[Any]:
             first = pages[0]
@@ -289,17 +291,17 @@ class Rankings:
 
         query = Query(
             path=endpoint.path,
-            query=encode_query(asked + self._query(feed, options)),
-            decode=lambda body, number: decode(body, number=number),
+            query=f"{asked}&{options}" if options else asked,
+            decode=lambda body, number: self._decoder.feed_page(body, endpoint.row, number),
             key=endpoint.key,
             subject=f"{endpoint.noun} {one}",
         )
         return Listing(self._session, query, report)
 
-    def _query(self, feed: Feed, options: FeedOptions) -> list[tuple[str, str]]:
+    def _query(self, feed: Feed, options: FeedOptions) -> str:
         settings = self._session.settings
         search, names = options.get("search"), settings.feed_search_param
-        named: dict[str, Value | Iterable[str]] = {
+        named: dict[str, Any] = {
             "filter": search if names is not FeedSearchParam.SEARCH else None,
             "search": search if names is not FeedSearchParam.FILTER else None,
             "limit": check_limit(options.get("limit")),
@@ -308,4 +310,4 @@ class Rankings:
             "compare_previous_period": options.get("compare_previous_period"),
         }
         reserved = dict.fromkeys((_ENDPOINTS[feed].id_param, "start_date", "end_date"))
-        return parameters(reserved | named, options.get("extra_params"), settings.array_encoding)
+        return encode_query(given(reserved | named, options.get("extra_params")), settings.array_encoding)

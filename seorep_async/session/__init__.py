@@ -1,21 +1,27 @@
-"""The async core: one request with its permit, attempts, decisions and waits."""
+"""The async core: one request with its leave to send, attempts, decisions and waits."""
 
 from seorep_async.session.authentication import Authentication, key_problem
 from seorep_async.session.base_url import BaseURL, base_url_problem
-from seorep_async.session.core import Session, Timing, cancel_all
-from seorep_async.session.governor import Permits
-from seorep_async.session.request import Halt, Request, encode_query
+from seorep_async.session.core import RawAnswer, Session, cancel_all, record_answers
+from seorep_async.session.encoding import Value, encode_query, encode_write
+from seorep_async.session.request import Halt, Request
+from seorep_async.session.stats import Stats
+from seorep_async.session.timing import Timing
 
 __all__ = [
     "Authentication",
     "BaseURL",
     "Halt",
-    "Permits",
+    "RawAnswer",
     "Request",
     "Session",
+    "Stats",
     "Timing",
+    "Value",
     "base_url_problem",
     "cancel_all",
     "encode_query",
+    "encode_write",
     "key_problem",
+    "record_answers",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
 
@@ -22,7 +23,7 @@ from seorep_async.errors import (
 )
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.decision import Cause, Failure, Sent
+from seorep_async.session.decision import Cause, Failure, Sent, Signal, signal_of_status
 from seorep_async.session.request import Request
 from seorep_async.session.retry_after import parse_retry_after
 from seorep_async.settings import Settings
@@ -44,7 +45,12 @@ class Answer:
     status: int
     body: bytes = attrs.field(repr=False)
     retry_after: float | None = None
-    location: str | None = None
+    location: str | None = attrs.field(default=None, repr=False)
+
+    @property
+    def signal(self) -> Signal:
+        """What it tells about the state of the service."""
+        return signal_of_status(self.status)
 
 
 class Transport:
@@ -94,8 +100,9 @@ class Transport:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         owned, self._owned = self._owned, []
-        for session in owned:
-            await session.close()
+        async with AsyncExitStack() as closing:  # closes the second even if we are cancelled as the first is closed
+            for session in owned:
+                closing.push_async_callback(session.close)
 
     async def attempt(self, request: Request[Any], timeout: float) -> Answer | Failure:
         """Send a request once.
@@ -223,16 +230,20 @@ class _BodyTooLarge(Exception):
 def _classified(error: Exception) -> Failure:
     told = _told(error)
     match error:
-        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | aiohttp.ServerFingerprintMismatch():
             refused = ConnectionFailedError(f"no secure connection could be agreed on ({told})")
             return Failure(Sent.NO, Cause.PERMANENT, refused)
         case aiohttp.ConnectionTimeoutError():
-            late = AttemptTimeoutError(f"the connection could not be opened in time ({told})")
+            # told without aiohttp's words, which hold the query
+            late = AttemptTimeoutError("the connection could not be opened within Settings.connect_timeout")
             return Failure(Sent.NO, Cause.OVERLOAD, late)
         case aiohttp.ClientConnectorError():
             unreachable = ConnectionFailedError(f"the connection could not be opened ({told})")
             return Failure(Sent.NO, Cause.TRANSIENT, unreachable)
-        case aiohttp.ClientOSError() | aiohttp.ServerDisconnectedError():
+        case TimeoutError():
+            silent = AttemptTimeoutError(f"the service did not answer in time ({told})")
+            return Failure(Sent.MAYBE, Cause.OVERLOAD, silent)
+        case aiohttp.ClientConnectionError() | OSError():
             return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the connection broke ({told})"))
         case aiohttp.ClientPayloadError():
             return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the answer broke off ({told})"))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import json
-import urllib.parse
 from typing import NoReturn
+
+from seorep_async.session.scrubbing import Scrubber
 
 
 def key_problem(api_key: object) -> str | None:
@@ -34,42 +34,24 @@ class Authentication:
         api_key: a key in which `key_problem` found no problem.
     """
 
-    __slots__ = ("_header", "_secrets")
+    __slots__ = ("_header", "_scrubber")
 
     def __init__(self, api_key: str) -> None:
         encoded = base64.b64encode(b":" + api_key.encode()).decode()
         alone = base64.b64encode(api_key.encode()).decode()
         self._header = f"Basic {encoded}"
-        plain = {api_key, encoded, alone, encoded.rstrip("="), alone.rstrip("=")}
-        quoted = {quote(text) for text in plain for quote in (_percent_encoded, urllib.parse.quote_plus, _json_escaped)}
-        escaped = {text.replace("/", "\\/") for text in plain | quoted}
-        self._secrets = sorted(plain | quoted | escaped, key=len, reverse=True)
+        self._scrubber = Scrubber({api_key, encoded, alone, encoded.rstrip("="), alone.rstrip("=")})
 
     def header(self) -> str:
         """Return the value of the `Authorization` header."""
         return self._header
 
     def scrub(self, text: str, *, cut: bool = False) -> str:
-        """Return a text with every form of the key replaced.
-
-        Args:
-            text: any text.
-            cut: the text was cut off at its end, where half a key may stand; as much as a key is left out there.
-        """
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text[: -len(self._secrets[0])] if cut else text
+        """Return a text with every form of the key replaced; see `Scrubber.scrub`."""
+        return self._scrubber.scrub(text, cut=cut)
 
     def __repr__(self) -> str:
         return "Authentication(***)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an API key is not pickled; build the client anew where it is needed")
-
-
-def _percent_encoded(text: str) -> str:
-    return urllib.parse.quote(text, safe="")
-
-
-def _json_escaped(text: str) -> str:
-    return json.dumps(text)[1:-1]

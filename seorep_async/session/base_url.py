@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import urllib.parse
 
 from yarl import URL
+
+_HOST_NAME = re.compile(r"([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?", re.ASCII | re.IGNORECASE)
 
 
 class BaseURL:
@@ -17,8 +20,8 @@ class BaseURL:
 
     def __init__(self, base_url: str) -> None:
         url = URL(base_url)
-        self.origin = url.origin()
         self.text = str(url).rstrip("/")
+        self.origin = URL(self.text).origin()  # of the text, as yarl holds https://host and https://host:443 apart
 
     def __repr__(self) -> str:
         return f"BaseURL({self.text!r})"
@@ -40,17 +43,18 @@ def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> str | No
     try:
         parts = urllib.parse.urlsplit(base_url)
         host, _ = parts.hostname, parts.port
-        if "@" not in parts.netloc:
-            URL(base_url)
+        url = URL() if "@" in parts.netloc else URL(base_url)
     except ValueError:
         return "base_url is not a valid address: write it as https://host[:port]"
     if "@" in parts.netloc:
         return "base_url must not hold user information: pass the key as api_key instead"
     if parts.scheme not in ("http", "https") or not host:
         return "base_url needs a scheme and a host: write it as https://host[:port]"
+    if not _can_be_looked_up(url.raw_host or ""):
+        return "base_url is not a valid address: its host is neither a name nor an IP address"
     if parts.query or parts.fragment or base_url.endswith(("?", "#")):
         return "base_url must not hold a query or a fragment"
-    if parts.path.rstrip("/").endswith("/v3"):
+    if url.path.rstrip("/").endswith("/v3"):
         return "base_url must end before /v3, which every path already begins with"
     if parts.scheme == "http" and not (allow_insecure_http or _is_this_machine(host)):
         return (
@@ -58,6 +62,12 @@ def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> str | No
             "Settings(allow_insecure_http=True) allows it"
         )
     return None
+
+
+def _can_be_looked_up(host: str) -> bool:
+    if ":" in host:
+        return True  # yarl took it for an IPv6 address
+    return _HOST_NAME.fullmatch(host) is not None and len(host) <= 253
 
 
 def _is_this_machine(host: str) -> bool:

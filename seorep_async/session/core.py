@@ -1,77 +1,56 @@
-"""From a request to its result: gate, permit, attempt, decision, wait, and round again."""
+"""From a request to its result: leave to send, attempt, decision, wait, and round again."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import math
-import random
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import aiohttp
 import attrs
 
-from seorep_async.errors import (
-    AuthenticationError,
-    ConfigurationError,
-    DecodeError,
-    ProtocolError,
-    RedirectError,
-    SeoRepError,
-    StatusError,
-    status_error_type,
-)
+from seorep_async.errors import AuthenticationError, ConfigurationError, NotFoundError, SeoRepError
 from seorep_async.session.attempt import Answer, Transport
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.decision import (
-    Cause,
-    Failure,
-    GiveUp,
-    Sent,
-    cause_of_status,
-    deadline_exceeded,
-    decide,
-    with_retry_after,
-)
-from seorep_async.session.governor import Permits
+from seorep_async.session.decision import Cause, Failure, GiveUp, Sent, Signal, deadline_exceeded, decide
+from seorep_async.session.governor import Governor
+from seorep_async.session.reading import Reader, Value
 from seorep_async.session.request import Request
+from seorep_async.session.stats import Stats
+from seorep_async.session.timing import Timing
 from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
-_EXCERPT_BYTES = 400
 _FIRST = -1  # a retry goes before everything that was not tried yet
 _log = logging.getLogger("seorep_async")
 
-_STATUS_MESSAGES = {
-    401: "the API key was refused",
-    403: "the API key was refused",
-    404: "there is no such object",
-    429: "the service asks for fewer requests",
-    500: "the service failed; a bad parameter may be answered like this too",
-    503: "the service is not available now",
-}
-
 
 @attrs.frozen
-class Timing:
-    """Where time and chance come from, so that tests can put their own in.
+class RawAnswer:
+    """An answer as it came.
 
     Attributes:
-        clock: monotonic seconds.
-        sleep: waits for a number of seconds.
-        wall_clock: seconds since the epoch; asked only to read HTTP dates.
-        jitter: a random number from 0 to 1.
+        method: HTTP method of the request.
+        path: its path, without the query.
+        status: HTTP status.
+        body: the whole body, decompressed; not in the repr, as it may hold secrets.
     """
 
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    wall_clock: Callable[[], float] = time.time
-    jitter: Callable[[], float] = random.random
+    method: str
+    path: str
+    status: int
+    body: bytes = attrs.field(repr=False)
+
+
+_recording: ContextVar[list[RawAnswer] | None] = ContextVar("seorep_async_recording", default=None)
 
 
 class Session:
@@ -95,18 +74,20 @@ class Session:
     ) -> None:
         self.settings = settings
         self.timing = timing or Timing()
-        self._authentication = authentication
-        self._transport = Transport(base_url, authentication, settings, borrowed, self.timing.wall_clock)
         self.state = "not open yet"
+        self._reader = Reader(authentication)
+        self._transport = Transport(base_url, authentication, settings, borrowed, self.timing.wall_clock)
+        self._governor = Governor(settings, self.timing)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.requests = 0
+        self._requests = 0
+        self._retries: Counter[str] = Counter()
+        self._throttled = 0
 
     async def __aenter__(self) -> Session:
         if self.state != "not open yet":
             raise ConfigurationError(f"this client is {self.state} already; create a new one")
         await self._transport.__aenter__()
         self._loop = asyncio.get_running_loop()
-        self._permits = Permits(self.settings.max_concurrency)
         self.state = "open"
         return self
 
@@ -115,13 +96,26 @@ class Session:
     ) -> None:
         if self.state == "open":
             self.state = "closed"
-            await cancel_all(self._tasks)
-            await self._transport.__aexit__(kind, error, traceback)
+            try:
+                await cancel_all(self._tasks)
+            finally:
+                await self._transport.__aexit__(kind, error, traceback)
 
     @property
-    def attempts(self) -> int:
-        """Attempts made on the wire so far."""
-        return self._transport.attempts
+    def stats(self) -> Stats:
+        """The figures so far."""
+        governor = self._governor
+        return Stats(
+            requests=self._requests,
+            attempts=self._transport.attempts,
+            retries=dict(self._retries),
+            throttled=self._throttled,
+            bytes_received=self._transport.bytes_received,
+            in_flight=governor.in_flight,
+            concurrency=governor.concurrency,
+            pace=governor.pace,
+            waited=dict(governor.waited),
+        )
 
     def require_open(self) -> None:
         """Raise a ConfigurationError unless requests can be sent from here."""
@@ -151,106 +145,91 @@ class Session:
             SeoRepError: what `decide` gave up with, with method, path and attempts filled in.
         """
         self.require_open()
-        self.requests += 1
+        self._requests += 1
+        governor, clock = self._governor, self.timing.clock
         deadline = self.deadline() if request.deadline is None else request.deadline
+        if request.patient:
+            deadline = math.inf
         failure: Failure | None = None
-        attempt = 0
+        attempts = throttled = spent = 0
+        maybe_done = False
         while True:
-            remaining = deadline - self.timing.clock()
-            if remaining <= 0 or not await self._permit(_FIRST if attempt else request.priority, remaining):
-                self._raise(deadline_exceeded(failure), request, attempt)
             try:
-                remaining = deadline - self.timing.clock()
-                if remaining <= 0:
-                    self._raise(deadline_exceeded(failure), request, attempt)
+                admission = await governor.admit(_FIRST if attempts else request.priority, deadline)
+            except SeoRepError as error:
+                self._raise(error, request, attempts)
+            if admission is None:
+                self._raise(deadline_exceeded(failure), request, attempts)
+            signal = retry_after = None
+            try:
+                self.require_open()  # it may have been closed as we waited
                 if request.halt is not None and request.halt.error is not None:
-                    self._raise(_halted(request.halt.error), request, attempt)
-                attempt += 1
+                    self._raise(_halted(request.halt.error), request, attempts)
+                if request.patient and not attempts:
+                    deadline = self.deadline()
+                attempts += 1
+                remaining = deadline - clock()
                 result = await self._transport.attempt(request, min(self.settings.attempt_timeout, remaining))
+                signal, retry_after = result.signal, result.retry_after
             finally:
-                self._permits.release()
+                governor.settle(admission, signal, retry_after)
             if isinstance(result, Answer):
-                read = self._read(request, result)
-                if not isinstance(read, Failure):
+                if (recording := _recording.get()) is not None:
+                    recording.append(RawAnswer(request.method, request.path, result.status, result.body))
+                if result.status < 300:
+                    await asyncio.sleep(0)  # whoever is next sends first, and the service works while we decode
+                read = self._reader.read(request, result)
+                if isinstance(read, Value):
+                    governor.quota.succeed(spent)
                     return read.value
                 result = read
+                if read.cause is Cause.THROTTLE and signal is Signal.FINE:
+                    governor.observe(admission.started, Signal.THROTTLED, retry_after)
             failure = result
+            self._reader.clean(failure.error, request)
             if request.halt is not None and isinstance(failure.error, AuthenticationError):
                 request.halt.error = request.halt.error or failure.error
+            if request.method == "DELETE" and maybe_done and isinstance(failure.error, NotFoundError):
+                return request.decode(b"")  # what is gone was deleted by an attempt whose answer was lost
+            maybe_done = maybe_done or failure.sent is Sent.MAYBE
+            throttled += failure.cause is Cause.THROTTLE
+            self._throttled += failure.cause is Cause.THROTTLE
             if _log.isEnabledFor(logging.DEBUG):
-                _log.debug("%s %s: attempt %d failed: %s", request.method, request.path, attempt, failure.error.message)
+                _log.debug("%s %s: attempt %d: %s", request.method, request.path, attempts, failure.error.message)
             verdict = decide(
                 failure,
-                attempt=attempt,
+                attempts=attempts,
+                throttled=throttled,
                 resend=request.resend,
-                remaining=deadline - self.timing.clock(),
+                remaining=deadline - clock(),
+                tokens=governor.quota.tokens,
                 jitter=self.timing.jitter(),
                 settings=self.settings,
             )
             if isinstance(verdict, GiveUp):
-                self._raise(verdict.error, request, attempt)
+                self._raise(verdict.error, request, attempts)
+            self.require_open()
+            governor.quota.spend(verdict.cost)
+            spent += verdict.cost
+            self._retries[failure.cause.value] += 1
+            governor.waited["backoff"] += verdict.delay
             await self.timing.sleep(verdict.delay)
-
-    async def _permit(self, priority: int, remaining: float) -> bool:
-        if self._permits.take_if_free():
-            return True
-        try:
-            async with asyncio.timeout(None if remaining == math.inf else remaining):
-                await self._permits.acquire(priority)
-        except TimeoutError:
-            return False
-        return True
-
-    def _read(self, request: Request[T], answer: Answer) -> _Value[T] | Failure:
-        error: SeoRepError
-        status = answer.status
-        if 200 <= status < 300:
-            try:
-                return _Value(request.decode(answer.body))
-            except ProtocolError as undecodable:
-                sent, cause, error = Sent.MAYBE, Cause.TRANSIENT, undecodable
-            except StatusError as disguised:
-                code = next((c for c in (403, 404, 429, 500) if type(disguised) is status_error_type(c)), 500)
-                sent, cause, error = Sent.ANSWERED, cause_of_status(code), disguised
-            except SeoRepError as shapeless:
-                sent, cause, error = Sent.ANSWERED, Cause.PERMANENT, shapeless
-        elif 300 <= status < 400:
-            location = answer.location.partition("?")[0] if answer.location else None
-            redirect = RedirectError(
-                f"the service redirects to {location}, which is never followed; put the right address into base_url"
-            )
-            redirect.location = location
-            sent, cause, error = Sent.ANSWERED, Cause.PERMANENT, redirect
-        else:
-            message = _STATUS_MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
-            sent, cause, error = Sent.ANSWERED, cause_of_status(status), status_error_type(status)(message)
-        error.status = status
-        if not request.private:
-            error.body_excerpt = self._excerpt(answer.body)
-        elif isinstance(error, DecodeError):
-            error.message = f"{error.field_path or 'the answer'}: is not what was expected there"
-        elif isinstance(error, StatusError) and status < 300:
-            error.message = "the service reported an error in an answer that claims success"
-        return Failure(sent, cause, with_retry_after(error, answer.retry_after), answer.retry_after)
-
-    def _excerpt(self, body: bytes) -> str | None:
-        # scrubbed before it is cut, or half a key could remain at the cut
-        beginning = body[: 8 * _EXCERPT_BYTES]
-        text = self._authentication.scrub(beginning.decode(errors="replace"), cut=len(beginning) < len(body))
-        text = " ".join(text.split())
-        return (text if len(text) <= _EXCERPT_BYTES else f"{text[:_EXCERPT_BYTES]}…") or None
 
     def _raise(self, error: SeoRepError, request: Request[Any], attempts: int) -> NoReturn:
         error.subject = request.subject
         error.method, error.path, error.attempts = request.method, request.path, attempts
-        error.message = self._authentication.scrub(error.message)
-        error.args = (error.message,)
         raise error.with_traceback(None)
 
 
-@attrs.frozen
-class _Value(Generic[T]):
-    value: T
+@contextmanager
+def record_answers() -> Iterator[list[RawAnswer]]:
+    """Collect the answers to all requests that are sent from inside a block."""
+    answers: list[RawAnswer] = []
+    token = _recording.set(answers)
+    try:
+        yield answers
+    finally:
+        _recording.reset(token)
 
 
 def _halted(refusal: AuthenticationError) -> AuthenticationError:

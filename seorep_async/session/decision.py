@@ -10,11 +10,13 @@ import attrs
 from seorep_async.errors import (
     DeadlineExceededError,
     OutcomeUnknownError,
-    RateLimitedError,
     SeoRepError,
-    ServerError,
 )
 from seorep_async.settings import Settings
+
+TRANSIENT_COST = 14
+THROTTLED_COST = 5
+"""Tokens of the retry quota that one retry costs."""
 
 
 class Sent(enum.Enum):
@@ -43,6 +45,19 @@ class Cause(enum.Enum):
     """It would fail again."""
 
 
+class Signal(enum.Enum):
+    """What an attempt told about the state of the service."""
+
+    FINE = "fine"
+    """It answered, if only with an error of its own."""
+    THROTTLED = "throttled"
+    """It said that we ask too fast (429)."""
+    OVERLOADED = "overloaded"
+    """It can't keep up (503, no answer in time)."""
+    UNREACHABLE = "unreachable"
+    """No answer came (refused, reset, 502, 504)."""
+
+
 @attrs.frozen
 class Failure:
     """A failed attempt.
@@ -59,12 +74,20 @@ class Failure:
     error: SeoRepError
     retry_after: float | None = None
 
+    @property
+    def signal(self) -> Signal:
+        """What it tells about the state of the service."""
+        if self.cause is Cause.OVERLOAD:
+            return Signal.OVERLOADED
+        return Signal.UNREACHABLE if self.sent is Sent.NO or self.cause is Cause.TRANSIENT else Signal.FINE
+
 
 @attrs.frozen
 class Retry:
-    """Send again after `delay` seconds."""
+    """Send again after `delay` seconds, for `cost` tokens of the retry quota."""
 
     delay: float
+    cost: int
 
 
 @attrs.frozen
@@ -87,12 +110,26 @@ def cause_of_status(status: int) -> Cause:
     return Cause.PERMANENT
 
 
+def signal_of_status(status: int) -> Signal:
+    """Return what the status of an answer tells about the state of the service."""
+    match status:
+        case 429:
+            return Signal.THROTTLED
+        case 503:
+            return Signal.OVERLOADED
+        case 502 | 504:
+            return Signal.UNREACHABLE
+    return Signal.FINE
+
+
 def decide(
     failure: Failure,
     *,
-    attempt: int,
+    attempts: int,
+    throttled: int,
     resend: Literal["safe", "unsent"],
     remaining: float,
+    tokens: int,
     jitter: float,
     settings: Settings,
 ) -> Retry | GiveUp:
@@ -100,9 +137,11 @@ def decide(
 
     Args:
         failure: what happened.
-        attempt: number of the attempt that failed, from 1.
+        attempts: attempts so far, the failed one included.
+        throttled: how many of them were throttled; these count as a third, as they ask for patience, not for an end.
         resend: `Request.resend`.
         remaining: seconds until the call's deadline, possibly infinite.
+        tokens: what is left of the retry quota.
         jitter: a random number from 0 to 1.
         settings: the limits.
     """
@@ -112,14 +151,20 @@ def decide(
         return GiveUp(_outcome_unknown(failure))
     if failure.retry_after is not None and failure.retry_after > min(settings.retry_after_max, remaining):
         return GiveUp(failure.error)
-    if attempt >= settings.max_attempts:
+    is_throttle = failure.cause is Cause.THROTTLE
+    if 3 * (attempts - throttled) + throttled > 3 * (settings.max_attempts - 1):
+        return GiveUp(failure.error)
+    cost = THROTTLED_COST if is_throttle else TRANSIENT_COST
+    if cost > tokens:
+        failure.error.message += "; not tried again, as too many calls of this client failed for good"
         return GiveUp(failure.error)
     delay = failure.retry_after
     if delay is None:
-        delay = jitter * min(settings.backoff_max, settings.backoff_initial * 2 ** (attempt - 1))
+        doublings = min((throttled if is_throttle else attempts - throttled) - 1, 30)
+        delay = jitter * min(settings.backoff_max, settings.backoff_initial * 2**doublings)
     if delay >= remaining:
         return GiveUp(deadline_exceeded(failure))
-    return Retry(delay)
+    return Retry(delay, cost)
 
 
 def deadline_exceeded(last: Failure | None) -> DeadlineExceededError:
@@ -147,12 +192,4 @@ def _outcome_unknown(failure: Failure) -> OutcomeUnknownError:
     error.status = failure.error.status
     error.body_excerpt = failure.error.body_excerpt
     error.__cause__ = failure.error
-    return error
-
-
-def with_retry_after(error: SeoRepError, retry_after: float | None) -> SeoRepError:
-    """Note on an error how long the service asked to wait."""
-    if retry_after is not None and isinstance(error, RateLimitedError | ServerError):
-        error.retry_after = retry_after
-        error.message += f"; it asked to wait {retry_after:g} s"
     return error

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Generic, Literal, TypeVar
 
 import attrs
@@ -38,9 +37,11 @@ class Request(Generic[T]):
         subject: what an error should call it, such as `campaign 42`.
         priority: among requests that wait for a permit the lowest goes first.
         deadline: monotonic time at which the call must have ended, or None for `Settings.call_timeout` from now.
+        patient: one of many, whose time (`Settings.call_timeout`) begins when it is first sent; has no `deadline`.
         resend: whether a request that may have been executed may be sent again (`safe`), or only one that certainly
             was not (`unsent`).
         halt: stops the request before it is sent when the key was refused to another that shares the halt.
+        secrets: texts of the request that must not come back in an error, such as a password.
         private: the answer holds secrets, so no part of its body goes into an error.
     """
 
@@ -53,11 +54,8 @@ class Request(Generic[T]):
     subject: str | None = None
     priority: int = 0
     deadline: float | None = None
+    patient: bool = False
     resend: Literal["safe", "unsent"] = "safe"
     halt: Halt | None = None
     private: bool = False
-
-
-def encode_query(parameters: Iterable[tuple[str, str]]) -> str:
-    """Return names and values as a query string, percent-encoded."""
-    return urllib.parse.urlencode(list(parameters), quote_via=urllib.parse.quote)
+    secrets: tuple[str, ...] = attrs.field(default=(), repr=False)

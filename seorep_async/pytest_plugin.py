@@ -1,0 +1,51 @@
+"""Fixtures for tests of code that uses this client: a sandbox of the service, and a client of it.
+
+pytest finds this by itself; the fixtures need pytest-asyncio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+try:
+    import pytest_asyncio
+except ImportError:  # pytest loads this wherever the package is installed, also where nobody asks for the fixtures
+    pytest_asyncio = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from seorep_async.client import SeoRepClient
+    from seorep_async.sandbox import Sandbox
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker that sets the sandbox up."""
+    config.addinivalue_line(
+        "markers", "seorep_sandbox(**options): options of the Sandbox that the fixture `seorep_sandbox` starts"
+    )
+
+
+async def _sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
+    from seorep_async.sandbox import Sandbox
+
+    marker = request.node.get_closest_marker("seorep_sandbox")
+    options = {"campaigns": 3, "keywords": 10} | (marker.kwargs if marker is not None else {})
+    async with Sandbox(**options) as sandbox:
+        yield sandbox
+
+
+async def _client(seorep_sandbox: Sandbox) -> AsyncIterator[SeoRepClient]:
+    from seorep_async.client import SeoRepClient
+
+    async with SeoRepClient(seorep_sandbox.base_url, seorep_sandbox.api_key) as client:
+        yield client
+
+
+if pytest_asyncio is not None:
+    seorep_sandbox = pytest_asyncio.fixture(_sandbox, name="seorep_sandbox")
+    """A running sandbox: 3 campaigns of 10 keywords, or what `@pytest.mark.seorep_sandbox(campaigns=…)` says."""
+
+    seorep_client = pytest_asyncio.fixture(_client, name="seorep_client")
+    """An open client of `seorep_sandbox`."""

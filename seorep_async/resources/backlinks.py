@@ -1,0 +1,204 @@
+"""Backlinks: `client.backlinks`."""
+
+from __future__ import annotations
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.listing import ModelListing
+from seorep_async.models import Backlink
+from seorep_async.normalisation import Decoder
+from seorep_async.resources.arguments import (
+    Date,
+    ExtraParams,
+    Given,
+    check_date,
+    check_dates,
+    check_id,
+    check_limit,
+    check_text,
+)
+from seorep_async.resources.endpoint import Endpoint
+from seorep_async.session import Session
+
+_STATUSES = ("published", "unpublished")
+
+
+class Backlinks:
+    """The backlinks of the account's campaigns (`service-api-v3.md` §4.5).
+
+    A `status` is `published` or `unpublished` (§3.1); a `link_type` is free text. Dates are a `datetime.date` or text
+    `YYYY-MM-DD`. Every method takes `extra_params`, further parameters that are sent as they are, and raises
+    ConfigurationError for a wrong argument before any I/O.
+    """
+
+    def __init__(self, session: Session, decoder: Decoder) -> None:
+        self._endpoint = Endpoint(session, decoder, Backlink, path="/v3/backlinks", noun="backlink")
+
+    async def create(
+        self,
+        campaign_id: int,
+        title: str,
+        url: str,
+        status: str,
+        date_published: Date,
+        *,
+        link_type: str | None = None,
+        target_anchor: str | None = None,
+        target_url: str | None = None,
+        notes: str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> Backlink:
+        """Create a backlink (`service-api-v3.md` §4.5).
+
+        Args:
+            campaign_id: campaign that it belongs to, 1 to 2**31 - 1.
+            title: title.
+            url: address of the page that contains the backlink.
+            status: `published` or `unpublished`.
+            date_published: day on which it was published.
+            link_type: type of link.
+            target_anchor: text of the target anchor.
+            target_url: address of the target.
+            notes: short free note.
+            extra_params: further parameters.
+
+        Raises:
+            OutcomeUnknownError: the backlink may have been created; look with `list(campaign_id, search=title)`.
+        """
+        values: Given = {
+            "campaign_id": check_id("campaign_id", campaign_id),
+            "title": check_text("title", title),
+            "url": check_text("url", url),
+            "status": _check_status(status),
+            "date_published": check_date("date_published", date_published),
+            "link_type": link_type,
+            "target_anchor": target_anchor,
+            "target_url": target_url,
+            "notes": notes,
+        }
+        return await self._endpoint.create(values, extra_params)
+
+    async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Backlink:
+        """Get a backlink (`service-api-v3.md` §4.5).
+
+        Args:
+            id: 1 to 2**31 - 1.
+            extra_params: further parameters.
+
+        Raises:
+            NotFoundError: there is no such backlink.
+        """
+        return await self._endpoint.get(id, extra_params)
+
+    async def update(
+        self,
+        id: int,
+        *,
+        date_published: Date | None = None,
+        status: str | None = None,
+        url: str | None = None,
+        link_type: str | None = None,
+        notes: str | None = None,
+        title: str | None = None,
+        target_anchor: str | None = None,
+        target_url: str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> Backlink:
+        """Change a backlink; what is None stays as it is, "" is sent as empty (`service-api-v3.md` §4.5).
+
+        Args:
+            id: 1 to 2**31 - 1.
+            date_published: day on which it was published.
+            status: `published` or `unpublished`.
+            url: address of the page that contains the backlink.
+            link_type: type of link.
+            notes: short free note.
+            title: title.
+            target_anchor: text of the target anchor.
+            target_url: address of the target.
+            extra_params: further parameters.
+
+        Raises:
+            ConfigurationError: there is nothing to change.
+            NotFoundError: there is no such backlink.
+        """
+        values: Given = {
+            "date_published": None if date_published is None else check_date("date_published", date_published),
+            "status": None if status is None else _check_status(status),
+            "url": url,
+            "link_type": link_type,
+            "notes": notes,
+            "title": title,
+            "target_anchor": target_anchor,
+            "target_url": target_url,
+        }
+        return await self._endpoint.update(id, values, extra_params)
+
+    async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
+        """Delete a backlink (`service-api-v3.md` §4.5).
+
+        Args:
+            id: 1 to 2**31 - 1.
+            extra_params: further parameters.
+
+        Raises:
+            NotFoundError: there is no such backlink.
+        """
+        await self._endpoint.delete(id, extra_params)
+
+    def list(
+        self,
+        campaign_id: int,
+        *,
+        status: str | None = None,
+        date_string: tuple[Date, Date] | str | None = None,
+        search: str | None = None,
+        link_type: str | None = None,
+        limit: int | None = None,
+        sort_metric: str | None = None,
+        sort_direction: str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> ModelListing[Backlink]:
+        """List the backlinks of a campaign (`service-api-v3.md` §4.5).
+
+        Args:
+            campaign_id: 1 to 2**31 - 1.
+            status: `published` or `unpublished`.
+            date_string: first and last day, sent as `YYYY-MM-DD-YYYY-MM-DD`; or text, sent as it is.
+            search: full or partial match.
+            link_type: type of link, such as `all`; other values are not documented.
+            limit: records a page; the service has a default and a maximum of its own.
+            sort_metric: field of the backlink to sort by.
+            sort_direction: `asc` and `desc` were seen; allowed values are not documented.
+            extra_params: further parameters.
+
+        Returns:
+            A `Listing` of `Backlink`, without `target_anchor` and `target_url`: await it for all, or iterate over it.
+        """
+        values: Given = {
+            "campaign_id": check_id("campaign_id", campaign_id),
+            "status": None if status is None else _check_status(status),
+            "date_string": _date_string(date_string),
+            "search": search,
+            "link_type": link_type,
+            "limit": check_limit(limit),
+            "sort_metric": sort_metric,
+            "sort_direction": sort_direction,
+        }
+        return self._endpoint.list(
+            values, extra_params, path="/v3/resources/backlinks/manager/links", subject=f"campaign {campaign_id}"
+        )
+
+
+def _check_status(status: object) -> str:
+    if not isinstance(status, str) or status not in _STATUSES:
+        raise ConfigurationError(f"status must be {' or '.join(map(repr, _STATUSES))}, got {status!r}")
+    return status
+
+
+def _date_string(dates: object) -> str | None:
+    if dates is None or isinstance(dates, str):
+        return dates
+    if not isinstance(dates, tuple | list) or len(dates) != 2:
+        raise ConfigurationError(f"date_string must be two dates, first and last, or text; got {dates!r}")
+    start, end = check_dates(dates[0], dates[1], names=("date_string[0]", "date_string[1]"))
+    return f"{start.isoformat()}-{end.isoformat()}"

@@ -1,0 +1,135 @@
+"""The operations that the models have in common: get, create, update, delete, list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.listing import Listing, ModelListing, Query, all_items
+from seorep_async.models import Page
+from seorep_async.normalisation import Decoder
+from seorep_async.resources.arguments import ExtraParams, Given, check_id, given
+from seorep_async.session import Request, Session, encode_query, encode_write
+
+M = TypeVar("M")
+T = TypeVar("T")
+
+
+class Endpoint(Generic[M]):
+    """The operations of one model.
+
+    Args:
+        session: where requests go.
+        decoder: what reads the answers.
+        model: the model.
+        path: path of the model's list; an object's is this and its id.
+        noun: what an error calls an object.
+    """
+
+    def __init__(self, session: Session, decoder: Decoder, model: type[M], *, path: str, noun: str) -> None:
+        self._session = session
+        self._decoder = decoder
+        self._model = model
+        self._path = path
+        self._noun = noun
+
+    async def get(self, one: int, extra_params: ExtraParams | None) -> M:
+        """Get one object."""
+        return await self._session.send(self._of_one("GET", one, self._decode_single, extra_params))
+
+    async def get_private(self, one: int, subpath: str, model: type[T], extra_params: ExtraParams | None) -> T:
+        """Get a secret that belongs to one object, once."""
+        request = self._of_one(
+            "GET",
+            one,
+            lambda body: self._decoder.single(body, model),
+            extra_params,
+            subpath=subpath,
+            resend="unsent",
+            private=True,
+        )
+        return await self._session.send(request)
+
+    async def create(self, values: Given, extra_params: ExtraParams | None, *, secret: str | None = None) -> M:
+        """Create an object from the values that are not None."""
+        sent = given(values, extra_params)
+        return await self._write("POST", self._path, self._noun, sent, secret, resend="unsent")
+
+    async def update(
+        self, one: int, values: Given, extra_params: ExtraParams | None, *, secret: str | None = None
+    ) -> M:
+        """Change the values of an object that are not None."""
+        path = f"{self._path}/{check_id('id', one)}"
+        sent = given(values, extra_params)
+        if not sent:
+            raise ConfigurationError(f"{self._noun} {one}: there is nothing to change; give at least one value")
+        return await self._write("PUT", path, f"{self._noun} {one}", sent, secret, resend="safe")
+
+    async def delete(self, one: int, extra_params: ExtraParams | None) -> None:
+        """Delete an object."""
+        await self._session.send(self._of_one("DELETE", one, lambda body: None, extra_params))
+
+    def list(
+        self,
+        values: Given,
+        extra_params: ExtraParams | None,
+        *,
+        path: str | None = None,
+        subject: str | None = None,
+    ) -> ModelListing[M]:
+        """List objects."""
+        settings = self._session.settings
+        query = Query(
+            path=path or self._path,
+            query=encode_query(given(values, extra_params), settings.array_encoding),
+            decode=self._decode_page,
+            key=attrgetter("id"),
+            subject=subject,
+        )
+        return Listing(self._session, query, all_items)
+
+    def _decode_single(self, body: bytes) -> M:
+        return self._decoder.single(body, self._model)
+
+    def _decode_page(self, body: bytes, number: int) -> Page[M]:
+        return self._decoder.model_page(body, self._model, number)
+
+    def _of_one(
+        self,
+        method: str,
+        one: int,
+        decode: Callable[[bytes], T],
+        extra_params: ExtraParams | None,
+        *,
+        subpath: str = "",
+        **how: Any,
+    ) -> Request[T]:
+        return Request(
+            method=method,
+            path=f"{self._path}/{check_id('id', one)}{subpath}",
+            decode=decode,
+            query=encode_query(given({}, extra_params), self._session.settings.array_encoding),
+            subject=f"{self._noun} {one}",
+            **how,
+        )
+
+    async def _write(
+        self, method: str, path: str, subject: str, values: Mapping[str, Any], secret: str | None, *, resend: Any
+    ) -> M:
+        settings = self._session.settings
+        query, body, content_type = encode_write(values, settings.request_encoding, settings.array_encoding)
+        request = Request(
+            method=method,
+            path=path,
+            decode=self._decode_single,
+            query=query,
+            body=body,
+            content_type=content_type,
+            subject=subject,
+            resend=resend,
+            secrets=() if secret is None else (secret,),
+        )
+        del query, body  # they hold what is secret, and tracebacks may show locals
+        return await self._session.send(request)

@@ -1,0 +1,55 @@
+"""Any request at all, answered by its envelope: what `client.request` does."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from typing import Any
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.normalisation import Decoder
+from seorep_async.resources.arguments import ExtraParams, given
+from seorep_async.session import Request, Session, encode_query, encode_write
+from seorep_async.settings import RequestEncoding
+
+_METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
+_PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\]+)+/?")
+
+
+class Envelopes:
+    """Requests that no other method makes."""
+
+    def __init__(self, session: Session, decoder: Decoder) -> None:
+        self._session = session
+        self._decoder = decoder
+
+    async def request(
+        self, method: str, path: str, params: ExtraParams | None, body: ExtraParams | None
+    ) -> dict[str, Any]:
+        """Send any request; see `SeoRepClient.request`."""
+        settings = self._session.settings
+        if not isinstance(method, str) or method.upper() not in _METHODS:
+            raise ConfigurationError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
+        if not isinstance(path, str) or not _PATH.fullmatch(path) or ".." in urllib.parse.unquote(path).split("/"):
+            raise ConfigurationError(f"path must be a path such as /v3/campaigns/42, without a query; got {path!r}")
+        method = method.upper()
+        if body is not None and method in ("GET", "DELETE"):
+            raise ConfigurationError(f"a {method} request has no body; use params")
+        query = encode_query(given({}, params), settings.array_encoding)
+        content, content_type = None, None
+        if body is not None:
+            written, content, content_type = encode_write(
+                given({}, body), settings.request_encoding, settings.array_encoding
+            )
+            if settings.request_encoding is RequestEncoding.QUERY:
+                query = "&".join(filter(None, (query, written)))
+        request = Request(
+            method=method,
+            path=urllib.parse.quote(path, safe="/%:@!$&'()*+,;=~"),
+            decode=self._decoder.envelope,
+            query=query,
+            body=content,
+            content_type=content_type,
+            resend="safe" if method in ("GET", "PUT", "DELETE") else "unsent",
+        )
+        return await self._session.send(request)

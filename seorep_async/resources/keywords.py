@@ -1,0 +1,62 @@
+"""Keywords: `client.keywords`."""
+
+from __future__ import annotations
+
+from seorep_async.listing import ModelListing
+from seorep_async.models import Keyword
+from seorep_async.normalisation import Decoder
+from seorep_async.resources.arguments import ExtraParams, check_limit
+from seorep_async.resources.endpoint import Endpoint
+from seorep_async.session import Session
+
+
+class Keywords:
+    """The account's keywords (`service-api-v3.md` §4.3); the service documents no writing operations for them."""
+
+    def __init__(self, session: Session, decoder: Decoder) -> None:
+        self._endpoint = Endpoint(session, decoder, Keyword, path="/v3/keywords", noun="keyword")
+
+    async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Keyword:
+        """Get a keyword (`service-api-v3.md` §4.3).
+
+        Args:
+            id: 1 to 2**31 - 1.
+            extra_params: further parameters, sent as they are.
+
+        Raises:
+            ConfigurationError: an argument is wrong.
+            NotFoundError: there is no such keyword.
+        """
+        return await self._endpoint.get(id, extra_params)
+
+    def list(
+        self,
+        *,
+        filter: str | None = None,
+        limit: int | None = None,
+        order_by: str | None = None,
+        order_direction: str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> ModelListing[Keyword]:
+        """List the account's keywords (`service-api-v3.md` §4.3).
+
+        Args:
+            filter: full or partial keyword text.
+            limit: records a page; the service has a default and a maximum of its own.
+            order_by: field to order by; allowed values are not documented.
+            order_direction: `asc` and `desc` were seen; allowed values are not documented.
+            extra_params: further parameters, sent as they are; live services take `campaign_id` here.
+
+        Returns:
+            A `Listing` of `Keyword`: await it for all, or iterate over it.
+
+        Raises:
+            ConfigurationError: an argument is wrong.
+        """
+        values = {
+            "filter": filter,
+            "limit": check_limit(limit),
+            "order_by": order_by,
+            "order_direction": order_direction,
+        }
+        return self._endpoint.list(values, extra_params)

@@ -1,0 +1,174 @@
+"""Users: `client.users`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from seorep_async.listing import ModelListing
+from seorep_async.models import LoginGrant, User
+from seorep_async.normalisation import Decoder
+from seorep_async.resources.arguments import ExtraParams, Secret, check_limit, check_text
+from seorep_async.resources.endpoint import Endpoint
+from seorep_async.session import Session
+
+
+class Users:
+    """The account's users (`service-api-v3.md` §4.2).
+
+    Every method takes `extra_params`, further parameters that are sent as they are, and raises ConfigurationError for
+    a wrong argument before any I/O.
+    """
+
+    def __init__(self, session: Session, decoder: Decoder) -> None:
+        self._endpoint = Endpoint(session, decoder, User, path="/v3/users", noun="user")
+
+    async def create(
+        self,
+        first_name: str,
+        last_name: str,
+        username: str,
+        password: str,
+        *,
+        email: str | None = None,
+        role: str | None = None,
+        email_credentials: bool | str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> User:
+        """Create a user (`service-api-v3.md` §4.2).
+
+        Args:
+            first_name: first name.
+            last_name: last name.
+            username: name to log in with; unique among all users of the service.
+            password: initial password; rules are not documented.
+            email: e-mail address.
+            role: type of user; allowed values are not documented, `client` occurs.
+            email_credentials: True to send a welcome e-mail; accepted texts are not documented.
+            extra_params: further parameters.
+
+        Raises:
+            OutcomeUnknownError: the user may have been created; look with `list(filter=username)`.
+            SeoRepError: the service refused or failed; a username that is taken is usually an InvalidRequestError.
+        """
+        password = Secret(check_text("password", password))
+        values = {
+            "first_name": check_text("first_name", first_name),
+            "last_name": check_text("last_name", last_name),
+            "username": check_text("username", username),
+            "password": password,
+            "email": email,
+            "role": role,
+            "email_credentials": email_credentials,
+        }
+        return await self._endpoint.create(values, extra_params, secret=password)
+
+    async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> User:
+        """Get a user (`service-api-v3.md` §4.2).
+
+        Args:
+            id: 1 to 2**31 - 1.
+            extra_params: further parameters.
+
+        Raises:
+            NotFoundError: there is no such user.
+        """
+        return await self._endpoint.get(id, extra_params)
+
+    async def update(
+        self,
+        id: int,
+        *,
+        first_name: str | None = None,
+        last_name: str | None = None,
+        username: str | None = None,
+        email: str | None = None,
+        password: str | None = None,
+        role: str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> User:
+        """Change a user; what is None stays as it is, "" is sent as empty (`service-api-v3.md` §4.2).
+
+        Args:
+            id: 1 to 2**31 - 1.
+            first_name: first name.
+            last_name: last name.
+            username: name to log in with.
+            email: e-mail address.
+            password: new password.
+            role: type of user; allowed values are not documented.
+            extra_params: further parameters.
+
+        Raises:
+            ConfigurationError: there is nothing to change.
+            NotFoundError: there is no such user.
+        """
+        if password is not None:
+            password = Secret(check_text("password", password))
+        values = {
+            "first_name": first_name,
+            "last_name": last_name,
+            "username": username,
+            "email": email,
+            "password": password,
+            "role": role,
+        }
+        return await self._endpoint.update(id, values, extra_params, secret=password)
+
+    async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
+        """Delete a user (`service-api-v3.md` §4.2).
+
+        Args:
+            id: 1 to 2**31 - 1.
+            extra_params: further parameters.
+
+        Raises:
+            NotFoundError: there is no such user.
+        """
+        await self._endpoint.delete(id, extra_params)
+
+    def list(
+        self,
+        *,
+        filter: str | None = None,
+        role: str | Iterable[str] | None = None,
+        limit: int | None = None,
+        order_by: str | None = None,
+        order_direction: str | None = None,
+        extra_params: ExtraParams | None = None,
+    ) -> ModelListing[User]:
+        """List the account's users (`service-api-v3.md` §4.2).
+
+        Args:
+            filter: text to search for.
+            role: roles to filter by; written as `Settings.array_encoding` says.
+            limit: records a page; the service has a default and a maximum of its own.
+            order_by: field to order by; allowed values are not documented.
+            order_direction: `asc` and `desc` were seen; allowed values are not documented.
+            extra_params: further parameters.
+
+        Returns:
+            A `Listing` of `User`: await it for all, or iterate over it.
+        """
+        values = {
+            "filter": filter,
+            "role": [role] if isinstance(role, str) else role,
+            "limit": check_limit(limit),
+            "order_by": order_by,
+            "order_direction": order_direction,
+        }
+        return self._endpoint.list(values, extra_params)
+
+    async def login_grant(self, id: int, *, extra_params: ExtraParams | None = None) -> LoginGrant:
+        """Get a one-time sign-in for a user (`service-api-v3.md` §4.2, §5).
+
+        It is asked for once: if the answer is lost it is not asked for again.
+
+        Args:
+            id: the user to sign in, 1 to 2**31 - 1.
+            extra_params: further parameters.
+
+        Raises:
+            OutcomeUnknownError: a grant may have been made, and its answer was lost.
+            NotFoundError: there is no such user.
+        """
+        return await self._endpoint.get_private(id, "/loginGrant", LoginGrant, extra_params)

@@ -1,0 +1,60 @@
+"""Checked values written as a query, as form data or as JSON."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import urllib.parse
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from seorep_async.settings import ArrayEncoding, RequestEncoding
+
+Value: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
+
+
+def encode_query(values: Mapping[str, Value], arrays: ArrayEncoding) -> str:
+    """Return values as a query string, percent-encoded, without `?`."""
+    return urllib.parse.urlencode(_pairs(values, arrays), quote_via=urllib.parse.quote)
+
+
+def encode_write(
+    values: Mapping[str, Value], encoding: RequestEncoding, arrays: ArrayEncoding
+) -> tuple[str, bytes | None, str | None]:
+    """Return the query, the body and its media type of a request that writes values."""
+    match encoding:
+        case RequestEncoding.QUERY:
+            return encode_query(values, arrays), None, None
+        case RequestEncoding.JSON:
+            return "", json.dumps({name: _json(value) for name, value in values.items()}).encode(), "application/json"
+        case RequestEncoding.FORM:
+            form = urllib.parse.urlencode(_pairs(values, arrays))
+            return "", form.encode(), "application/x-www-form-urlencoded"
+
+
+def _pairs(values: Mapping[str, Value], arrays: ArrayEncoding) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for name, value in values.items():
+        if not isinstance(value, tuple):
+            pairs.append((name, _text(value)))
+        elif arrays is ArrayEncoding.COMMA:
+            pairs += [(name, ",".join(value))] if value else []
+        else:
+            key = f"{name}[]" if arrays is ArrayEncoding.BRACKETS else name
+            pairs += [(key, text) for text in value]
+    return pairs
+
+
+def _text(value: str | float | dt.date) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return value if isinstance(value, str) else repr(value)
+
+
+def _json(value: Value) -> str | float | list[str]:
+    if isinstance(value, tuple):
+        return list(value)
+    # what the reference types as text is text in JSON too: booleans are "true" and "false"
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)

@@ -1,0 +1,119 @@
+"""What an answer means: the result that was asked for, or a failure."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from seorep_async.errors import (
+    DecodeError,
+    ProtocolError,
+    RateLimitedError,
+    RedirectError,
+    SeoRepError,
+    ServerError,
+    StatusError,
+    status_error_type,
+)
+from seorep_async.session.attempt import Answer
+from seorep_async.session.authentication import Authentication
+from seorep_async.session.decision import Cause, Failure, Sent, cause_of_status
+from seorep_async.session.request import Request
+from seorep_async.session.scrubbing import Scrubber
+
+T = TypeVar("T")
+
+_EXCERPT = 400  # characters of a body that an error shows
+_MESSAGES = {
+    401: "the API key was refused",
+    403: "the API key was refused",
+    404: "there is no such object",
+    429: "the service asks for fewer requests",
+    500: "the service failed; a bad parameter may be answered like this too",
+    503: "the service is not available now",
+}
+
+
+@attrs.frozen
+class Value(Generic[T]):
+    """The result that was asked for."""
+
+    value: T
+
+
+class Reader:
+    """Reads answers, and keeps secrets out of what it says about them.
+
+    Args:
+        authentication: the key, which a service may repeat.
+    """
+
+    def __init__(self, authentication: Authentication) -> None:
+        self._authentication = authentication
+
+    def read(self, request: Request[T], answer: Answer) -> Value[T] | Failure:
+        """Return the result in an answer, or the failure that it means."""
+        error: SeoRepError
+        status = answer.status
+        if 200 <= status < 300:
+            try:
+                return Value(request.decode(answer.body))
+            except ProtocolError as undecodable:
+                sent, cause, error = Sent.MAYBE, Cause.TRANSIENT, undecodable
+            except StatusError as disguised:
+                code = next((c for c in (400, 403, 404, 429, 500) if type(disguised) is status_error_type(c)), 500)
+                sent, cause, error = Sent.ANSWERED, cause_of_status(code), disguised
+            except SeoRepError as shapeless:
+                sent, cause, error = Sent.ANSWERED, Cause.PERMANENT, shapeless
+        elif 300 <= status < 400:
+            sent, cause, error = Sent.ANSWERED, Cause.PERMANENT, _redirect(answer.location)
+        else:
+            message = _MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
+            sent, cause, error = Sent.ANSWERED, cause_of_status(status), status_error_type(status)(message)
+        error.status = status
+        if not request.private:
+            error.body_excerpt = self._excerpt(answer.body, request)
+        elif isinstance(error, DecodeError):
+            error.message = f"{error.field_path or 'the answer'}: is not what was expected there"
+        elif isinstance(error, StatusError) and status < 300:
+            error.message = "the service reported an error in an answer that claims success"
+        if answer.retry_after is not None and isinstance(error, RateLimitedError | ServerError):
+            error.retry_after = answer.retry_after
+            error.message += f"; it asked to wait {answer.retry_after:g} s"
+        return Failure(sent, cause, error, answer.retry_after)
+
+    def clean(self, error: SeoRepError, request: Request[Any]) -> None:
+        """Take out of an error what the service may have put into it, before it is logged, kept or raised."""
+        error.message = _printable(self._scrub(error.message, request))
+        error.args = (error.message,)
+        if isinstance(error, RedirectError) and error.location is not None:
+            error.location = _printable(self._scrub(error.location, request))
+        error.__cause__ = error.__context__ = None
+        error.__traceback__ = None  # frames of decoding hold the body
+
+    def _scrub(self, text: str, request: Request[Any], *, cut: bool = False) -> str:
+        if request.secrets:
+            text = Scrubber(request.secrets).scrub(text, cut=cut)
+        return self._authentication.scrub(text, cut=cut)
+
+    def _excerpt(self, body: bytes, request: Request[Any]) -> str | None:
+        # scrubbed before it is cut, or half a key could remain at the cut
+        beginning = body[: 8 * _EXCERPT]
+        text = self._scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
+        text = _printable(text)
+        return (text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…") or None
+
+
+def _redirect(location: str | None) -> RedirectError:
+    target = location.partition("?")[0] if location else None
+    error = RedirectError(
+        f"the service redirects to {target}, which is never followed; put the right address into base_url"
+    )
+    error.location = target
+    return error
+
+
+def _printable(text: str) -> str:
+    text = " ".join(text.split())
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -1,0 +1,83 @@
+"""Secrets taken out of texts that others wrote, in whatever form they come back."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import json
+import re
+import urllib.parse
+from collections.abc import Iterable
+
+_HEAD_LENGTH = 8
+
+
+class Scrubber:
+    """Knows some secrets in every form that a service or a library may give them.
+
+    Args:
+        secrets: the secrets in plain.
+    """
+
+    __slots__ = ("_forms", "_heads")
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        plain = {secret for secret in secrets if secret}
+        quotes = (
+            _percent_encoded,
+            urllib.parse.quote_plus,
+            urllib.parse.quote,
+            _json_escaped,
+            _json_quoted,
+            html.escape,
+        )
+        quoted = {quote(text) for text in plain for quote in quotes}
+        # left as they are by any escaping that is not foreseen
+        runs = {run for text in plain for run in re.findall(r"[A-Za-z0-9_-]{8,}", text)}
+        self._forms = plain | quoted | runs | {text.replace("/", "\\/") for text in plain | quoted}
+        heads = sorted({_head(form) for form in self._forms}, key=len, reverse=True)
+        self._heads = re.compile("|".join(re.escape(head) for head in heads), re.IGNORECASE)
+
+    def scrub(self, text: str, *, cut: bool = False) -> str:
+        """Return a text with every form of the secrets replaced, also where only the beginning of one stands.
+
+        Args:
+            text: any text; it may quote parts of others, cut off anywhere.
+            cut: the text was cut off at its end; what is too short there to be known as a beginning is left out.
+        """
+        if not self._forms:
+            return text
+        kept = []
+        end = 0
+        while found := self._heads.search(text, end):
+            start = found.start()
+            kept += [text[end:start], "***"]
+            end = max(found.end(), *(start + _equal_characters(text, start, form) for form in self._forms))
+        kept.append(text[end:])
+        scrubbed = "".join(kept)
+        return scrubbed[:-_HEAD_LENGTH] if cut else scrubbed
+
+    def __repr__(self) -> str:
+        return "Scrubber(***)"
+
+
+def _head(form: str) -> str:
+    """Return as much of the beginning of a secret as is enough to know it by."""
+    return form[: min(_HEAD_LENGTH, max(4, len(form) // 2))]
+
+
+def _equal_characters(text: str, start: int, form: str) -> int:
+    pairs = zip(text[start : start + len(form)].lower(), form.lower(), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _percent_encoded(text: str) -> str:
+    return urllib.parse.quote(text, safe="")
+
+
+def _json_escaped(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+def _json_quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]

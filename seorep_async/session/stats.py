@@ -1,0 +1,36 @@
+"""What a client has done so far, in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+
+@attrs.frozen
+class Stats:
+    """A snapshot of a client's figures since it was opened.
+
+    Attributes:
+        requests: requests asked for, each page one.
+        attempts: attempts made on the wire, which is what the service sees.
+        retries: attempts that were repeated, by cause: `throttle`, `overload`, `transient`.
+        throttled: answers that asked for fewer requests (429).
+        bytes_received: bytes of all bodies, decompressed.
+        in_flight: attempts in flight now.
+        concurrency: attempts that may be in flight now.
+        pace: attempts a second that may start now, or None where no limit is known.
+        waited: seconds that requests waited before an attempt, added up, by reason: `concurrency` (others were in
+            flight), `pace` (the service's rate), `asked to wait` (Retry-After), `outage` (nothing got through),
+            `backoff` (before a retry).
+    """
+
+    requests: int
+    attempts: int
+    retries: Mapping[str, int]
+    throttled: int
+    bytes_received: int
+    in_flight: int
+    concurrency: int
+    pace: float | None
+    waited: Mapping[str, float]

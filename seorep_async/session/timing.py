@@ -1,0 +1,41 @@
+"""Where time and chance come from, so that tests can put their own in."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import attrs
+
+
+class Alarm(Protocol):
+    """A call that is still to come."""
+
+    def cancel(self) -> None:
+        """Take the call back."""
+
+
+def _call_later(delay: float, call: Callable[[], None]) -> Alarm:
+    return asyncio.get_running_loop().call_later(delay, call)
+
+
+@attrs.frozen
+class Timing:
+    """The clock, the waits and the dice of one client.
+
+    Attributes:
+        clock: monotonic seconds.
+        sleep: waits for a number of seconds.
+        call_later: calls a function after a number of seconds.
+        wall_clock: seconds since the epoch; asked only to read HTTP dates.
+        jitter: a random number from 0 to 1.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    call_later: Callable[[float, Callable[[], None]], Alarm] = _call_later
+    wall_clock: Callable[[], float] = time.time
+    jitter: Callable[[], float] = random.random

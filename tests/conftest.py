@@ -1,0 +1,72 @@
+"""What tests of several folders share. The fixtures, and what they stand for:
+
+- `scripted_server`: `server = await scripted_server(step, step, …, forever=step, tls=context)` starts a raw server on a
+  free port that plays one step for each request, whatever the connection. A step is bytes to send as they are (see
+  `answer`, `FINE`) or a misbehaviour: `reset`, `hang`, `then_close(raw)`, `then_hang(raw)`, `drip(raw)`, `pour(…)`, or
+  any coroutine function that takes a `Connection`. It records `server.requests` (method, target, headers, body, number
+  of the connection), `.connections` and `.open_connections`. A request beyond the script fails the test at its end,
+  unless there is a `forever` step. Steps and helpers come from `tests.session.scripted_server`.
+- `fake_time`: time of a client whose sleeps are over at once, though its clock moves on by them; `.slept` lists the waits, `.jitter` is the
+  random number it draws (1: the longest back-off), `.going_on.clear()` holds sleeps up, `.waiting` tells that one is.
+- `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client with the key `KEY` on
+  `fake_time`, with any of `Settings` as keywords (and `session=` to borrow one); it is closed at the end of the test.
+- `KEY`, the types of these fixtures (`StartServer`, `OpenClient`) and `ask(client)`, one plain call, are in
+  `tests.session.calls`; `assert_key_is_not_in(text)` and `assert_error_does_not_show_key(error)`, which looks through
+  causes, frames, locals and pickles too, in `tests.session.canary`.
+
+aioresponses is mended here for aiohttp ≥ 3.14 (`tests.aioresponses_shim`): `with aioresponses() as mocked: …` works.
+"""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import aiohttp
+import pytest
+
+from seorep_async import SeoRepClient, Settings
+from tests.aioresponses_shim import mend_aioresponses
+from tests.session.calls import KEY, OpenClient, StartServer
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import ScriptedServer, Step
+
+mend_aioresponses()
+
+
+@pytest.fixture
+async def scripted_server() -> AsyncIterator[StartServer]:
+    servers = []
+    async with AsyncExitStack() as running:
+
+        async def start(
+            *script: Step, forever: Step | None = None, tls: ssl.SSLContext | None = None
+        ) -> ScriptedServer:
+            servers.append(await running.enter_async_context(ScriptedServer(script, forever=forever, tls=tls)))
+            return servers[-1]
+
+        yield start
+    for server in servers:
+        assert not server.unexpected, "more requests came than the script has steps"
+
+
+@pytest.fixture
+async def fake_time() -> FakeTime:
+    return FakeTime()
+
+
+@pytest.fixture
+async def open_client(
+    scripted_server: StartServer, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[OpenClient]:
+    # depends on the servers, so that clients are closed before them
+    monkeypatch.setattr(SeoRepClient, "_timing", fake_time.timing)
+    async with AsyncExitStack() as opened:
+
+        async def open_one(
+            base_url: str, *, session: aiohttp.ClientSession | None = None, **settings: Any
+        ) -> SeoRepClient:
+            client = SeoRepClient(base_url, KEY, settings=Settings(**settings), session=session)
+            return await opened.enter_async_context(client)
+
+        yield open_one

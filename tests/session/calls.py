@@ -1,0 +1,48 @@
+"""The key, one plain call, and the types of the fixtures that `tests/conftest.py` describes."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Protocol
+
+import aiohttp
+
+from seorep_async import Campaign, Page, SeoRepClient, Settings
+from seorep_async.session import Authentication, BaseURL, Request, Session
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import ScriptedServer, Step
+
+# holds what base64, URLs, JSON, HTML and Latin-1 write differently
+KEY = 'CANARY/7f3d+09 ä"\\&key-that-nobody-may-see'
+
+
+class StartServer(Protocol):
+    """The fixture `scripted_server`."""
+
+    async def __call__(
+        self, *script: Step, forever: Step | None = None, tls: ssl.SSLContext | None = None
+    ) -> ScriptedServer: ...
+
+
+class OpenClient(Protocol):
+    """The fixture `open_client`."""
+
+    async def __call__(
+        self, base_url: str, *, session: aiohttp.ClientSession | None = None, **settings: Any
+    ) -> SeoRepClient: ...
+
+
+async def ask(client: SeoRepClient) -> Page[Campaign]:
+    """Make one call that is one request: `GET /v3/campaigns?page=1`."""
+    return await client.campaigns.list().page(1)
+
+
+def open_session(base_url: str, time: FakeTime, **settings: Any) -> Session:
+    """Return a session to enter, for requests that no resource makes yet."""
+    return Session(BaseURL(base_url), Authentication(KEY), Settings(**settings), timing=time.timing)
+
+
+def write(method: str = "POST", **options: Any) -> Request[bytes]:
+    """Return a write that must not be sent again once it may have been executed, unless options say otherwise."""
+    defaults: dict[str, Any] = {"resend": "unsent", "body": b"a=1", "content_type": "application/x-www-form-urlencoded"}
+    return Request(method, "/v3/campaigns", bytes, **(defaults | options))

@@ -1,0 +1,310 @@
+"""Statuses, protocol garbage and connection failures: which error, after how many attempts, with which words."""
+
+import asyncio
+import pickle
+from typing import Any
+
+import aiohttp
+import pytest
+from aioresponses import aioresponses
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from seorep_async import (
+    AttemptTimeoutError,
+    AuthenticationError,
+    ConnectionFailedError,
+    InvalidRequestError,
+    NotFoundError,
+    Page,
+    ProtocolError,
+    RateLimitedError,
+    SeoRepClient,
+    SeoRepError,
+    ServerError,
+    Settings,
+    StatusError,
+    TransportError,
+)
+from tests.session.calls import KEY, OpenClient, StartServer, ask, open_session, write
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import FINE, ScriptedServer, Step, answer, reset, then_close
+
+FINAL = [
+    (400, InvalidRequestError),
+    (401, AuthenticationError),
+    (402, InvalidRequestError),
+    (403, AuthenticationError),
+    (404, NotFoundError),
+    (405, InvalidRequestError),
+    (409, InvalidRequestError),
+    (410, InvalidRequestError),
+    (422, InvalidRequestError),
+    (501, ServerError),
+    (505, ServerError),
+]
+PASSING = [
+    (408, InvalidRequestError),
+    (429, RateLimitedError),
+    (500, ServerError),
+    (502, ServerError),
+    (503, ServerError),
+    (504, ServerError),
+    (520, ServerError),
+]
+
+
+@pytest.mark.parametrize(("status", "kind"), FINAL)
+async def test_final_status_is_an_error_at_once(
+    status: int, kind: type[StatusError], scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(b"because of this", status=status))
+    with pytest.raises(kind) as caught:
+        await ask(await open_client(server.base_url))
+    error = caught.value
+    assert type(error) is kind
+    assert (error.status, error.attempts, error.method, error.path) == (status, 1, "GET", "/v3/campaigns")
+    assert error.body_excerpt == "because of this"
+
+
+@pytest.mark.parametrize(("status", "kind"), PASSING)
+async def test_passing_status_is_retried_and_then_an_error(
+    status: int, kind: type[StatusError], scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(*[answer(b"because of this", status=status)] * 3)
+    with pytest.raises(kind) as caught:
+        await ask(await open_client(server.base_url, max_attempts=3))
+    assert type(caught.value) is kind
+    assert (caught.value.status, caught.value.attempts) == (status, 3)
+    assert caught.value.body_excerpt == "because of this"
+
+
+@pytest.mark.parametrize(("status", "kind"), PASSING)
+async def test_passing_status_may_pass(
+    status: int, kind: type[StatusError], scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(status=status), FINE)
+    await ask(await open_client(server.base_url))
+    assert len(server.requests) == 2
+
+
+DISGUISED: list[tuple[dict[str, Any], type[StatusError], int]] = [
+    ({"status": "error", "code": 400}, InvalidRequestError, 1),
+    ({"status": "error", "code": 403}, AuthenticationError, 1),
+    ({"status": "error", "code": 404}, NotFoundError, 1),
+    ({"status": "error", "code": 422}, InvalidRequestError, 1),
+    ({"status": "error", "code": 429}, RateLimitedError, 2),
+    ({"status": "error", "code": 500}, ServerError, 2),
+    ({"status": "error", "message": "no reason"}, StatusError, 2),
+]
+
+
+@pytest.mark.parametrize(("body", "kind", "attempts"), DISGUISED)
+async def test_error_under_status_200_is_treated_as_what_it_says(
+    body: dict[str, Any],
+    kind: type[StatusError],
+    attempts: int,
+    scripted_server: StartServer,
+    open_client: OpenClient,
+) -> None:
+    server = await scripted_server(*[answer(body)] * attempts)
+    with pytest.raises(kind) as caught:
+        await ask(await open_client(server.base_url, max_attempts=2))
+    assert type(caught.value) is kind
+    assert (caught.value.status, caught.value.attempts) == (200, attempts)
+
+
+async def test_back_off_grows(scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime) -> None:
+    server = await scripted_server(*[answer(status=500)] * 4, FINE)
+    await ask(await open_client(server.base_url, backoff_initial=0.5, backoff_max=3))
+    assert fake_time.slept == [0.5, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "waits"),
+    [
+        ("7", [7.0]),
+        ("0", [0.0]),
+        ("-5", [0.0]),
+        ("1.5", [1.5]),
+        ("Tue, 14 Nov 2023 22:13:50 GMT", [30.0]),
+        ("Tue, 14 Nov 2023 21:13:50 GMT", [0.0]),
+        ("nan", [0.25]),
+        ("soon", [0.25]),
+    ],
+)
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_wait_that_was_asked_for_is_waited_once(
+    status: int,
+    retry_after: str,
+    waits: list[float],
+    scripted_server: StartServer,
+    open_client: OpenClient,
+    fake_time: FakeTime,
+) -> None:
+    server = await scripted_server(answer(status=status, headers=[("Retry-After", retry_after)]), FINE)
+    await ask(await open_client(server.base_url))
+    assert fake_time.slept == waits
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "seconds"), [("3600", 3600.0), ("Wed, 15 Nov 2023 22:13:20 GMT", 86400.0), ("inf", None)]
+)
+async def test_wait_that_is_too_long_is_an_error_that_tells_it(
+    retry_after: str,
+    seconds: float | None,
+    scripted_server: StartServer,
+    open_client: OpenClient,
+    fake_time: FakeTime,
+) -> None:
+    server = await scripted_server(answer(status=429, headers=[("Retry-After", retry_after)]))
+    with pytest.raises(RateLimitedError) as caught:
+        await ask(await open_client(server.base_url, max_attempts=1))
+    assert caught.value.retry_after == seconds
+    assert pickle.loads(pickle.dumps(caught.value)).retry_after == seconds  # noqa: S301
+    assert fake_time.slept == []
+
+
+GARBAGE: dict[str, bytes] = {
+    "no HTTP": b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
+    "bad status line": b"HTTP/1.1 abc OK\r\n\r\n",
+    "status of four digits": b"HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n",
+    "binary": bytes(range(256)) * 4 + b"\r\n\r\n",
+    "length and chunks": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\n{}",
+    "length that is no number": b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n{}",
+    "length with a sign": b"HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\n{}",
+    "header of 20 KB": b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 20_000 + b"\r\nContent-Length: 2\r\n\r\n{}",
+    "200 headers": b"HTTP/1.1 200 OK\r\n" + b"X-Header: 1\r\n" * 200 + b"Content-Length: 2\r\n\r\n{}",
+    "header without a colon": b"HTTP/1.1 200 OK\r\nno header\r\nContent-Length: 2\r\n\r\n{}",
+    "null in a header": b"HTTP/1.1 200 OK\r\nX-Null: \x00\r\nContent-Length: 2\r\n\r\n{}",
+}
+
+
+@pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE)
+async def test_garbage_is_a_protocol_error_without_a_status(
+    raw: bytes, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(then_close(raw), then_close(raw))
+    with pytest.raises(ProtocolError) as caught:
+        await ask(await open_client(server.base_url, max_attempts=2))
+    assert (caught.value.status, caught.value.attempts) == (None, 2)
+    assert "status 400" not in str(caught.value)
+    assert "400" not in caught.value.message
+    assert "\n" not in str(caught.value)
+
+
+@given(
+    st.binary(max_size=200)
+    | st.builds(
+        lambda status, headers, body: b"HTTP/1.1 " + status + b"\r\n" + headers + b"\r\n" + body,
+        st.sampled_from(
+            [b"200 OK", b"204 No", b"304 No", b"100 Continue", b"101 Up", b"999 x", b"000 x", b"500", b"429 x"]
+        ),
+        st.lists(
+            st.sampled_from(
+                [
+                    b"Content-Length: 2",
+                    b"Content-Length: 9",
+                    b"Transfer-Encoding: chunked",
+                    b"Content-Encoding: gzip",
+                    b"Content-Encoding: zstd",
+                    b"Retry-After: 0",
+                    b"Retry-After: \xff\xfe",
+                    b"Location: //[",
+                    b"Upgrade: x",
+                    b"Connection: upgrade",
+                    b"Content-Type: \xff",
+                    b"Set-Cookie: \xff=;;=\x01",
+                    b"Trailer: x",
+                    b": x",
+                ]
+            ),
+            max_size=4,
+        ).map(lambda lines: b"".join(line + b"\r\n" for line in lines)),
+        st.binary(max_size=20) | st.sampled_from([b"{}", b"0\r\n\r\n", b"2\r\n{}\r\n0\r\n\r\n", b'{"data":[]}']),
+    )
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_a_server_sends_only_our_errors_come_out(raw: bytes) -> None:
+    async def exchange() -> object:
+        async with (
+            ScriptedServer(forever=then_close(raw)) as server,
+            SeoRepClient(server.base_url, KEY, settings=Settings(max_attempts=1)) as client,
+        ):
+            (result,) = await asyncio.gather(ask(client), return_exceptions=True)
+            return result
+
+    result = asyncio.run(exchange())
+    assert isinstance(result, Page | SeoRepError)
+    assert not isinstance(result, AttemptTimeoutError)
+    assert type(pickle.loads(pickle.dumps(result))) is type(result)  # noqa: S301
+
+
+async def test_refused_connection_is_retried(open_client: OpenClient, unused_tcp_port: int) -> None:
+    client = await open_client(f"http://127.0.0.1:{unused_tcp_port}", max_attempts=3)
+    with pytest.raises(ConnectionFailedError) as caught:
+        await ask(client)
+    assert (caught.value.attempts, client.requests_sent) == (3, 3)
+
+
+async def test_unknown_host_is_retried(open_client: OpenClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_such_host(*_: Any, **__: Any) -> Any:
+        raise OSError(-2, "Name or service not known")
+
+    monkeypatch.setattr(aiohttp.ThreadedResolver, "resolve", no_such_host)
+    monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", no_such_host)
+    client = await open_client("https://nowhere.example", max_attempts=3)
+    with pytest.raises(ConnectionFailedError, match=r"nowhere\.example") as caught:
+        await ask(client)
+    assert caught.value.attempts == 3
+
+
+@pytest.mark.parametrize("step", [reset, then_close(b""), then_close(b"HTTP/1.1 20")], ids=["reset", "closed", "half"])
+async def test_broken_connection_is_retried(step: Step, scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(step, step)
+    with pytest.raises(TransportError) as caught:
+        await ask(await open_client(server.base_url, max_attempts=2))
+    assert isinstance(caught.value, ConnectionFailedError | ProtocolError)
+    assert caught.value.attempts == 2
+
+
+RAISED: list[tuple[Exception, type[SeoRepError]]] = [
+    (aiohttp.ClientConnectionResetError("Cannot write to closing transport"), ConnectionFailedError),
+    (aiohttp.ClientConnectionError("Connector is closed."), ConnectionFailedError),
+    (aiohttp.ClientOSError(104, "reset"), ConnectionFailedError),
+    (aiohttp.ServerDisconnectedError(), ConnectionFailedError),
+    (aiohttp.ClientPayloadError("half"), ConnectionFailedError),
+    (aiohttp.ConnectionTimeoutError("late"), AttemptTimeoutError),
+    (aiohttp.SocketTimeoutError("late"), AttemptTimeoutError),
+    (aiohttp.ServerTimeoutError("late"), AttemptTimeoutError),
+    (TimeoutError(), AttemptTimeoutError),
+    (OSError(101, "unreachable"), ConnectionFailedError),
+    (aiohttp.InvalidURL("x"), ProtocolError),
+    (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), ProtocolError),
+    (RuntimeError("whatever"), ProtocolError),
+]
+
+
+@pytest.mark.parametrize(("raised", "kind"), RAISED)
+async def test_what_aiohttp_raises_becomes_our_error(
+    raised: Exception, kind: type[SeoRepError], open_client: OpenClient
+) -> None:
+    client = await open_client("https://api.example.com", max_attempts=1)
+    with aioresponses() as mocked:
+        mocked.get("https://api.example.com/v3/campaigns?page=1", exception=raised)
+        with pytest.raises(kind) as caught:
+            await ask(client)
+    assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize(("raised", "kind"), [case for case in RAISED if not isinstance(case[0], RuntimeError)])
+async def test_write_is_never_taken_for_unsent_without_proof(
+    raised: Exception, kind: type[SeoRepError], fake_time: FakeTime
+) -> None:
+    async with open_session("https://api.example.com", fake_time, max_attempts=2) as session:
+        with aioresponses() as mocked:
+            mocked.post("https://api.example.com/v3/campaigns", exception=raised, repeat=True)
+            with pytest.raises(SeoRepError) as caught:
+                await session.send(write())
+    assert caught.value.attempts == (2 if isinstance(raised, aiohttp.ConnectionTimeoutError) else 1)

@@ -1,0 +1,175 @@
+"""Bodies that are too large, cut short or something else: never partial, never unbounded."""
+
+import gzip
+import json
+import tracemalloc
+import zlib
+
+import pytest
+
+from seorep_async import BodyTooLargeError, ConnectionFailedError, DecodeError, ProtocolError, TransportError
+from tests.session.calls import OpenClient, StartServer, ask
+from tests.session.scripted_server import EMPTY_PAGE, FINE, Step, answer, pour, then_close, then_hang
+
+PAGE = json.dumps(EMPTY_PAGE).encode()
+GZIPPED = gzip.compress(PAGE)
+GZIP = ("Content-Encoding", "gzip")
+CLOSE_DELIMITED = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+CAP = 64 * 1024
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+CUT: dict[str, tuple[Step, type[TransportError]]] = {
+    "short Content-Length": (then_close(answer(PAGE[:-5], length=len(PAGE))), ConnectionFailedError),
+    "cut within a chunk": (then_close(CHUNKED + chunk(PAGE)[:-9]), ConnectionFailedError),
+    "no last chunk": (then_close(CHUNKED + chunk(PAGE)), ConnectionFailedError),
+    "bad chunk size": (then_close(CHUNKED + b"zz\r\n" + PAGE), TransportError),
+    "close-delimited, cut": (then_close(CLOSE_DELIMITED + PAGE[:-5]), ProtocolError),
+    "close-delimited, nothing": (then_close(CLOSE_DELIMITED), ProtocolError),
+    "gzip, cut and close-delimited": (
+        then_close(CLOSE_DELIMITED[:-2] + b"Content-Encoding: gzip\r\n\r\n" + GZIPPED[:-12]),
+        TransportError,
+    ),
+    "gzip, cut by its length": (answer(GZIPPED[:-12], headers=[GZIP]), TransportError),
+    "gzip, corrupt": (answer(GZIPPED[:12] + b"\xff\xff\xff" + GZIPPED[15:], headers=[GZIP]), TransportError),
+    "gzip, wrong checksum": (answer(GZIPPED[:-8] + bytes(8), headers=[GZIP]), TransportError),
+    "gzip announced, plain sent": (answer(PAGE, headers=[GZIP]), TransportError),
+    "deflate, corrupt": (answer(b"\xff\xff\xff\xff", headers=[("Content-Encoding", "deflate")]), TransportError),
+    "brotli that nobody asked for": (
+        answer(b"\x0b\x02\x80[]\x03", headers=[("Content-Encoding", "br")]),
+        TransportError,
+    ),
+    "unknown encoding": (answer(PAGE[:-3], headers=[("Content-Encoding", "none such")]), ProtocolError),
+    "empty": (answer(b""), ProtocolError),
+    "204": (b"HTTP/1.1 204 No Content\r\n\r\n", ProtocolError),
+    "only spaces": (answer(b" \r\n"), ProtocolError),
+    "HTML": (answer(b"<html>Down for maintenance</html>", headers=[("Content-Type", "text/html")]), ProtocolError),
+    "byte order mark": (answer(b"\xef\xbb\xbf" + PAGE), ProtocolError),
+    "UTF-16": (answer(PAGE.decode().encode("utf-16")), ProtocolError),
+    "broken UTF-8": (answer(PAGE[:-1] + b',"x":"\xff"}'), ProtocolError),
+    "two texts": (answer(PAGE + PAGE), ProtocolError),
+    "NaN": (answer(b'{"data": [NaN]}'), ProtocolError),
+}
+
+
+@pytest.mark.parametrize(("step", "kind"), CUT.values(), ids=CUT)
+async def test_body_that_is_not_whole_is_asked_for_again(
+    step: Step, kind: type[TransportError], scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(step, FINE)
+    assert (await ask(await open_client(server.base_url))).items == ()
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(("step", "kind"), CUT.values(), ids=CUT)
+async def test_body_that_is_never_whole_is_an_error(
+    step: Step, kind: type[TransportError], scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(step, step)
+    with pytest.raises(kind) as caught:
+        await ask(await open_client(server.base_url, max_attempts=2))
+    assert caught.value.attempts == 2
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [[], [("Content-Encoding", "gzip")], [("Content-Encoding", "deflate")], [("Content-Type", "text/html")]],
+    ids=["plain", "gzip", "deflate", "called HTML"],
+)
+async def test_whole_body_is_read_however_it_is_packed(
+    headers: list[tuple[str, str]], scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    packed = {"gzip": GZIPPED, "deflate": zlib.compress(PAGE)}.get(dict(headers).get("Content-Encoding", ""), PAGE)
+    server = await scripted_server(answer(packed, headers=headers))
+    assert (await ask(await open_client(server.base_url))).total_records == 0
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        CHUNKED + b"".join(chunk(PAGE[i : i + 1]) for i in range(len(PAGE))) + b"0\r\n\r\n",
+        b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + FINE,
+        b"HTTP/1.1 100 Continue\r\n\r\n" + FINE,
+    ],
+    ids=["many chunks", "102 and 103 first", "100 first"],
+)
+async def test_unusual_but_whole_answer_is_read(
+    raw: bytes, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(raw)
+    assert (await ask(await open_client(server.base_url))).total_records == 0
+
+
+async def test_close_delimited_body_is_read_to_its_end(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(then_close(CLOSE_DELIMITED + PAGE))
+    assert (await ask(await open_client(server.base_url))).total_records == 0
+
+
+def bomb(size: int) -> bytes:
+    packer = zlib.compressobj(9, wbits=31)
+    return b"".join(packer.compress(bytes(2**20)) for _ in range(size // 2**20)) + packer.flush()
+
+
+ENDLESS: dict[str, Step] = {
+    "plain": pour(CLOSE_DELIMITED, bytes(65536), 16_000),
+    "chunked": pour(CHUNKED, chunk(bytes(65536)), 16_000),
+    "announced": then_hang(answer(b"{}", length=10**12)),
+    "gzip bomb": then_close(answer(bomb(128 * 2**20), headers=[GZIP])),
+}
+
+
+@pytest.mark.parametrize("step", ENDLESS.values(), ids=ENDLESS)
+async def test_body_over_the_limit_is_an_error_at_once(
+    step: Step, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(step)
+    client = await open_client(server.base_url, max_body_bytes=CAP)
+    with pytest.raises(BodyTooLargeError, match=r"Settings\.max_body_bytes") as caught:
+        await ask(client)
+    assert caught.value.attempts == 1
+    assert "65536 bytes" in caught.value.message or f"limit of {CAP}" in caught.value.message
+    await server.until_no_connection()
+
+
+@pytest.mark.parametrize("step", ENDLESS.values(), ids=ENDLESS)
+async def test_body_over_the_limit_takes_bounded_memory(
+    step: Step, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    cap = 2 * 2**20
+    server = await scripted_server(step)
+    client = await open_client(server.base_url, max_body_bytes=cap)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BodyTooLargeError):
+            await ask(client)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * cap
+
+
+async def test_body_of_just_the_limit_is_read(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(answer(PAGE.ljust(CAP)))
+    assert (await ask(await open_client(server.base_url, max_body_bytes=CAP))).total_records == 0
+
+
+async def test_error_body_over_the_limit_is_bounded_too(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(then_close(b"HTTP/1.1 404 Not Found\r\n\r\n" + bytes(2 * CAP)))
+    with pytest.raises(BodyTooLargeError):
+        await ask(await open_client(server.base_url, max_body_bytes=CAP))
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b'"x"', b"null", b"0", b"{}", b'{"data": 1}', b'{"data": {}}', b'{"data": [1]}', b"[" * 10**5]
+)
+async def test_whole_body_of_another_shape_is_not_asked_for_again(
+    body: bytes, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(body))
+    with pytest.raises(DecodeError) as caught:
+        await ask(await open_client(server.base_url))
+    assert caught.value.attempts == 1

@@ -1,0 +1,382 @@
+"""A call from beginning to end: permits, time limits, cancelling."""
+
+import asyncio
+import time
+from typing import Any
+
+import aiohttp
+import pytest
+
+from seorep_async import (
+    AttemptTimeoutError,
+    ConfigurationError,
+    DeadlineExceededError,
+    RateLimitedError,
+    SeoRepClient,
+    SeoRepError,
+    ServerError,
+    Settings,
+)
+from seorep_async.session import Halt, Request
+from tests.session.calls import KEY, OpenClient, StartServer, ask, open_session
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import FINE, Step, answer, drip, hang, pour, reset, then_close, then_hang
+
+SLOW = 5.0  # seconds; nothing here comes near it unless something hangs
+
+
+def real_time(base_url: str, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> SeoRepClient:
+    monkeypatch.setattr(SeoRepClient, "_timing", None)
+    return SeoRepClient(base_url, KEY, settings=Settings(**settings))
+
+
+def get(path: str, **options: Any) -> Request[bytes]:
+    return Request("GET", path, lambda body: body, **options)
+
+
+async def test_waiting_retry_holds_no_permit(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(answer(status=500), FINE, FINE)
+    client = await open_client(server.base_url, max_concurrency=1)
+    fake_time.going_on.clear()
+    waiting = asyncio.create_task(ask(client))
+    await fake_time.waiting.wait()
+    await ask(client)
+    assert not waiting.done()
+    fake_time.going_on.set()
+    await waiting
+
+
+async def test_decoding_holds_no_permit(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(FINE)
+    free: list[bool] = []
+    async with open_session(server.base_url, fake_time, max_concurrency=1) as session:
+        await session.send(Request("GET", "/v3/x", lambda body: free.append(session._permits.take_if_free())))
+    assert free == [True]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 16])
+async def test_no_more_attempts_than_permits_are_in_flight(
+    limit: int, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    in_flight: list[int] = []
+    now = 0
+
+    async def counted(connection: Any) -> None:
+        nonlocal now
+        now += 1
+        in_flight.append(now)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        now -= 1
+        await connection.send(FINE)
+
+    server = await scripted_server(forever=counted)
+    client = await open_client(server.base_url, max_concurrency=limit)
+    await asyncio.gather(*(ask(client) for _ in range(60)))
+    assert max(in_flight) == limit
+
+
+async def test_retry_goes_before_what_was_not_tried_yet(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    second_came, gate = asyncio.Event(), asyncio.Event()
+
+    async def gated(connection: Any) -> None:
+        second_came.set()
+        await gate.wait()
+        await connection.send(FINE)
+
+    server = await scripted_server(answer(status=500), gated, FINE, FINE)
+    fake_time.going_on.clear()
+    async with open_session(server.base_url, fake_time, max_concurrency=1) as session:
+        calls = [session.spawn(session.send(get("/v3/first")))]
+        await fake_time.waiting.wait()
+        calls.append(session.spawn(session.send(get("/v3/second"))))
+        await second_came.wait()
+        calls.append(session.spawn(session.send(get("/v3/third"))))
+        await asyncio.sleep(0)
+        fake_time.going_on.set()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(*calls)
+    assert [request.target for request in server.requests] == ["/v3/first", "/v3/second", "/v3/first", "/v3/third"]
+
+
+SLOW_ANSWERS: dict[str, Step] = {
+    "silence": hang,
+    "drip of headers": drip(FINE),
+    "drip of a body": drip(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n" + bytes(900), 0.02),
+    "headers that never end": then_hang(b"HTTP/1.1 200 OK\r\nX-A: 1\r\n"),
+    "body that never ends": then_hang(answer(b"{", length=9)),
+    "chunks that never end": then_hang(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"),
+    "endless 100 Continue": pour(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 10**9),
+}
+
+
+@pytest.mark.parametrize("step", SLOW_ANSWERS.values(), ids=SLOW_ANSWERS)
+async def test_slow_answer_ends_with_the_attempt_timeout(
+    step: Step, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(step)
+    client = await open_client(server.base_url, attempt_timeout=0.2, max_attempts=1)
+    began = time.monotonic()
+    with pytest.raises(AttemptTimeoutError, match=r"0\.2 s"):
+        await ask(client)
+    assert 0.15 < time.monotonic() - began < SLOW
+    await server.until_no_connection()
+
+
+async def test_slow_attempt_is_retried(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(hang, forever=FINE)
+    await ask(await open_client(server.base_url, attempt_timeout=0.2))
+    assert len(server.requests) >= 2
+
+
+async def test_waiting_for_a_permit_is_no_part_of_the_attempt(
+    scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(FINE)
+    limits = {"max_concurrency": 1, "max_attempts": 1, "attempt_timeout": 0.5}
+    async with open_session(server.base_url, fake_time, **limits) as session:
+        async with session._permits.hold():
+            call = session.spawn(session.send(get("/v3/x")))
+            await asyncio.sleep(0.6)
+        await call
+
+
+async def test_call_that_never_succeeds_ends_before_its_deadline(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(forever=answer(b"down", status=500))
+    client = await open_client(server.base_url, call_timeout=10, max_attempts=100)
+    began = fake_time.monotonic
+    with pytest.raises(DeadlineExceededError, match="the service failed") as caught:
+        await ask(client)
+    error = caught.value
+    assert fake_time.monotonic - began <= 10
+    assert (error.method, error.path, error.status, error.body_excerpt) == ("GET", "/v3/campaigns", 500, "down")
+    assert error.attempts == len(server.requests) == len(fake_time.slept) + 1
+    assert isinstance(error.__cause__, ServerError)
+
+
+async def test_wait_beyond_the_deadline_is_not_begun(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(answer(status=429, headers=[("Retry-After", "11")]))
+    with pytest.raises(RateLimitedError) as caught:
+        await ask(await open_client(server.base_url, call_timeout=10))
+    assert caught.value.retry_after == 11
+    assert fake_time.slept == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [hang, reset, then_close(b""), answer(status=500), answer(status=429, headers=[("Retry-After", "0")])],
+    ids=["silence", "reset", "closed", "500", "429 with Retry-After 0"],
+)
+async def test_deadline_holds_under_any_fault(
+    step: Step, scripted_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await scripted_server(forever=step)
+    async with real_time(server.base_url, monkeypatch, call_timeout=0.3, backoff_initial=0.05) as client:
+        began = time.monotonic()
+        with pytest.raises(SeoRepError):
+            await ask(client)
+        assert time.monotonic() - began < SLOW
+
+
+async def test_hanging_attempt_ends_with_the_deadline(
+    scripted_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await scripted_server(hang)
+    async with real_time(server.base_url, monkeypatch, call_timeout=0.2) as client:
+        with pytest.raises(DeadlineExceededError) as caught:
+            await ask(client)
+    assert caught.value.attempts == 1
+    assert isinstance(caught.value.__cause__, AttemptTimeoutError)
+
+
+async def test_call_that_never_gets_a_permit_ends_with_the_deadline(
+    scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(hang)
+    async with open_session(server.base_url, fake_time, max_concurrency=1) as session:
+        first = session.spawn(session.send(get("/v3/first")))
+        await server.first_request.wait()
+        with pytest.raises(DeadlineExceededError, match=r"Settings\.call_timeout") as caught:
+            await session.send(get("/v3/second", deadline=fake_time.monotonic + 0.1))
+        assert not first.done()
+    assert caught.value.attempts == 0
+
+
+async def test_call_without_a_deadline_goes_on(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(*[answer(status=503, headers=[("Retry-After", "100")])] * 50, FINE)
+    await ask(await open_client(server.base_url, call_timeout=None, max_attempts=51))
+    assert sum(fake_time.slept) == 5000
+
+
+async def test_halted_request_is_not_sent(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(answer(status=403))
+    halt = Halt()
+    async with open_session(server.base_url, fake_time) as session:
+        for _ in range(3):
+            with pytest.raises(SeoRepError, match="key was refused"):
+                await session.send(get("/v3/x", halt=halt))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("step", [hang, then_hang(b"HTTP/1.1 200 OK\r\n"), then_hang(answer(b"{", length=9))])
+async def test_cancelled_attempt_leaves_no_permit_and_no_connection(
+    step: Step, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(step, FINE)
+    client = await open_client(server.base_url, max_concurrency=1)
+    call = asyncio.create_task(ask(client))
+    await server.first_request.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await server.until_no_connection()
+    await ask(client)
+
+
+async def test_call_cancelled_at_any_moment_gives_its_permit_back(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(forever=FINE)
+    client = await open_client(server.base_url, max_concurrency=2)
+    cancelled = 0
+    for moment in range(60):
+        calls = [asyncio.create_task(ask(client)) for _ in range(5)]
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        for call in calls:
+            call.cancel()
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        cancelled += sum(isinstance(result, asyncio.CancelledError) for result in results)
+        assert client._session._permits._free == 2
+    assert cancelled >= 20
+
+
+@pytest.mark.parametrize("state", ["not open yet", "closed"])
+async def test_client_that_is_not_open_says_how_to_use_it(state: str, scripted_server: StartServer) -> None:
+    server = await scripted_server()
+    client = SeoRepClient(server.base_url, KEY)
+    if state == "closed":
+        async with client:
+            pass
+    with pytest.raises(ConfigurationError, match=f"{state}.*async with"):
+        await ask(client)
+
+
+async def test_client_is_opened_once(scripted_server: StartServer) -> None:
+    server = await scripted_server()
+    async with SeoRepClient(server.base_url, KEY) as client:
+        with pytest.raises(ConfigurationError, match="open already"):
+            await client.open()
+    with pytest.raises(ConfigurationError, match="closed already"):
+        await client.open()
+
+
+async def test_client_may_be_closed_twice_or_unopened(scripted_server: StartServer) -> None:
+    server = await scripted_server()
+    client = SeoRepClient(server.base_url, KEY)
+    await client.close()
+    await client.open()
+    await client.close()
+    await client.close()
+
+
+async def test_client_of_another_loop_is_refused(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server()
+    client = await open_client(server.base_url)
+    with pytest.raises(ConfigurationError, match="another event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(_awaited(client)))
+
+
+async def _awaited(client: SeoRepClient) -> None:
+    await ask(client)
+
+
+async def test_borrowed_session_that_is_closed_is_refused() -> None:
+    async with aiohttp.ClientSession() as session:
+        pass
+    with pytest.raises(ConfigurationError, match="passed in is closed"):
+        await SeoRepClient("https://api.example.com", KEY, session=session).open()
+
+
+async def test_borrowed_session_that_trusts_the_environment_is_refused() -> None:
+    async with aiohttp.ClientSession(trust_env=True) as session:
+        with pytest.raises(ConfigurationError, match="trust_env=False"):
+            await SeoRepClient("https://api.example.com", KEY, session=session).open()
+
+
+async def test_borrowed_session_that_is_closed_later_is_named(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(FINE)
+    async with aiohttp.ClientSession() as session:
+        client = await open_client(server.base_url, session=session)
+        await ask(client)
+    with pytest.raises(ConfigurationError, match="passed in was closed"):
+        await ask(client)
+
+
+async def test_call_in_flight_when_the_client_is_closed_ends_and_says_so(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(hang)
+    client = await open_client(server.base_url, max_concurrency=1)
+    calls = [asyncio.create_task(ask(client)) for _ in range(3)]
+    await server.first_request.wait()
+    await client.close()
+    for call in calls:
+        with pytest.raises(ConfigurationError, match="this client is closed"):
+            await asyncio.wait_for(call, SLOW)
+
+
+async def test_call_asleep_when_the_client_is_closed_ends_and_says_so(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(answer(status=500))
+    client = await open_client(server.base_url)
+    fake_time.going_on.clear()
+    call = asyncio.create_task(ask(client))
+    await fake_time.waiting.wait()
+    await client.close()
+    fake_time.going_on.set()
+    with pytest.raises(ConfigurationError, match="this client is closed"):
+        await call
+
+
+async def test_closing_that_is_cancelled_closes_all_the_same(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(FINE, FINE)
+    stubborn, released = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            stubborn.set()
+            await asyncio.Event().wait()
+        finally:
+            await released.wait()
+
+    session = open_session(server.base_url, fake_time)
+    await session.__aenter__()
+    await session.send(get("/v3/x"))
+    await session.send(get("/v3/y"))
+    task = session.spawn(work())
+    await stubborn.wait()
+    closing = asyncio.create_task(session.__aexit__(None, None, None))
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    released.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await server.until_no_connection()
+    assert session._transport._reads.closed
+    assert session._transport._writes.closed

@@ -1,0 +1,83 @@
+"""After a client is closed nothing is left: no task, no socket, no warning."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.session.calls import StartServer
+from tests.session.scripted_server import FINE, Step, answer, hang, reset, then_close
+
+PROGRAM = """
+import asyncio, gc, os, socket, sys
+from seorep_async import SeoRepClient, SeoRepError, Settings
+
+SETTINGS = Settings(backoff_initial=0.01, max_attempts=3, attempt_timeout=0.2)
+
+def open_sockets():
+    return sum(isinstance(thing, socket.socket) and thing.fileno() != -1 for thing in gc.get_objects())
+
+async def main(ending):
+    before = open_sockets()
+    client = SeoRepClient(sys.argv[1], "k", settings=SETTINGS)
+    calls = []
+    try:
+        async with client:
+            calls = [asyncio.create_task(client.campaigns.list().page(1)) for _ in range(4)]
+            if ending == "finished":
+                await asyncio.wait(calls)
+            elif ending == "early":
+                await asyncio.sleep(0.05)
+            elif ending == "cancelled":
+                await asyncio.sleep(0.05)
+                for call in calls:
+                    call.cancel()
+            elif ending == "raised":
+                await asyncio.sleep(0.05)
+                raise ZeroDivisionError
+            elif ending == "break":
+                async for _ in client.campaigns.list():
+                    break
+    except (ZeroDivisionError, SeoRepError):
+        pass
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Exception):
+            assert isinstance(result, SeoRepError), result
+    assert asyncio.all_tasks() == {asyncio.current_task()}, asyncio.all_tasks()
+    assert open_sockets() == before, (open_sockets(), before)
+
+for ending in ("finished", "early", "cancelled", "raised", "break"):
+    asyncio.run(main(ending))
+    gc.collect()
+    print(ending, "leaves nothing")
+"""
+
+STEPS: dict[str, Step] = {
+    "fine": FINE,
+    "fine, then closed": then_close(FINE),
+    "error": answer(status=500),
+    "reset": reset,
+    "cut": then_close(answer(b"{", length=9)),
+    "silence": hang,
+}
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+async def test_nothing_is_left(step: Step, scripted_server: StartServer, tmp_path: Path) -> None:
+    server = await scripted_server(forever=step)
+    environment = os.environ | {"PYTHONDEVMODE": "1", "PYTHONPATH": os.getcwd()}
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-W", "error", str(program), server.base_url),
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, told = await process.communicate()
+    assert told == b""
+    assert (process.returncode, out.count(b"leaves nothing")) == (0, 5)
+    await server.until_no_connection()

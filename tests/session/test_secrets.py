@@ -1,0 +1,296 @@
+"""The key is nowhere to be seen, whatever happens."""
+
+import asyncio
+import base64
+import html
+import json
+import logging
+import os
+import pickle
+import urllib.parse
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from seorep_async import (
+    AttemptTimeoutError,
+    AuthenticationError,
+    BodyTooLargeError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    DecodeError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    ProtocolError,
+    RateLimitedError,
+    RedirectError,
+    SeoRepClient,
+    SeoRepError,
+    ServerError,
+    Settings,
+    StatusError,
+)
+from seorep_async.session import Authentication
+from tests.session.calls import KEY, OpenClient, StartServer, ask, open_session, write
+from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import EMPTY_PAGE, FINE, Step, answer, hang, reset, then_close
+
+IN_BASE64 = base64.b64encode(f":{KEY}".encode()).decode()
+ECHOES = {
+    "plain": KEY,
+    "header": f"Basic {IN_BASE64}",
+    "base64": base64.b64encode(KEY.encode()).decode(),
+    "base64 without padding": IN_BASE64.rstrip("="),
+    "percent-encoded": urllib.parse.quote(KEY, safe=""),
+    "percent-encoded but for slashes": urllib.parse.quote(KEY),
+    "percent-encoded in small letters": urllib.parse.quote(KEY, safe="").replace("%C3%A4", "%c3%a4"),
+    "form-encoded": urllib.parse.quote_plus(KEY),
+    "JSON": json.dumps(KEY),
+    "JSON with capitals": json.dumps(KEY).replace("\\u00e4", "\\u00E4"),
+    "JSON with slashes escaped": json.dumps(KEY).replace("/", "\\/"),
+    "JSON, not only ASCII": json.dumps(KEY, ensure_ascii=False),
+    "JSON, not only ASCII, with slashes escaped": json.dumps(KEY, ensure_ascii=False).replace("/", "\\/"),
+    "base64 in JSON with slashes escaped": IN_BASE64.replace("/", "\\/"),
+    "HTML": html.escape(KEY),
+    "capitals": KEY.upper(),
+    "twice": KEY + KEY,
+    "bytes in Python": repr(KEY.encode()),
+    "taken for Latin-1": KEY.encode().decode("latin-1"),
+    "beginning": KEY[:20],
+}
+
+
+@pytest.fixture(autouse=True)
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Look through everything that is logged at DEBUG by anyone, after every test here."""
+    asyncio_debug = logging.getLogger("asyncio")
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, asyncio_debug.name):
+        yield
+    for record in caplog.records:
+        assert_key_is_not_in(f"{record.getMessage()} {record.args} {record.exc_text}")
+        if record.exc_info and record.exc_info[1]:
+            assert_error_does_not_show_key(record.exc_info[1])
+
+
+def body_with_key(**fields: Any) -> bytes:
+    return answer(json.dumps(fields, ensure_ascii=False).encode())
+
+
+CASES: dict[str, tuple[Step, type[SeoRepError], dict[str, Any]]] = {
+    "401": (answer(KEY.encode(), status=401), AuthenticationError, {}),
+    "403": (answer(KEY.encode(), status=403), AuthenticationError, {}),
+    "404": (answer(KEY.encode(), status=404), NotFoundError, {}),
+    "422": (answer(KEY.encode(), status=422), InvalidRequestError, {}),
+    "429": (answer(KEY.encode(), status=429), RateLimitedError, {}),
+    "500": (answer(KEY.encode(), status=500), ServerError, {}),
+    "deadline": (answer(KEY.encode(), status=500), DeadlineExceededError, {"max_attempts": 99, "call_timeout": 3}),
+    "deadline after half an answer": (
+        answer(f'{{"data": ["{KEY}'.encode()),
+        DeadlineExceededError,
+        {"max_attempts": 99, "call_timeout": 3},
+    ),
+    "deadline after an error under 200": (
+        body_with_key(status="error", message=f"no such key: {KEY}"),
+        DeadlineExceededError,
+        {"max_attempts": 99, "call_timeout": 3},
+    ),
+    "deadline after garbage": (
+        then_close(f"HTTP/1.1 {KEY}\r\n\r\n".encode()),
+        DeadlineExceededError,
+        {"max_attempts": 99, "call_timeout": 3},
+    ),
+    "error under 200": (body_with_key(status="error", message=f"no such key: {KEY}"), StatusError, {}),
+    "error under 200, the key cut": (
+        body_with_key(status="error", message="x" * 180 + KEY, code=404),
+        NotFoundError,
+        {},
+    ),
+    "another shape": (body_with_key(data=KEY), DecodeError, {}),
+    "another shape, the key cut": (body_with_key(data="x" * 20 + KEY), DecodeError, {}),
+    "not JSON": (answer(f"<html>{html.escape(KEY)}</html>".encode()), ProtocolError, {}),
+    "bad status line": (then_close(f"HTTP/1.1 {KEY}\r\n\r\n".encode()), ProtocolError, {}),
+    "bad status line, the key cut": (then_close(f"HTTP/1.1 {'x' * 150}{KEY}\r\n\r\n".encode()), ProtocolError, {}),
+    "bad header": (then_close(f"HTTP/1.1 200 OK\r\nBasic {IN_BASE64}\r\n\r\n".encode()), ProtocolError, {}),
+    "redirect": (
+        answer(status=302, headers=[("Location", f"https://:{urllib.parse.quote(KEY)}@other.example/{IN_BASE64}")]),
+        RedirectError,
+        {},
+    ),
+    "cut": (then_close(answer(KEY.encode(), length=99)), ConnectionFailedError, {}),
+    "too large": (answer(KEY.encode() * 100), BodyTooLargeError, {"max_body_bytes": 1024}),
+    "reset": (reset, ConnectionFailedError, {}),
+    "silence": (hang, AttemptTimeoutError, {"attempt_timeout": 0.1}),
+}
+
+
+@pytest.mark.parametrize(("step", "kind", "settings"), CASES.values(), ids=CASES)
+async def test_no_error_shows_the_key(
+    step: Step,
+    kind: type[SeoRepError],
+    settings: dict[str, Any],
+    scripted_server: StartServer,
+    open_client: OpenClient,
+) -> None:
+    asyncio.get_running_loop().set_debug(True)
+    server = await scripted_server(forever=step)
+    client = await open_client(server.base_url, **({"max_attempts": 2} | settings))
+    with pytest.raises(kind) as caught:
+        await ask(client)
+    assert type(caught.value) is kind
+    assert_error_does_not_show_key(caught.value)
+
+
+@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
+async def test_no_form_of_the_key_is_left_in_an_excerpt(
+    echo: str, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(f"no such key: {echo}, sorry".encode(), status=404))
+    with pytest.raises(NotFoundError) as caught:
+        await ask(await open_client(server.base_url))
+    assert_error_does_not_show_key(caught.value)
+    excerpt = caught.value.body_excerpt
+    assert excerpt is not None
+    assert excerpt.startswith("no such key: ")
+    assert "***" in excerpt
+    assert excerpt.endswith(", sorry")
+
+
+async def test_no_part_of_the_key_is_left_at_the_end_of_an_excerpt(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    # around the lengths at which the body and the excerpt are cut
+    lengths = [*range(340, 410), *range(3130, 3205)]
+    server = await scripted_server(*(answer(b"x" * n + KEY.encode() * 3, status=404) for n in lengths))
+    client = await open_client(server.base_url)
+    for _ in lengths:
+        with pytest.raises(NotFoundError) as caught:
+            await ask(client)
+        assert_key_is_not_in(str(caught.value))
+        assert "CANA" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "key", ["k", "abc", "abc123", "sandbox", "aaaaaaaa", "***", "\u017fecret-\u017f", "İstanbul-İ"]
+)
+def test_any_key_is_taken_out(key: str) -> None:
+    scrubbed = Authentication(key).scrub(f"<{key}> <{key.upper()}> <{key}{key}>")
+    assert key not in scrubbed.replace("***", "")
+    assert "***" in scrubbed
+
+
+def test_text_without_the_key_is_left_alone() -> None:
+    text = "campaign 42: there is no such object [GET /v3/campaigns/42, status 404]"
+    assert Authentication(KEY).scrub(text) == text
+
+
+async def test_answer_of_a_private_request_is_in_no_error(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(answer(b'{"data": {"token": "hidden"}}', status=404))
+    async with open_session(server.base_url, fake_time) as session:
+        with pytest.raises(NotFoundError) as caught:
+            await session.send(write(private=True))
+    assert caught.value.body_excerpt is None
+
+
+async def test_unknown_outcome_does_not_show_the_key(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(then_close(f"HTTP/1.1 {KEY}\r\n\r\n".encode()))
+    async with open_session(server.base_url, fake_time) as session:
+        with pytest.raises(OutcomeUnknownError) as caught:
+            await session.send(write())
+    assert_error_does_not_show_key(caught.value)
+
+
+@pytest.mark.parametrize("step", [hang, then_close(answer(b"{", length=9))], ids=["in flight", "asleep"])
+async def test_cancelled_call_does_not_show_the_key(
+    step: Step, scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(step)
+    client = await open_client(server.base_url)
+    fake_time.going_on.clear()
+    call = asyncio.create_task(ask(client))
+    await (server.first_request.wait() if step is hang else fake_time.waiting.wait())
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await call
+    assert_error_does_not_show_key(caught.value)
+
+
+async def test_unreachable_service_does_not_show_the_key(open_client: OpenClient, unused_tcp_port: int) -> None:
+    client = await open_client(f"http://127.0.0.1:{unused_tcp_port}", max_attempts=2)
+    with pytest.raises(ConnectionFailedError) as caught:
+        await ask(client)
+    assert_error_does_not_show_key(caught.value)
+
+
+async def test_borrowed_session_that_was_closed_does_not_show_the_key(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(FINE)
+    async with aiohttp.ClientSession() as session:
+        client = await open_client(server.base_url, session=session)
+        await ask(client)
+    with pytest.raises(ConfigurationError) as caught:
+        await ask(client)
+    assert_error_does_not_show_key(caught.value)
+
+
+async def test_success_shows_no_key(scripted_server: StartServer, open_client: OpenClient) -> None:
+    asyncio.get_running_loop().set_debug(True)
+    server = await scripted_server(answer(status=500), answer(EMPTY_PAGE))
+    client = await open_client(server.base_url)
+    page = await ask(client)
+    listing = client.campaigns.list(filter="shoes")
+    for thing in (client, client.campaigns, client.rankings, client.settings, listing, page, client._session):
+        assert_key_is_not_in(f"{thing!r} {thing}")
+
+
+def test_client_and_what_hangs_on_it_is_not_pickled() -> None:
+    client = SeoRepClient("https://api.example.com", KEY)
+    for thing in (client, client.campaigns, client.rankings, client.campaigns.list()):
+        with pytest.raises(TypeError):
+            pickle.dumps(thing)
+
+
+BAD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "key with a line break": ("https://api.example.com", f"{KEY}\n"),
+    "key with a space": ("https://api.example.com", f" {KEY}"),
+    "key as bytes": ("https://api.example.com", KEY.encode()),
+    "key in a list": ("https://api.example.com", [KEY]),
+    "address with the key as password": (f"https://:{KEY}@api.example.com", "k"),
+    "address with the key in its query": (f"https://api.example.com?key={KEY}", "k"),
+    "address that can't be parsed": (f"https://:{KEY}@api.example.com:x", "k"),
+    "address with spaces": (f"https://{KEY} x", "k"),
+    "bad address, good key": ("api.example.com", KEY),
+    "no address, good key": (None, KEY),
+}
+
+
+@pytest.mark.parametrize("arguments", BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
+def test_refused_argument_is_not_shown(arguments: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEOREP_BASE_URL", raising=False)
+    with pytest.raises(ConfigurationError) as caught:
+        SeoRepClient(*arguments)
+    assert_error_does_not_show_key(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"settings": {"max_attempts": 1}}, {"session": "a session"}])
+def test_key_is_not_shown_when_another_argument_is_wrong(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        SeoRepClient("https://api.example.com", KEY, **options)
+    assert_error_does_not_show_key(caught.value)
+
+
+def test_key_from_the_environment_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_API_KEY", f"{KEY}\n")
+    with pytest.raises(ConfigurationError, match="strip it") as caught:
+        SeoRepClient("https://api.example.com")
+    assert_error_does_not_show_key(caught.value)
+    assert os.environ["SEOREP_API_KEY"]
+
+
+def test_key_is_not_in_settings() -> None:
+    assert_key_is_not_in(repr(SeoRepClient("https://api.example.com", KEY, settings=Settings()).settings))

@@ -1,0 +1,101 @@
+"""Certificates: always checked, never asked twice."""
+
+import asyncio
+import datetime as dt
+import ssl
+
+import aiohttp
+import pytest
+import trustme
+
+from seorep_async import AttemptTimeoutError, ConnectionFailedError, TransportError
+from tests.session.calls import OpenClient, StartServer, ask
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import FINE, answer
+
+YESTERDAY = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def serving(certificate: trustme.LeafCert) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate.configure_cert(context)
+    return context
+
+
+def trusting(authority: trustme.CA) -> aiohttp.ClientSession:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
+
+
+async def test_good_certificate_is_taken(
+    scripted_server: StartServer, open_client: OpenClient, authority: trustme.CA
+) -> None:
+    server = await scripted_server(FINE, FINE, tls=serving(authority.issue_cert("127.0.0.1")))
+    async with trusting(authority) as session:
+        client = await open_client(server.base_url, session=session)
+        await ask(client)
+        await ask(client)
+    assert server.connections == 1
+
+
+async def test_unknown_authority_is_refused_before_anything_is_sent(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime, authority: trustme.CA
+) -> None:
+    server = await scripted_server(tls=serving(authority.issue_cert("127.0.0.1")))
+    with pytest.raises(ConnectionFailedError, match="no secure connection") as caught:
+        await ask(await open_client(server.base_url))
+    assert (caught.value.attempts, fake_time.slept, server.requests) == (1, [], [])
+
+
+@pytest.mark.parametrize("fault", ["other host", "expired"])
+async def test_bad_certificate_is_refused_before_anything_is_sent(
+    fault: str, scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime, authority: trustme.CA
+) -> None:
+    certificate = (
+        authority.issue_cert("api.example.com")
+        if fault == "other host"
+        else authority.issue_cert("127.0.0.1", not_before=YESTERDAY - dt.timedelta(days=1), not_after=YESTERDAY)
+    )
+    server = await scripted_server(tls=serving(certificate))
+    async with trusting(authority) as session:
+        with pytest.raises(ConnectionFailedError, match="no secure connection") as caught:
+            await ask(await open_client(server.base_url, session=session))
+    assert (caught.value.attempts, fake_time.slept, server.requests) == (1, [], [])
+
+
+async def test_https_at_a_plain_server_is_refused_at_once(open_client: OpenClient, fake_time: FakeTime) -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(answer(b"You speak TLS to me", status=400))
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    async with server:
+        with pytest.raises(ConnectionFailedError, match="no secure connection") as caught:
+            await ask(await open_client(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    assert (caught.value.attempts, fake_time.slept) == (1, [])
+
+
+async def test_greeting_that_is_not_answered_ends_with_the_connect_timeout(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server()  # waits for a request, which a TLS greeting is not
+    client = await open_client(server.base_url.replace("http:", "https:"), connect_timeout=0.2, max_attempts=1)
+    with pytest.raises(AttemptTimeoutError, match=r"Settings\.connect_timeout") as caught:
+        await client.campaigns.list(filter="what nobody may see").page(1)
+    assert "nobody" not in str(caught.value)
+
+
+async def test_http_at_a_tls_server_gets_no_answer(
+    scripted_server: StartServer, open_client: OpenClient, authority: trustme.CA
+) -> None:
+    server = await scripted_server(tls=serving(authority.issue_cert("127.0.0.1")))
+    with pytest.raises(TransportError):
+        await ask(await open_client(server.base_url.replace("https:", "http:"), max_attempts=2))
+    assert server.requests == []

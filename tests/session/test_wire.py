@@ -1,0 +1,229 @@
+"""What goes over the wire, seen by a real socket: who is told the key, and how often something is sent."""
+
+import asyncio
+import base64
+import random
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from seorep_async import ConnectionFailedError, OutcomeUnknownError, RedirectError, SeoRepClient
+from tests.session.calls import KEY, OpenClient, StartServer, ask, open_session, write
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, Step, answer, reset, then_close
+
+AUTHORIZATION = "Basic " + base64.b64encode(b":" + KEY.encode()).decode()
+
+
+async def test_every_attempt_is_authenticated(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(answer(status=500), reset, then_close(b""), FINE)
+    await ask(await open_client(server.base_url))
+    assert [request.headers.getall("Authorization") for request in server.requests] == [[AUTHORIZATION]] * 4
+
+
+async def test_request_asks_for_json_and_names_itself(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(FINE)
+    client = await open_client(server.base_url, user_agent="reporting/1.0")
+    await client.campaigns.list(filter="a&b=ü/ö +", extra_params={"tag": ["x", "y"]}).page(3)
+    (request,) = server.requests
+    assert request.target == "/v3/campaigns?filter=a%26b%3D%C3%BC%2F%C3%B6%20%2B&tag%5B%5D=x&tag%5B%5D=y&page=3"
+    assert request.headers == {
+        "Host": f"127.0.0.1:{server.port}",
+        "Accept": "application/json",
+        "Accept-Encoding": "gzip, deflate",
+        "User-Agent": "reporting/1.0",
+        "Authorization": AUTHORIZATION,
+    }
+
+
+async def test_prefix_of_the_address_comes_before_every_path(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(FINE)
+    await ask(await open_client(f"{server.base_url}/some/prefix/"))
+    assert server.requests[0].target == "/some/prefix/v3/campaigns?page=1"
+
+
+async def test_connection_is_kept_alive_for_reads(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(FINE, FINE, FINE)
+    client = await open_client(server.base_url)
+    for _ in range(3):
+        await ask(client)
+    assert server.connections == 1
+
+
+async def test_every_write_has_a_connection_of_its_own(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(FINE, FINE)
+    async with open_session(server.base_url, fake_time) as session:
+        await session.send(write())
+        await session.send(write())
+    assert server.connections == 2
+
+
+async def test_cookies_are_not_stored_and_not_sent_back(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(answer(EMPTY_PAGE, headers=[("Set-Cookie", "track=1; Path=/")]), FINE)
+    client = await open_client(f"http://localhost:{server.port}")  # by name: an IP address has no cookies anyway
+    await ask(client)
+    await ask(client)
+    assert not any("Cookie" in request.headers for request in server.requests)
+    assert list(client._session._transport._reads.cookie_jar) == []
+
+
+async def test_cookies_of_a_borrowed_session_are_not_sent(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(FINE)
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with aiohttp.ClientSession(cookies={"track": "1"}, cookie_jar=jar) as session:
+        await ask(await open_client(server.base_url, session=session))
+    assert "Cookie" not in server.requests[0].headers
+
+
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 305, 307, 308])
+@pytest.mark.parametrize("elsewhere", [True, False], ids=["other port", "same origin"])
+async def test_redirect_is_named_and_never_followed(
+    status: int, elsewhere: bool, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    target = await scripted_server()
+    location = f"{target.base_url}/v3/campaigns" if elsewhere else "/v3/other"
+    server = await scripted_server(answer(status=status, headers=[("Location", f"{location}?secret=1")]))
+    with pytest.raises(RedirectError, match="base_url") as caught:
+        await ask(await open_client(server.base_url))
+    assert (caught.value.status, caught.value.location, caught.value.attempts) == (status, location, 1)
+    assert location in str(caught.value)
+    assert target.connections == 0
+
+
+async def test_environment_gives_no_proxy_and_no_password(
+    scripted_server: StartServer, open_client: OpenClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    proxy, server = await scripted_server(), await scripted_server(FINE)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, proxy.base_url)
+        monkeypatch.setenv(name.upper(), proxy.base_url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login someone password else\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    await ask(await open_client(server.base_url))
+    assert proxy.connections == 0
+    assert server.requests[0].headers["Authorization"] == AUTHORIZATION
+
+
+async def test_password_of_a_borrowed_session_does_not_replace_the_key(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(FINE)
+    async with aiohttp.ClientSession(headers={"Authorization": "Basic other", "Accept": "text/html"}) as session:
+        await ask(await open_client(server.base_url, session=session))
+    assert server.requests[0].headers.getall("Authorization") == [AUTHORIZATION]
+    assert server.requests[0].headers.getall("Accept") == ["application/json"]
+
+
+@pytest.mark.parametrize("breaks", [reset, then_close(b"")], ids=["reset", "closed"])
+async def test_nothing_is_sent_that_was_not_counted(
+    breaks: Step, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(FINE, breaks, FINE, breaks, breaks, FINE)
+    client = await open_client(server.base_url)
+    for _ in range(3):
+        await ask(client)
+    assert client.requests_sent == len(server.requests) == 6
+
+
+async def test_only_attempt_is_sent_once_on_a_connection_that_was_kept_alive(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(FINE, reset)
+    client = await open_client(server.base_url, max_attempts=1)
+    await ask(client)
+    with pytest.raises(ConnectionFailedError):
+        await ask(client)
+    assert [request.connection for request in server.requests] == [1, 1]
+
+
+async def test_server_that_closes_at_random_costs_attempts_and_no_call(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    chance = random.Random(7)
+
+    async def at_random(connection: Connection) -> None:
+        kind = chance.random()
+        if kind < 0.2:
+            connection.reset()
+        elif kind < 0.3:
+            connection.close()
+        else:
+            await connection.send(FINE)
+            if kind < 0.5:
+                connection.close()  # without saying so
+            elif kind < 0.6:
+                connection.reset()
+
+    server = await scripted_server(forever=at_random)
+    client = await open_client(server.base_url, max_attempts=30)
+    await asyncio.gather(*(ask(client) for _ in range(100)))
+    assert len(server.requests) <= client.requests_sent  # an attempt may die before the server reads it
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [reset, then_close(b""), then_close(answer(b"{}", length=9)), answer(status=500), answer(status=503)],
+    ids=["reset", "closed", "cut", "500", "503"],
+)
+async def test_write_that_may_have_happened_is_not_sent_again(
+    breaks: Step, scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(breaks)
+    async with open_session(server.base_url, fake_time) as session:
+        with pytest.raises(OutcomeUnknownError):
+            await session.send(write())
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        answer(status=429),
+        answer(status=429, headers=[("Retry-After", "1")]),
+        answer(status=503, headers=[("Retry-After", "1")]),
+    ],
+    ids=["429", "429 with Retry-After", "503 with Retry-After"],
+)
+async def test_write_that_was_turned_away_is_sent_again_as_it_was(
+    refused: bytes, scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(refused, FINE)
+    async with open_session(server.base_url, fake_time) as session:
+        await session.send(write(body=b"name=x&id=1"))
+    assert [request.body for request in server.requests] == [b"name=x&id=1"] * 2
+
+
+async def test_write_that_was_never_sent_is_sent_again(
+    scripted_server: StartServer, fake_time: FakeTime, unused_tcp_port: int
+) -> None:
+    async with open_session(f"http://127.0.0.1:{unused_tcp_port}", fake_time, max_attempts=3) as session:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await session.send(write())
+    assert caught.value.attempts == 3
+
+
+async def test_put_may_be_sent_again(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(reset, then_close(b""), FINE)
+    async with open_session(server.base_url, fake_time) as session:
+        await session.send(write("PUT", resend="safe", body=b"name=x"))
+        assert session.attempts == 3
+    assert [request.body for request in server.requests] == [b"name=x"] * 3
+
+
+async def test_borrowed_session_is_used_and_stays_open(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(FINE, FINE)
+    async with aiohttp.ClientSession() as session:
+        async with SeoRepClient(server.base_url, KEY, session=session) as client:
+            await ask(client)
+        assert not session.closed
+        async with session.get(server.base_url) as response:
+            assert response.status == 200
+    assert [request.connection for request in server.requests] == [1, 1]

@@ -1,0 +1,884 @@
+"""Listings: the sum that pages must make, and pages 2..N fetched ahead from a server that may do anything."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import aclosing
+from random import Random
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seorep_async import (
+    ConfigurationError,
+    DeadlineExceededError,
+    DecodeError,
+    Listing,
+    NotFoundError,
+    Page,
+    PaginationError,
+    SeoRepClient,
+    SeoRepError,
+    ServerError,
+    Settings,
+)
+from seorep_async.listing import Ledger, Query, Schedule, Window, all_items
+from seorep_async.session import Request
+from tests.resources.scripted import (
+    FEED,
+    LEFT_OUT,
+    LIST,
+    SOURCES,
+    Asked,
+    Clock,
+    Source,
+    numbers_on,
+    sends,
+    serving,
+    well_behaved,
+)
+
+every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+
+
+# --- Ledger: pure
+
+
+def page(
+    number: int, items: list[int] | range, total_pages: int | None = None, total_records: int | None = None
+) -> Page[int]:
+    return Page(items=tuple(items), number=number, total_pages=total_pages, total_records=total_records)
+
+
+def added_up(pages: list[Page[int]], max_pages: int = 1000) -> list[int]:
+    """Go through pages as a listing does, empty ones after the last, and return what was taken for whole."""
+    ledger: Ledger[int] = Ledger(lambda item: item, "campaign 42", max_pages)
+    last = ledger.open(pages[0])
+    taken = list(pages[0].items)
+    number = 1
+    while number < last if last is not None else ledger.wants_more():
+        number += 1
+        fetched = pages[number - 1] if number <= len(pages) else page(number, [])
+        ledger.add(fetched)
+        taken += fetched.items
+    ledger.close()
+    return taken
+
+
+@attrs.frozen
+class Cut:
+    """Distinct items cut into pages that may be of any size, but not empty."""
+
+    pages: list[list[int]]
+
+    def announced(self, pages: bool = True, records: bool = True) -> list[Page[int]]:
+        total_pages = len(self.pages) if pages else None
+        total_records = sum(map(len, self.pages)) if records else None
+        return [page(n, items, total_pages, total_records) for n, items in enumerate(self.pages, 1)]
+
+
+@st.composite
+def cuts(draw: st.DrawFn, min_pages: int = 1) -> Cut:
+    sizes = draw(st.lists(st.integers(1, 5), min_size=min_pages, max_size=6))
+    items = iter(draw(st.permutations(range(sum(sizes)))))
+    return Cut([[next(items) for _ in range(size)] for size in sizes])
+
+
+@given(cuts(), st.booleans())
+def test_any_cut_of_distinct_items_that_meets_its_total_records_is_accepted(cut: Cut, pages_known: bool) -> None:
+    assert added_up(cut.announced(pages=pages_known)) == [item for items in cut.pages for item in items]
+
+
+@given(st.integers(0, 30), st.integers(1, 7), st.booleans())
+def test_pages_of_one_size_are_accepted_without_total_records(count: int, size: int, pages_known: bool) -> None:
+    pages = [list(numbers_on(n, size, count)) for n in range(1, max(1, -(-count // size)) + 1)]
+    assert added_up(Cut(pages).announced(pages=pages_known, records=False)) == list(range(1, count + 1))
+
+
+@given(cuts(), st.data())
+def test_a_dropped_row_is_refused(cut: Cut, data: st.DataObject) -> None:
+    pages = cut.announced(pages=data.draw(st.booleans()))
+    at = data.draw(st.integers(0, len(pages) - 1))
+    row = data.draw(st.integers(0, len(pages[at].items) - 1))
+    pages[at] = attrs.evolve(pages[at], items=pages[at].items[:row] + pages[at].items[row + 1 :])
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@given(cuts(min_pages=2), st.booleans(), st.booleans(), st.data())
+def test_a_row_of_another_page_in_place_of_its_own_is_refused(
+    cut: Cut, pages_known: bool, records_known: bool, data: st.DataObject
+) -> None:
+    pages = cut.announced(pages=pages_known, records=records_known)
+    giver, taker = data.draw(st.permutations(range(len(pages))))[:2]
+    row = data.draw(st.integers(0, len(pages[taker].items) - 1))
+    stray = data.draw(st.sampled_from(pages[giver].items))
+    items = pages[taker].items
+    pages[taker] = attrs.evolve(pages[taker], items=(*items[:row], stray, *items[row + 1 :]))
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@given(cuts(), st.data())
+def test_an_additional_row_is_refused(cut: Cut, data: st.DataObject) -> None:
+    pages = cut.announced()
+    at = data.draw(st.integers(0, len(pages) - 1))
+    pages[at] = attrs.evolve(pages[at], items=(*pages[at].items, -1))
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@given(cuts(min_pages=2), st.sampled_from([(True, True), (True, False), (False, True)]), st.data())
+def test_an_empty_page_is_refused(cut: Cut, known: tuple[bool, bool], data: st.DataObject) -> None:
+    pages = cut.announced(*known)
+    at = data.draw(st.integers(0, len(pages) - 1))
+    pages[at] = attrs.evolve(pages[at], items=())
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@given(cuts(min_pages=2), st.sampled_from(["total_pages", "total_records"]), st.data())
+def test_a_later_page_with_another_total_is_refused(cut: Cut, total: str, data: st.DataObject) -> None:
+    pages = cut.announced()
+    at = data.draw(st.integers(1, len(pages) - 1))
+    other: Any = data.draw(st.integers(0, 50).filter(lambda number: number != getattr(pages[0], total)))
+    pages[at] = attrs.evolve(pages[at], **{total: other})
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@given(st.integers(2, 5), st.integers(2, 6), st.booleans(), st.data())
+def test_a_short_page_before_the_last_is_refused_without_total_records(
+    count: int, size: int, pages_known: bool, data: st.DataObject
+) -> None:
+    pages = Cut([list(numbers_on(n, size, size * count)) for n in range(1, count + 1)]).announced(pages_known, False)
+    at = data.draw(st.integers(1, count - 1)) - 1
+    pages[at] = attrs.evolve(pages[at], items=pages[at].items[: data.draw(st.integers(1, size - 1))])
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@pytest.mark.parametrize("late", [2, 3], ids=["page 2", "page 3"])
+def test_total_records_that_only_a_later_page_announces_are_met_too(late: int) -> None:
+    pages = Cut([[1, 2], [3, 4], [5]]).announced(records=False)
+    pages[late - 1] = attrs.evolve(pages[late - 1], total_records=6)
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@pytest.mark.parametrize("nonsense", [None, 0, 4, 1001, 10**9])
+def test_a_number_of_pages_that_cannot_be_is_not_used(nonsense: int | None) -> None:
+    ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
+    assert ledger.open(page(1, [1, 2], nonsense, 3)) is None
+
+
+@given(cuts())
+def test_reading_on_ends_when_total_records_are_there(cut: Cut) -> None:
+    ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
+    pages = cut.announced(pages=False)
+    ledger.open(pages[0])
+    for later in pages[1:]:
+        assert ledger.wants_more()
+        ledger.add(later)
+    assert not ledger.wants_more()
+
+
+@given(st.integers(1, 50))
+def test_reading_on_ends_with_an_error_after_max_pages(max_pages: int) -> None:
+    endless = [page(number, [number]) for number in range(1, max_pages + 2)]
+    with pytest.raises(PaginationError, match=r"Settings\.max_pages") as failed:
+        added_up(endless, max_pages)
+    assert failed.value.page == max_pages
+
+
+def test_an_error_says_what_was_expected_what_came_and_where() -> None:
+    with pytest.raises(PaginationError, match="page 2 repeats 1 of page 1") as failed:
+        added_up([page(1, [1, 2], 2, 4), page(2, [3, 1], 2, 4)])
+    error = failed.value
+    assert (error.subject, error.expected_records, error.received_records, error.page) == ("campaign 42", 4, 4, 2)
+
+
+# --- A listing of a service that does everything right
+
+
+@pytest.mark.parametrize("count", [0, 1, 10, 11, 95])
+@every_source
+async def test_awaiting_gives_every_item_in_order(source: Source, count: int) -> None:
+    async with serving(well_behaved(source, count, 10)) as (client, _):
+        assert await source.everything(client) == list(range(1, count + 1))
+
+
+@every_source
+async def test_iterating_gives_what_awaiting_gives(source: Source) -> None:
+    async with serving(well_behaved(source, 95, 10)) as (client, _):
+        assert [source.number(item) async for item in source.ask(client)] == await source.everything(client)
+
+
+@every_source
+async def test_pages_give_what_awaiting_gives(source: Source) -> None:
+    async with serving(well_behaved(source, 95, 10)) as (client, _):
+        pages = [found async for found in source.ask(client).pages()]
+        assert [found.number for found in pages] == list(range(1, 11))
+        assert [source.number(item) for found in pages for item in found.items] == await source.everything(client)
+
+
+@every_source
+async def test_single_pages_give_what_awaiting_gives(source: Source) -> None:
+    async with serving(well_behaved(source, 95, 10)) as (client, _):
+        listing = source.ask(client)
+        pages = [await listing.page(number) for number in range(1, 11)]
+        assert [source.number(item) for found in pages for item in found.items] == await source.everything(client)
+
+
+async def test_a_single_page_tells_its_number_and_the_totals() -> None:
+    async with serving(well_behaved(LIST, 95, 10)) as (client, _):
+        found = await client.campaigns.list().page(10)
+    assert (len(found.items), found.number, found.total_pages, found.total_records) == (5, 10, 10, 95)
+
+
+async def test_a_single_page_is_a_single_request() -> None:
+    async with serving(well_behaved(LIST, 95, 10)) as (client, service):
+        await client.campaigns.list().page(3)
+    assert service.pages == [3]
+
+
+@every_source
+async def test_each_page_is_asked_for_once_and_only_those_there_are(source: Source) -> None:
+    async with serving(well_behaved(source, 95, 10)) as (client, service):
+        await source.everything(client)
+    assert sorted(service.pages) == list(range(1, 11))
+
+
+async def test_every_use_of_a_listing_asks_anew() -> None:
+    async with serving(well_behaved(LIST, 5, 10)) as (client, service):
+        listing = client.campaigns.list()
+        assert await listing == await listing
+    assert service.pages == [1, 1]
+
+
+async def test_pages_are_in_order_however_their_answers_arrive() -> None:
+    gates = {number: asyncio.Event() for number in range(2, 6)}
+
+    async def last_first(asked: Asked) -> Any:
+        if asked.page > 1:
+            await gates[asked.page].wait()
+            if asked.page > 2:
+                gates[asked.page - 1].set()
+        return well_behaved(LIST, 50, 10)(asked)
+
+    async with serving(last_first) as (client, service):
+        reading = asyncio.ensure_future(LIST.everything(client))
+        await service.arrival(lambda service: len(service.asked) == 5)
+        gates[5].set()
+        assert await reading == list(range(1, 51))
+
+
+# --- Services that do something wrong
+
+
+def page_two(source: Source, wrong: Callable[[Source], Any], pages: Any = 3, records: Any = 25) -> Callable[..., Any]:
+    """Serve items 1 to 25 on three pages, but for page 2; beyond the end there are empty pages."""
+    return lambda asked: (
+        wrong(source) if asked.page == 2 else source.envelope(numbers_on(asked.page, 10, 25), pages, records)
+    )
+
+
+SECOND = range(11, 21)
+WRONG = {
+    "repeats page 1": lambda source: source.envelope(range(1, 11), 3, 25),
+    "repeats the last row of page 1": lambda source: source.envelope(range(10, 20), 3, 25),
+    "is page 3": lambda source: source.envelope(range(21, 26), 3, 25),
+    "is empty": lambda source: source.envelope([], 3, 25),
+    "is empty and counts so": lambda source: source.envelope([], 0, 0),
+    "is short": lambda source: source.envelope(range(11, 20), 3, 25),
+    "is long": lambda source: source.envelope([*SECOND, 99], 3, 25),
+    "has fewer pages": lambda source: source.envelope(SECOND, 2, 25),
+    "has more pages": lambda source: source.envelope(SECOND, 4, 25),
+    "has fewer records": lambda source: source.envelope(SECOND, 3, 24),
+    "has more records": lambda source: source.envelope(SECOND, 3, 26),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+@every_source
+async def test_a_second_page_that_does_not_fit_is_a_pagination_error(
+    source: Source, wrong: Callable[[Source], Any]
+) -> None:
+    async with serving(page_two(source, wrong)) as (client, _):
+        with pytest.raises(PaginationError):
+            await source.everything(client)
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+async def test_iterating_does_not_end_as_if_whole_either(wrong: Callable[[Source], Any]) -> None:
+    async with serving(page_two(LIST, wrong)) as (client, _):
+        with pytest.raises(PaginationError):
+            _ = [campaign async for campaign in client.campaigns.list()]
+
+
+HARMLESS = {
+    "leaves out total_pages": lambda source: source.envelope(SECOND, records=25),
+    "leaves out total_records": lambda source: source.envelope(SECOND, 3),
+    "has totals as text": lambda source: source.envelope(SECOND, "3", "25"),
+    "has no metadata": lambda source: source.envelope(SECOND) | {"metadata": []},
+    "is flat": lambda source: source.envelope(SECOND, 3, 25, flat=True),
+    "has older rows": lambda source: source.envelope(SECOND, 3, 25, older=True),
+    "is flat and has older rows": lambda source: source.envelope(SECOND, 3, 25, flat=True, older=True),
+}
+
+
+@pytest.mark.parametrize("other", HARMLESS.values(), ids=HARMLESS.keys())
+@every_source
+async def test_a_second_page_that_is_only_worded_otherwise_gives_exact_rows(
+    source: Source, other: Callable[[Source], Any]
+) -> None:
+    async with serving(page_two(source, other)) as (client, _):
+        assert await source.everything(client) == list(range(1, 26))
+
+
+async def test_a_second_page_of_a_model_list_with_an_object_for_data_is_refused() -> None:
+    nested = {"metadata": {"total_pages": 3, "total_records": 25}, "data": {"rows": []}}
+    async with serving(page_two(LIST, lambda source: nested)) as (client, _):
+        with pytest.raises(DecodeError):
+            await client.campaigns.list()
+
+
+@pytest.mark.parametrize("shape", [7, "x", None, True, {"rows": {}}, {"totals": False}])
+async def test_a_second_page_of_a_feed_in_a_third_shape_is_refused(shape: Any) -> None:
+    third = {"metadata": {"total_pages": 3, "total_records": 25}, "data": shape}
+    async with serving(page_two(FEED, lambda source: third)) as (client, _):
+        with pytest.raises(DecodeError):
+            await FEED.everything(client)
+
+
+NONSENSE = [LEFT_OUT, None, 0, "3", 10**9, -1, "x", 1.5, True, [], "", 10**30]
+
+
+@pytest.mark.parametrize("pages", NONSENSE, ids=lambda value: "left out" if value is LEFT_OUT else repr(value))
+@every_source
+async def test_a_nonsensical_number_of_pages_gives_exact_rows_from_as_many_requests_as_pages(
+    source: Source, pages: Any
+) -> None:
+    async with serving(lambda asked: source.envelope(numbers_on(asked.page, 10, 25), pages, 25), max_attempts=1) as (
+        client,
+        service,
+    ):
+        assert await source.everything(client) == list(range(1, 26))
+    assert sorted(service.pages) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("pages", NONSENSE, ids=lambda value: "left out" if value is LEFT_OUT else repr(value))
+@pytest.mark.parametrize("records", [LEFT_OUT, None, "many", -1], ids=["left out", "null", "text", "negative"])
+async def test_without_total_records_either_it_reads_to_the_first_empty_page(pages: Any, records: Any) -> None:
+    async with serving(lambda asked: FEED.envelope(numbers_on(asked.page, 10, 25), pages, records), max_attempts=1) as (
+        client,
+        service,
+    ):
+        assert await FEED.everything(client) == list(range(1, 26))
+    assert len(service.asked) == (3 if pages == "3" else 4)
+
+
+async def test_the_empty_page_that_ends_a_listing_is_not_given_out() -> None:
+    async with serving(lambda asked: LIST.envelope(numbers_on(asked.page, 10, 25))) as (client, _):
+        assert [len(found.items) async for found in client.campaigns.list().pages()] == [10, 10, 5]
+
+
+@pytest.mark.parametrize("records", [LEFT_OUT, None, "25", 25])
+@every_source
+async def test_unusable_total_records_give_exact_rows(source: Source, records: Any) -> None:
+    async with serving(lambda asked: source.envelope(numbers_on(asked.page, 10, 25), 3, records)) as (client, service):
+        assert await source.everything(client) == list(range(1, 26))
+    assert sorted(service.pages) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("pages", [3, LEFT_OUT], ids=["3 pages", "pages unknown"])
+@pytest.mark.parametrize("records", [0, 1, 9, 24, 26, "50", 10**9])
+async def test_wrong_total_records_are_a_pagination_error_after_few_requests(records: Any, pages: Any) -> None:
+    async with serving(lambda asked: FEED.envelope(numbers_on(asked.page, 10, 25), pages, records)) as (
+        client,
+        service,
+    ):
+        with pytest.raises(PaginationError) as failed:
+            await FEED.everything(client)
+    assert failed.value.expected_records == int(records)
+    assert len(service.asked) <= 4
+
+
+@pytest.mark.parametrize("announced", [2, 40, 90_000])
+async def test_other_pages_than_announced_are_a_pagination_error_after_a_windowful_of_requests(announced: int) -> None:
+    async with serving(
+        lambda asked: FEED.envelope(numbers_on(asked.page, 1, 25), announced, LEFT_OUT if announced > 40 else 40),
+        max_concurrency=2,
+    ) as (client, service):
+        with pytest.raises(PaginationError):
+            await FEED.everything(client)
+    assert len(service.asked) <= 25 + 2 * 2
+
+
+@pytest.mark.parametrize("pages", [3, 10**9, LEFT_OUT])
+@pytest.mark.parametrize("records", [25, LEFT_OUT])
+@every_source
+async def test_an_ignored_page_parameter_is_a_pagination_error_at_once(
+    source: Source, pages: Any, records: Any
+) -> None:
+    async with serving(lambda asked: source.envelope(range(1, 11), pages, records)) as (client, service):
+        with pytest.raises(PaginationError, match="page 2 repeats"):
+            await source.everything(client)
+    assert len(service.asked) <= 3
+
+
+@every_source
+async def test_a_last_page_given_again_beyond_the_end_costs_no_row_when_records_are_known(source: Source) -> None:
+    async with serving(lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25), records=25)) as (
+        client,
+        service,
+    ):
+        assert await source.everything(client) == list(range(1, 26))
+    assert service.pages == [1, 2, 3]
+
+
+@every_source
+async def test_a_last_page_given_again_beyond_an_unknown_end_is_a_pagination_error(source: Source) -> None:
+    async with serving(lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25))) as (client, service):
+        with pytest.raises(PaginationError, match="page 4 repeats"):
+            await source.everything(client)
+    assert service.pages == [1, 2, 3, 4]
+
+
+async def test_a_service_that_never_ends_is_left_after_max_pages() -> None:
+    async with serving(lambda asked: LIST.envelope([asked.page]), max_pages=7) as (client, service):
+        with pytest.raises(PaginationError, match=r"Settings\.max_pages"):
+            await client.campaigns.list()
+    assert service.pages == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("moved", [-1, 1], ids=["shrinks", "grows"])
+async def test_a_listing_that_changes_while_it_is_read_is_a_pagination_error(moved: int) -> None:
+    def script(asked: Asked) -> Any:
+        count = 25 if asked.page == 1 else 25 + moved
+        return LIST.envelope(numbers_on(asked.page, 10, count), 3, count)
+
+    async with serving(script) as (client, _):
+        with pytest.raises(PaginationError, match="25 records were announced at first"):
+            await client.campaigns.list()
+
+
+async def test_a_pagination_error_of_a_feed_names_its_campaign() -> None:
+    async with serving(page_two(FEED, WRONG["is short"])) as (client, _):
+        with pytest.raises(PaginationError, match=r"^campaign 42: ") as failed:
+            await FEED.everything(client)
+    assert failed.value.subject == "campaign 42"
+
+
+async def test_the_pages_before_a_wrong_one_are_given_out_when_iterating() -> None:
+    async with serving(page_two(LIST, WRONG["is empty"])) as (client, _):
+        campaigns = aiter(client.campaigns.list())
+        assert [(await anext(campaigns)).id for _ in range(10)] == list(range(1, 11))
+        with pytest.raises(PaginationError):
+            await anext(campaigns)
+
+
+# --- The window
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_a_slow_consumer_never_has_more_than_the_window_in_flight_and_buffered(concurrency: int) -> None:
+    ahead = []
+    consumed = 0
+
+    def script(asked: Asked) -> Any:
+        ahead.append(len(service.asked) - consumed)
+        return well_behaved(LIST, 60, 1)(asked)
+
+    async with serving(script, max_concurrency=concurrency) as (client, service):
+        async for _ in client.campaigns.list().pages():
+            consumed += 1
+            if fetching := sends():
+                await asyncio.wait(fetching)
+    assert consumed == 60
+    assert max(ahead) <= 2 * concurrency
+
+
+class Unhurried:
+    """A session that takes a number of turns of the event loop over each page."""
+
+    settings = Settings(max_concurrency=2)
+
+    def __init__(self, turns: Callable[[], int], fails: Callable[[], bool] = lambda: False) -> None:
+        self._turns = turns
+        self._fails = fails
+        self.in_flight = self.most_in_flight = 0
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        return asyncio.ensure_future(work)
+
+    async def send(self, request: Request[Page[int]]) -> Page[int]:
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            for _ in range(self._turns()):
+                await asyncio.sleep(0)
+            if self._fails():
+                raise NotFoundError("there is no such object")
+        finally:
+            self.in_flight -= 1
+        return request.decode(b"")
+
+
+def listing_of(session: Any, pages: int) -> Listing[int, list[int]]:
+    return Listing(
+        session, Query("/", "", lambda _, number: page(number, [number], pages, pages), lambda item: item), all_items
+    )
+
+
+async def read_together(session: Any, pages: list[int], window: Window) -> list[list[int] | BaseException]:
+    return await asyncio.gather(
+        *(
+            listing_of(session, count).collect(Schedule(priority=place, window=window))
+            for place, count in enumerate(pages)
+        ),
+        return_exceptions=True,
+    )
+
+
+def places_free(window: Window) -> int:
+    return len(list(itertools.takewhile(bool, (window.take(99, lambda: None) for _ in range(100)))))
+
+
+some_listings = st.lists(st.integers(1, 12), min_size=1, max_size=5)
+chance = st.randoms(use_true_random=False)
+
+
+@given(some_listings, st.integers(1, 5), chance)
+def test_listings_that_share_a_window_all_end_within_it(pages: list[int], limit: int, random: Random) -> None:
+    session = Unhurried(lambda: random.randrange(6))
+    read = asyncio.run(read_together(session, pages, Window(limit)))
+    assert read == [list(range(1, count + 1)) for count in pages]
+    assert session.most_in_flight <= limit + len(pages)
+
+
+@given(some_listings, st.integers(1, 5), chance)
+def test_listings_leave_the_window_empty_however_they_end(pages: list[int], limit: int, random: Random) -> None:
+    window = Window(limit)
+    asyncio.run(read_together(Unhurried(lambda: random.randrange(6), lambda: random.random() < 0.1), pages, window))
+    assert places_free(window) == limit
+
+
+def test_a_free_place_in_a_window_goes_to_the_most_urgent_that_wants_one() -> None:
+    window = Window(1)
+    woken: list[int] = []
+    assert window.take(0, lambda: woken.append(0))
+    assert not window.take(3, lambda: woken.append(3))
+    assert not window.take(2, lambda: woken.append(2))
+    window.release()
+    assert woken == [2]
+    assert not window.take(3, lambda: woken.append(3))
+    assert window.take(2, lambda: woken.append(2))
+
+
+def test_who_wants_no_place_any_more_lets_the_next_one_have_it() -> None:
+    window = Window(1)
+    woken: list[int] = []
+    assert window.take(0, lambda: woken.append(0))
+    assert not window.take(2, lambda: woken.append(2))
+    assert not window.take(3, lambda: woken.append(3))
+    window.release()
+    window.leave(2)
+    assert woken == [2, 3]
+    assert window.take(3, lambda: woken.append(3))
+
+
+async def test_a_listing_keeps_every_permit_busy() -> None:
+    whole = asyncio.Barrier(5)
+
+    async def script(asked: Asked) -> Any:
+        if asked.page > 1:
+            await whole.wait()  # nobody leaves before five are there
+        return well_behaved(LIST, 51, 1)(asked)
+
+    async with serving(script, max_concurrency=5) as (client, service):
+        assert len(await client.campaigns.list()) == 51
+    assert service.most_in_flight == 5
+
+
+# --- Failure, leaving early, cancelling, deadlines
+
+
+def nth(number: int, answer: Any, otherwise: Callable[[Asked], Any]) -> Callable[[Asked], Any]:
+    return lambda asked: answer if asked.page == number else otherwise(asked)
+
+
+@pytest.mark.parametrize(("answer", "error"), [(404, NotFoundError), (500, ServerError), (b"{}", DecodeError)])
+@pytest.mark.parametrize("failing", [1, 2, 5])
+async def test_a_page_that_fails_fails_the_listing(failing: int, answer: Any, error: type[SeoRepError]) -> None:
+    async with serving(nth(failing, answer, well_behaved(FEED, 50, 10))) as (client, _):
+        with pytest.raises(error, match=r"^campaign 42: "):
+            await FEED.everything(client)
+
+
+@pytest.fixture
+async def stuck() -> AsyncIterator[asyncio.Event]:
+    """An event that pages can wait for without end, until the test is over."""
+    event = asyncio.Event()
+    yield event
+    event.set()
+
+
+async def test_a_failed_page_is_raised_though_an_earlier_one_hangs(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        if asked.page == 2:
+            await stuck.wait()
+        return 404 if asked.page == 4 else well_behaved(LIST, 50, 10)(asked)
+
+    async with serving(script) as (client, _):
+        with pytest.raises(NotFoundError):
+            await client.campaigns.list()
+        assert not sends()
+
+
+async def test_a_failed_page_hangs_up_on_the_others(stuck: asyncio.Event) -> None:
+    hung_up = asyncio.Barrier(4)  # pages 2, 3, 5 and the test
+
+    async def script(asked: Asked) -> Any:
+        if asked.page == 1:
+            return well_behaved(LIST, 50, 10)(asked)
+        if asked.page == 4:
+            await service.arrival(lambda service: len(service.asked) == 5)
+            return 404
+        try:
+            await stuck.wait()
+        finally:
+            await asyncio.shield(asyncio.ensure_future(hung_up.wait()))
+
+    async with serving(script) as (client, service):
+        with pytest.raises(NotFoundError):
+            await client.campaigns.list()
+        await hung_up.wait()
+
+
+async def test_breaking_off_leaves_no_task_after_the_client_closes(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        if asked.page > 2:
+            await stuck.wait()
+        return well_behaved(LIST, 50, 10)(asked)
+
+    async with serving(script) as (client, _):
+        async for campaign in client.campaigns.list():
+            if campaign.id == 11:
+                break
+        await client.close()
+        assert not sends()
+
+
+async def test_breaking_off_stops_fetching_without_the_client_closing(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        if asked.page > 2:
+            await stuck.wait()
+        return well_behaved(LIST, 50, 10)(asked)
+
+    async with serving(script) as (client, _):
+        async for campaign in client.campaigns.list():
+            if campaign.id == 11:
+                break
+        await asyncio.wait(sends())
+        assert (await client.campaigns.list().page(1)).number == 1
+
+
+async def test_pages_can_be_closed_at_a_chosen_moment(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        if asked.page > 2:
+            await stuck.wait()
+        return well_behaved(LIST, 50, 10)(asked)
+
+    async with serving(script) as (client, _):
+        async with aclosing(client.campaigns.list().pages()) as pages:
+            async for found in pages:
+                if found.number == 2:
+                    break
+        assert not sends()
+
+
+async def test_an_early_end_leaves_every_permit_free(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        if asked.page > 2 and not stuck.is_set():
+            await stuck.wait()
+        return well_behaved(LIST, 50, 10)(asked)
+
+    async with serving(script, max_concurrency=2) as (client, _):
+        for _ in range(5):
+            async for campaign in client.campaigns.list():
+                if campaign.id == 11:
+                    break
+        stuck.set()
+        assert len(await client.campaigns.list()) == 50
+
+
+async def test_cancelling_leaves_no_task(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        if asked.page > 1:
+            await stuck.wait()
+        return well_behaved(LIST, 50, 10)(asked)
+
+    async with serving(script) as (client, service):
+        reading = asyncio.ensure_future(LIST.everything(client))
+        await service.arrival(lambda service: len(service.asked) == 5)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        assert not sends()
+
+
+async def test_closing_the_client_ends_a_listing_that_is_being_read_with_an_error(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        if asked.page > 1:
+            await stuck.wait()
+        return well_behaved(LIST, 50, 10)(asked)
+
+    async with serving(script) as (client, service):
+        reading = asyncio.ensure_future(LIST.everything(client))
+        await service.arrival(lambda service: len(service.asked) == 5)
+        await client.close()
+        with pytest.raises(ConfigurationError, match="closed"):
+            await reading
+
+
+async def test_exceptions_of_several_failed_pages_are_all_retrieved() -> None:
+    unhandled: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context))
+    async with serving(lambda asked: well_behaved(LIST, 50, 10)(asked) if asked.page == 1 else 404) as (client, _):
+        for _ in range(3):
+            with pytest.raises(NotFoundError):
+                await client.campaigns.list()
+    gc.collect()
+    assert unhandled == []
+
+
+def slow_by_the_clock(clock: Clock, seconds: float) -> Callable[[Asked], Any]:
+    def script(asked: Asked) -> Any:
+        clock.now += seconds
+        return well_behaved(LIST, 50, 10)(asked)
+
+    return script
+
+
+async def test_awaiting_must_end_within_call_timeout_with_all_its_pages() -> None:
+    clock = Clock()
+    async with serving(slow_by_the_clock(clock, 40), clock, call_timeout=100, max_concurrency=1) as (client, service):
+        with pytest.raises(DeadlineExceededError):
+            await client.campaigns.list()
+    assert service.pages == [1, 2, 3]
+
+
+async def test_no_page_is_asked_for_after_the_deadline() -> None:
+    clock = Clock()
+    async with serving(slow_by_the_clock(clock, 101), clock, call_timeout=100) as (client, service):
+        with pytest.raises(DeadlineExceededError):
+            await client.campaigns.list()
+    assert service.pages == [1]
+
+
+async def test_iterating_takes_as_long_as_it_takes() -> None:
+    clock = Clock()
+    consumed = 0
+    async with serving(slow_by_the_clock(clock, 40), clock, call_timeout=100) as (client, _):
+        async for _ in client.campaigns.list():
+            consumed += 1
+            clock.now += 1000
+    assert consumed == 50
+
+
+async def test_without_a_call_timeout_awaiting_takes_as_long_as_it_takes() -> None:
+    clock = Clock()
+    async with serving(slow_by_the_clock(clock, 10_000), clock, call_timeout=None, max_concurrency=1) as (client, _):
+        assert len(await client.campaigns.list()) == 50
+
+
+# --- Bad use
+
+
+@pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])
+async def test_a_page_number_that_is_none_is_refused_before_any_request(number: Any) -> None:
+    async with serving(well_behaved(LIST, 5, 10)) as (client, service):
+        with pytest.raises(ConfigurationError, match="page must be an integer from 1 on"):
+            await client.campaigns.list().page(number)
+    assert service.asked == []
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda listing: listing._everything(),
+        lambda listing: listing.page(1),
+        lambda listing: anext(listing.pages()),
+        lambda listing: anext(aiter(listing)),
+    ],
+    ids=["await", "page", "pages", "async for"],
+)
+async def test_a_listing_of_a_client_that_is_not_open_says_how_to_open_it(use: Callable[[Any], Any]) -> None:
+    client = SeoRepClient("http://127.0.0.1:9", "key")
+    with pytest.raises(ConfigurationError, match="async with SeoRepClient"):
+        await use(client.campaigns.list())
+
+
+LEAVING = """
+import asyncio
+from seorep_async import SeoRepClient
+from seorep_async.sandbox import Sandbox
+
+async def at_the_first_item(client):
+    async for campaign in client.campaigns.list():
+        break
+
+async def at_the_first_page(client):
+    async for page in client.campaigns.list().pages():
+        break
+
+async def on_a_later_page(client):
+    async for campaign in client.campaigns.list():
+        if campaign.id == 7:
+            break
+
+async def with_the_iterator_kept(client):
+    client.kept = client.campaigns.list().pages()
+    await anext(client.kept), await anext(client.kept)
+
+async def by_an_error(client):
+    try:
+        async for campaign in client.campaigns.list():
+            assert campaign.id < 7
+    except AssertionError:
+        pass
+
+async def before_it_began(client):
+    client.campaigns.list(), client.campaigns.list().pages(), aiter(client.campaigns.list())
+
+async def main():
+    for leave in at_the_first_item, at_the_first_page, on_a_later_page, with_the_iterator_kept, by_an_error, before_it_began:
+        print(leave.__name__, flush=True)
+        async with Sandbox(campaigns=60, keywords=1, default_limit=5, latency=0.01) as sandbox:
+            async with SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
+                await leave(client)
+            left = {repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()}}
+            assert not {task for task in left if "RequestHandler" not in task}, left  # but for the sandbox's own
+
+asyncio.run(main())
+"""  # noqa: E501
+
+
+def test_leaving_a_listing_early_in_any_way_is_clean_in_development_mode() -> None:
+    process = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", LEAVING],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (process.returncode, process.stderr) == (0, ""), process.stdout

@@ -1,0 +1,625 @@
+"""Pulls: one outcome for each id whatever happens, depth-first, bounded, and nothing left running."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+import pytest
+
+from seorep_async import (
+    AuthenticationError,
+    ConfigurationError,
+    DecodeError,
+    Feed,
+    NotFoundError,
+    PaginationError,
+    ProtocolError,
+    Pull,
+    PullOutcome,
+    SeoRepClient,
+    SeoRepError,
+    ServerError,
+)
+from seorep_async.normalisation import Decoder
+from seorep_async.sandbox import Sandbox
+from tests.resources.scripted import FEED, SOURCES, Asked, Clock, quick_client, sends, serving
+
+JANUARY = ("2023-01-01", "2023-01-31")
+
+
+def whole(asked: Asked, pages: int = 3) -> Any:
+    """Serve every campaign with as many pages, of one keyword each."""
+    return FEED.envelope([asked.id * 1000 + asked.page], pages, pages)
+
+
+def rows_of(unit: int, pages: int = 3) -> list[int]:
+    return [unit * 1000 + page for page in range(1, pages + 1)]
+
+
+def pull_of(client: SeoRepClient, ids: Iterable[int], **options: Any) -> Pull[Any]:
+    pull: Pull[Any] = client.rankings.pull(ids, *JANUARY, **options)
+    return pull
+
+
+async def outcomes_of(client: SeoRepClient, ids: Iterable[int], **options: Any) -> list[PullOutcome[Any]]:
+    async with pull_of(client, ids, **options) as outcomes:
+        return await taken_from(outcomes)
+
+
+async def taken_from(outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
+    return [outcome async for outcome in outcomes]
+
+
+@pytest.fixture
+async def stuck() -> AsyncIterator[asyncio.Event]:
+    """An event that answers can wait for without end, until the test is over."""
+    event = asyncio.Event()
+    yield event
+    event.set()
+
+
+# --- One outcome each
+
+
+async def test_every_campaign_ends_in_a_report_with_all_its_rows() -> None:
+    async with serving(whole) as (client, _):
+        outcomes = await outcomes_of(client, range(1, 101))
+    assert sorted(outcome.id for outcome in outcomes) == list(range(1, 101))
+    for outcome in outcomes:
+        assert outcome.report is not None
+        assert outcome.report.campaign_id == outcome.id
+        assert [row.keyword_id for row in outcome.report.rows] == rows_of(outcome.id)
+
+
+WAYS_TO_FAIL: list[tuple[Any, type[SeoRepError], int | None]] = [
+    (404, NotFoundError, 404),
+    (400, SeoRepError, 400),
+    (500, ServerError, 500),
+    (503, ServerError, 503),
+    (302, SeoRepError, 302),
+    (b"", ProtocolError, 200),
+    (b"<html>", ProtocolError, 200),
+    (b"[]", DecodeError, 200),
+    ({"status": "error", "code": 500}, ServerError, 200),
+    ({"data": [{"keywordId": "n/a"}]}, DecodeError, 200),
+    (FEED.envelope([1], 1, 2), PaginationError, None),
+    (FEED.envelope([1], 2, 2), PaginationError, None),
+]
+
+
+@pytest.mark.parametrize(("answer", "kind", "status"), WAYS_TO_FAIL)
+async def test_a_failure_is_the_outcome_of_its_campaign_and_of_no_other(
+    answer: Any, kind: type[SeoRepError], status: int | None
+) -> None:
+    async with serving(lambda asked: answer if asked.id == 3 else whole(asked)) as (client, _):
+        outcomes = {outcome.id: outcome for outcome in await outcomes_of(client, range(1, 6))}
+    assert {unit for unit, outcome in outcomes.items() if outcome.ok} == {1, 2, 4, 5}
+    error = outcomes[3].error
+    assert isinstance(error, kind)
+    assert (error.subject, error.status) == ("campaign 3", status)
+
+
+async def test_every_way_to_fail_at_once_gives_one_outcome_each() -> None:
+    ids = range(1, len(WAYS_TO_FAIL) + 1)
+    async with serving(lambda asked: WAYS_TO_FAIL[asked.id - 1][0]) as (client, _):
+        outcomes = await outcomes_of(client, ids)
+    assert sorted(outcome.id for outcome in outcomes) == list(ids)
+    assert not any(outcome.ok for outcome in outcomes)
+
+
+async def test_a_failure_on_a_later_page_leaves_no_report() -> None:
+    async with serving(lambda asked: 404 if asked.page == 3 else whole(asked)) as (client, _):
+        (outcome,) = await outcomes_of(client, [1])
+    assert (outcome.ok, outcome.report) == (False, None)
+
+
+async def test_an_id_that_is_named_twice_is_pulled_once() -> None:
+    async with serving(whole) as (client, service):
+        outcomes = await outcomes_of(client, [2, 1, 2, 2, 1], ordered=True)
+    assert [outcome.id for outcome in outcomes] == [2, 1]
+    assert len(service.asked) == 6
+
+
+@pytest.mark.parametrize("ids", [[], (), set(), iter([]), range(0)])
+async def test_no_ids_give_no_outcomes_and_no_requests(ids: Iterable[int]) -> None:
+    async with serving(whole) as (client, service):
+        assert await outcomes_of(client, ids) == []
+    assert service.asked == []
+
+
+async def test_a_pull_knows_how_many_outcomes_there_will_be() -> None:
+    async with serving(whole) as (client, _):
+        assert len(pull_of(client, [3, 1, 3])) == 2
+
+
+async def test_ids_may_come_from_a_generator() -> None:
+    async with serving(whole) as (client, _):
+        assert len(await outcomes_of(client, (unit for unit in range(1, 50)))) == 49
+
+
+@pytest.mark.parametrize(("feed", "source"), list(zip(Feed, SOURCES[1:], strict=True)))
+async def test_every_feed_can_be_pulled(feed: Feed, source: Any) -> None:
+    async with serving(lambda asked: source.envelope([asked.page], 3, 3)) as (client, _):
+        outcomes = await outcomes_of(client, [7, 8], feed=feed, ordered=True)
+    reports = [outcome.report for outcome in outcomes if outcome.report]
+    assert [(report.feed, report.id, len(report.rows)) for report in reports] == [(feed, 7, 3), (feed, 8, 3)]
+
+
+async def test_an_outcome_of_a_keyword_feed_names_the_keyword() -> None:
+    async with serving(lambda asked: 404) as (client, _):
+        (outcome,) = await outcomes_of(client, [7], feed=Feed.KEYWORD_BY_DATE)
+    assert outcome.error is not None
+    assert outcome.error.subject == "keyword 7"
+
+
+async def test_3_of_200_campaigns_that_fail_for_ever_cost_the_others_nothing() -> None:
+    async with (
+        Sandbox(campaigns=200, keywords=2, failing=[5, 77, 200]) as sandbox,
+        quick_client(sandbox.base_url, sandbox.api_key) as client,
+    ):
+        outcomes = await outcomes_of(client, range(1, 201))
+    assert sum(outcome.ok for outcome in outcomes) == 197
+    failures = {outcome.id: str(outcome.error) for outcome in outcomes if not outcome.ok}
+    assert failures.keys() == {5, 77, 200}
+    assert all(f"campaign {unit}: " in text and "status 500" in text for unit, text in failures.items())
+
+
+# --- on_error, ordered
+
+
+async def test_raise_ends_the_pull_with_the_first_failure_and_stops_the_rest(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        if asked.id == 2:
+            return 404
+        if asked.id > 2:
+            await stuck.wait()
+        return whole(asked, 1)
+
+    async with serving(script) as (client, _), pull_of(client, range(1, 20), on_error="raise") as outcomes:
+        with pytest.raises(NotFoundError, match=r"^campaign 2: "):
+            await taken_from(outcomes)
+        assert not sends()
+
+
+async def test_raise_lets_successes_through() -> None:
+    async with serving(whole) as (client, _):
+        assert len(await outcomes_of(client, range(1, 20), on_error="raise")) == 19
+
+
+def first_waits_for_the_others(count: int) -> Callable[[Asked], Any]:
+    answered = asyncio.Barrier(count)
+
+    async def script(asked: Asked) -> Any:
+        if asked.page == 3 and asked.id == 1:
+            await answered.wait()
+        answer = whole(asked)
+        if asked.page == 3 and asked.id != 1:
+            asyncio.ensure_future(answered.wait())  # noqa: RUF006  # the barrier holds it
+        return answer
+
+    return script
+
+
+async def test_ordered_gives_outcomes_in_the_order_of_the_ids() -> None:
+    async with serving(first_waits_for_the_others(8)) as (client, _):
+        outcomes = await outcomes_of(client, [1, 8, 3, 5, 7, 4, 2, 6], ordered=True)
+    assert [outcome.id for outcome in outcomes] == [1, 8, 3, 5, 7, 4, 2, 6]
+
+
+async def test_otherwise_outcomes_come_as_they_finish() -> None:
+    async with serving(first_waits_for_the_others(8)) as (client, _):
+        outcomes = await outcomes_of(client, range(1, 9))
+    assert outcomes[-1].id == 1
+
+
+async def test_outcomes_that_wait_are_given_in_the_order_in_which_they_finished() -> None:
+    gates = {unit: asyncio.Event() for unit in range(1, 5)}
+
+    async def script(asked: Asked) -> Any:
+        await gates[asked.id].wait()
+        return whole(asked, 1)
+
+    async with serving(script) as (client, _), pull_of(client, gates) as outcomes:
+        for unit in (2, 4, 1, 3):
+            gates[unit].set()
+            await asyncio.wait(sends(), return_when=asyncio.FIRST_COMPLETED)
+        assert [outcome.id for outcome in await taken_from(outcomes)] == [2, 4, 1, 3]
+
+
+# --- Depth-first and bounded
+
+
+async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None:
+    async with serving(lambda asked: whole(asked, 40), max_concurrency=4) as (client, service):
+        await outcomes_of(client, range(1, 33))
+    for unit in range(1, 33):
+        last = max(place for place, asked in enumerate(service.asked) if asked.id == unit)
+        ahead = Counter(asked.id for asked in service.asked[:last] if asked.id > unit + 1)
+        # what later ones may have by then: page 1, and the one page that is always in flight
+        assert all(pages <= 2 + 4 for pages in ahead.values()), (unit, ahead)
+
+
+async def test_a_waiting_page_goes_before_the_first_page_of_a_later_campaign() -> None:
+    async with serving(whole, max_concurrency=1) as (client, service):
+        await outcomes_of(client, range(1, 11))
+    finished = [max(n for n, asked in enumerate(service.asked) if asked.id == unit) for unit in range(1, 11)]
+    assert finished == sorted(finished)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_a_consumer_that_takes_nothing_stops_the_pull_at_twice_max_concurrency(
+    concurrency: int, ordered: bool
+) -> None:
+    async with (
+        serving(whole, max_concurrency=concurrency) as (client, service),
+        pull_of(client, range(1, 100), ordered=ordered) as outcomes,
+    ):
+        await all_at_rest()
+        assert {asked.id for asked in service.asked} == set(range(1, 2 * concurrency + 1))
+        await anext(outcomes)
+        await all_at_rest()
+        assert {asked.id for asked in service.asked} == set(range(1, 2 * concurrency + 2))
+
+
+async def all_at_rest() -> None:
+    while running := sends():
+        await asyncio.wait(running)
+
+
+async def test_one_campaign_with_200_pages_keeps_all_permits_busy() -> None:
+    together = asyncio.Barrier(8)
+
+    async def script(asked: Asked) -> Any:
+        if asked.page > 1:
+            await together.wait()  # nobody leaves before eight are there
+        return whole(asked, 201)
+
+    async with asyncio.timeout(30), serving(script, max_concurrency=8) as (client, _):
+        (outcome,) = await outcomes_of(client, [1])
+    assert outcome.report is not None
+    assert [row.keyword_id for row in outcome.report.rows] == rows_of(1, 201)
+
+
+async def test_1000_campaigns_keep_16_requests_in_flight_until_the_end_is_near() -> None:
+    together = asyncio.Barrier(16)
+
+    async def script(asked: Asked) -> Any:
+        if len(service.asked) <= 2800:
+            await together.wait()  # nobody leaves before sixteen are there
+        return whole(asked)
+
+    async with asyncio.timeout(60), serving(script, max_concurrency=16) as (client, service):
+        assert all(outcome.ok for outcome in await outcomes_of(client, range(1, 1001)))
+    assert (len(service.asked), service.most_in_flight) == (3000, 16)
+
+
+async def test_1000_campaigns_on_the_sandbox_stream_home_with_few_tasks_and_16_permits() -> None:
+    tasks = 0
+    served_at_first = None
+    async with (
+        Sandbox(campaigns=1000, keywords=3, default_limit=1, latency=0.005) as sandbox,
+        quick_client(sandbox.base_url, sandbox.api_key, max_concurrency=16) as client,
+        pull_of(client, range(1, 1001)) as outcomes,
+    ):
+        async for outcome in outcomes:
+            assert outcome.report is not None
+            assert len(outcome.report.rows) == 3
+            tasks = max(tasks, len(asyncio.all_tasks()))
+            served_at_first = served_at_first or sandbox.stats.requests
+    stats = sandbox.stats
+    assert stats.requests == 3000
+    assert stats.most_in_flight == 16
+    assert tasks <= 300
+    assert served_at_first is not None
+    assert served_at_first < 300
+    assert stats.at_in_flight[16] > sum(stats.at_in_flight.values()) / 2
+
+
+async def test_pages_of_many_long_campaigns_are_no_crowd_of_tasks() -> None:
+    tasks = 0
+
+    def script(asked: Asked) -> Any:
+        nonlocal tasks
+        tasks = max(tasks, len(asyncio.all_tasks()))
+        return whole(asked, 30)
+
+    async with serving(script, max_concurrency=16) as (client, _):
+        await outcomes_of(client, range(1, 65))
+    assert tasks <= 300
+
+
+async def test_failed_campaigns_do_not_use_up_the_window() -> None:
+    def script(asked: Asked) -> Any:
+        if asked.id <= 50 and asked.page > 1:
+            return 404 if asked.page % 2 else FEED.envelope([], 10, 10)
+        return whole(asked, 10)
+
+    async with asyncio.timeout(30), serving(script, max_concurrency=2) as (client, _):
+        outcomes = await outcomes_of(client, range(1, 61))
+    assert {outcome.id for outcome in outcomes if outcome.ok} == set(range(51, 61))
+
+
+# --- A refused key
+
+
+async def test_a_key_that_is_refused_costs_as_many_requests_as_were_in_flight() -> None:
+    async def script(asked: Asked) -> Any:
+        await service.arrival(lambda service: len(service.asked) >= 4)
+        return 403
+
+    async with serving(script, max_concurrency=4) as (client, service):
+        outcomes = await outcomes_of(client, range(1, 201))
+    assert len(service.asked) == 4
+    assert sorted(outcome.id for outcome in outcomes) == list(range(1, 201))
+    assert all(isinstance(outcome.error, AuthenticationError) for outcome in outcomes)
+
+
+@pytest.mark.parametrize("refusal", [401, 403, {"status": "error", "code": 403}])
+async def test_after_a_refusal_only_what_was_in_flight_still_arrives(refusal: Any) -> None:
+    def script(asked: Asked) -> Any:
+        return whole(asked) if len(service.asked) < 100 else refusal
+
+    async with serving(script, max_concurrency=4) as (client, service):
+        outcomes = await outcomes_of(client, range(1, 201))
+    assert len(service.asked) <= 100 + 4
+    assert sorted(outcome.id for outcome in outcomes) == list(range(1, 201))
+    failed = [outcome for outcome in outcomes if not outcome.ok]
+    assert all(isinstance(outcome.error, AuthenticationError) for outcome in failed)
+    assert 200 - 100 // 3 <= len(failed) < 200
+
+
+async def test_a_campaign_that_was_not_finished_says_that_the_key_was_refused_to_another() -> None:
+    async with serving(lambda asked: 403, max_concurrency=1) as (client, _):
+        *_, last = await outcomes_of(client, range(1, 9), ordered=True)
+    assert str(last.error).startswith("campaign 8: not finished, because the API key was refused to another request")
+
+
+async def test_a_refusal_ends_waits_for_another_attempt_too() -> None:
+    waiting = asyncio.Event()
+    refused = asyncio.Event()
+
+    class Held(Clock):
+        async def sleep(self, seconds: float) -> None:
+            waiting.set()
+            await refused.wait()
+
+    async def script(asked: Asked) -> Any:
+        if asked.id == 1:
+            return 500
+        await waiting.wait()
+        return 403
+
+    async with (
+        serving(script, Held(), max_concurrency=2) as (client, service),
+        pull_of(client, [1, 2]) as outcomes,
+    ):
+        assert (await anext(outcomes)).id == 2
+        refused.set()
+        outcome = await anext(outcomes)
+    assert isinstance(outcome.error, AuthenticationError)
+    assert sorted(asked.id for asked in service.asked) == [1, 2]
+
+
+async def test_with_raise_a_refused_key_is_one_error() -> None:
+    async with serving(lambda asked: 403) as (client, _):
+        with pytest.raises(AuthenticationError):
+            await outcomes_of(client, range(1, 201), on_error="raise")
+
+
+async def test_a_refusal_of_one_pull_does_not_end_the_next() -> None:
+    answers = iter([403])
+    async with serving(lambda asked: next(answers, None) or whole(asked)) as (client, _):
+        assert not (await outcomes_of(client, [1]))[0].ok
+        assert (await outcomes_of(client, [1]))[0].ok
+
+
+# --- Leaving early
+
+
+async def test_leaving_after_the_first_outcome_leaves_nothing_running(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        if asked.id > 1:
+            await stuck.wait()
+        return whole(asked, 1)
+
+    async with serving(script) as (client, _):
+        async with pull_of(client, range(1, 100)) as outcomes:
+            async for outcome in outcomes:
+                assert outcome.id == 1
+                break
+        assert not sends()
+
+
+async def test_an_error_in_the_body_leaves_nothing_running_and_goes_on(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        await stuck.wait()
+
+    async with serving(script) as (client, _):
+        with pytest.raises(ZeroDivisionError):
+            async with pull_of(client, range(1, 100)):
+                raise ZeroDivisionError
+        assert not sends()
+
+
+async def test_cancelling_leaves_nothing_running(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        await stuck.wait()
+
+    async with serving(script) as (client, service):
+        pulling = asyncio.ensure_future(outcomes_of(client, range(1, 100)))
+        await service.arrival(lambda service: service.in_flight == 16)
+        pulling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await pulling
+        assert not sends()
+
+
+async def test_waiting_for_an_outcome_with_a_timeout_loses_none(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        await stuck.wait()
+        return whole(asked)
+
+    async with serving(script) as (client, _), pull_of(client, [1, 2, 3]) as outcomes:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(outcomes), 0)
+        stuck.set()
+        assert sorted([outcome.id async for outcome in outcomes]) == [1, 2, 3]
+
+
+async def test_a_client_that_closes_during_a_pull_still_gives_one_outcome_each(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        await stuck.wait()
+
+    async with serving(script) as (client, service), pull_of(client, range(1, 100)) as outcomes:
+        await service.arrival(lambda service: service.in_flight == 16)
+        await client.close()
+        left = [outcome async for outcome in outcomes]
+    assert sorted(outcome.id for outcome in left) == list(range(1, 100))
+    assert all(isinstance(outcome.error, ConfigurationError) for outcome in left)
+
+
+async def test_several_consumers_share_the_outcomes_of_one_pull() -> None:
+    async def consume(outcomes: Pull[Any]) -> list[int]:
+        return [outcome.id async for outcome in outcomes]
+
+    async with asyncio.timeout(10), serving(whole) as (client, _), pull_of(client, range(1, 51)) as outcomes:
+        shares = await asyncio.gather(*(consume(outcomes) for _ in range(5)))
+    assert sorted(unit for share in shares for unit in share) == list(range(1, 51))
+
+
+async def test_leaving_ends_a_consumer_that_still_waits(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        await stuck.wait()
+
+    async with asyncio.timeout(10), serving(script) as (client, service):
+        async with pull_of(client, [1]) as outcomes:
+            waiting = asyncio.ensure_future(anext(outcomes))
+            await service.arrival(lambda service: service.in_flight == 1)
+        with pytest.raises(ConfigurationError, match="ended"):
+            await waiting
+
+
+async def test_a_pull_can_be_run_again() -> None:
+    async with serving(whole) as (client, _):
+        pull = pull_of(client, [1, 2])
+        for _ in range(2):
+            async with pull as outcomes:
+                assert len([outcome async for outcome in outcomes]) == 2
+
+
+# --- Bad use, and bugs
+
+
+async def test_a_pull_that_was_not_entered_says_how_to_use_it() -> None:
+    async with serving(whole) as (client, service):
+        with pytest.raises(ConfigurationError, match=r"async with client\.rankings\.pull"):
+            async for _ in pull_of(client, [1]):
+                pass
+    assert service.asked == []
+
+
+async def test_a_pull_that_was_left_gives_nothing_more() -> None:
+    async with serving(whole) as (client, _):
+        async with pull_of(client, [1, 2]) as outcomes:
+            await anext(outcomes)
+        with pytest.raises(ConfigurationError):
+            await anext(outcomes)
+
+
+async def test_a_pull_that_is_running_cannot_be_entered() -> None:
+    async with serving(whole) as (client, _), pull_of(client, [1]) as outcomes:
+        with pytest.raises(ConfigurationError, match="running already"):
+            await outcomes.__aenter__()
+
+
+async def test_a_pull_of_a_client_that_is_not_open_says_how_to_open_it() -> None:
+    client = SeoRepClient("http://127.0.0.1:9", "key")
+    with pytest.raises(ConfigurationError, match="async with SeoRepClient"):
+        await pull_of(client, [1]).__aenter__()
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_a_bug_inside_is_raised_and_not_taken_for_an_outcome(
+    ordered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Decoder, "feed_page", broken)
+    async with serving(whole) as (client, _):
+        with pytest.raises(ZeroDivisionError):
+            await outcomes_of(client, range(1, 100), ordered=ordered)
+        assert not sends()
+
+
+async def test_what_is_sent_does_not_change_with_the_arguments_after_the_call() -> None:
+    extra = {"group": "a"}
+    async with (
+        serving(whole, max_concurrency=1) as (client, service),
+        pull_of(client, range(1, 11), extra_params=extra) as outcomes,
+    ):
+        extra["group"] = "b"
+        async for _ in outcomes:
+            pass
+    assert {dict(asked.pairs)["group"] for asked in service.asked} == {"a"}
+
+
+LEAVING = """
+import asyncio
+from seorep_async import SeoRepClient
+from seorep_async.sandbox import Sandbox
+
+def pull_of(client, **options):
+    return client.rankings.pull(range(1, 61), "2023-01-01", "2023-01-31", **options)
+
+async def after_the_first_outcome(client):
+    async with pull_of(client) as outcomes:
+        async for outcome in outcomes:
+            break
+
+async def before_any_outcome(client):
+    async with pull_of(client) as outcomes:
+        pass
+
+async def by_an_error(client):
+    try:
+        async with pull_of(client, on_error="raise") as outcomes:
+            async for outcome in outcomes:
+                raise LookupError
+    except LookupError:
+        pass
+
+async def with_the_context_never_left(client):
+    await anext(await pull_of(client).__aenter__())
+
+async def before_it_began(client):
+    pull_of(client)
+
+async def main():
+    for leave in after_the_first_outcome, before_any_outcome, by_an_error, with_the_context_never_left, before_it_began:
+        print(leave.__name__, flush=True)
+        async with Sandbox(campaigns=60, keywords=20, default_limit=5, latency=0.01) as sandbox:
+            async with SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
+                await leave(client)
+            left = {repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()}}
+            assert not {task for task in left if "RequestHandler" not in task}, left  # but for the sandbox's own
+
+asyncio.run(main())
+"""
+
+
+def test_leaving_a_pull_early_in_any_way_is_clean_in_development_mode() -> None:
+    process = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", LEAVING],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (process.returncode, process.stderr) == (0, ""), process.stdout
