@@ -172,8 +172,7 @@ class Listing(Generic[T, R]):
             while ledger.wants_more():
                 number += 1
                 page = await session.send(query.page(number, schedule))
-                ledger.add(page)
-                if page.items:
+                if ledger.add(page):
                     yield page
         elif last > 1:
             async with aclosing(self._fetch_ahead(last, schedule)) as pages:
@@ -271,12 +270,15 @@ class Ledger(Generic[T]):
         self.add(first)
         return self._last
 
-    def add(self, page: Page[T]) -> None:
-        """Take the next page.
+    def add(self, page: Page[T]) -> bool:
+        """Take the next page, and tell whether it holds anything new.
 
         Raises:
             PaginationError: the page can't belong to the listing that page 1 announced.
         """
+        if self._last is None and self._received == self._records and self._is_known(page):
+            self._ended = True  # all was there; beyond the end some services give the last page again
+            return False
         self._sizes.append(len(page.items))
         self._received += len(page.items)
         for item in page.items:
@@ -298,6 +300,7 @@ class Ledger(Generic[T]):
             raise self._error(
                 f"page 1 announced {self._last} pages, page {page.number} {page.total_pages}", page.number
             )
+        return bool(page.items)
 
     def wants_more(self) -> bool:
         """Tell, where no number of pages is known, whether another page must be read.
@@ -305,8 +308,10 @@ class Ledger(Generic[T]):
         Raises:
             PaginationError: the listing does not end within `Settings.max_pages`.
         """
-        if self._ended or (self._records is not None and self._received >= self._records):
+        if self._ended or (self._records is not None and self._received > self._records):
             return False
+        if self._received == self._records and self._sizes[-1] < self._sizes[0]:
+            return False  # a page that is not full is the last; after a full one the records may be too few by pages
         pages = len(self._sizes)
         if pages >= self._max_pages:
             raise self._error(f"still no end after {pages} pages (Settings.max_pages)", pages)
@@ -327,6 +332,9 @@ class Ledger(Generic[T]):
             for number, size in enumerate(before_last, 1):
                 if size < full:
                     raise self._error(f"page {number} has {size} records, another has {full}", number)
+
+    def _is_known(self, page: Page[T]) -> bool:
+        return all(self._key(item) in self._page_of for item in page.items)
 
     def _error(self, problem: str, page: int | None) -> PaginationError:
         error = PaginationError(f"the pages do not add up: {problem}", subject=self._subject)

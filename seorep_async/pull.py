@@ -9,12 +9,32 @@ from typing import Generic, Literal, TypeVar
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.errors import (
+    AttemptTimeoutError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    PaginationError,
+    ProtocolError,
+    RateLimitedError,
+    SeoRepError,
+    ServerError,
+)
 from seorep_async.listing import Listing, Schedule, Window
 from seorep_async.models import RankingReport
 from seorep_async.session import Halt, Session, cancel_all
 
 R = TypeVar("R")
+
+MOST_REPULLS = 3
+_PASSING = (
+    AttemptTimeoutError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    ProtocolError,
+    RateLimitedError,
+    ServerError,
+)
 
 
 @attrs.frozen
@@ -41,7 +61,9 @@ class Pull(Generic[R]):
     """A pull of one feed for many ids: an async context manager that gives an async iterator of `PullOutcome`.
 
     Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before those of the next,
-    and about twice `max_concurrency` of them are in progress or wait to be taken: a slow consumer slows the pull.
+    and about twice `max_concurrency` of them are in progress or wait to be taken: a slow consumer slows the pull. One
+    whose pages don't add up is read again, up to 3 times; one that failed for a passing reason is tried once more when
+    nothing else is in progress.
     Once the key is refused, nothing more is sent, and what is not finished ends in an AuthenticationError. Leaving
     the context stops everything.
     """
@@ -76,6 +98,9 @@ class Pull(Generic[R]):
         self._taken = 0
         self._running: dict[asyncio.Task[RankingReport[R]], int] = {}
         self._landed: list[int] = []
+        self._aside: dict[int, SeoRepError] = {}
+        self._swept: set[int] = set()
+        self._succeeded = False
         self._outcomes: dict[int, PullOutcome[R]] = {}
         self._bug: BaseException | None = None
         self._changed = asyncio.Event()
@@ -134,12 +159,24 @@ class Pull(Generic[R]):
     def _start(self) -> None:
         """Start as many ids as there is room for; with the key refused they end without a request."""
         while self._started < len(self._ids) and self._started - self._taken < self._limit:
-            place = self._started
+            self._launch(self._started)
             self._started += 1
-            schedule = Schedule(priority=place, window=self._window, halt=self._halt)
-            task = self._session.spawn(self._listing(self._ids[place]).collect(schedule))
-            self._running[task] = place
-            task.add_done_callback(self._land)
+
+    def _launch(self, place: int) -> None:
+        task = self._session.spawn(self._unit(place))
+        self._running[task] = place
+        task.add_done_callback(self._land)
+
+    async def _unit(self, place: int) -> RankingReport[R]:
+        """Fetch one report; pages that don't add up may have changed as they were read, so they are read again."""
+        schedule = Schedule(priority=place, window=self._window, halt=self._halt)
+        listing = self._listing(self._ids[place])
+        for _ in range(MOST_REPULLS):
+            try:
+                return await listing.collect(schedule)
+            except PaginationError:
+                continue
+        return await listing.collect(schedule)
 
     def _land(self, task: asyncio.Task[RankingReport[R]]) -> None:
         place = self._running.pop(task)
@@ -148,12 +185,32 @@ class Pull(Generic[R]):
         unit = self._ids[place]
         if task.cancelled():
             closed = ConfigurationError("the client was closed during the pull", subject=self._subject(unit))
-            self._outcomes[place] = PullOutcome(unit, error=closed)
+            self._finish(place, PullOutcome(unit, error=closed))
         elif isinstance(error := task.exception(), SeoRepError):
-            self._outcomes[place] = PullOutcome(unit, error=error)
+            if isinstance(error, _PASSING) and place not in self._swept:
+                self._aside[place] = error
+            else:
+                self._finish(place, PullOutcome(unit, error=error))
         elif error is not None:
             self._bug = error
+            self._changed.set()
         else:
-            self._outcomes[place] = PullOutcome(unit, report=task.result())
+            self._succeeded = True
+            self._finish(place, PullOutcome(unit, report=task.result()))
+        if not self._running:
+            self._sweep()
+
+    def _finish(self, place: int, outcome: PullOutcome[R]) -> None:
+        self._outcomes[place] = outcome
         self._landed.append(place)
         self._changed.set()
+
+    def _sweep(self) -> None:
+        """Try those again that failed for a passing reason, now that nothing else runs; once, and if any succeeded."""
+        aside, self._aside = self._aside, {}
+        for place, error in aside.items():
+            if self._succeeded:
+                self._swept.add(place)
+                self._launch(place)
+            else:
+                self._finish(place, PullOutcome(self._ids[place], error=error))

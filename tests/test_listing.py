@@ -181,14 +181,22 @@ def test_a_number_of_pages_that_cannot_be_is_not_used(nonsense: int | None) -> N
 
 
 @given(cuts())
-def test_reading_on_ends_when_total_records_are_there(cut: Cut) -> None:
+def test_reading_on_ends_with_all_records_and_a_page_that_is_not_full_or_is_empty(cut: Cut) -> None:
     ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
     pages = cut.announced(pages=False)
     ledger.open(pages[0])
     for later in pages[1:]:
         assert ledger.wants_more()
         ledger.add(later)
+    if pages[0].items and len(pages[-1].items) >= len(pages[0].items):
+        assert ledger.wants_more()
+        ledger.add(page(len(pages) + 1, [], None, None))
     assert not ledger.wants_more()
+
+
+def test_records_that_are_too_few_by_whole_pages_are_found_out_where_pages_are_not_known() -> None:
+    with pytest.raises(PaginationError):
+        added_up([page(1, [1, 2], None, 4), page(2, [3, 4], None, 4), page(3, [5, 6], None, 4)])
 
 
 @given(st.integers(1, 50))

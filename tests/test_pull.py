@@ -623,3 +623,67 @@ def test_leaving_a_pull_early_in_any_way_is_clean_in_development_mode() -> None:
         check=False,
     )
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
+
+
+# --- Tried again
+
+
+async def test_one_that_failed_for_a_passing_reason_is_tried_again_when_the_others_are_done() -> None:
+    asked_before: list[int] = []
+
+    def script(asked: Asked) -> Any:
+        asked_before.append(asked.id)
+        if asked.id == 2 and asked_before.count(2) <= 1:
+            return 500
+        return whole(asked, 1)
+
+    async with serving(script, max_attempts=1) as (client, _):
+        outcomes = await outcomes_of(client, range(1, 6))
+    assert all(outcome.ok for outcome in outcomes)
+    assert asked_before == [1, 2, 3, 4, 5, 2]
+
+
+async def test_one_that_fails_again_keeps_its_error() -> None:
+    def script(asked: Asked) -> Any:
+        return 500 if asked.id == 2 else whole(asked, 1)
+
+    async with serving(script, max_attempts=1) as (client, service):
+        outcomes = await outcomes_of(client, range(1, 6))
+    assert [outcome.id for outcome in outcomes if not outcome.ok] == [2]
+    assert [asked.id for asked in service.asked].count(2) == 2
+
+
+async def test_nothing_is_tried_again_where_nothing_succeeded() -> None:
+    async with serving(lambda asked: 500, max_attempts=1) as (client, service):
+        assert len(await outcomes_of(client, range(1, 6))) == 5
+    assert len(service.asked) == 5
+
+
+async def test_what_is_gone_is_not_tried_again() -> None:
+    def script(asked: Asked) -> Any:
+        return 404 if asked.id == 2 else whole(asked, 1)
+
+    async with serving(script, max_attempts=1) as (client, service):
+        await outcomes_of(client, range(1, 6))
+    assert [asked.id for asked in service.asked].count(2) == 1
+
+
+@pytest.mark.parametrize("bad_pulls", [1, 3])
+async def test_pages_that_did_not_add_up_are_read_again(bad_pulls: int) -> None:
+    pulls = 0
+
+    def script(asked: Asked) -> Any:
+        nonlocal pulls
+        pulls += 1
+        return FEED.envelope([1, 2], 1, 3 if pulls <= bad_pulls else 2)
+
+    async with serving(script) as (client, _):
+        (outcome,) = await outcomes_of(client, [7])
+    assert outcome.ok
+
+
+async def test_pages_that_never_add_up_are_read_four_times() -> None:
+    async with serving(lambda asked: FEED.envelope([1, 2], 1, 3)) as (client, service):
+        (outcome,) = await outcomes_of(client, [7])
+    assert isinstance(outcome.error, PaginationError)
+    assert len(service.asked) == 4

@@ -167,8 +167,10 @@ class Session:
                     self._raise(_halted(request.halt.error), request, attempts)
                 if request.patient and not attempts:
                     deadline = self.deadline()
-                attempts += 1
                 remaining = deadline - clock()
+                if remaining <= 0:
+                    self._raise(deadline_exceeded(failure), request, attempts)
+                attempts += 1
                 result = await self._transport.attempt(request, min(self.settings.attempt_timeout, remaining))
                 signal, retry_after = result.signal, result.retry_after
             finally:
