@@ -30,12 +30,20 @@ _EmptyArray = Annotated[tuple[int, ...], msgspec.Meta(max_length=0)]
 
 
 class _Memo(dict[Any, Any]):
-    """Converted values of one page: the same few dates, places and tags come in row after row."""
+    """Values that were converted before: the same few dates, places and tags come in row after row, page after page.
+
+    Args:
+        convert: converts a value that was not seen.
+    """
+
+    LIMIT = 4096
 
     def __init__(self, convert: Callable[[Any], Any]) -> None:
         self._convert = convert
 
     def __missing__(self, key: Any) -> Any:
+        if len(self) >= self.LIMIT:
+            self.clear()
         value = self[key] = self._convert(key)
         return value
 
@@ -61,8 +69,9 @@ class CompiledRows(Generic[M]):
     def __init__(self, model: type[M], engine_names: EngineNames) -> None:
         self._names = wire_names(model, engine_names)
         self._known = frozenset(self._names.values())
-        self._build = _builder(model, self._names, dates_as_text=False)
-        self._build_dates_as_text = _builder(model, self._names, dates_as_text=True)
+        self._build = _builder(model, self._names, dates_as_text=False, exact=True)
+        self._build_dates_as_text = _builder(model, self._names, dates_as_text=True, exact=True)
+        self._build_tolerant = _builder(model, self._names, dates_as_text=True, exact=False)
         exact = _row_struct(model, self._names, dates_as_text=False, exact=True)
         exact_text = _row_struct(model, self._names, dates_as_text=True, exact=True)
         self._decoder = msgspec.json.Decoder(_envelope_struct(exact))
@@ -102,7 +111,7 @@ class CompiledRows(Generic[M]):
         """Turn parsed rows into models, unknown fields kept in `extra`, or return None if any row is refused."""
         try:
             structs = msgspec.convert(rows, self._tolerant)
-            models = self._build_dates_as_text(structs)
+            models = self._build_tolerant(structs)
         except ValueError:
             return None
         known = self._known
@@ -131,22 +140,32 @@ def _row_struct(model: type, names: dict[str, str], *, dates_as_text: bool, exac
     for field in attrs.fields(model):
         if field.name not in names:
             continue
-        kind = _wire_type(hints[field.name], dates_as_text=dates_as_text)
-        fields.append((field.name, kind) if field.default is attrs.NOTHING else (field.name, kind, None))
+        kind = _wire_type(hints[field.name], dates_as_text=dates_as_text, exact=exact)
+        absent = msgspec.Raw(b"null") if kind is msgspec.Raw else None
+        fields.append((field.name, kind) if field.default is attrs.NOTHING else (field.name, kind, absent))
     return msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=exact, gc=False)
 
 
-def _wire_type(hint: Any, *, dates_as_text: bool) -> Any:
+def _wire_type(hint: Any, *, dates_as_text: bool, exact: bool) -> Any:
     if hint == dt.date | None and dates_as_text:
         return str | None
     if hint == dt.date:
         return str  # a period: a month or a day
     if hint == bool | None:
         return str | bool | None
+    part = _part_type(hint)
+    if part is not None:
+        # bytes that were seen before need no decoding; a parsed row has no bytes any more
+        return msgspec.Raw if exact else part
+    return hint
+
+
+def _part_type(hint: Any) -> Any:
+    """Return the wire type of an attribute that holds other models, or None if it holds none."""
     if hint == tuple[Tag, ...]:
         return tuple[_part_struct(Tag), ...] | None  # type: ignore[misc]
     part = _optional_model(hint)
-    return hint if part is None else _part_struct(part) | _EmptyArray | None
+    return None if part is None else _part_struct(part) | _EmptyArray | None
 
 
 def _optional_model(hint: Any) -> type | None:
@@ -167,50 +186,46 @@ def _part_struct(model: type) -> type[msgspec.Struct]:
     return msgspec.defstruct(model.__name__, fields, forbid_unknown_fields=True, frozen=True, gc=False)
 
 
-def _builder(model: type[M], names: dict[str, str], *, dates_as_text: bool) -> Callable[[list[Any]], tuple[M, ...]]:
+def _builder(
+    model: type[M], names: dict[str, str], *, dates_as_text: bool, exact: bool
+) -> Callable[[list[Any]], tuple[M, ...]]:
     """Generate the function that turns structs into models, one assignment for each attribute."""
     hints = typing.get_type_hints(model)
     scope: dict[str, Any] = {
         "model": model,
         "Draft": type("Draft", (), {"__slots__": model.__slots__}),  # type: ignore[attr-defined]
         "no_extra": NO_EXTRA,
-        "Memo": _Memo,
+        "period": _period,
     }
-    memos: dict[str, str] = {}
     lines = []
     for field in attrs.fields(typing.cast("Any", model)):
         name, hint, source = field.name, hints[field.name], f"struct.{field.name}"
-        convert: Any = None
+        part = _part_type(hint)
         if name == "extra":
             source = "no_extra"
-        elif hint == dt.date:
-            scope["period"] = _period
-            lines.append(f"        on, precision = period({source})")
-            source = "on"
         elif name == "date_precision":
             source = "precision"
+        elif hint == dt.date:
+            lines.append(f"on, precision = period({source})")
+            source = "on"
         elif hint == dt.date | None and dates_as_text:
-            convert = _whole_day
+            scope["days"] = _days
+            source = f"days[{source}]"
         elif hint == bool | None:
-            convert = _boolean
-        elif hint == tuple[Tag, ...]:
-            convert = _tags
-        elif (part := _optional_model(hint)) is not None:
-            convert = _part_maker(part)
-        if convert is not None:
-            memo = "days" if convert is _whole_day else f"of_{name}"
-            scope[f"convert_{memo}"] = convert
-            memos[memo] = f"convert_{memo}"
-            source = f"{memo}[{source}]"
-        lines.append(f"        draft.{name} = {source}")
+            scope["booleans"] = _booleans
+            source = f"booleans[{source}]"
+        elif part is not None:
+            convert = _tags if hint == tuple[Tag, ...] else _part_maker(_optional_model(hint))
+            scope[f"of_{name}"] = _Memo(_from_bytes(convert, part) if exact else convert)
+            source = f"of_{name}[bytes({source})]" if exact else f"of_{name}[{source}]"
+        lines.append(f"draft.{name} = {source}")
     source_code = "\n".join(
         [
             "def build(structs):",
-            *(f"    {memo} = Memo({convert})" for memo, convert in memos.items()),
             "    models = []",
             "    for struct in structs:",
             "        draft = Draft()",
-            *lines,
+            *(f"        {line}" for line in lines),
             "        draft.__class__ = model",
             "        models.append(draft)",
             "    return tuple(models)",
@@ -220,15 +235,13 @@ def _builder(model: type[M], names: dict[str, str], *, dates_as_text: bool) -> C
     return typing.cast("Callable[[list[Any]], tuple[M, ...]]", scope["build"])
 
 
-# the same months come for every campaign, so they are remembered from page to page
-_period = functools.lru_cache(maxsize=4096)(values.period)
-_date = functools.lru_cache(maxsize=4096)(values.date)
+_period = functools.lru_cache(maxsize=_Memo.LIMIT)(values.period)
 
 
 def _whole_day(text: str | None) -> dt.date | None:
     if values.has_time_of_day(text):
         raise ValueError("a date with a time of day is kept in extra, which only the reference converter does")
-    return _date(text)
+    return values.date(text)
 
 
 def _boolean(value: str | bool | None) -> bool | None:
@@ -237,9 +250,18 @@ def _boolean(value: str | bool | None) -> bool | None:
     raise ValueError("other text is kept in extra, which only the reference converter does")
 
 
+_days = _Memo(_whole_day)
+_booleans = _Memo(_boolean)
+
+
+def _from_bytes(convert: Callable[[Any], Any], part: Any) -> Callable[[bytes], Any]:
+    decode = msgspec.json.Decoder(part).decode
+    return lambda wire: convert(decode(wire))
+
+
 def _tags(structs: tuple[msgspec.Struct, ...] | None) -> tuple[Tag, ...]:
     return tuple(Tag(*msgspec.structs.astuple(struct)) for struct in structs or ())
 
 
-def _part_maker(model: type[M]) -> Callable[[Any], M | None]:
+def _part_maker(model: Any) -> Callable[[Any], Any]:
     return lambda struct: model(*msgspec.structs.astuple(struct)) if struct else None
