@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import aiohttp
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.normalisation import Decoder
+from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Backlinks, Campaigns, Envelopes, Keywords, Rankings, Users
 from seorep_async.resources.arguments import ExtraParams
 from seorep_async.session import (
@@ -83,7 +83,7 @@ class SeoRepClient:
             raise ConfigurationError(problem or "no base URL")
         self._base_url = address
         self._session = Session(self._base_url, authentication, settings, session, self._timing)
-        decoder = Decoder(settings.engine_names)
+        decoder = decoder_for(settings.engine_names)
         self.campaigns = Campaigns(self._session, decoder)
         self.users = Users(self._session, decoder)
         self.keywords = Keywords(self._session, decoder)

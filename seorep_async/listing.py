@@ -19,18 +19,30 @@ R = TypeVar("R")
 
 
 class Window:
-    """How many pages several listings together fetch ahead; a free place goes to the most urgent one that wants it.
+    """How many pages several listings together may have in progress; the most urgent listing has the first claim.
+
+    A listing begins with a place for its page 1, and needs one for each page in flight. As no other begins while one
+    in progress wants a place, many short listings run side by side, but only a few long ones.
 
     Args:
         limit: how many places there are.
+        on_free: called when a place is free that no listing in progress wants.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, on_free: Callable[[], None] = lambda: None) -> None:
         self._free = limit
+        self._on_free = on_free
         self._wanting: dict[int, Callable[[], None]] = {}
 
+    def enter(self) -> Place | None:
+        """Return a place for a listing that is to begin, or None if none is free or one in progress wants it."""
+        if self._free <= 0 or self._wanting:
+            return None
+        self._free -= 1
+        return Place(self)
+
     def take(self, priority: int, wake: Callable[[], None]) -> bool:
-        """Take a place and tell that it was had; or else `wake` is called when it is worth another try.
+        """Take the place of a further page, and tell whether it was had; if not, `wake` is called for another try.
 
         Args:
             priority: of the listing, its own; the lowest is the most urgent.
@@ -54,8 +66,29 @@ class Window:
         self._wake()
 
     def _wake(self) -> None:
-        if self._free > 0 and self._wanting:
-            self._wanting[min(self._wanting)]()
+        if self._free > 0:
+            if self._wanting:
+                self._wanting[min(self._wanting)]()
+            else:
+                self._on_free()
+
+
+class Place:
+    """A place in a window, given back once, whoever does it."""
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._held = True
+
+    def hand_over(self) -> bool:
+        """Leave the place to somebody else, who gives it back, and tell whether it was still held."""
+        held, self._held = self._held, False
+        return held
+
+    def release(self) -> None:
+        """Give the place back, if it is still held."""
+        if self.hand_over():
+            self._window.release()
 
 
 @attrs.frozen
@@ -65,13 +98,15 @@ class Schedule:
     Attributes:
         deadline: monotonic time by which all must be there, or None for `Settings.call_timeout` for each request.
         priority: the lowest is served first.
-        window: limits the pages that all listings with this window together fetch ahead, or None.
+        window: limits the pages that all listings with this window together have in progress, or None.
+        place: the place in the window for page 1, or None.
         halt: stops all requests with this halt once the key is refused to one, or None.
     """
 
     deadline: float | None = None
     priority: int = 0
     window: Window | None = None
+    place: Place | None = None
     halt: Halt | None = None
 
 
@@ -184,15 +219,15 @@ class Listing(Generic[T, R]):
     async def _fetch_ahead(self, last: int, schedule: Schedule) -> AsyncGenerator[Page[T], None]:
         """Fetch pages 2 to `last` concurrently and give them out in order; the first failure ends it at once.
 
-        At most twice `max_concurrency` of them are in flight or wait to be taken. One may always be in flight; all
-        others take a place in the window that is shared with other listings, until they have landed.
+        At most twice `max_concurrency` of them are in flight or wait to be taken. Each holds a place in the window from
+        being sent to its answer; the place of page 1 passes on to page 2.
         """
         session, query = self._session, self._query
         window, priority = schedule.window or Window(last), schedule.priority
+        has_place = schedule.place is not None and schedule.place.hand_over()
         limit = 2 * session.settings.max_concurrency
         fetching: deque[asyncio.Task[Page[T]]] = deque()
         failed: list[asyncio.Task[Page[T]]] = []
-        in_flight = 0
         loop = asyncio.get_running_loop()
         changed = loop.create_future()
 
@@ -201,10 +236,7 @@ class Listing(Generic[T, R]):
                 changed.set_result(None)
 
         def land(task: asyncio.Task[Page[T]]) -> None:
-            nonlocal in_flight
-            in_flight -= 1
-            if in_flight:
-                window.release()
+            window.release()
             if not task.cancelled() and task.exception() is not None:
                 failed.append(task)
             wake()
@@ -213,11 +245,11 @@ class Listing(Generic[T, R]):
             number = 2
             while number <= last or fetching:
                 changed = loop.create_future()
-                while number <= last and len(fetching) < limit and (not in_flight or window.take(priority, wake)):
+                while number <= last and len(fetching) < limit and (has_place or window.take(priority, wake)):
+                    has_place = False
                     task = session.spawn(session.send(query.page(number, schedule)))
                     task.add_done_callback(land)
                     fetching.append(task)
-                    in_flight += 1
                     number += 1
                 if not (failed or (fetching and fetching[0].done())):
                     await changed
@@ -227,6 +259,8 @@ class Listing(Generic[T, R]):
                     raise ConfigurationError("the client was closed while a listing was being read")
                 yield task.result()
         finally:
+            if has_place:
+                window.release()
             window.leave(priority)
             await cancel_all(fetching)
 
@@ -281,10 +315,11 @@ class Ledger(Generic[T]):
             return False
         self._sizes.append(len(page.items))
         self._received += len(page.items)
-        for item in page.items:
-            seen_on = self._page_of.setdefault(self._key(item), page.number)
-            if seen_on != page.number:
-                raise self._error(f"page {page.number} repeats {self._key(item)!r} of page {seen_on}", page.number)
+        keys = dict.fromkeys(map(self._key, page.items), page.number)
+        if not keys.keys().isdisjoint(self._page_of):
+            repeated = next(key for key in keys if key in self._page_of)
+            raise self._error(f"page {page.number} repeats {repeated!r} of page {self._page_of[repeated]}", page.number)
+        self._page_of.update(keys)
         if not page.items:
             self._ended = True
             if self._last is not None and self._last > 1:
@@ -334,7 +369,7 @@ class Ledger(Generic[T]):
                     raise self._error(f"page {number} has {size} records, another has {full}", number)
 
     def _is_known(self, page: Page[T]) -> bool:
-        return all(self._key(item) in self._page_of for item in page.items)
+        return self._page_of.keys() >= set(map(self._key, page.items))
 
     def _error(self, problem: str, page: int | None) -> PaginationError:
         error = PaginationError(f"the pages do not add up: {problem}", subject=self._subject)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Generic, Literal, TypeVar
@@ -20,7 +21,7 @@ from seorep_async.errors import (
     SeoRepError,
     ServerError,
 )
-from seorep_async.listing import Listing, Schedule, Window
+from seorep_async.listing import Listing, Place, Schedule, Window
 from seorep_async.models import RankingReport
 from seorep_async.session import Halt, Session, cancel_all
 
@@ -60,8 +61,9 @@ class PullOutcome(Generic[R]):
 class Pull(Generic[R]):
     """A pull of one feed for many ids: an async context manager that gives an async iterator of `PullOutcome`.
 
-    Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before those of the next,
-    and about twice `max_concurrency` of them are in progress or wait to be taken: a slow consumer slows the pull. One
+    Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before those of the next.
+    At most twice `max_concurrency` pages are in progress, and as many ids in progress or waiting to be taken: a slow
+    consumer slows the pull. One
     whose pages don't add up is read again, up to 3 times; one that failed for a passing reason is tried once more when
     nothing else is in progress.
     Once the key is refused, nothing more is sent, and what is not finished ends in an AuthenticationError. Leaving
@@ -92,13 +94,14 @@ class Pull(Generic[R]):
             raise ConfigurationError("this pull is running already; make another one")
         self._open = True
         self._limit = 2 * self._session.settings.max_concurrency
-        self._window = Window(self._limit)
+        self._window = Window(self._limit, on_free=self._start)
         self._halt = Halt()
         self._started = 0
         self._taken = 0
         self._running: dict[asyncio.Task[RankingReport[R]], int] = {}
         self._landed: list[int] = []
         self._aside: dict[int, SeoRepError] = {}
+        self._again: deque[int] = deque()
         self._swept: set[int] = set()
         self._succeeded = False
         self._outcomes: dict[int, PullOutcome[R]] = {}
@@ -138,12 +141,12 @@ class Pull(Generic[R]):
                 raise self._bug
             if self._taken == len(self._ids):
                 raise StopAsyncIteration
-            place = self._next_place()
-            if place is not None:
+            number = self._next_number()
+            if number is not None:
                 break
             self._changed.clear()
             await self._changed.wait()
-        outcome = self._outcomes.pop(place)
+        outcome = self._outcomes.pop(number)
         self._taken += 1
         if self._raise_errors and outcome.error is not None:
             await self.__aexit__(None, None, None)
@@ -151,66 +154,74 @@ class Pull(Generic[R]):
         self._start()
         return outcome
 
-    def _next_place(self) -> int | None:
+    def _next_number(self) -> int | None:
         if self._ordered:
             return self._taken if self._taken in self._outcomes else None
         return self._landed.pop(0) if self._landed else None
 
     def _start(self) -> None:
         """Start as many ids as there is room for; with the key refused they end without a request."""
-        while self._started < len(self._ids) and self._started - self._taken < self._limit:
-            self._launch(self._started)
-            self._started += 1
+        while self._open and (self._again or self._may_begin()) and (place := self._window.enter()) is not None:
+            if self._again:
+                number = self._again.popleft()
+            else:
+                number = self._started
+                self._started += 1
+            task = self._session.spawn(self._unit(number, place))
+            self._running[task] = number
+            task.add_done_callback(self._land)
 
-    def _launch(self, place: int) -> None:
-        task = self._session.spawn(self._unit(place))
-        self._running[task] = place
-        task.add_done_callback(self._land)
+    def _may_begin(self) -> bool:
+        return self._started < len(self._ids) and self._started - self._taken < self._limit
 
-    async def _unit(self, place: int) -> RankingReport[R]:
+    async def _unit(self, number: int, place: Place) -> RankingReport[R]:
         """Fetch one report; pages that don't add up may have changed as they were read, so they are read again."""
-        schedule = Schedule(priority=place, window=self._window, halt=self._halt)
-        listing = self._listing(self._ids[place])
-        for _ in range(MOST_REPULLS):
-            try:
-                return await listing.collect(schedule)
-            except PaginationError:
-                continue
-        return await listing.collect(schedule)
+        schedule = Schedule(priority=number, window=self._window, place=place, halt=self._halt)
+        listing = self._listing(self._ids[number])
+        try:
+            for _ in range(MOST_REPULLS):
+                try:
+                    return await listing.collect(schedule)
+                except PaginationError:
+                    continue
+            return await listing.collect(schedule)
+        finally:
+            place.release()
 
     def _land(self, task: asyncio.Task[RankingReport[R]]) -> None:
-        place = self._running.pop(task)
+        number = self._running.pop(task)
         if not self._open:
             return
-        unit = self._ids[place]
+        unit = self._ids[number]
         if task.cancelled():
             closed = ConfigurationError("the client was closed during the pull", subject=self._subject(unit))
-            self._finish(place, PullOutcome(unit, error=closed))
+            self._finish(number, PullOutcome(unit, error=closed))
         elif isinstance(error := task.exception(), SeoRepError):
-            if isinstance(error, _PASSING) and place not in self._swept:
-                self._aside[place] = error
+            if isinstance(error, _PASSING) and number not in self._swept:
+                self._aside[number] = error
             else:
-                self._finish(place, PullOutcome(unit, error=error))
+                self._finish(number, PullOutcome(unit, error=error))
         elif error is not None:
             self._bug = error
             self._changed.set()
         else:
             self._succeeded = True
-            self._finish(place, PullOutcome(unit, report=task.result()))
+            self._finish(number, PullOutcome(unit, report=task.result()))
         if not self._running:
             self._sweep()
+        self._start()
 
-    def _finish(self, place: int, outcome: PullOutcome[R]) -> None:
-        self._outcomes[place] = outcome
-        self._landed.append(place)
+    def _finish(self, number: int, outcome: PullOutcome[R]) -> None:
+        self._outcomes[number] = outcome
+        self._landed.append(number)
         self._changed.set()
 
     def _sweep(self) -> None:
         """Try those again that failed for a passing reason, now that nothing else runs; once, and if any succeeded."""
         aside, self._aside = self._aside, {}
-        for place, error in aside.items():
+        for number, error in aside.items():
             if self._succeeded:
-                self._swept.add(place)
-                self._launch(place)
+                self._swept.add(number)
+                self._again.append(number)
             else:
-                self._finish(place, PullOutcome(self._ids[place], error=error))
+                self._finish(number, PullOutcome(self._ids[number], error=error))

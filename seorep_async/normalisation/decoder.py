@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
 from seorep_async.models.extra import NO_EXTRA
 from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation import values
 from seorep_async.normalisation.compiled import CompiledRows
-from seorep_async.normalisation.converter import ModelConverter
 from seorep_async.settings import EngineNames
 
+if TYPE_CHECKING:
+    from seorep_async.normalisation.converter import ModelConverter
+
 M = TypeVar("M")
+
+
+@lru_cache(maxsize=16)
+def decoder_for(engine_names: EngineNames) -> Decoder:
+    """Return the decoder for an account's names, which clients share: building one takes many milliseconds."""
+    return Decoder(engine_names)
 
 
 class Decoder:
@@ -24,10 +33,18 @@ class Decoder:
     """
 
     def __init__(self, engine_names: EngineNames) -> None:
-        self._converter = ModelConverter(engine_names)
-        self._compiled: dict[type, CompiledRows[Any]] = {
-            row: CompiledRows(row, engine_names) for row in (KeywordRanking, CampaignPeriod, KeywordPeriod)
-        }
+        self._engine_names = engine_names
+
+    @cached_property
+    def _converter(self) -> ModelConverter:
+        from seorep_async.normalisation.converter import ModelConverter  # importing cattrs takes a while
+
+        return ModelConverter(self._engine_names)
+
+    @cached_property
+    def _compiled(self) -> dict[type, CompiledRows[Any]]:
+        rows = (KeywordRanking, CampaignPeriod, KeywordPeriod)
+        return {row: CompiledRows(row, self._engine_names) for row in rows}
 
     def feed_page(self, body: bytes, row: type[M], number: int) -> Page[M]:
         """Decode a page of a ranking feed, in either of its shapes (`service-api-v3.md` §4.4)."""

@@ -11,6 +11,7 @@ from seorep_async.errors import DecodeError, ProtocolError, StatusError, status_
 from seorep_async.normalisation import values
 
 _MESSAGE_LENGTH = 200
+_METADATA = frozenset({"total_pages", "total_records", "version"})
 
 
 @attrs.frozen
@@ -75,7 +76,7 @@ def metadata(envelope: dict[str, Any]) -> Metadata:
         total_pages=_count(found.get("total_pages")),
         total_records=_count(found.get("total_records")),
         version=None if version is None else values.boolean(version),
-        extra={name: found[name] for name in found.keys() - {"total_pages", "total_records", "version"}},
+        extra={name: found[name] for name in found if name not in _METADATA},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections.abc import Callable, Hashable, Iterable
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
@@ -14,7 +15,15 @@ from seorep_async.listing import Listing, Query
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page, RankingReport
 from seorep_async.normalisation import Decoder
 from seorep_async.pull import Pull
-from seorep_async.resources.arguments import Date, ExtraParams, check_dates, check_id, check_limit, given
+from seorep_async.resources.arguments import (
+    Date,
+    ExtraParams,
+    check_dates,
+    check_id,
+    check_limit,
+    given,
+    optional_texts,
+)
 from seorep_async.session import Session, encode_query
 from seorep_async.settings import FeedSearchParam
 
@@ -282,7 +291,7 @@ class Rankings:
                 id=one,
                 start_date=start,
                 end_date=end,
-                rows=first.items if len(pages) == 1 else tuple(row for page in pages for row in page.items),
+                rows=first.items if len(pages) == 1 else tuple(itertools.chain.from_iterable(page.items for page in pages)),
                 totals=next((page.totals for page in pages if page.totals is not None), None),
                 total_records=first.total_records,
                 version=first.version,
@@ -300,14 +309,13 @@ class Rankings:
 
     def _query(self, feed: Feed, options: FeedOptions) -> str:
         settings = self._session.settings
-        search, names = options.get("search"), settings.feed_search_param
+        search, names = optional_texts(search=options.get("search"))["search"], settings.feed_search_param
         named: dict[str, Any] = {
             "filter": search if names is not FeedSearchParam.SEARCH else None,
             "search": search if names is not FeedSearchParam.FILTER else None,
             "limit": check_limit(options.get("limit")),
-            "sort_metric": options.get("sort_metric"),
-            "sort_direction": options.get("sort_direction"),
+            **optional_texts(sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")),
             "compare_previous_period": options.get("compare_previous_period"),
         }
-        reserved = dict.fromkeys((_ENDPOINTS[feed].id_param, "start_date", "end_date"))
+        reserved = dict.fromkeys((_ENDPOINTS[feed].id_param, "start_date", "end_date", "page"))
         return encode_query(given(reserved | named, options.get("extra_params")), settings.array_encoding)
