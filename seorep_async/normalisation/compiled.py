@@ -9,10 +9,10 @@ tells what is wrong with it; property tests hold the two equal.
 from __future__ import annotations
 
 import datetime as dt
-import functools
 import types
 import typing
 from collections.abc import Callable
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Generic, TypeVar
 
 import attrs
@@ -58,6 +58,13 @@ class ExactPage(Generic[M]):
     totals_path: str
 
 
+@attrs.frozen
+class _Compiled(Generic[M]):
+    struct: type[msgspec.Struct]
+    decode: Callable[[bytes], Any]
+    build: Callable[[list[Any]], tuple[M, ...]]
+
+
 class CompiledRows(Generic[M]):
     """Decodes the rows of one feed.
 
@@ -67,17 +74,30 @@ class CompiledRows(Generic[M]):
     """
 
     def __init__(self, model: type[M], engine_names: EngineNames) -> None:
+        self._model = model
         self._names = wire_names(model, engine_names)
         self._known = frozenset(self._names.values())
-        self._build = _builder(model, self._names, dates_as_text=False, exact=True)
-        self._build_dates_as_text = _builder(model, self._names, dates_as_text=True, exact=True)
-        self._build_tolerant = _builder(model, self._names, dates_as_text=True, exact=False)
-        exact = _row_struct(model, self._names, dates_as_text=False, exact=True)
-        exact_text = _row_struct(model, self._names, dates_as_text=True, exact=True)
-        self._decoder = msgspec.json.Decoder(_envelope_struct(exact))
-        self._decoder_dates_as_text = msgspec.json.Decoder(_envelope_struct(exact_text))
-        self._tolerant = list[_row_struct(model, self._names, dates_as_text=True, exact=False)]  # type: ignore[misc]
         self._expect_text = False
+
+    @cached_property
+    def _dates(self) -> _Compiled[M]:
+        return self._compile(dates_as_text=False, exact=True)
+
+    @cached_property
+    def _dates_as_text(self) -> _Compiled[M]:
+        return self._compile(dates_as_text=True, exact=True)
+
+    @cached_property
+    def _tolerant(self) -> _Compiled[M]:
+        return self._compile(dates_as_text=True, exact=False)
+
+    def _compile(self, *, dates_as_text: bool, exact: bool) -> _Compiled[M]:
+        struct = _row_struct(self._model, self._names, dates_as_text=dates_as_text, exact=exact)
+        return _Compiled(
+            struct=struct,
+            decode=msgspec.json.Decoder(_envelope_struct(struct)).decode,
+            build=_builder(self._model, self._names, dates_as_text=dates_as_text, exact=exact),
+        )
 
     def page(self, body: bytes) -> ExactPage[M] | None:
         """Decode a whole page in either shape, or return None if it is anything but exactly known.
@@ -86,15 +106,14 @@ class CompiledRows(Generic[M]):
         try on every page.
         """
         for dates_as_text in (self._expect_text, not self._expect_text):
-            decoder = self._decoder_dates_as_text if dates_as_text else self._decoder
-            build = self._build_dates_as_text if dates_as_text else self._build
+            compiled = self._dates_as_text if dates_as_text else self._dates
             try:
-                envelope: Any = decoder.decode(body)
+                envelope = compiled.decode(body)
                 data = envelope.data
                 flat = type(data) is list
                 if not flat and envelope.totals is not msgspec.UNSET:
                     return None  # totals in both places: one of them is an unknown field
-                rows = build(data if flat else data.rows)
+                rows = compiled.build(data if flat else data.rows)
             except (ValueError, RecursionError):
                 continue
             self._expect_text = dates_as_text
@@ -110,8 +129,7 @@ class CompiledRows(Generic[M]):
     def rows(self, rows: list[Any]) -> tuple[M, ...] | None:
         """Turn parsed rows into models, unknown fields kept in `extra`, or return None if any row is refused."""
         try:
-            structs = msgspec.convert(rows, self._tolerant)
-            models = self._build_tolerant(structs)
+            models = self._tolerant.build(msgspec.convert(rows, list[self._tolerant.struct]))  # type: ignore[name-defined]
         except ValueError:
             return None
         known = self._known
@@ -235,7 +253,7 @@ def _builder(
     return typing.cast("Callable[[list[Any]], tuple[M, ...]]", scope["build"])
 
 
-_period = functools.lru_cache(maxsize=_Memo.LIMIT)(values.period)
+_period = lru_cache(maxsize=_Memo.LIMIT)(values.period)
 
 
 def _whole_day(text: str | None) -> dt.date | None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 
+_ROWS: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
+
 
 @lru_cache(maxsize=16)
 def decoder_for(engine_names: EngineNames) -> Decoder:
@@ -34,17 +36,13 @@ class Decoder:
 
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
+        self._compiled = {row: CompiledRows[Any](row, engine_names) for row in _ROWS}
 
     @cached_property
     def _converter(self) -> ModelConverter:
         from seorep_async.normalisation.converter import ModelConverter  # importing cattrs takes a while
 
         return ModelConverter(self._engine_names)
-
-    @cached_property
-    def _compiled(self) -> dict[type, CompiledRows[Any]]:
-        rows = (KeywordRanking, CampaignPeriod, KeywordPeriod)
-        return {row: CompiledRows(row, self._engine_names) for row in rows}
 
     def feed_page(self, body: bytes, row: type[M], number: int) -> Page[M]:
         """Decode a page of a ranking feed, in either of its shapes (`service-api-v3.md` §4.4)."""

@@ -19,7 +19,15 @@ from seorep_async.errors import AuthenticationError, ConfigurationError, NotFoun
 from seorep_async.session.attempt import Answer, Transport
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.decision import Cause, Failure, GiveUp, Sent, Signal, deadline_exceeded, decide
+from seorep_async.session.decision import (
+    Cause,
+    Failure,
+    GiveUp,
+    Signal,
+    certainly_not_executed,
+    deadline_exceeded,
+    decide,
+)
 from seorep_async.session.governor import Governor
 from seorep_async.session.reading import Reader, Value
 from seorep_async.session.request import Request
@@ -30,6 +38,8 @@ from seorep_async.settings import Settings
 T = TypeVar("T")
 
 _FIRST = -1  # a retry goes before everything that was not tried yet
+_LARGE = 64 * 1024  # bytes of a body whose decoding others on the loop notice
+_HUGE = 4 * 1024 * 1024  # bytes of a body whose decoding would hold them up
 _log = logging.getLogger("seorep_async")
 
 
@@ -78,6 +88,7 @@ class Session:
         self._reader = Reader(authentication)
         self._transport = Transport(base_url, authentication, settings, borrowed, self.timing.wall_clock)
         self._governor = Governor(settings, self.timing)
+        self._decoding = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
@@ -178,9 +189,7 @@ class Session:
             if isinstance(result, Answer):
                 if (recording := _recording.get()) is not None:
                     recording.append(RawAnswer(request.method, request.path, result.status, result.body))
-                if result.status < 300:
-                    await asyncio.sleep(0)  # whoever is next sends first, and the service works while we decode
-                read = self._reader.read(request, result)
+                read = await self._read(request, result)
                 if isinstance(read, Value):
                     governor.quota.succeed(spent)
                     return read.value
@@ -192,8 +201,9 @@ class Session:
             if request.halt is not None and isinstance(failure.error, AuthenticationError):
                 request.halt.error = request.halt.error or failure.error
             if request.method == "DELETE" and maybe_done and isinstance(failure.error, NotFoundError):
+                governor.quota.succeed(spent)
                 return request.decode(b"")  # what is gone was deleted by an attempt whose answer was lost
-            maybe_done = maybe_done or failure.sent is Sent.MAYBE
+            maybe_done = maybe_done or not certainly_not_executed(failure)
             throttled += failure.cause is Cause.THROTTLE
             self._throttled += failure.cause is Cause.THROTTLE
             if _log.isEnabledFor(logging.DEBUG):
@@ -216,6 +226,16 @@ class Session:
             self._retries[failure.cause.value] += 1
             governor.waited["backoff"] += verdict.delay
             await self.timing.sleep(verdict.delay)
+
+    async def _read(self, request: Request[T], answer: Answer) -> Value[T] | Failure:
+        size = len(answer.body)
+        if size <= _LARGE:
+            return self._reader.read(request, answer)
+        async with self._decoding:  # one page at a time, so that others on the loop get their turn in between
+            if size > _HUGE:
+                return await asyncio.to_thread(self._reader.read, request, answer)
+            await asyncio.sleep(0)
+            return self._reader.read(request, answer)
 
     def _raise(self, error: SeoRepError, request: Request[Any], attempts: int) -> NoReturn:
         error.subject = request.subject
