@@ -239,17 +239,16 @@ class Listing(Generic[T, R]):
             window.release()
             if not task.cancelled() and task.exception() is not None:
                 failed.append(task)
-            wake()
+            if failed or number <= last or (fetching and fetching[0].done()):
+                wake()
 
+        number = 2
         try:
-            number = 2
             while number <= last or fetching:
                 changed = loop.create_future()
                 while number <= last and len(fetching) < limit and (has_place or window.take(priority, wake)):
                     has_place = False
-                    task = session.spawn(session.send(query.page(number, schedule)))
-                    task.add_done_callback(land)
-                    fetching.append(task)
+                    fetching.append(session.spawn(session.send(query.page(number, schedule)), land))
                     number += 1
                 if not (failed or (fetching and fetching[0].done())):
                     await changed

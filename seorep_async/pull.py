@@ -167,9 +167,8 @@ class Pull(Generic[R]):
             else:
                 number = self._started
                 self._started += 1
-            task = self._session.spawn(self._unit(number, place))
+            task = self._session.spawn(self._unit(number, place), self._land)
             self._running[task] = number
-            task.add_done_callback(self._land)
 
     def _may_begin(self) -> bool:
         return self._started < len(self._ids) and self._started - self._taken < self._limit

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
@@ -137,11 +137,19 @@ class Session:
         if asyncio.get_running_loop() is not self._loop:
             raise ConfigurationError("this client was opened in another event loop; open one in each loop")
 
-    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start a task that ends with this session at the latest."""
-        task = asyncio.get_running_loop().create_task(work)
+    def spawn(
+        self, work: Coroutine[Any, Any, T], when_done: Callable[[asyncio.Task[T]], None] | None = None
+    ) -> asyncio.Task[T]:
+        """Start a task that ends with this session at the latest, and have a function called when it is done."""
+
+        def done(task: asyncio.Task[T]) -> None:
+            self._tasks.discard(task)
+            if when_done is not None:
+                when_done(task)
+
+        task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(done)
         return task
 
     def deadline(self) -> float:

@@ -18,6 +18,7 @@ import heapq
 import itertools
 import math
 from collections import defaultdict, deque
+from typing import TypeAlias
 
 import attrs
 
@@ -48,7 +49,8 @@ class Concurrency:
 
     def grow(self) -> None:
         """Note a success: as many of them as the limit raise it by one."""
-        self._limit = min(self._ceiling, self._limit + 1 / self._limit)
+        if self._limit < self._ceiling:
+            self._limit = min(self._ceiling, self._limit + 1 / self._limit)
 
     def cut(self, started: float, now: float) -> None:
         """Note an overload, unless the attempt started before the last cut and so tells nothing new."""
@@ -110,9 +112,11 @@ class Pace:
 
     def start(self, now: float) -> None:
         """Note that an attempt starts."""
+        due = now - self.CATCH_UP
+        self._since += max(0.0, due - max(self._next, self._since))  # a time that nobody used tells nothing
         rate = self.rate(now)
         if rate < math.inf:
-            self._next = max(self._next, now - self.CATCH_UP) + 1 / rate
+            self._next = max(self._next, due) + 1 / rate
 
     def accept(self, now: float) -> None:
         """Note that the service accepted an attempt."""
@@ -231,6 +235,9 @@ class Admission:
     probe: bool
 
 
+_Turn: TypeAlias = "asyncio.Future[Admission | RateLimitedError | None]"
+
+
 class Governor:
     """Lets attempts start when all rules allow it, the most urgent first.
 
@@ -247,7 +254,7 @@ class Governor:
         self._breaker = Breaker()
         self._gate = -math.inf
         self._in_flight = 0
-        self._waiting: list[tuple[int, int, asyncio.Future[Admission | None]]] = []
+        self._waiting: list[tuple[int, int, float, _Turn]] = []  # priority, arrival, deadline
         self._arrivals = itertools.count()
         self._alarm: Alarm | None = None
         self.quota = RetryQuota()
@@ -285,25 +292,28 @@ class Governor:
         now = self._timing.clock()
         if now >= deadline:
             return None
-        if self._gate - now > min(self._longest_gate, deadline - now):
+        if self._gate_is_too_far(now, deadline):
             raise _asked_to_wait(self._gate - now)
         reason, _ = self._obstacle(now)
         if reason is None and not self._waiting:
             return self._start(now)
-        turn: asyncio.Future[Admission | None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (priority, next(self._arrivals), turn))
-        expiry = None if deadline == math.inf else self._timing.call_later(deadline - now, lambda: _expire(turn))
+        turn: _Turn = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (priority, next(self._arrivals), deadline, turn))
+        expiry = None if deadline == math.inf else self._timing.call_later(deadline - now, lambda: _end(turn, None))
         self._dispatch()
         try:
-            return await turn
+            outcome = await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and (admission := turn.result()) is not None:
+            if turn.done() and not turn.cancelled() and isinstance(admission := turn.result(), Admission):
                 self.settle(admission, None)  # leave came as we were cancelled
             raise
         finally:
             if expiry is not None:
                 expiry.cancel()
             self.waited[reason or "concurrency"] += self._timing.clock() - now
+        if isinstance(outcome, RateLimitedError):
+            raise outcome
+        return outcome
 
     def settle(self, admission: Admission, signal: Signal | None, retry_after: float | None = None) -> None:
         """Give an admission back.
@@ -331,6 +341,9 @@ class Governor:
         now = self._timing.clock()
         if retry_after is not None and signal in (Signal.THROTTLED, Signal.OVERLOADED):
             self._gate = max(self._gate, now + retry_after)
+            for _, _, deadline, turn in self._waiting:
+                if self._gate_is_too_far(now, deadline):
+                    _end(turn, _asked_to_wait(self._gate - now))
         if signal is Signal.FINE:
             self._breaker.contact()
             self._concurrency.grow()
@@ -345,17 +358,19 @@ class Governor:
         elif signal is Signal.UNREACHABLE:
             self._breaker.no_contact(now)
 
+    def _gate_is_too_far(self, now: float, deadline: float) -> bool:
+        return self._gate - now > min(self._longest_gate, deadline - now)
+
     def _obstacle(self, now: float) -> tuple[str | None, float]:
         """Return why nothing may start now, and when to look again; None where something may."""
         if self._in_flight >= self._concurrency.limit:
             return "concurrency", math.inf
-        for reason, moment in (
-            ("asked to wait", self._gate),
-            ("outage", self._breaker.next_start(now)),
-            ("pace", self._pace.next_start(now)),
-        ):
-            if moment > now:
-                return reason, moment
+        if self._gate > now:
+            return "asked to wait", self._gate
+        if (moment := self._breaker.next_start(now)) > now:
+            return "outage", moment
+        if (moment := self._pace.next_start(now)) > now:
+            return "pace", moment
         return None, now
 
     def _start(self, now: float) -> Admission:
@@ -368,7 +383,7 @@ class Governor:
             self._alarm.cancel()
             self._alarm = None
         while self._waiting:
-            turn = self._waiting[0][2]
+            turn = self._waiting[0][-1]
             if turn.done():
                 heapq.heappop(self._waiting)
                 continue
@@ -382,9 +397,9 @@ class Governor:
             turn.set_result(self._start(now))
 
 
-def _expire(turn: asyncio.Future[Admission | None]) -> None:
+def _end(turn: _Turn, outcome: RateLimitedError | None) -> None:
     if not turn.done():
-        turn.set_result(None)
+        turn.set_result(outcome)
 
 
 def _asked_to_wait(seconds: float) -> RateLimitedError:
