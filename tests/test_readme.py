@@ -14,20 +14,41 @@ from seorep_async.sandbox import Sandbox
 
 README = pathlib.Path(__file__).parent.parent / "README.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+PROGRAMS = [example for example in EXAMPLES if "asyncio.run" in example]
+TESTS = [example for example in EXAMPLES if "async def test_" in example]
 
 
-def test_the_readme_has_examples() -> None:
-    assert len(EXAMPLES) >= 2
+def test_every_example_is_a_program_or_a_test() -> None:
+    assert len(PROGRAMS) >= 2
+    assert len(PROGRAMS) + len(TESTS) == len(EXAMPLES)
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+async def output_of(*command: str, **environment: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-X", "dev", "-W", "error", *command,
+        env=os.environ | environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+    return output.decode()
+
+
+@pytest.mark.parametrize("example", PROGRAMS)
 async def test_an_example_runs_without_a_warning(example: str) -> None:
     async with Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed") as sandbox:
-        environment = os.environ | {"SEOREP_BASE_URL": sandbox.base_url, "SEOREP_API_KEY": sandbox.api_key}
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-X", "dev", "-W", "error", "-c", example,
-            env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        output, _ = await process.communicate()
-    assert process.returncode == 0, output.decode()
-    assert output
+        assert await output_of("-c", example, SEOREP_BASE_URL=sandbox.base_url, SEOREP_API_KEY=sandbox.api_key)
+
+
+@pytest.mark.parametrize("example", TESTS)
+async def test_an_example_of_a_test_passes(example: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "test_example.py").write_text(example, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n", encoding="utf-8")
+    plugin = [] if "seorep_async.pytest_plugin" in installed_plugins() else ["-p", "seorep_async.pytest_plugin"]
+    output = await output_of("-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, str(tmp_path))
+    assert "1 passed" in output
+
+
+def installed_plugins() -> set[str]:
+    from importlib.metadata import entry_points
+
+    return {entry.value for entry in entry_points(group="pytest11")}

@@ -1,0 +1,159 @@
+"""What the commands refuse, and what they say and exit with when the service fails."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from seorep_async import InvalidRequestError, SeoRepClient
+from seorep_async.cli.resource_refusals import words_of_service
+from seorep_async.session import Timing
+from tests.cli.resource_account import KEY, account, give_stdin
+from tests.cli.running import COMMAND, Seorep, process
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("campaigns get 0", "Invalid value for 'ID': '0' is not an integer from 1 to 2147483647."),
+        ("campaigns get 2147483648", "is not an integer from 1 to"),
+        ("campaigns get", "Missing argument 'ID'"),
+        ("campaigns create --url u", "Missing option '--company'"),
+        ("campaigns list --columns id,nme", "there is no 'nme'; there are id, url, company"),
+        ("campaigns list --json --format csv", "--json and --format csv: one of them"),
+        ("campaigns list --limit x", "'x' is not an integer"),
+        ("campaigns list --param x", "it must be NAME=VALUE"),
+        ("campaigns list --param filter=x", "'filter' is an argument (or method) of its own"),
+        ("campaigns update 1", "campaign 1: there is nothing to change; give at least one value"),
+        ("campaigns update 1 --request-encoding xml --url u", "'xml' is not one of"),
+        ("users create --first-name a", "Missing option '--last-name'"),
+        ("keywords delete 1", "No such command"),
+        ("backlinks list", "Missing option '--campaign-id'"),
+        ("backlinks list --campaign-id 1 --status gone", "'gone' is not one of"),
+        ("backlinks list --campaign-id 1 --date-string 2023-01-01 1.2.23", "'1.2.23' is not a date"),
+        ("backlinks list --campaign-id 1 --date-string 2023-01-02 2023-01-01", "is before"),
+    ],
+)
+def test_it_is_refused_with_2_before_any_request(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, arguments: str, told: str
+) -> None:
+    with account(monkeypatch) as sandbox:
+        ended = seorep(*arguments.split())
+        assert sandbox.stats.requests == 0
+    assert (ended.code, ended.out) == (2, "")
+    assert told in " ".join(ended.err.split())
+
+
+def test_without_an_account_one_line_says_what_to_set(seorep: Seorep) -> None:
+    ended = seorep("campaigns", "list")
+    assert ended.code == 2
+    assert ended.err.startswith("Error: SEOREP_BASE_URL and SEOREP_API_KEY must be set in the environment")
+    assert ended.err.count("\n") == 1
+
+
+def test_a_wrong_key_is_3(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch):
+        monkeypatch.setenv("SEOREP_API_KEY", "wr0ng-k3y")
+        ended = seorep("users", "list")
+    assert (ended.code, ended.out) == (3, "")
+    assert "the API key was refused (status 403); check SEOREP_API_KEY" in ended.err
+    assert "wr0ng" not in ended.err
+
+
+def test_nothing_listening_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("SEOREP_API_KEY", KEY)
+    monkeypatch.setattr(SeoRepClient, "_timing", Timing(jitter=lambda: 0.0))  # eight attempts without a wait
+    ended = seorep("keywords", "get", 1)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (5, "", 1)
+
+
+def test_a_taken_username_is_2_with_what_the_service_said(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    who = ("--first-name", "A", "--last-name", "B", "--username", "grace.garcia", "--role", "client")
+    give_stdin(monkeypatch, b"open sesame")
+    with account(monkeypatch):
+        ended = seorep("users", "create", *who, "--password-stdin")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines() == [
+        "Error: user: the service refused (status 409)",
+        "The service said: username is taken: it must be unique",
+    ]
+
+
+def test_a_failing_page_leaves_no_half_document(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SeoRepClient, "_timing", Timing(jitter=lambda: 0.0))
+    with account(monkeypatch, campaigns=200, faults="500s=60%"):
+        for _ in range(5):
+            ended = seorep("campaigns", "list", "--limit", 1, "--json")
+            if ended.code:
+                break
+    assert (ended.code, ended.out) == (5, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ('{"status":"error","code":409,"message":"taken"}', "taken"),
+        ('{"error": {"message": "bad url", "code": "E7"}}', "bad url"),
+        ('{"status":"error","results":{"messages":["one","two"]}}', "one; two"),
+        ('{"errors": {"url": ["is empty"], "company": "is short"}}', "url: is empty; company: is short"),
+        ('{"url": ["is empty"]}', "url: is empty"),
+        ('["no"]', "no"),
+        ("plain words", "plain words"),
+        ("<html><body>Nope</body></html>", None),
+        ('{"message": "cut o…', None),
+        ("{}", None),
+        (None, None),
+        ('{"message": "\\u001b[31mred"}', "\N{REPLACEMENT CHARACTER}[31mred"),
+    ],
+)
+def test_the_service_is_quoted_in_one_readable_line(body: str | None, told: str | None) -> None:
+    assert words_of_service(InvalidRequestError("the service refused", status=400, body_excerpt=body)) == told
+
+
+def test_what_the_message_says_already_is_not_said_again() -> None:
+    error = InvalidRequestError("the service says: taken", status=400, body_excerpt='{"message": "taken"}')
+    assert words_of_service(error) is None
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    # without `-X dev`, by which asyncio tells what took long
+    command = shlex.join([sys.executable, "-W", "error", *COMMAND[-2:]])
+    return subprocess.run(["bash", "-c", line.replace("seorep", command)], capture_output=True, text=True, timeout=20)
+
+
+def test_a_full_disk_is_7_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch):
+        ended = shell("seorep campaigns list > /dev/full")
+    assert (ended.returncode, ended.stderr) == (7, "Error: can't write to stdout: No space left on device\n")
+
+
+def test_who_stops_reading_is_no_error_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch, campaigns=400, keywords=50):
+        ended = shell("seorep keywords list --format csv | head -n 1; exit ${PIPESTATUS[0]}")
+    assert (ended.returncode, ended.stderr) == (130, "")
+    assert ended.stdout.startswith("id,")
+
+
+def test_an_interrupted_write_says_that_it_may_have_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    update = ("campaigns", "update", "2", "--company", "New")
+    with account(monkeypatch, latency=2.0) as sandbox, process(*update) as running:
+        while not sandbox.stats.requests:
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.terminate()
+        out, err = running.communicate(timeout=10)
+    assert (running.returncode, out) == (130, "")
+    assert "Interrupted; campaign 2 may have been changed: look before you do it again.\n" in err
+
+
+def test_the_key_is_nowhere_in_the_output(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch):
+        every: list[Any] = [seorep("campaigns", "list", "--json"), seorep("users", "get", 99), seorep("users", "list")]
+    assert KEY not in json.dumps([(ended.out, ended.err) for ended in every])

@@ -1,0 +1,190 @@
+"""What the commands write: tables, JSON, JSON lines, CSV; chosen columns; fields that nobody documented."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import json
+from typing import Any
+
+import pytest
+
+from seorep_async.cli.resource_formats import Format, Output
+from seorep_async.cli.resource_table import many_as_table
+from seorep_async.models import Campaign, User
+from tests.cli.resource_account import account
+from tests.cli.running import Seorep
+
+HOSTILE = "a\x1b[31m\x9b2J\u202eb\r\nc"
+
+
+def campaign(**values: Any) -> Campaign:
+    return Campaign(**{"id": 7, "url": "https://a.example", "company": "A", **values})
+
+
+def written(capsys: pytest.CaptureFixture[str], kind: Format, one: Any, *columns: str) -> str:
+    Output(kind=kind, columns=columns or None).write_one(one)
+    return capsys.readouterr().out
+
+
+# --- Formats
+
+
+def test_without_a_terminal_a_list_is_a_plain_table(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch):
+        ended = seorep("campaigns", "list")
+    header, *lines = ended.out.splitlines()
+    assert header.split() == ["id", "company", "url", "group_title", "status"]
+    assert [line.split()[0] for line in lines] == ["1", "2", "3", "4"]
+    assert all("https://www.orchard-roofing.example" in line for line in lines[:1])
+    assert ended.err == ""
+
+
+def test_json_is_one_document_of_attributes_and_iso_dates(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch):
+        (first, *_) = json.loads(seorep("campaigns", "list", "--json").out)
+    assert first["date_created"] == "2014-01-20T18:46:49"
+    assert (first["id"], first["engine_a_ignore_places"], first["timezone"]) == (1, False, None)
+
+
+def test_json_and_its_long_name_are_the_same(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch):
+        assert seorep("users", "get", 2, "--json").out == seorep("users", "get", 2, "--format", "json").out
+
+
+def test_json_lines_hold_what_json_holds(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch):
+        lines = seorep("keywords", "list", "--format", "jsonl").out.splitlines()
+        assert [json.loads(line) for line in lines] == json.loads(seorep("keywords", "list", "--json").out)
+
+
+def test_csv_has_one_header_whatever_the_pages(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch):
+        out = seorep("campaigns", "list", "--limit", 1, "--format", "csv").out
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["id"] for row in rows] == ["1", "2", "3", "4"]
+    assert (rows[0]["date_deleted"], rows[0]["engine_a_ignore_places"]) == ("", "false")
+    assert json.loads(rows[0]["extra"]) == {"type": "real"}
+
+
+@pytest.mark.parametrize(("kind", "out"), [("json", "[]\n"), ("jsonl", ""), ("csv", "id,company\r\n"), ("table", "")])
+def test_a_list_of_nothing_is_whole_too(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, kind: str, out: str) -> None:
+    with account(monkeypatch):
+        ended = seorep("campaigns", "list", "--filter", "zzz", "--columns", "id,company", "--format", kind)
+    assert (ended.code, ended.out) == (0, out)
+    assert ended.err == ("No campaigns.\n" if kind == "table" else "")
+
+
+@pytest.mark.parametrize("kind", Format)
+def test_chosen_columns_come_in_their_order(capsys: pytest.CaptureFixture[str], kind: Format) -> None:
+    text = written(capsys, kind, campaign(scope="domain"), "scope", "id", "timezone")
+    places = [text.index(name) for name in ("scope", "id", "timezone")]
+    assert places == sorted(places)
+    assert "company" not in text
+
+
+@pytest.mark.parametrize("kind", Format)
+def test_a_password_is_never_written(capsys: pytest.CaptureFixture[str], kind: Format) -> None:
+    text = written(capsys, kind, User(id=1, username="a", password="sesame"))
+    assert "password" not in text
+    assert "sesame" not in text
+
+
+# --- Pages
+
+
+def test_it_stops_after_so_many(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch, campaigns=30) as sandbox:
+        few = json.loads(seorep("campaigns", "list", "--max", 3, "--json").out)
+        assert sandbox.stats.requests == 1
+        found = json.loads(seorep("campaigns", "list", "--max", 7, "--limit", 5, "--json").out)
+    assert [one["id"] for one in found] == [1, 2, 3, 4, 5, 6, 7]
+    assert few == found[:3]
+
+
+def test_one_page_is_written_alone(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch):
+        found = json.loads(seorep("campaigns", "list", "--limit", 1, "--page", 3, "--json").out)
+    assert [one["id"] for one in found] == [3]
+
+
+def test_without_a_bound_every_page_is_written(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch, campaigns=30, keywords=20):
+        found = json.loads(seorep("keywords", "list", "--json").out)
+    assert len({one["id"] for one in found}) == len(found) == 600
+
+
+# --- What is not documented
+
+
+def test_unknown_fields_stand_beside_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    one = campaign(extra={"type": "real", "nested": {"a": [1, None]}})
+    found = json.loads(written(capsys, Format.JSON, one))
+    assert (found["type"], found["nested"], "extra" in found) == ("real", {"a": [1, None]}, False)
+
+
+def test_unknown_fields_that_bear_the_name_of_one_of_ours_are_under_extra(capsys: pytest.CaptureFixture[str]) -> None:
+    one = campaign(extra={"engine_a_cid": "wire", "extra": 1, "type": "real"})
+    found = json.loads(written(capsys, Format.JSON, one))
+    assert found["extra"] == {"engine_a_cid": "wire", "extra": 1}
+    assert (found["engine_a_cid"], found["type"]) == (None, "real")
+
+
+def test_unknown_fields_are_in_the_table_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\ntype     real\n" in written(capsys, Format.TABLE, campaign(extra={"type": "real"}), "company", "extra")
+
+
+# --- Control characters
+
+
+@pytest.mark.parametrize("kind", [Format.TABLE, Format.JSON, Format.JSON_LINES])
+def test_control_characters_do_not_come_through(capsys: pytest.CaptureFixture[str], kind: Format) -> None:
+    text = written(capsys, kind, campaign(company=HOSTILE, extra={HOSTILE: HOSTILE}))
+    assert text.replace("\n", "").isprintable()
+
+
+def test_control_characters_are_kept_in_json_as_data(capsys: pytest.CaptureFixture[str]) -> None:
+    text = written(capsys, Format.JSON, campaign(company=HOSTILE + "\U000e0041é"))
+    assert json.loads(text)["company"] == HOSTILE + "\U000e0041é"
+    assert "é" in text
+
+
+def test_csv_keeps_what_came_but_not_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(csv.reader(io.StringIO(written(capsys, Format.CSV, campaign(company=HOSTILE), "company"), "")))[1] == [
+        HOSTILE
+    ]
+    monkeypatch.setattr("seorep_async.cli.resource_formats.stdout_is_terminal", lambda: True)
+    text = written(capsys, Format.CSV, campaign(company=HOSTILE), "company")
+    assert text.replace("\r\n", "").isprintable()
+
+
+# --- Tables
+
+
+def test_a_table_fits_and_cuts_the_widest_columns_first() -> None:
+    items = [campaign(id=123456789, company="x" * 500, url="https://y.example/" + "y" * 500)]
+    header, line = many_as_table(items, ["id", "company", "url"], 80)
+    assert max(map(len, (header, line))) <= 80
+    assert line.startswith("123456789  xxx")
+    assert line.count("…") == 2
+
+
+def test_wide_letters_take_two_cells() -> None:
+    header, line = many_as_table([campaign(company="花屋", url="u")], ["company", "url"], 80)
+    assert header.index("url") == len("company") + 2
+    assert line == "花屋     u"
+
+
+def test_numbers_stand_to_the_right_and_nothing_is_a_dash() -> None:
+    lines = list(
+        many_as_table([campaign(account_id=5), campaign(id=12, scope="")], ["id", "account_id", "scope"], None)
+    )
+    assert lines == ["id  account_id  scope", " 7           5  -", "12           -"]
+
+
+def test_dates_are_for_people_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    one = campaign(date_created=dt.datetime(2023, 1, 2, 3, 4, 5))
+    assert written(capsys, Format.TABLE, one, "date_created") == "date_created  2023-01-02 03:04:05\n"

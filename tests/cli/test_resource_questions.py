@@ -1,0 +1,192 @@
+"""What the commands ask a person for: passwords, and whether to delete; and where there is no person to ask."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.resource_account import account, give_stdin
+from tests.cli.running import Seorep
+from tests.cli.terminal_session import terminal
+
+PASSWORD = "0pen-sesame"
+WHO = ("--first-name", "A", "--last-name", "B", "--username", "ab", "--role", "client")
+
+
+# --- Passwords
+
+
+def test_a_password_is_asked_for_twice_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch) as sandbox, terminal("users", "create", *WHO) as person:
+        person.wait_for("Password: ")
+        assert sandbox.stats.requests == 0
+        person.type(f"{PASSWORD}\n")
+        person.wait_for("The same again: ")
+        person.type("0pen-something\n")
+        person.wait_for("do not match")
+        for question in ("Password: ", "The same again: "):
+            person.wait_for(question)
+            person.type(f"{PASSWORD}\n")
+        assert person.end() == 0
+    assert "Created user 6." in person.shown
+    assert "0pen" not in person.shown
+
+
+def test_a_password_is_not_in_the_process_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch, latency=0.5) as sandbox, terminal("users", "update", "2", "--ask-password") as person:
+        for question in ("Password: ", "The same again: "):
+            person.wait_for(question)
+            person.type(f"{PASSWORD}\n")
+        while not sandbox.stats.requests:
+            time.sleep(0.01)
+        seen = subprocess.run(["ps", "axeww"], capture_output=True, text=True, check=True).stdout
+        assert person.end() == 0
+    assert "--ask-password" in seen
+    assert PASSWORD not in seen
+
+
+def test_ctrl_c_at_the_password_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch) as sandbox, terminal("users", "create", *WHO) as person:
+        person.wait_for("Password: ")
+        assert person.interrupt() == 130
+        assert sandbox.stats.requests == 0
+    assert "Interrupted." in person.shown
+
+
+@pytest.mark.parametrize("line", [b"0pen sesame", b"0pen sesame\n", b"0pen sesame\r\n", "0pen ßesame ".encode()])
+def test_a_password_is_one_line_of_stdin(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
+    give_stdin(monkeypatch, line)
+    with account(monkeypatch):
+        ended = seorep("users", "create", *WHO, "--password-stdin", "--json")
+    assert ended.code == 0
+    assert "0pen" not in ended.out + ended.err
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "there is no password on stdin"),
+        (b"\n", "there is no password on stdin"),
+        (b"0pen\nsesame\n", "there is more than one line on stdin"),
+        (b"0pen" * 20_000, "there is more than one line on stdin"),
+        (b"0pen\xff", "the password is not UTF-8 text"),
+    ],
+)
+def test_what_is_no_password_is_refused_without_showing_it(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, content: bytes, told: str
+) -> None:
+    give_stdin(monkeypatch, content)
+    with account(monkeypatch) as sandbox:
+        ended = seorep("users", "update", 2, "--password-stdin")
+        assert sandbox.stats.requests == 0
+    assert ended.code == 2
+    assert told in ended.err
+    assert "0pen" not in ended.err
+
+
+@pytest.mark.parametrize("command", [("create", *WHO), ("update", 2, "--ask-password")])
+def test_without_a_terminal_a_password_can_not_be_asked_for(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, command: tuple[object, ...]
+) -> None:
+    give_stdin(monkeypatch, b"sesame\n")
+    with account(monkeypatch):
+        ended = seorep("users", *command)
+    assert ended.code == 2
+    assert "there is no terminal to ask for the password on; give it with --password-stdin" in ended.err
+
+
+@pytest.mark.parametrize("argument", ["--password", "--password=0pen"])
+def test_a_password_is_no_argument(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, argument: str) -> None:
+    with account(monkeypatch):
+        ended = seorep("users", "update", 2, argument, "0pen-sesame")
+    assert ended.code == 2
+    assert "--password-stdin" in ended.err
+    assert "0pen" not in ended.err
+
+
+@pytest.mark.parametrize("command", [("create", *WHO), ("update", 2)])
+def test_a_password_is_no_additional_parameter_either(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, command: tuple[object, ...]
+) -> None:
+    give_stdin(monkeypatch, b"sesame\n")
+    with account(monkeypatch) as sandbox:
+        ended = seorep("users", *command, "--param", "password=0pen", "--password-stdin")
+        assert sandbox.stats.requests == 0
+    assert ended.code == 2
+    assert "0pen" not in ended.err
+
+
+def test_a_user_is_changed_without_a_password(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch):
+        assert seorep("users", "update", 2, "--first-name", "Gro").code == 0
+
+
+# --- Deleting
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 130), ("\n", 130), ("\x04", 130), (None, 130)])
+def test_a_person_is_asked_whether_to_delete(
+    monkeypatch: pytest.MonkeyPatch, seorep: Seorep, answer: str | None, code: int
+) -> None:
+    with account(monkeypatch):
+        with terminal("campaigns", "delete", "2") as person:
+            person.wait_for("Delete campaign 2 (Maple Dental, https://www.maple-dental.example)? [y/N]: ")
+            if answer is None:
+                assert person.interrupt() == code
+            else:
+                person.type(answer)
+                assert person.end() == code
+        assert seorep("campaigns", "get", 2).code == (0 if code else 2)
+    if answer == "y\n":
+        assert "Deleted campaign 2." in person.shown
+    elif answer in ("n\n", "\n"):
+        assert "Nothing was deleted." in person.shown
+
+
+def test_without_a_terminal_nothing_is_deleted_unless_it_is_sure(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_stdin(monkeypatch, b"y\n")
+    with account(monkeypatch) as sandbox:
+        ended = seorep("users", "delete", 2)
+        assert sandbox.stats.requests == 0
+        assert seorep("users", "delete", 2, "--yes").code == 0
+    assert ended.code == 2
+    assert "give --yes" in ended.err
+
+
+def test_what_is_not_there_is_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch), terminal("campaigns", "delete", "99") as person:
+        assert person.end() == 2
+    assert "there is no such object" in person.shown
+    assert "Delete" not in person.shown
+
+
+# --- On a terminal
+
+
+@pytest.mark.parametrize("noun", ["campaigns", "users", "keywords", "backlinks"])
+def test_a_list_on_a_terminal_fits_into_80_columns(monkeypatch: pytest.MonkeyPatch, noun: str) -> None:
+    more = ("--campaign-id", "1") if noun == "backlinks" else ()
+    with account(monkeypatch), terminal(noun, "list", *more, environment={"TERM": "dumb"}) as person:
+        assert person.end() == 0
+    header, *lines = person.shown.splitlines()
+    assert header.startswith(("id ", "    id "))
+    assert len(lines) >= 3
+    assert max(len(line) for line in (header, *lines)) <= 80
+
+
+def test_no_color_leaves_out_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch), terminal("campaigns", "get", "99", environment={"NO_COLOR": "1"}) as person:
+        assert person.end() == 2
+    assert "\x1b[31" not in person.shown
+    assert "\x1b[1;31" not in person.shown
+
+
+def test_how_many_there_are_is_told_where_not_all_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with account(monkeypatch), terminal("campaigns", "list", "--max", "2", environment={"TERM": "dumb"}) as person:
+        assert person.end() == 0
+    assert person.shown.splitlines()[-1] == "2 of 4 campaigns."
