@@ -1,0 +1,28 @@
+"""Times and sizes in words."""
+
+from __future__ import annotations
+
+
+def duration(seconds: float, *, rough: bool = False) -> str:
+    """Return a time in words.
+
+    Args:
+        seconds: how long.
+        rough: it is an estimate: no fractions, and of hours no seconds.
+    """
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s" if rough else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if rough and (hours or minutes >= 10):
+        return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
+    return f"{hours} h {minutes:02} min {rest:02} s" if hours else f"{minutes} min {rest:02} s"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes in words."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" or count >= 10 else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"

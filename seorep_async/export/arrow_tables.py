@@ -1,0 +1,123 @@
+"""Tables as Arrow: their schemas, and rows in memory; the only file of this package's core that knows pyarrow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from seorep_async.export.columns import Kind, Table, Values
+from seorep_async.export.csv_text import as_json
+from seorep_async.export.extras import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+
+@cache
+def arrow_schema(table: Table) -> pa.Schema:
+    """Return a table's schema: int64, double, string, bool, date32, a list of structs for tags; unknown fields as JSON.
+
+    It says to pandas, too, that integers and booleans are nullable, so that they don't become floats there.
+    """
+    pa = need("pyarrow")
+    fields = [pa.field(column.name, _type(column.kind)) for column in table.columns]
+    return pa.schema(fields, metadata={b"pandas": json.dumps(_for_pandas(table)).encode()})
+
+
+def batch_of_rows(table: Table, rows: Sequence[Values]) -> pa.RecordBatch:
+    """Return rows as one record batch; raises as `record_batch`."""
+    return record_batch(table, list(zip(*rows, strict=True)) if rows else [()] * len(table.columns))
+
+
+def record_batch(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Return columns of values as one record batch.
+
+    Raises:
+        OverflowError: an integer needs more than 64 bits.
+        ValueError: a text is not valid Unicode.
+    """
+    pa = need("pyarrow")
+    schema = arrow_schema(table)
+    arrays = [
+        _SPECIAL[column.kind](values) if column.kind in _SPECIAL else pa.array(values, field.type)
+        for column, values, field in zip(table.columns, columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _type(kind: Kind) -> pa.DataType:
+    pa = need("pyarrow")
+    match kind:
+        case Kind.INTEGER:
+            return pa.int64()
+        case Kind.NUMBER:
+            return pa.float64()
+        case Kind.BOOLEAN:
+            return pa.bool_()
+        case Kind.DATE:
+            return pa.date32()
+        case Kind.TAGS:
+            return pa.list_(pa.struct({"id": pa.int64(), "label": pa.string(), "extra": pa.string()}))
+    return pa.string()
+
+
+def _tags(column: Sequence[Any]) -> pa.Array:
+    pa = need("pyarrow")
+    # built from flat columns, as a list of dicts takes ten times as long
+    ends, tags = [0], []
+    for held in column:
+        tags += held
+        ends.append(len(tags))
+    kind = _type(Kind.TAGS)
+    flat = pa.StructArray.from_arrays(
+        [
+            pa.array([tag.id for tag in tags], pa.int64()),
+            pa.array([tag.label for tag in tags], pa.string()),
+            _fields([tag.extra for tag in tags]),
+        ],
+        fields=list(kind.value_type),
+    )
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, type=kind)
+
+
+def _fields(column: Sequence[Any]) -> pa.Array:
+    pa = need("pyarrow")
+    return pa.array([as_json(fields) if fields else None for fields in column], pa.string())
+
+
+def _numbers(column: Sequence[Any]) -> pa.Array:
+    pa = need("pyarrow")
+    return pa.array([None if value is None else float(value) for value in column], pa.float64())
+
+
+_SPECIAL: dict[Kind, Callable[[Sequence[Any]], Any]] = {
+    Kind.TAGS: _tags,
+    Kind.FIELDS: _fields,
+    Kind.NUMBER: _numbers,
+}
+
+_PANDAS_TYPES = {
+    Kind.INTEGER: ("int64", "Int64"),
+    Kind.NUMBER: ("float64", "float64"),
+    Kind.BOOLEAN: ("bool", "boolean"),
+    Kind.DATE: ("date", "object"),
+    Kind.TAGS: ("list[struct]", "object"),
+}
+
+
+def _for_pandas(table: Table) -> dict[str, Any]:
+    columns = []
+    for column in table.columns:
+        kind, stored = _PANDAS_TYPES.get(column.kind, ("unicode", "object"))
+        columns.append(
+            {
+                "name": column.name,
+                "field_name": column.name,
+                "pandas_type": kind,
+                "numpy_type": stored,
+                "metadata": None,
+            }
+        )
+    return {"index_columns": [], "column_indexes": [], "columns": columns, "creator": {"library": "pyarrow"}}

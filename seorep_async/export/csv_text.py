@@ -1,0 +1,100 @@
+"""Tables as CSV: RFC 4180, UTF-8, the same bytes for the same rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from json.encoder import encode_basestring
+from typing import Any
+
+from seorep_async.export.columns import Kind, Table, Values
+from seorep_async.models import Tag
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+
+
+def header(table: Table) -> bytes:
+    """Return the line of the columns' names."""
+    return (",".join(column.name for column in table.columns) + "\r\n").encode()
+
+
+def rows_as_csv(table: Table, rows: Iterable[Values]) -> bytes:
+    """Return rows as lines; see `columns_as_csv`."""
+    return columns_as_csv(table, list(zip(*rows, strict=True)))
+
+
+def columns_as_csv(table: Table, columns: Sequence[Sequence[Any]]) -> bytes:
+    """Return columns of values as lines.
+
+    Numbers, texts and dates (ISO) stand as they are, booleans as `true` and `false`, tags and unknown fields as JSON;
+    None and no unknown fields are empty cells.
+
+    Raises:
+        ValueError: a text is not valid Unicode.
+    """
+    if not columns or not columns[0]:
+        return b""
+    texts = [_TEXTS[column.kind](values) for column, values in zip(table.columns, columns, strict=True)]
+    # joined by columns and not by `csv.writer`, which takes twice as long
+    lines = "\r\n".join(map(",".join, zip(*texts, strict=True)))
+    return f"{lines}\r\n".encode()
+
+
+def as_json(value: object) -> str:
+    """Return JSON text, the same for equal values."""
+    return _ENCODE(value)
+
+
+def plain_tags(tags: tuple[Tag, ...]) -> list[dict[str, Any]]:
+    """Return tags as JSON has them; unknown fields of a tag only where there are some."""
+    return [{"id": tag.id, "label": tag.label} | ({"extra": tag.extra} if tag.extra else {}) for tag in tags]
+
+
+def _numbers(values: Sequence[Any]) -> list[str]:
+    return ["" if value is None else str(value) for value in values]
+
+
+def _dates(values: Sequence[Any]) -> list[str]:
+    texts = {value: "" if value is None else str(value) for value in set(values)}  # they are few, and come often
+    return [texts[value] for value in values]
+
+
+def _booleans(values: Sequence[Any]) -> list[str]:
+    return ["" if value is None else "true" if value else "false" for value in values]
+
+
+def _quoted(values: Sequence[str | None]) -> list[str]:
+    texts = [value or "" for value in values]
+    if not _needs_quotes("".join(texts)):
+        return texts
+    return ['"' + text.replace('"', '""') + '"' if _needs_quotes(text) else text for text in texts]
+
+
+def _needs_quotes(text: str) -> bool:
+    return "," in text or '"' in text or "\n" in text or "\r" in text
+
+
+def _tag_list(tags: tuple[Tag, ...]) -> str:
+    if any(tag.extra for tag in tags):
+        return as_json(plain_tags(tags))
+    # the same text, six times as fast: there are tags in every row
+    return "[" + ", ".join([f'{{"id": {tag.id}, "label": {encode_basestring(tag.label)}}}' for tag in tags]) + "]"
+
+
+def _tags(values: Sequence[Any]) -> list[str]:
+    return _quoted([_tag_list(tags) for tags in values])
+
+
+def _fields(values: Sequence[Any]) -> list[str]:
+    return _quoted([as_json(fields) if fields else "" for fields in values])
+
+
+_TEXTS: dict[Kind, Callable[[Sequence[Any]], list[str]]] = {
+    Kind.INTEGER: _numbers,
+    Kind.NUMBER: _numbers,
+    Kind.TEXT: _quoted,
+    Kind.BOOLEAN: _booleans,
+    Kind.DATE: _dates,
+    Kind.TAGS: _tags,
+    Kind.FIELDS: _fields,
+}

@@ -1,0 +1,202 @@
+"""The finished target as a DuckDB database: a table for each feed, filled in one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.export.arrow_tables import batch_of_rows
+from seorep_async.export.columns import Kind, Table, failures_table, table_of, totals_table
+from seorep_async.export.errors import export_error, told_as_export_errors
+from seorep_async.export.extras import need
+from seorep_async.export.files import arrow_pieces
+from seorep_async.export.progress import PullFailure
+from seorep_async.export.side_tables import failure_rows, totals_rows
+from seorep_async.export.target import Target
+from seorep_async.export.whole_file import put_in_place
+from seorep_async.export.work import Work
+
+if TYPE_CHECKING:
+    import duckdb
+
+_TYPES = {
+    Kind.INTEGER: "BIGINT",
+    Kind.NUMBER: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.DATE: "DATE",
+    Kind.TAGS: "STRUCT(id BIGINT, label VARCHAR, extra VARCHAR)[]",
+    Kind.FIELDS: "VARCHAR",
+}
+_PIECE_ROWS = 1 << 16
+
+
+def check_database(target: Target) -> None:
+    """Look whether a database that is there already can be written, before anything is asked for.
+
+    Raises:
+        ConfigurationError: the file is no database of DuckDB's, or a table in it has other columns than ours.
+        ExportError: it is open elsewhere.
+    """
+    if not target.path.exists():
+        return
+    duckdb = need("duckdb")
+    try:
+        with _connected(target.path, target.path) as database:
+            for table in (*(table_of(feed) for feed in target.feeds), totals_table(), failures_table()):
+                _check_table(target, table, dict(_columns(database, table)))
+    except duckdb.Error as error:
+        raise ConfigurationError(f"can't write {target.path}: {_first_line(error)}") from error
+
+
+def write_database(work: Work, failures: Sequence[PullFailure], check: Callable[[], None]) -> list[Path]:
+    """Put what came into the database, all of it or nothing; return its path.
+
+    Rows of the same campaigns and dates that are there already are replaced, except where they did not come again;
+    all others stay as they are. A database that is not there yet appears in one step.
+
+    Args:
+        work: what came.
+        failures: what did not.
+        check: is called now and then; what it raises ends the writing.
+
+    Raises:
+        ExportError: it could not be written, or is open elsewhere; nothing has changed in it.
+    """
+    place = work.target.path
+    if place.exists():
+        _fill(place, work, failures, check)
+        return [place]
+    made = work.folder / "whole.duckdb"
+    for leftover in (made, made.with_name(f"{made.name}.wal")):
+        with contextlib.suppress(FileNotFoundError):
+            leftover.unlink()
+    _fill(made, work, failures, check)
+    if made.with_name(f"{made.name}.wal").exists():
+        raise export_error(place, "the database could not be completed; is the disk full?")
+    put_in_place(made, place)
+    return [place]
+
+
+def _fill(file: Path, work: Work, failures: Sequence[PullFailure], check: Callable[[], None]) -> None:
+    duckdb, place, order = need("duckdb"), work.target.path, work.order
+    try:
+        with told_as_export_errors(place), _connected(file, place) as database:
+            database.execute(f"SET temp_directory = {_quoted(str(work.folder / 'overflow'))}")
+            database.execute("SET enable_progress_bar = false")
+            database.execute("BEGIN")
+            tables = [table_of(feed) for feed in order.feeds]
+            for table in (*tables, totals_table(), failures_table()):
+                _make_table(database, table)
+            rows = list(failure_rows(order, failures))
+            _note_scope(database, work, rows)
+            for feed, table in zip(order.feeds, tables, strict=True):
+                _delete(database, table.name, table.name)
+                for piece in arrow_pieces(work, feed):
+                    check()
+                    _insert(database, table, piece)
+                _delete(database, "totals", table.name)
+                totals = totals_rows(order, work.journal, feed)
+                while some := list(itertools.islice(totals, _PIECE_ROWS)):
+                    _insert(database, totals_table(), batch_of_rows(totals_table(), some))
+                database.execute(
+                    "DELETE FROM failures WHERE feed = ? AND start_date = ? AND end_date = ? "
+                    "AND campaign_id IN (SELECT id FROM wanted)",
+                    [table.name, order.start_date, order.end_date],
+                )
+            _insert(database, failures_table(), batch_of_rows(failures_table(), rows))
+            database.execute("DROP TABLE wanted")
+            database.execute("DROP TABLE failed")
+            database.execute("COMMIT")
+            if file != place:
+                database.execute("CHECKPOINT")  # closing would do it too, and not tell if it failed
+    except duckdb.Error as error:
+        raise export_error(place, f"{_first_line(error)}; nothing has changed in it") from error
+
+
+@contextlib.contextmanager
+def _connected(file: Path, place: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    duckdb = need("duckdb")
+    try:
+        database = duckdb.connect(str(file))
+    except duckdb.IOException as error:
+        if "lock" in str(error).lower():
+            raise export_error(place, "it is open in another program; close it there, and run this again") from error
+        raise
+    with database:
+        yield database
+
+
+def _note_scope(database: duckdb.DuckDBPyConnection, work: Work, failures: Sequence[Any]) -> None:
+    """Put the campaigns asked for and what failed of them where queries can use them."""
+    pa = need("pyarrow")
+    first, last = work.order.start_date, work.order.end_date
+    wanted = pa.table({"id": pa.array(work.journal.campaigns(), pa.int64())})
+    database.register("wanted_rows", wanted)
+    database.execute("CREATE TEMP TABLE wanted AS SELECT * FROM wanted_rows")
+    database.register("failed_rows", pa.Table.from_batches([batch_of_rows(failures_table(), failures)]))
+    database.execute("CREATE TEMP TABLE failed AS SELECT * FROM failed_rows")
+    database.execute("SET VARIABLE first_day = ?::DATE", [first])
+    database.execute("SET VARIABLE last_day = ?::DATE", [last])
+    database.unregister("wanted_rows")
+    database.unregister("failed_rows")
+
+
+def _delete(database: duckdb.DuckDBPyConnection, name: str, feed: str) -> None:
+    """Delete what was asked for again and came."""
+    keyword = "" if name == "campaign" or name == "campaign_by_date" else "OR f.keyword_id = t.keyword_id"
+    of_feed = f"AND t.feed = {_quoted(feed)}" if name == "totals" else ""
+    database.execute(
+        f"DELETE FROM {name} t WHERE t.start_date = getvariable('first_day') AND t.end_date = getvariable('last_day') "  # noqa: S608  # our own names
+        f"{of_feed} AND t.campaign_id IN (SELECT id FROM wanted) AND NOT EXISTS (SELECT 1 FROM failed f "
+        f"WHERE f.feed = {_quoted(feed)} AND f.campaign_id = t.campaign_id AND (f.keyword_id IS NULL {keyword}))"
+    )
+
+
+def _insert(database: duckdb.DuckDBPyConnection, table: Table, rows: Any) -> None:
+    pa = need("pyarrow")
+    if rows.num_rows:
+        database.register("piece", rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]))
+        database.execute(f"INSERT INTO {table.name} BY NAME SELECT * FROM piece")  # noqa: S608  # our own names
+        database.unregister("piece")
+
+
+def _make_table(database: duckdb.DuckDBPyConnection, table: Table) -> None:
+    columns = ", ".join(f'"{column.name}" {_TYPES[column.kind]}' for column in table.columns)
+    database.execute(f"CREATE TABLE IF NOT EXISTS {table.name} ({columns})")
+    there = dict(_columns(database, table))
+    for column in table.columns:
+        if column.name not in there:  # a later version knows more
+            database.execute(f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {_TYPES[column.kind]}')
+
+
+def _check_table(target: Target, table: Table, there: dict[str, str]) -> None:
+    for column in table.columns if there else ():
+        # a column may be missing in a table of an earlier version, but not those that tell whose a row is
+        missing = "missing" if column.name in ("campaign_id", "start_date", "end_date") else _TYPES[column.kind]
+        found = there.get(column.name, missing).replace('"', "")
+        if found != _TYPES[column.kind]:
+            raise ConfigurationError(
+                f"can't write {target.path}: its table {table.name} is another's, as the column {column.name} shows "
+                f"({found}, not {_TYPES[column.kind]}); name another file"
+            )
+
+
+def _columns(database: duckdb.DuckDBPyConnection, table: Table) -> list[tuple[str, str]]:
+    return database.execute(
+        "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? AND schema_name = 'main' "
+        "AND database_name = current_database()",
+        [table.name],
+    ).fetchall()
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

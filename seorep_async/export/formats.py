@@ -1,0 +1,74 @@
+"""The formats of a target, and how finished reports are kept in each until the target is put together."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from itertools import chain
+
+import attrs
+
+from seorep_async.export.arrow_tables import record_batch
+from seorep_async.export.columns import FeedTable, Unit
+from seorep_async.export.csv_text import columns_as_csv
+from seorep_async.export.extras import need
+from seorep_async.export.json_lines import rows_as_json_lines
+
+
+class Format(enum.Enum):
+    """What a target is written as; the value is the ending of its name."""
+
+    CSV = ".csv"
+    JSON_LINES = ".jsonl"
+    PARQUET = ".parquet"
+    DUCKDB = ".duckdb"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its pieces are text, which is joined; the others' are Arrow record batches."""
+        return self in (Format.CSV, Format.JSON_LINES)
+
+    def require_extra(self) -> None:
+        """Import what it needs.
+
+        Raises:
+            ImportError: an extra is missing; the message says how to get it.
+        """
+        if self is Format.DUCKDB:
+            need("duckdb")
+        if not self.is_text:
+            need("pyarrow")
+
+
+@attrs.frozen
+class Block:
+    """Several reports' rows as they are kept.
+
+    Attributes:
+        data: all of them.
+        lengths: how much of it each report is: bytes of a text, or rows of a record batch.
+    """
+
+    data: bytes
+    lengths: list[int]
+
+
+def block_of(kind: Format, table: FeedTable, units: Sequence[Unit]) -> Block:
+    """Return reports as they are kept for a format.
+
+    Raises:
+        OverflowError: an integer needs more than 64 bits, and the format has no more.
+        ValueError: a text is not valid Unicode.
+    """
+    if not units:
+        return Block(b"", [])
+    if kind.is_text:
+        if kind is Format.CSV:
+            pieces = [columns_as_csv(table, table.columns_of(unit)) for unit in units]
+        else:
+            pieces = [rows_as_json_lines(table, table.rows(unit)) for unit in units]
+        return Block(b"".join(pieces), [len(piece) for piece in pieces])
+    columns = [table.columns_of(unit) for unit in units]
+    joined = columns[0] if len(columns) == 1 else [list(chain(*parts)) for parts in zip(*columns, strict=True)]
+    data = record_batch(table, joined).serialize().to_pybytes()
+    return Block(data, [len(unit.report.rows) for unit in units])

@@ -1,0 +1,107 @@
+"""What a pull is asked to bring: what must be the same for another run to go on with its work."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from seorep_async.client import SeoRepClient
+from seorep_async.errors import ConfigurationError
+from seorep_async.export.columns import table_of
+from seorep_async.export.target import Target
+from seorep_async.models import Feed
+from seorep_async.resources.rankings import FeedOptions
+
+VERSION = 1
+"""Of the work folder's contents; another one is not gone on with."""
+
+
+@attrs.frozen
+class Order:
+    """What a pull is asked to bring.
+
+    Attributes:
+        service: what it comes from: the service's address, without any key.
+        feeds: the feeds, in the order in which they are pulled.
+        start_date: first day.
+        end_date: last day.
+        campaigns: the campaigns in their order, or None for every one of the account.
+        options: further arguments of the feeds.
+    """
+
+    service: str
+    feeds: tuple[Feed, ...]
+    start_date: dt.date
+    end_date: dt.date
+    campaigns: tuple[int, ...] | None
+    options: FeedOptions
+
+    def parameters(self, target: Target) -> dict[str, Any]:
+        """Return what another run must agree in, by what it is called in words; JSON can hold it."""
+        options: dict[str, Any] = {name: _plain(value) for name, value in self.options.items() if value is not None}
+        options.pop("limit", None)  # changes how many requests there are, but not what comes
+        columns = [(column.name, column.kind.value) for feed in self.feeds for column in table_of(feed).columns]
+        return {
+            "service": self.service,
+            "feeds": [feed.value for feed in self.feeds],
+            "start date": self.start_date.isoformat(),
+            "end date": self.end_date.isoformat(),
+            "campaigns": None if self.campaigns is None else list(self.campaigns),
+            # only to be compared, and a caller may have put anything into `extra_params`
+            "options": hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest(),
+            "format": target.format.value,
+            "version": [VERSION, zlib.crc32(repr(columns).encode())],
+        }
+
+
+def order_of(
+    client: SeoRepClient,
+    ids: Iterable[int] | None,
+    start_date: dt.date | str,
+    end_date: dt.date | str,
+    feeds: Iterable[Feed] | Feed,
+    options: FeedOptions,
+    service: str | None = None,
+) -> Order:
+    """Check the arguments of a pull, and return them as one order.
+
+    Raises:
+        ConfigurationError: one is wrong; nothing was sent.
+    """
+    wanted = [feeds] if isinstance(feeds, Feed) else list(feeds) if isinstance(feeds, Iterable) else [feeds]
+    if not wanted:
+        raise ConfigurationError("feeds must name one feed at least")
+    if ids is not None and isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
+        ids = tuple(ids)
+    for feed in wanted:
+        # a pull that is never entered only checks its arguments
+        client.rankings.pull((), start_date, end_date, feed=feed, **options)
+    client.rankings.pull(() if ids is None else ids, start_date, end_date)
+    return Order(
+        service=service or client._base_url.text,
+        feeds=tuple(feed for feed in Feed if feed in wanted),
+        start_date=_as_date(start_date),
+        end_date=_as_date(end_date),
+        campaigns=None if ids is None else tuple(dict.fromkeys(ids)),
+        options=options,
+    )
+
+
+def _as_date(date: dt.date | str) -> dt.date:
+    return dt.date.fromisoformat(date) if isinstance(date, str) else date
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it and give it back."""
+    if isinstance(value, dict):
+        return {str(name): _plain(held) for name, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(held) for held in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -1,0 +1,186 @@
+"""What is told of a pull: while it runs, and when it has ended."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+import attrs
+
+from seorep_async.errors import SeoRepError
+from seorep_async.models import Feed
+
+
+class Stage(enum.Enum):
+    """What a pull is doing."""
+
+    LISTING = "listing campaigns"
+    """Asking which campaigns the account has; there is no total yet."""
+    KEYWORDS = "finding keywords"
+    """Asking for the keywords of each campaign; counted in campaigns."""
+    ROWS = "pulling rows"
+    """Pulling reports; counted in campaigns, or in keywords for `Feed.KEYWORD_BY_DATE`."""
+    WRITING = "writing"
+    """Putting the target together from what came; there is no total."""
+
+
+@attrs.frozen
+class PullFailure:
+    """A report whose rows are missing: one feed of a campaign, or of one of its keywords.
+
+    Attributes:
+        feed: the feed.
+        campaign_id: the campaign.
+        keyword_id: the keyword, or None if the whole campaign failed.
+        error: why.
+    """
+
+    feed: Feed
+    campaign_id: int
+    keyword_id: int | None
+    error: SeoRepError
+
+
+@attrs.frozen(kw_only=True)
+class PullProgress:
+    """How far a pull is.
+
+    Attributes:
+        stage: what it is doing.
+        feed: the feed that it is doing that for.
+        done: reports of this stage that are durably kept, those of an earlier run included, and those that failed.
+        total: reports that this stage needs, or None if that is not known.
+        kept: those of `done` that an earlier run brought.
+        rows: rows kept so far, of all feeds and runs.
+        failures: reports that have failed so far, in all stages.
+    """
+
+    stage: Stage
+    feed: Feed
+    done: int
+    total: int | None
+    kept: int
+    rows: int
+    failures: int
+
+
+OnProgress: TypeAlias = Callable[[PullProgress], object]
+
+
+@attrs.frozen
+class CampaignOutcome:
+    """What became of one campaign.
+
+    Attributes:
+        campaign_id: the campaign.
+        rows: rows of it in the target, by feed.
+        failures: what is missing of it, and why.
+    """
+
+    campaign_id: int
+    rows: Mapping[Feed, int]
+    failures: tuple[PullFailure, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.failures
+
+
+@attrs.frozen(kw_only=True)
+class PullSummary:
+    """What became of a pull.
+
+    Attributes:
+        feeds: the feeds that were pulled.
+        start_date: first day asked for.
+        end_date: last day asked for.
+        paths: the finished files, rows first; empty if every campaign failed: then none was written, and those that
+            were there before are as they were.
+        outcomes: one for each campaign that was asked for, in their order.
+        resumed: reports that an earlier run had brought.
+        requests: requests that the client sent meanwhile, retries included.
+        seconds: how long it took.
+    """
+
+    feeds: tuple[Feed, ...]
+    start_date: dt.date
+    end_date: dt.date
+    paths: tuple[Path, ...]
+    outcomes: tuple[CampaignOutcome, ...]
+    resumed: int
+    requests: int
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is missing."""
+        return all(outcome.ok for outcome in self.outcomes)
+
+    @property
+    def failures(self) -> tuple[PullFailure, ...]:
+        """What is missing, and why, in the order of the campaigns."""
+        return tuple(failure for outcome in self.outcomes for failure in outcome.failures)
+
+    @property
+    def campaigns(self) -> int:
+        """Campaigns that were asked for."""
+        return len(self.outcomes)
+
+    @property
+    def campaigns_complete(self) -> int:
+        """Campaigns of which nothing is missing."""
+        return sum(outcome.ok for outcome in self.outcomes)
+
+    @property
+    def rows(self) -> int:
+        """Rows in the target, of all feeds."""
+        return sum(self.rows_of(feed) for feed in self.feeds)
+
+    def rows_of(self, feed: Feed) -> int:
+        """Return how many rows of a feed are in the target."""
+        return sum(outcome.rows.get(feed, 0) for outcome in self.outcomes)
+
+
+class Tally:
+    """Counts while a pull runs, and tells how far it is.
+
+    Args:
+        on_progress: is called after every step, or None.
+    """
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self._on_progress = on_progress
+        self._stage: tuple[Stage, Feed, int | None, int] | None = None
+        self._done = 0
+        self.rows = 0
+        self.failures: list[PullFailure] = []
+
+    def begin(self, stage: Stage, feed: Feed, total: int | None = None, kept: int = 0) -> None:
+        """Enter a stage; `kept` of its reports are there already."""
+        self._stage, self._done = (stage, feed, total, kept), kept
+        self._tell()
+
+    def step(self, reports: int = 1, rows: int = 0) -> None:
+        """Count reports of the stage, come or failed, and rows that are kept now."""
+        self._done += reports
+        self.rows += rows
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._on_progress is not None and self._stage is not None:
+            stage, feed, total, kept = self._stage
+            self._on_progress(
+                PullProgress(
+                    stage=stage,
+                    feed=feed,
+                    done=self._done,
+                    total=total,
+                    kept=kept,
+                    rows=self.rows,
+                    failures=len(self.failures),
+                )
+            )

@@ -1,0 +1,45 @@
+"""The rows of the two tables beside the feeds': totals, and failures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from seorep_async.export.columns import Values, table_of
+from seorep_async.export.journal import Journal
+from seorep_async.export.order import Order
+from seorep_async.export.progress import PullFailure
+from seorep_async.models import Feed
+
+
+def totals_rows(order: Order, journal: Journal, feed: Feed) -> Iterator[Values]:
+    """Give a row for each of a feed's reports that has totals, in the order of the campaigns and their keywords."""
+    name = table_of(feed).name
+    for unit in journal.done(feed):
+        if unit.totals is not None:
+            keyword_id = unit.id if feed is Feed.KEYWORD_BY_DATE else None
+            yield (
+                name,
+                unit.campaign_id,
+                keyword_id,
+                order.start_date,
+                order.end_date,
+                *json.loads(unit.totals),
+            )
+
+
+def failure_rows(order: Order, failures: Iterable[PullFailure]) -> Iterator[Values]:
+    """Give a row for each failure."""
+    for failure in failures:
+        error = failure.error
+        yield (
+            table_of(failure.feed).name,
+            failure.campaign_id,
+            failure.keyword_id,
+            order.start_date,
+            order.end_date,
+            type(error).__name__,
+            error.message,
+            error.status,
+            error.attempts,
+        )

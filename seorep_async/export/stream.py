@@ -1,0 +1,109 @@
+"""One feed of many campaigns as text, given out as it comes: for a pipe, which can't be gone on with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+from seorep_async.client import SeoRepClient
+from seorep_async.errors import AuthenticationError, ConfigurationError
+from seorep_async.export import csv_text
+from seorep_async.export.columns import Unit, table_of
+from seorep_async.export.formats import Format, block_of
+from seorep_async.export.order import Order
+from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullSummary, Stage, Tally
+from seorep_async.models import Feed
+
+
+async def stream(
+    client: SeoRepClient,
+    order: Order,
+    kind: Format,
+    write: Callable[[bytes], Awaitable[object]],
+    on_progress: OnProgress | None = None,
+) -> PullSummary:
+    """Pull one feed and give it out as text, in the order of the campaigns and their keywords.
+
+    Totals and failures are not written; the summary tells of the failures.
+
+    Args:
+        client: an open client.
+        order: what to pull; one feed.
+        kind: CSV or JSON lines.
+        write: takes the text, piece by piece; a slow one slows the pull.
+        on_progress: is called with a `PullProgress` after every step.
+
+    Raises:
+        ConfigurationError: there are several feeds, or the format is no text; nothing was sent.
+        AuthenticationError: the key was refused.
+        SeoRepError: the account's campaigns could not be listed.
+        OSError: `write` failed.
+    """
+    if len(order.feeds) != 1 or not kind.is_text:
+        raise ConfigurationError("a stream holds one feed, as CSV or JSON lines; name a file for more")
+    started, requests_before = time.monotonic(), client.requests_sent
+    (feed,) = order.feeds
+    table, tally, rows = table_of(feed), Tally(on_progress), dict[int, int]()
+    if kind is Format.CSV:
+        await write(csv_text.header(table))
+    if order.campaigns is None:
+        tally.begin(Stage.LISTING, feed)
+        campaigns = list(dict.fromkeys([campaign.id async for campaign in client.campaigns.list()]))
+    else:
+        campaigns = list(order.campaigns)
+    owners = {campaign_id: [campaign_id] for campaign_id in campaigns}
+    if feed is Feed.KEYWORD_BY_DATE:
+        owners = await _keywords(client, order, campaigns, tally)
+    tally.begin(Stage.ROWS, feed, len(owners))
+    async with client.rankings.pull(
+        owners, order.start_date, order.end_date, feed=feed, ordered=True, **order.options
+    ) as outcomes:
+        async for outcome in outcomes:
+            report = outcome.report
+            if isinstance(outcome.error, AuthenticationError):
+                raise outcome.error
+            for campaign_id in owners[outcome.id]:
+                if report is not None:
+                    await write(block_of(kind, table, [Unit(campaign_id, report)]).data)
+                    rows[campaign_id] = rows.get(campaign_id, 0) + len(report.rows)
+                    tally.rows += len(report.rows)
+                elif outcome.error is not None:
+                    keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
+                    tally.failures.append(PullFailure(feed, campaign_id, keyword_id, outcome.error))
+            tally.step()
+    return PullSummary(
+        feeds=order.feeds,
+        start_date=order.start_date,
+        end_date=order.end_date,
+        paths=(),
+        outcomes=tuple(
+            CampaignOutcome(
+                campaign_id,
+                {feed: rows[campaign_id]} if campaign_id in rows else {},
+                tuple(failure for failure in tally.failures if failure.campaign_id == campaign_id),
+            )
+            for campaign_id in campaigns
+        ),
+        resumed=0,
+        requests=client.requests_sent - requests_before,
+        seconds=time.monotonic() - started,
+    )
+
+
+async def _keywords(client: SeoRepClient, order: Order, campaigns: list[int], tally: Tally) -> dict[int, list[int]]:
+    """Return keyword → the campaigns that it belongs to."""
+    owners: dict[int, list[int]] = {}
+    tally.begin(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, len(campaigns))
+    async with client.rankings.pull(
+        campaigns, order.start_date, order.end_date, ordered=True, **order.options
+    ) as outcomes:
+        async for outcome in outcomes:
+            if isinstance(outcome.error, AuthenticationError):
+                raise outcome.error
+            if outcome.report is not None:
+                for row in outcome.report.rows:
+                    owners.setdefault(row.keyword_id, []).append(outcome.id)
+            elif outcome.error is not None:
+                tally.failures.append(PullFailure(Feed.KEYWORD_BY_DATE, outcome.id, None, outcome.error))
+            tally.step()
+    return owners

@@ -1,0 +1,274 @@
+"""The work of a pull in progress: kept in a hidden folder beside the target, so that another run can go on with it."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+import attrs
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.export.columns import Unit, table_of, totals_values
+from seorep_async.export.errors import ExportError, export_error, reason, told_as_export_errors
+from seorep_async.export.formats import Block, block_of
+from seorep_async.export.journal import BlockPlace, DoneUnit, Journal, differences, refusal
+from seorep_async.export.order import Order
+from seorep_async.export.parts import Parts
+from seorep_async.export.target import Target
+from seorep_async.models import Feed, RankingReport, RankingTotals
+
+UNSTORABLE = (OverflowError, ValueError)
+"""What a format raises for a value that it can't hold."""
+
+
+@attrs.frozen
+class Arrived:
+    """A report that came.
+
+    Attributes:
+        report: the report.
+        kept: whether its rows are wanted; or else only the keywords that they name.
+        keywords: whether the keywords in its rows are wanted.
+    """
+
+    report: RankingReport[Any]
+    kept: bool = True
+    keywords: bool = False
+
+
+@attrs.frozen
+class Stored:
+    """What became of a report that came.
+
+    Attributes:
+        rows: rows that are kept now.
+        failures: campaign, keyword and error of those that the format can't hold.
+    """
+
+    rows: int
+    failures: tuple[tuple[int, int | None, ExportError], ...] = ()
+
+
+class Work:
+    """The work folder of one pull, locked to this process while it is open; a context manager.
+
+    Left, it stays if there is a report in it, and goes if there is none.
+
+    Args:
+        target: where the pull goes.
+        order: what it is asked to bring.
+        restart: forget what another run has left.
+        retry_failed: go on also with a pull that has ended, with failures.
+    """
+
+    def __init__(self, target: Target, order: Order, *, restart: bool = False, retry_failed: bool = False) -> None:
+        self.target = target
+        self.order = order
+        self.folder = target.work_folder
+        self._removed = self.folder.with_name(f"{self.folder.name}.done")
+        self._restart = restart
+        self._retry_failed = retry_failed
+        self._open = contextlib.ExitStack()
+        self.is_open = False
+
+    def __enter__(self) -> Work:
+        """Open it, and go on with what is there.
+
+        Raises:
+            ConfigurationError: another pull has left work there that this one can't go on with.
+            ExportError: another process is at work on it, or it can't be written.
+        """
+        try:
+            shutil.rmtree(self._removed, ignore_errors=True)
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(f"can't write {self.target.path}: {reason(error)}") from error
+        try:
+            with told_as_export_errors(self.folder):
+                self.journal = self._open_journal()
+                self._open.callback(self.journal.close)
+                self._parts = Parts(self.folder / "rows")
+                self._open.callback(self._parts.close)
+                self._go_on_or_begin()
+        except BaseException:
+            self.close()
+            with contextlib.suppress(OSError):  # it is not empty, as a rule
+                self.folder.rmdir()
+            raise
+        self.is_open = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self.is_open:  # it was removed
+            return
+        try:
+            empty = self.journal.is_empty()
+        except sqlite3.Error:
+            empty = False
+        if empty:
+            self.remove()
+        else:
+            with contextlib.suppress(ExportError):  # whoever goes on looks what is there
+                self.sync()
+        self.close()
+
+    def close(self) -> None:
+        """Close what is open of it; another process can go on with it then."""
+        self.is_open = False
+        self._open.close()
+
+    def remove(self) -> None:
+        """Delete the folder, and what is in it."""
+        # renamed first, and while it is locked: half-deleted it would look like the work of a pull that was cut off
+        try:
+            self.folder.rename(self._removed)
+        except OSError:  # some systems don't rename what is open
+            self.close()
+            with contextlib.suppress(OSError):
+                self.folder.rename(self._removed)
+        shutil.rmtree(self._removed, ignore_errors=True)
+        self.close()
+
+    def store(self, feed: Feed, arrived: Arrived) -> Stored:
+        """Write a report, and then note that it is done, with the checksum of its rows.
+
+        It outlives this process from then on, and a power failure after the next `sync`: whoever goes on takes as done
+        only what is there with its checksum.
+
+        Raises:
+            ExportError: it could not be written; it is not done.
+        """
+        with told_as_export_errors(self.folder):
+            units = self._units(arrived.report) if arrived.kept else []
+            block, failures = self._block(feed, units)
+            failed = {(campaign_id, keyword_id) for campaign_id, keyword_id, _ in failures}
+            kept = [u for u in units if (u.campaign_id, u.report.keyword_id) not in failed]
+            place = self._parts.append(block.data) if kept else BlockPlace(0, 0, 0)
+            done, start = [], 0
+            for unit, length in zip(kept, block.lengths, strict=True):
+                done.append(_done(unit, place, start, length))
+                start += length
+            found = {arrived.report.id: [row.keyword_id for row in arrived.report.rows]} if arrived.keywords else {}
+            self.journal.add(feed, place, done, found)
+        return Stored(sum(unit.rows for unit in done), tuple(failures))
+
+    def sync(self) -> None:
+        """Put on the disk what was written.
+
+        Raises:
+            ExportError: that was not possible.
+        """
+        with told_as_export_errors(self.folder):
+            self._parts.sync()
+
+    def plan(self, campaigns: Iterable[int]) -> None:
+        """Note which campaigns there are.
+
+        Raises:
+            ExportError: that could not be written.
+        """
+        with told_as_export_errors(self.folder):
+            self.journal.plan(campaigns)
+
+    @property
+    def planned(self) -> bool:
+        """Whether the campaigns are known."""
+        return bool(self.journal.read("planned"))
+
+    def end(self) -> None:
+        """Note that the pull has ended, though not everything came."""
+        with told_as_export_errors(self.folder):
+            self.journal.note(ended=True)
+
+    @property
+    def parts(self) -> Parts:
+        """The file of parts."""
+        return self._parts
+
+    def _open_journal(self) -> Journal:
+        path = self.folder / "journal"
+        for _ in range(2):
+            try:
+                journal = Journal(path)
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError):
+                    if "locked" in str(error):
+                        raise export_error(self.target.path, "another pull is writing it; wait for its end") from None
+                    raise export_error(self.folder, str(error)) from error
+                if not self._restart:
+                    raise export_error(
+                        self.folder, "its journal is damaged; begin anew with restart=True (--restart)"
+                    ) from error
+                for leftover in self.folder.glob("journal*"):
+                    leftover.unlink()
+                continue
+            if path.exists():
+                return journal
+            journal.close()  # the process that had it has finished, and deleted it as we opened it
+            self.folder.mkdir(exist_ok=True)
+        raise export_error(self.target.path, "another pull is writing it; wait for its end")
+
+    def _go_on_or_begin(self) -> None:
+        begun, wanted = self.journal.read("parameters"), self.order.parameters(self.target)
+        ended = bool(self.journal.read("ended"))
+        goes_on = begun is not None and not self._restart and (self._retry_failed or not ended)
+        if goes_on and (told := differences(begun, wanted)):
+            raise refusal(self.target.path, told)
+        if goes_on:
+            self._mend()
+            self.journal.note(ended=False)
+        else:
+            self.journal.empty()
+            self._parts.cut(0)
+            self.journal.note(parameters=wanted, begun=dt.datetime.now().astimezone().isoformat(timespec="minutes"))
+
+    def _mend(self) -> None:
+        """Take what is not whole as not done, and take off what follows the last whole block."""
+        end, torn = 0, []
+        for number, block in self.journal.blocks():
+            if self._parts.is_whole(block):
+                end = max(end, block.start + block.length)
+            else:
+                torn.append(number)
+        self.journal.forget_blocks(torn)
+        self._parts.cut(end)
+
+    def _units(self, report: RankingReport[Any]) -> list[Unit]:
+        if report.feed is Feed.KEYWORD_BY_DATE:
+            return [Unit(campaign_id, report) for campaign_id in self.journal.owners(report.id)]
+        return [Unit(report.id, report)]
+
+    def _block(self, feed: Feed, units: Sequence[Unit]) -> tuple[Block, list[tuple[int, int | None, ExportError]]]:
+        """Return the units as a block, without those that the format can't hold."""
+        table, kind = table_of(feed), self.target.format
+        with contextlib.suppress(*UNSTORABLE):
+            return block_of(kind, table, units), []
+        good, failures = [], []
+        for unit in units:
+            try:
+                block_of(kind, table, [unit])
+            except UNSTORABLE as error:
+                told = ExportError(f"a value can't be written to {kind.value}: {error}")
+                failures.append((unit.campaign_id or 0, unit.report.keyword_id, told))
+            else:
+                good.append(unit)
+        return block_of(kind, table, good), failures
+
+
+def _done(unit: Unit, place: BlockPlace, start: int, length: int) -> DoneUnit:
+    report = unit.report
+    totals = None if report.totals is None else totals_as_json(report.totals)
+    return DoneUnit(unit.campaign_id or 0, report.id, place, start, length, len(report.rows), totals)
+
+
+def totals_as_json(totals: RankingTotals) -> str:
+    """Return a report's totals as the journal keeps them: a list of the values."""
+    return json.dumps(totals_values(totals))

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Seorep
+
+
+@pytest.fixture
+def seorep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Seorep:
+    """The command, in an empty folder and without an account."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SEOREP_BASE_URL", raising=False)
+    monkeypatch.delenv("SEOREP_API_KEY", raising=False)
+    return Seorep(capsys)

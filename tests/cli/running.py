@@ -1,0 +1,76 @@
+"""The command run here or as a process, and a sandbox for it to talk to."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+import pytest
+
+from seorep_async.cli.application import run
+from seorep_async.sandbox import Sandbox
+
+TODAY = dt.date(2023, 7, 15)
+COMMAND = (sys.executable, "-X", "dev", "-W", "error", "-c", "from seorep_async.cli import main; main()")
+
+
+@attrs.frozen
+class Ended:
+    """What a run of the command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@attrs.frozen
+class Seorep:
+    """Runs the command in this process."""
+
+    capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, *arguments: object, today: dt.date = TODAY) -> Ended:
+        code = run([str(argument) for argument in arguments], today=today)
+        out, err = self.capsys.readouterr()
+        return Ended(code, out, err)
+
+
+@contextmanager
+def serving(**options: Any) -> Iterator[Sandbox]:
+    """Run a sandbox in a thread, as the command has an event loop of its own."""
+    started: Future[tuple[Sandbox, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        async with Sandbox(**{"campaigns": 4, "keywords": 6, **options}) as sandbox:
+            started.set_result((sandbox, asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    sandbox, loop, stop = started.result(5)
+    try:
+        yield sandbox
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(5)
+
+
+@contextmanager
+def process(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """Start the command as a process of its own, which ends with the block at the latest."""
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    ) as running:
+        try:
+            yield running
+        finally:
+            running.kill()

@@ -1,0 +1,69 @@
+"""Each error has its exit code, and a line that tells it."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import seorep_async as api
+from seorep_async.cli.exit_codes import exit_code_of
+from seorep_async.cli.screen import explain, printable
+from seorep_async.export import ExportError
+from tests.cli.running import Seorep
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (api.AuthenticationError, 3),
+        (api.ConfigurationError, 2),
+        (api.InvalidRequestError, 2),
+        (api.NotFoundError, 2),
+        (api.RedirectError, 2),
+        (api.ConnectionFailedError, 5),
+        (api.AttemptTimeoutError, 5),
+        (api.ProtocolError, 5),
+        (api.BodyTooLargeError, 5),
+        (api.DeadlineExceededError, 5),
+        (api.ServerError, 5),
+        (api.RateLimitedError, 5),
+        (api.StatusError, 5),
+        (api.DecodeError, 6),
+        (api.PaginationError, 6),
+        (ExportError, 7),
+        (ImportError, 2),
+        (api.SeoRepError, 1),
+        (OSError, 1),
+        (KeyError, 1),
+    ],
+)
+def test_an_error_has_its_code(kind: type[Exception], code: int) -> None:
+    assert exit_code_of(kind("what happened")) == code
+
+
+def test_an_unexpected_error_is_one_line_with_its_place(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise KeyError("hm")
+
+    monkeypatch.setattr("seorep_async.cli.job.carry_out", broken)
+    ended = seorep("pull", "--sandbox")
+    assert ended.code == 1
+    assert ended.err.startswith("Error: unexpected KeyError: 'hm' (test_exit_codes.py:")
+    assert ended.err.count("\n") == 1
+
+
+def test_a_missing_extra_is_told_with_its_command(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    ended = seorep("pull", "--sandbox", "-o", "a.duckdb")
+    assert ended.code == 2
+    assert ended.err == "Error: this needs duckdb: pip install 'seorep-async[duckdb]'\n"
+
+
+def test_an_error_is_told_with_its_subject_status_and_attempts() -> None:
+    error = api.ServerError("the service failed", subject="campaign 3", status=500, attempts=8, body_excerpt="long")
+    assert explain(error) == "campaign 3: the service failed (status 500, 8 attempts)"
+
+
+def test_what_a_service_sends_does_nothing_to_the_terminal() -> None:
+    assert printable("a\x1b[2Jb\nc") == "a\N{REPLACEMENT CHARACTER}[2Jb c"

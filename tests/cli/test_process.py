@@ -1,0 +1,119 @@
+"""The command as a process: real exit codes, signals, a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import COMMAND, process, serving
+from tests.export.reports import names_in
+
+SLOW = ("pull", "--sandbox", "--campaigns", "400", "--latency", "0.2")
+
+
+def told(err: str) -> str:
+    """Return stderr without asyncio's own word that a busy machine was slow."""
+    return "".join(line for line in err.splitlines(keepends=True) if not line.startswith("Executing <"))
+
+
+def wait_for(begun: Callable[[], object]) -> None:
+    for _ in range(500):
+        if begun():
+            return
+        time.sleep(0.02)
+    raise AssertionError("the pull has not begun")
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_ends_with_130_and_says_how_to_go_on(tmp_path: Path, sent: signal.Signals) -> None:
+    with process(*SLOW, cwd=tmp_path) as running:
+        wait_for(lambda: any(path.stat().st_size for path in tmp_path.glob(".*/rows")))
+        running.send_signal(sent)
+        out, err = running.communicate(timeout=10)
+    assert (running.returncode, out) == (130, "")
+    assert re.fullmatch(
+        r"Interrupted; \d+ reports are kept. Run the same command again to go on, or with --restart to begin anew.\n",
+        told(err),
+    )
+    assert names_in(tmp_path) == [".rankings-campaign.csv.pull"]
+
+
+def test_interrupted_before_anything_came_it_leaves_nothing(tmp_path: Path) -> None:
+    with process("pull", "--sandbox", "--latency", "5", cwd=tmp_path) as running:
+        wait_for(lambda: names_in(tmp_path))
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=10)
+    assert (running.returncode, names_in(tmp_path)) == (130, [])
+    assert told(err) == "Interrupted; nothing came yet, and nothing is left behind.\n"
+
+
+def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
+    with process("pull", "--sandbox", "--campaigns", "200", "-o", "-", "--quiet", cwd=tmp_path) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline().startswith("campaign_id,")
+        running.stdout.close()
+        assert told(running.stderr.read()) == ""
+        assert running.wait(timeout=10) == 130
+
+
+def test_a_wrong_key_is_exit_status_3(tmp_path: Path) -> None:
+    with serving() as sandbox:
+        environment = os.environ | {"SEOREP_BASE_URL": sandbox.base_url, "SEOREP_API_KEY": "wrong"}
+        with process("pull", cwd=tmp_path, env=environment) as running:
+            _, err = running.communicate(timeout=20)
+    assert (running.returncode, err.count("\n")) == (3, 1)
+
+
+def test_on_a_terminal_progress_is_shown(tmp_path: Path) -> None:
+    screen, stderr = pty.openpty()
+    slowly = ("--latency", "0.1", "--max-concurrency", "2")
+    arguments = ("pull", "--sandbox", "--campaigns", "10", "--keywords", "3", *slowly)
+    shown = b""
+    terminal = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen([*COMMAND, *arguments], cwd=tmp_path, env=terminal, stderr=stderr) as running:
+        os.close(stderr)
+        try:
+            while block := os.read(screen, 65536):
+                shown += block
+        except OSError:  # Linux says so when the other side is closed
+            pass
+    os.close(screen)
+    assert running.returncode == 0
+    assert b"Pulling campaign" in shown
+    assert b"/10 campaigns" in shown
+
+
+def test_the_sandbox_serves_until_it_is_interrupted() -> None:
+    with process("sandbox", "--port", "0", "--campaigns", "3", "--api-key", "a b") as running:
+        assert running.stdout is not None
+        told = "".join(iter(running.stdout.readline, "seorep pull\n"))
+        (curl,) = re.findall("^curl .*", told, re.MULTILINE)
+        exports = dict(re.findall("^export (SEOREP_[A-Z_]+)=(.*)", told, re.MULTILINE))
+        assert exports["SEOREP_API_KEY"] == "'a b'"
+        assert curl == f"curl --user ':a b' '{exports['SEOREP_BASE_URL']}/v3/campaigns?limit=2'"
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=10)
+    assert (running.returncode, err.strip()) == (0, "Stopped after 0 requests.")
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_without_the_extra_one_line_names_it(missing: str) -> None:
+    program = f"import sys; sys.modules[{missing!r}] = None; from seorep_async.cli import main; main()"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == "seorep needs more than the library: pip install 'seorep-async[cli]'\n"
+
+
+def test_the_library_does_not_import_the_extra() -> None:
+    program = "import sys, seorep_async, seorep_async.export; sys.exit(bool({'click', 'rich'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,233 @@
+"""`seorep pull`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from seorep_async import SeoRepClient
+from seorep_async.cli.screen import screen
+from seorep_async.sandbox import Sandbox
+from seorep_async.session import Timing
+from tests.cli.running import Ended, Seorep, serving
+from tests.export.reports import names_in, rows_in
+
+
+def against(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, api_key: str = "sandbox") -> None:
+    monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+    monkeypatch.setenv("SEOREP_API_KEY", api_key)
+
+
+def failing(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, statuses: dict[int, int], *arguments: object) -> Ended:
+    with serving(failing=statuses) as sandbox:
+        against(sandbox, monkeypatch)
+        return seorep("pull", *arguments)
+
+
+def test_it_brings_campaigns_times_keywords_rows(seorep: Seorep) -> None:
+    assert seorep("pull", "--sandbox", "--campaigns", 7, "--keywords", 40).code == 0
+    found = rows_in(Path("rankings-campaign.csv"))
+    assert len({(row["campaign_id"], row["keyword_id"]) for row in found}) == len(found) == 7 * 40
+
+
+@pytest.mark.parametrize("feed", ["campaign", "campaign-by-date", "keyword-by-date"])
+def test_the_file_is_named_for_the_feed(seorep: Seorep, tmp_path: Path, feed: str) -> None:
+    seorep("pull", "--sandbox", "--campaigns", 1, "--keywords", 2, "--feed", feed)
+    totals = [] if feed == "campaign" else [f"rankings-{feed}.totals.csv"]
+    assert names_in(tmp_path) == [f"rankings-{feed}.csv", *totals]
+
+
+def test_by_default_it_asks_for_the_last_three_full_months(seorep: Seorep) -> None:
+    seorep("pull", "--sandbox", "--campaigns", 1, "--keywords", 1, "--feed", "campaign-by-date")
+    found = rows_in(Path("rankings-campaign-by-date.csv"))
+    assert {(row["start_date"], row["end_date"]) for row in found} == {("2023-04-01", "2023-06-30")}
+    assert [row["date"] for row in found] == ["2023-04-01", "2023-05-01", "2023-06-01"]
+
+
+def test_it_asks_for_the_dates_given(seorep: Seorep) -> None:
+    seorep("pull", "--sandbox", "--campaigns", 1, "--from", "2021-02-03", "--to", "2021-02-04", "--out", "a.csv")
+    found = rows_in(Path("a.csv"))
+    assert {(row["start_date"], row["end_date"]) for row in found} == {("2021-02-03", "2021-02-04")}
+
+
+def test_it_pulls_the_campaigns_named_in_their_order(seorep: Seorep) -> None:
+    seorep("pull", "--sandbox", "--campaign", 9, "--campaign", 2, "--keywords", 1, "--out", "a.csv")
+    assert [row["campaign_id"] for row in rows_in(Path("a.csv"))] == ["9", "2"]
+
+
+def test_the_summary_tells_what_came_and_where_it_is(seorep: Seorep) -> None:
+    ended = seorep("pull", "--sandbox", "--campaigns", 40, "--keywords", 30)
+    size = f"{os.path.getsize('rankings-campaign.csv') / 1000:.0f} kB"
+    facts = [line.split(maxsplit=1) for line in ended.err.splitlines()]
+    assert facts[0] == ["Pulled", "the campaign feed, 2023-04-01 to 2023-06-30, from the sandbox (seed 1)"]
+    assert facts[1:4] == [["Campaigns", "40"], ["Rows", "1,200"], ["Requests", "82"]]
+    assert facts[4][0] == "Time"
+    assert facts[5] == ["File", f"rankings-campaign.csv ({size})"]
+
+
+def test_the_rows_go_to_stdout(seorep: Seorep) -> None:
+    ended = seorep("pull", "--sandbox", "--campaigns", 2, "--keywords", 3, "-o", "-")
+    seorep("pull", "--sandbox", "--campaigns", 2, "--keywords", 3, "-o", "a.csv")
+    assert ended.code == 0
+    assert ended.out.encode() == Path("a.csv").read_bytes()
+    assert ended.err.startswith("Pulled the campaign feed")
+
+
+@pytest.mark.parametrize("feed", ["campaign", "campaign-by-date", "keyword-by-date"])
+def test_json_lines_go_to_stdout(seorep: Seorep, feed: str) -> None:
+    arguments = ("pull", "--sandbox", "--campaigns", 2, "--keywords", 3, "--feed", feed, "--quiet")
+    ended = seorep(*arguments, "-o", "-", "--format", "jsonl")
+    seorep(*arguments, "-o", "a.jsonl")
+    assert (ended.out.encode(), ended.err) == (Path("a.jsonl").read_bytes(), "")
+
+
+def test_what_fails_on_the_way_to_stdout_is_told(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = failing(seorep, monkeypatch, {2: 404}, "-o", "-", "--quiet")
+    assert (ended.code, ended.out.count("\n")) == (4, 1 + 3 * 6)
+    assert "campaign 2: there is no such object" in ended.err
+
+
+def test_the_summary_goes_to_stdout_as_json(seorep: Seorep) -> None:
+    ended = seorep("pull", "--sandbox", "--campaigns", 2, "--keywords", 3, "--json", "--quiet")
+    assert (json.loads(ended.out)["rows"], ended.err) == ({"campaign": 6}, "")
+
+
+def test_quiet_tells_only_what_failed(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert seorep("pull", "--sandbox", "--quiet").err == ""
+    ended = failing(seorep, monkeypatch, {2: 404}, "--quiet")
+    assert ended.err.split("\n")[:2] == ["Failed", "  campaign 2: there is no such object (status 404)"]
+
+
+def test_a_dry_run_tells_what_would_be_asked_and_writes_nothing(seorep: Seorep, tmp_path: Path) -> None:
+    arguments = ("pull", "--sandbox", "--campaigns", 7, "--keywords", 40, "--feed", "campaign", "-o", "a.csv")
+    ended = seorep(*arguments, "--dry-run")
+    assert ended.code == 0
+    assert "Campaigns  7" in ended.out
+    (told,) = re.findall(r"about (\d+)", ended.out)
+    assert names_in(tmp_path) == []
+    assert f"Requests   {told}\n" in seorep(*arguments).err
+
+
+@pytest.mark.parametrize("feed", ["campaign-by-date", "keyword-by-date"])
+def test_a_dry_run_counts_the_requests_of_every_feed(seorep: Seorep, feed: str) -> None:
+    arguments = ("pull", "--sandbox", "--campaigns", 3, "--keywords", 30, "--feed", feed, "-o", "a.csv")
+    (told,) = re.findall(r"about ([0-9,]+), judged", seorep(*arguments, "--dry-run").out)
+    assert f"Requests   {told}\n" in seorep(*arguments).err
+
+
+def test_a_dry_run_tells_what_is_kept(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(failing={2: 404}) as sandbox:
+        against(sandbox, monkeypatch)
+        assert seorep("pull").code == 4
+        ended = seorep("pull", "--dry-run")
+    assert "  Kept       3 reports of a pull that ended with failures, begun " in ended.out
+
+
+def test_with_no_color_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert screen().no_color
+
+
+def test_several_feeds_go_into_several_files(seorep: Seorep, tmp_path: Path) -> None:
+    feeds = ("--feed", "campaign", "--feed", "campaign-by-date")
+    seorep("pull", "--sandbox", "--campaigns", 2, "--keywords", 2, *feeds)
+    assert names_in(tmp_path) == ["rankings.campaign-by-date.csv", "rankings.campaign.csv", "rankings.totals.csv"]
+
+
+def test_retry_failed_asks_for_the_rest(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(failing={2: 404}) as sandbox:
+        port = int(sandbox.base_url.rpartition(":")[2])
+        against(sandbox, monkeypatch)
+        assert seorep("pull").code == 4
+    with serving(port=port) as sandbox:
+        ended = seorep("pull", "--retry-failed")
+        assert sandbox.stats.requests == 1
+    assert ended.code == 0
+    assert ended.err.startswith("Going on with the pull begun ")
+    assert "  Resumed    3 reports were there already\n" in ended.err
+
+
+def test_messages_go_to_stderr_only(seorep: Seorep) -> None:
+    assert seorep("pull", "--sandbox", "--campaigns", 1).out == ""
+
+
+def test_without_a_terminal_there_is_no_progress(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    ended = seorep("pull", "--sandbox", "--campaigns", 3, "--latency", 0.05)
+    assert len(ended.err.splitlines()) == 6
+    assert "\x1b" not in ended.err
+
+
+def test_it_pulls_from_the_account_in_the_environment(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as sandbox:
+        against(sandbox, monkeypatch)
+        ended = seorep("pull")
+        assert f"from {sandbox.base_url}\n" in ended.err
+    assert ended.code == 0
+    assert len(rows_in(Path("rankings-campaign.csv"))) == 4 * 6
+
+
+@pytest.mark.parametrize("feed", ["campaign", "campaign-by-date", "keyword-by-date"])
+def test_failing_campaigns_end_in_4_with_the_others_whole(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, feed: str
+) -> None:
+    assert (
+        failing(seorep, monkeypatch, {}, "--feed", feed, "--campaign", 2, "--campaign", 4, "--out", "w.csv").code == 0
+    )
+    ended = failing(seorep, monkeypatch, {1: 404, 3: 404}, "--feed", feed, "--out", "a.csv")
+    assert ended.code == 4
+    assert Path("a.csv").read_bytes() == Path("w.csv").read_bytes()
+
+
+def test_failures_are_listed_by_reason(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = failing(seorep, monkeypatch, {1: 404, 2: 422, 3: 404}).err.splitlines()
+    assert told[-1] == "The same command with --retry-failed asks again for what failed, and only for that."
+    assert told[0] == "Failed"
+    assert told[1].startswith("  campaigns 1, 3: there is no such object (status 404)")
+    assert told[2].startswith("  campaign 2: ")
+    assert "  Campaigns  1 of 4 complete, 3 failed" in told
+
+
+def test_if_all_fail_the_first_error_gives_the_code(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = failing(seorep, monkeypatch, {1: 501, 2: 404, 3: 404, 4: 404})
+    assert ended.code == 5
+    assert "campaigns 2, 3, 4: " in ended.err
+    assert not Path("rankings-campaign.csv").exists()
+
+
+@pytest.mark.parametrize("campaigns", [(), ("--campaign", 1, "--campaign", 2, "--campaign", 3)])
+@pytest.mark.parametrize("feed", ["campaign", "keyword-by-date"])
+def test_a_wrong_key_is_one_line_and_leaves_no_file(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, feed: str, campaigns: tuple[object, ...]
+) -> None:
+    with serving() as sandbox:
+        against(sandbox, monkeypatch, "s3cret-k3y")
+        ended = seorep("pull", "--feed", feed, *campaigns)
+    assert ended.code == 3
+    assert ended.err == "Error: the API key was refused (status 403); check SEOREP_API_KEY\n"
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("statuses", [{}, {1: 404}, {1: 404, 2: 404, 3: 404, 4: 404}])
+def test_the_key_is_nowhere_in_the_output(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, statuses: dict[int, int]
+) -> None:
+    with serving(failing=statuses, api_key="s3cret-k3y") as sandbox:
+        against(sandbox, monkeypatch, "s3cret-k3y")
+        ended = seorep("pull")
+    assert "s3cret" not in ended.out + ended.err
+
+
+def test_nothing_listening_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SEOREP_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("SEOREP_API_KEY", "key")
+    monkeypatch.setattr(SeoRepClient, "_timing", Timing(jitter=lambda: 0.0))  # eight attempts without a wait
+    ended = seorep("pull")
+    assert ended.code == 5
+    assert ended.err.startswith("Error: the connection could not be opened")
+    assert ended.err.count("\n") == 1
+    assert names_in(tmp_path) == []

@@ -1,0 +1,127 @@
+"""The summary of a pull, as a person reads it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from seorep_async import Feed, NotFoundError, SeoRepError, ServerError
+from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.summary import as_json, show_summary
+from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
+
+
+def shown(**values: Any) -> list[str]:
+    text = io.StringIO()
+    show_summary(Console(file=text, width=1000), summary(**values), "somewhere")
+    return text.getvalue().splitlines()
+
+
+def summary(*, failures: tuple[PullFailure, ...] = (), rows: int = 0, **values: Any) -> PullSummary:
+    outcomes = tuple(
+        CampaignOutcome(
+            campaign_id,
+            {Feed.KEYWORD_BY_DATE: rows} if campaign_id == 1 else {},
+            tuple(failure for failure in failures if failure.campaign_id == campaign_id),
+        )
+        for campaign_id in (1, 2, 3)
+    )
+    facts: dict[str, Any] = {
+        "feeds": (Feed.KEYWORD_BY_DATE,),
+        "start_date": dt.date(2023, 1, 1),
+        "end_date": dt.date(2023, 3, 31),
+        "paths": (),
+        "outcomes": outcomes,
+        "resumed": 0,
+        "requests": 1,
+        "seconds": 1.0,
+    }
+    return PullSummary(**(facts | values))
+
+
+def failure(
+    campaign_id: int, keyword_id: int | None = None, error: SeoRepError | None = None, feed: Feed = Feed.KEYWORD_BY_DATE
+) -> PullFailure:
+    found = error or NotFoundError("there is no such object", status=404)
+    return PullFailure(feed, campaign_id, keyword_id, found)
+
+
+def test_keywords_that_fail_are_listed_by_campaign_and_reason() -> None:
+    failures = (failure(1, 10), failure(1, 11), failure(1, 12, ServerError("it failed")), failure(2, 20))
+    assert shown(failures=failures)[:4] == [
+        "Failed",
+        "  campaign 1, keywords 10, 11: there is no such object (status 404)",
+        "  campaign 1, keyword 12: it failed",
+        "  campaign 2, keyword 20: there is no such object (status 404)",
+    ]
+
+
+def test_campaigns_that_lack_keywords_are_incomplete() -> None:
+    assert "  Campaigns  1 of 3 complete, 2 incomplete" in shown(failures=(failure(1, 10), failure(2)))
+
+
+def test_without_a_file_it_says_so() -> None:
+    told = shown(failures=(failure(1), failure(2), failure(3)))
+    assert any(line.startswith("Pulled nothing of the keyword-by-date feed") for line in told)
+    assert told[-1] == "  File       none was written, as no campaign came"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(0.04, "0.0 s"), (59.94, "59.9 s"), (61.2, "1 min 01 s"), (7384, "2 h 03 min 04 s")]
+)
+def test_time_is_told_in(seconds: float, expected: str) -> None:
+    assert f"  Time       {expected}" in shown(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1200, "1.2 kB"), (45_600, "46 kB"), (2_345_678, "2.3 MB")],
+)
+def test_size_is_told_in(tmp_path: Path, size: int, expected: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"x" * size)
+    assert shown(paths=(path,))[-1] == f"  File       {path} ({expected})"
+
+
+def test_of_many_ids_the_first_are_listed() -> None:
+    (told,) = (
+        line for line in shown(failures=tuple(failure(1, number) for number in range(1, 31))) if "keywords" in line
+    )
+    assert "18, 19, 20 and 10 more: there is no such object" in told
+
+
+def test_several_feeds_are_told_apart() -> None:
+    feeds = (Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE)
+    told = shown(feeds=feeds, failures=(failure(1, feed=Feed.CAMPAIGN), failure(1, 12)))
+    assert told[1:3] == [
+        "  campaign: campaign 1: there is no such object (status 404)",
+        "  keyword-by-date: campaign 1, keyword 12: there is no such object (status 404)",
+    ]
+    assert "  Rows       0 (campaign 0, keyword-by-date 0)" in told
+
+
+def test_what_was_there_already_is_told() -> None:
+    assert "  Resumed    1,234 reports were there already" in shown(resumed=1234)
+
+
+def test_as_json_a_program_reads_the_same() -> None:
+    told = json.loads(as_json(summary(rows=5, failures=(failure(2, 20),), paths=(Path("a.csv"),)), ExitCode.PARTIAL))
+    assert (told["ok"], told["exit_code"], told["files"]) == (False, 4, ["a.csv"])
+    assert (told["campaigns"], told["campaigns_complete"], told["rows"]) == (3, 2, {"keyword-by-date": 5})
+    assert told["failures"] == [
+        {
+            "feed": "keyword-by-date",
+            "campaign_id": 2,
+            "keyword_id": 20,
+            "error": "NotFoundError",
+            "message": "there is no such object",
+            "status": 404,
+            "attempts": 0,
+        }
+    ]

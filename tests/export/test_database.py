@@ -1,0 +1,153 @@
+"""A database is filled in one transaction, and filled again without doubling."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from seorep_async import ConfigurationError, Feed, SeoRepClient
+from seorep_async.export import ExportError, PullSummary, pull_to
+from tests.export.reports import END, START, account, names_in
+
+
+def ask(path: Path, query: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(path), read_only=True) as database:
+        return database.execute(query).fetchall()
+
+
+def counts(path: Path, name: str = "campaign") -> dict[int, int]:
+    query = f"SELECT campaign_id, count(*) FROM {name} GROUP BY ALL ORDER BY ALL"  # noqa: S608
+    return {row[0]: row[1] for row in ask(path, query)}
+
+
+async def fill(client: SeoRepClient, path: Path, ids: list[int] | None = None, **options: Any) -> PullSummary:
+    start = options.pop("start", START)
+    return await pull_to(client, ids, start, END, out=path, **{"feeds": Feed, **options})
+
+
+async def test_the_same_again_doubles_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with account(keywords=3) as (_, client):
+        await fill(client, path)
+        before = {name: ask(path, f"SELECT * FROM {name}") for name in ("campaign", "keyword_by_date", "totals")}  # noqa: S608
+        await fill(client, path)
+    assert {name: ask(path, f"SELECT * FROM {name}") for name in before} == before  # noqa: S608
+    assert names_in(tmp_path) == ["a.duckdb"]
+
+
+async def test_other_dates_and_other_campaigns_stay(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with account(keywords=3) as (_, client):
+        await fill(client, path, [1, 2])
+        await fill(client, path, [2, 3])
+        assert counts(path) == {1: 3, 2: 3, 3: 3}
+        await fill(client, path, [1], start="2023-03-01")
+    assert counts(path) == {1: 6, 2: 3, 3: 3}
+
+
+async def test_rows_of_a_campaign_that_failed_stay_from_before(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with account(keywords=3) as (_, client):
+        await fill(client, path)
+    async with account(keywords=5, failing={2: 404}) as (_, client):
+        await fill(client, path)
+    assert counts(path) == {1: 5, 2: 3, 3: 5, 4: 5}
+    assert counts(path, "keyword_by_date") == {1: 15, 2: 9, 3: 15, 4: 15}
+    assert ask(path, "SELECT feed, campaign_id, status FROM failures ORDER BY ALL") == [
+        ("campaign", 2, 404),
+        ("campaign_by_date", 2, 404),
+        ("keyword_by_date", 2, 404),
+    ]
+
+
+async def test_failures_go_when_the_campaign_comes(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with account(failing={2: 404, 3: 404}) as (_, client):
+        await fill(client, path, feeds=Feed.CAMPAIGN)
+    async with account() as (_, client):
+        await fill(client, path, [2], feeds=Feed.CAMPAIGN)
+    assert ask(path, "SELECT campaign_id FROM failures") == [(3,)]
+
+
+async def test_tables_of_others_stay(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as database:
+        database.execute("CREATE TABLE mine AS SELECT 42 AS answer")
+    async with account(campaigns=1) as (_, client):
+        await fill(client, path)
+    assert ask(path, "SELECT answer FROM mine") == [(42,)]
+
+
+async def test_a_table_of_an_earlier_version_gets_the_new_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with account(campaigns=1, keywords=2) as (_, client):
+        await fill(client, path)
+        with duckdb.connect(str(path)) as database:
+            database.execute("ALTER TABLE campaign DROP COLUMN backlinks")
+        await fill(client, path)
+    assert ask(path, "SELECT count(*), count(backlinks) FROM campaign") == [(2, 0)]
+
+
+@pytest.mark.parametrize("table", ["CREATE TABLE campaign (name TEXT)", "CREATE TABLE totals (campaign_id TEXT)"])
+async def test_a_table_that_is_not_ours_is_refused_before_any_request(tmp_path: Path, table: str) -> None:
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as database:
+        database.execute(table)
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match="is another's, as the column"):
+            await fill(client, path)
+        assert sandbox.stats.requests == 0
+
+
+async def test_a_file_that_is_no_database_is_refused_before_any_request(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    path.write_bytes(b"something else\n" * 1000)
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match=r"can't write .*a\.duckdb"):
+            await fill(client, path)
+        assert sandbox.stats.requests == 0
+    assert path.read_bytes() == b"something else\n" * 1000
+
+
+def opened_elsewhere(path: Path) -> subprocess.Popen[bytes]:
+    """Start another program that has the database open until its stdin is closed."""
+    program = "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    other = subprocess.Popen([sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    other.stdout.readline()
+    return other
+
+
+async def test_open_in_another_program_it_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    with opened_elsewhere(path) as other:
+        async with account() as (sandbox, client):
+            with pytest.raises(ExportError, match="it is open in another program; close it there"):
+                await fill(client, path)
+            assert sandbox.stats.requests == 0
+        other.communicate()
+
+
+async def test_opened_meanwhile_nothing_changes_and_what_came_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with account(campaigns=2, keywords=3) as (sandbox, client):
+        await fill(client, path)
+        before = ask(path, "SELECT * FROM campaign")
+        others: list[subprocess.Popen[bytes]] = []
+
+        def open_it(_: object) -> None:
+            if not others:
+                others.append(opened_elsewhere(path))
+
+        with pytest.raises(ExportError, match="open in another program"):
+            await fill(client, path, on_progress=open_it)
+        others[0].communicate()
+        assert ask(path, "SELECT * FROM campaign") == before
+        asked = sandbox.stats.requests
+        assert (await fill(client, path)).ok
+        assert sandbox.stats.requests == asked

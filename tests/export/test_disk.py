@@ -1,0 +1,109 @@
+"""A full disk, a read-only folder: a clear error, nothing half-written in the target's place, and no work lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from seorep_async import ConfigurationError
+from seorep_async.export import ExportError, pull_to
+from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
+
+can_mount = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="only root can mount")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 2 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=False)
+    if mounted.returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def remount(disk: Path, option: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{option}", disk], check=True)
+
+
+@can_mount
+@pytest.mark.parametrize("ending", FORMATS)
+async def test_on_a_full_disk_the_old_target_stays_and_what_came_is_kept(small_disk: Path, ending: str) -> None:
+    out = small_disk / f"a.{ending}"
+    async with account(campaigns=2, keywords=20) as (_, client):
+        await pull_to(client, [1], START, END, out=out)
+    old = out.read_bytes()
+    async with account(campaigns=100, keywords=50) as (sandbox, client):
+        with pytest.raises(ExportError, match=r"No space left|full|not enough space") as caught:
+            await pull_to(client, None, START, END, out=out)
+        assert str(small_disk) in str(caught.value)
+        if ending == "duckdb":
+            with duckdb.connect(str(out), read_only=True) as database:
+                found = database.execute("SELECT campaign_id, count(*) FROM campaign GROUP BY 1").fetchall()
+                assert found == [(1, 20)]
+        else:
+            assert out.read_bytes() == old
+        remount(small_disk, "size=64m")
+        before = sandbox.stats.requests
+        summary = await pull_to(client, None, START, END, out=out)
+        assert summary.ok
+        assert summary.rows == 100 * 50
+        assert summary.resumed
+        assert sandbox.stats.requests - before <= 2 * (100 - summary.resumed)
+    assert names_in(small_disk) == [out.name]
+
+
+@can_mount
+async def test_a_disk_that_is_full_from_the_start_is_told(small_disk: Path) -> None:
+    (small_disk / "filler").write_bytes(b"x" * 2_095_000)
+    async with account() as (sandbox, client):
+        with pytest.raises(ExportError, match=r"No space left|full|I/O error"):
+            await pull_to(client, None, START, END, out=small_disk / "a.csv")
+        assert sandbox.stats.requests == 0
+    assert not (small_disk / "a.csv").exists()
+
+
+@can_mount
+@pytest.mark.parametrize("ending", FORMATS)
+async def test_in_a_read_only_folder_it_is_refused_before_any_request(small_disk: Path, ending: str) -> None:
+    remount(small_disk, "ro")
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match=f"can't write .*a.{ending}: Read-only file system"):
+            await pull_to(client, None, START, END, out=small_disk / f"a.{ending}")
+        assert sandbox.stats.requests == 0
+
+
+async def test_a_target_that_can_not_be_replaced_is_an_error_and_goes_on_later(tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+
+    def be_in_the_way(_: object) -> None:
+        out.mkdir(exist_ok=True)
+
+    async with account() as (_, client):
+        with pytest.raises(ExportError, match=r"a\.csv: Is a directory"):
+            await pull_to(client, None, START, END, out=out, on_progress=be_in_the_way)
+        out.rmdir()
+        assert (await pull_to(client, None, START, END, out=out)).resumed == 4
+    assert len(rows_in(out)) == 120
+
+
+async def test_a_target_that_another_program_holds_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def held(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")  # what Windows says
+
+    async with account() as (_, client):
+        with monkeypatch.context() as patched:
+            patched.setattr("os.replace", held)
+            with pytest.raises(ExportError, match="is it open in another program"):
+                await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+        assert (await pull_to(client, None, START, END, out=tmp_path / "a.csv")).resumed == 4

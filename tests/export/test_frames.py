@@ -1,0 +1,151 @@
+"""Reports as Arrow, pandas, polars and HTML: every value and type is the models'."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from typing import Any
+
+import duckdb
+import pandas as pd  # type: ignore[import-untyped]
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+
+from seorep_async import (
+    CampaignPeriod,
+    ConfigurationError,
+    Feed,
+    KeywordPeriod,
+    NotFoundError,
+    PullOutcome,
+    RankingReport,
+    SearchLocation,
+    Tag,
+)
+from seorep_async.export import arrow_stream, schema, to_arrow, to_html, to_pandas, to_polars
+from tests.export.reports import END, START, ranking
+
+ROWS = (
+    ranking(
+        primary_keyword=True,
+        engine_a_ranking=3,
+        last_results_date=dt.date(2023, 3, 1),
+        search_location=SearchLocation(5, "Oslo,Norway", extra={"x": 1}),
+        tags=(Tag(1, "a"), Tag(2, "b", {"colour": "red"})),
+        extra={"new": [1]},
+    ),
+    ranking(keyword_id=2, keyword_phrase="<b>ø</b>", engine_a_ranking=None, primary_keyword=None),
+)
+
+
+def report(*rows: Any, feed: Feed = Feed.CAMPAIGN, id_: int = 7) -> RankingReport[Any]:
+    return RankingReport(feed=feed, id=id_, start_date=START, end_date=END, rows=rows)
+
+
+def test_values_are_the_models() -> None:
+    first, second = to_arrow(report(*ROWS)).to_pylist()
+    assert (first["campaign_id"], first["start_date"], first["end_date"]) == (7, START, END)
+    assert (first["engine_a_ranking"], second["engine_a_ranking"]) == (3, None)
+    assert (first["primary_keyword"], second["primary_keyword"]) == (True, None)
+    assert first["last_results_date"] == dt.date(2023, 3, 1)
+    assert (first["search_location_id"], first["search_location_extra"]) == (5, '{"x": 1}')
+    assert first["tags"] == [
+        {"id": 1, "label": "a", "extra": None},
+        {"id": 2, "label": "b", "extra": '{"colour": "red"}'},
+    ]
+    assert (second["tags"], first["extra"], second["extra"]) == ([], '{"new": [1]}', None)
+    assert second["keyword_phrase"] == "<b>ø</b>"
+
+
+@pytest.mark.parametrize("feed", Feed)
+def test_the_schema_holds_no_float(feed: Feed) -> None:
+    assert not any(pa.types.is_floating(kind) for kind in schema(feed).types)
+
+
+def test_in_pandas_integers_with_gaps_stay_integers() -> None:
+    frame = to_pandas(report(*ROWS))
+    assert str(frame["engine_a_ranking"].dtype) == "int64[pyarrow]"
+    assert str(frame["primary_keyword"].dtype) == "bool[pyarrow]"
+    assert str(frame["last_results_date"].dtype) == "date32[day][pyarrow]"
+    assert frame["engine_a_ranking"].tolist() == [3, pd.NA]
+
+
+def test_in_polars_types_are_kept() -> None:
+    frame = to_polars(report(*ROWS))
+    kinds = {"engine_a_ranking": pl.Int64, "primary_keyword": pl.Boolean, "last_results_date": pl.Date}
+    assert {name: frame.schema[name] for name in kinds} == kinds
+    assert frame["engine_a_ranking"].to_list() == [3, None]
+
+
+class Streaming:
+    """Gives its rows as an Arrow stream, as a report does."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return arrow_stream(report(*ROWS), requested_schema)
+
+
+def test_whoever_takes_arrow_takes_a_stream() -> None:
+    assert pa.table(Streaming())["engine_a_ranking"].to_pylist() == [3, None]
+    assert pl.DataFrame(Streaming())["engine_a_ranking"].to_list() == [3, None]
+    rows = Streaming()  # noqa: F841  # duckdb finds it by its name
+    found = duckdb.sql("SELECT engine_a_ranking FROM rows")
+    assert found is not None
+    assert found.fetchall() == [(3,), (None,)]
+
+
+def test_several_reports_and_outcomes_make_one_table() -> None:
+    found = to_arrow([report(ROWS[0]), PullOutcome(8, report(ROWS[1], id_=8))])
+    assert found["campaign_id"].to_pylist() == [7, 8]
+
+
+def test_a_failed_outcome_is_not_left_out_in_silence() -> None:
+    with pytest.raises(NotFoundError):
+        to_arrow([PullOutcome(8, error=NotFoundError("gone"))])
+
+
+def test_no_report_needs_the_feed() -> None:
+    assert to_arrow([], feed=Feed.CAMPAIGN_BY_DATE).num_rows == 0
+    with pytest.raises(ConfigurationError, match="feed="):
+        to_arrow([])
+
+
+def test_reports_of_two_feeds_are_refused() -> None:
+    period = report(CampaignPeriod(START), feed=Feed.CAMPAIGN_BY_DATE)
+    with pytest.raises(ConfigurationError, match="one feed"):
+        to_arrow([report(*ROWS), period])
+
+
+def test_a_keywords_report_has_its_keyword_and_no_campaign() -> None:
+    (row,) = to_arrow(report(KeywordPeriod(START), feed=Feed.KEYWORD_BY_DATE, id_=9)).to_pylist()
+    assert (row["campaign_id"], row["keyword_id"]) == (None, 9)
+
+
+def test_a_report_without_rows_has_its_columns() -> None:
+    assert to_arrow(report()).schema.names == schema(Feed.CAMPAIGN).names
+
+
+def test_html_is_escaped_and_leaves_out_empty_columns() -> None:
+    html = to_html(report(*ROWS))
+    assert "&lt;b&gt;ø&lt;/b&gt;" in html
+    assert "<b>" not in html
+    assert "engine_a_ranking</th>" in html
+    assert "wmt_clicks" not in html
+
+
+def test_html_shows_the_first_rows_and_tells_how_many_there_are() -> None:
+    html = to_html(report(*(ranking(keyword_id=number) for number in range(1, 1235))))
+    assert "1,234 rows, the first 10 shown" in html
+    assert html.count("<tr>") == 11
+
+
+@pytest.mark.parametrize(
+    ("library", "make", "extra"),
+    [("pyarrow", to_arrow, "arrow"), ("pandas", to_pandas, "pandas"), ("polars", to_polars, "polars")],
+)
+def test_a_missing_extra_is_named_with_its_command(
+    monkeypatch: pytest.MonkeyPatch, library: str, make: Any, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf"pip install 'seorep-async\[{extra}\]'"):
+        make(report(*ROWS))

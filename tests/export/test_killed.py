@@ -1,0 +1,152 @@
+"""Killed at any point and run again with the same command, a pull ends as if nothing had been.
+
+A few points for each format run always; 50 points for each with `pytest -m slow tests/export/test_killed.py` (a quarter
+of an hour). The service stays up while the pull is killed; 5 % of its answers are faults.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import duckdb
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from seorep_async import Feed
+from seorep_async.export.journal import Journal
+from seorep_async.export.target import target_of
+from seorep_async.sandbox import Sandbox
+from seorep_async.sandbox.api.service import Service
+from tests.cli.running import serving
+from tests.export.reports import FORMATS
+
+MAX_CONCURRENCY = 8
+IN_FLIGHT = 2 * MAX_CONCURRENCY + 1
+"""Campaigns in flight at one time: at most so many in progress in a `Pull`, and one that is being written."""
+COMMAND = (sys.executable, "-c", "from seorep_async.cli import main; main()")
+FAULTS = "resets=2%,500s=2%,cut=1%"
+
+
+@attrs.frozen
+class Killing:
+    """A service that notes which campaigns' reports are asked for, and pulls from it."""
+
+    sandbox: Sandbox
+    asked: list[int]
+    folder: Path
+
+    def start(self, out: Path) -> subprocess.Popen[bytes]:
+        environment = os.environ | {"SEOREP_BASE_URL": self.sandbox.base_url, "SEOREP_API_KEY": "sandbox"}
+        arguments = ["pull", "-o", str(out), "--max-concurrency", str(MAX_CONCURRENCY), "--quiet"]
+        arguments += ["--from", "2023-01-01", "--to", "2023-03-31"]
+        return subprocess.Popen([*COMMAND, *arguments], env=environment, cwd=self.folder, stderr=subprocess.PIPE)
+
+    def run(self, out: Path) -> None:
+        with self.start(out) as pull:
+            _, err = pull.communicate(timeout=60)
+        assert (pull.returncode, err) == (0, b"")
+
+    def kill_and_resume(self, out: Path, dice: random.Random) -> tuple[int, int]:
+        """Kill a pull at a random point, tear its last write, and run it again.
+
+        The point is when some number of campaigns have been asked for, or a moment after all have: as it is written,
+        put in its place, cleaned up after.
+
+        Returns how many campaigns were kept, and how many were asked for both before and after.
+        """
+        campaigns = self.sandbox.campaigns
+        point = dice.randint(1, campaigns + campaigns // 3)
+        self.asked.clear()
+        with self.start(out) as pull:
+            while len(set(self.asked)) < min(point, campaigns) and pull.poll() is None:
+                time.sleep(0.001)
+            time.sleep(dice.uniform(0, 0.3 if point > campaigns else 0.02))
+            pull.send_signal(signal.SIGKILL)
+            pull.communicate()
+        before, folder = set(self.asked), target_of(out, (Feed.CAMPAIGN,)).work_folder
+        kept = kept_campaigns(folder)
+        if folder.exists() and dice.random() < 0.5:
+            with open(folder / "rows", "ab") as rows:  # what a write that was under way leaves
+                rows.write(dice.randbytes(dice.randrange(1, 5000)))
+        self.asked.clear()
+        if folder.exists() or not out.exists():  # or else it had come to its end: the same command begins anew
+            self.run(out)
+            assert kept.isdisjoint(self.asked), "what was kept was asked for again"
+        return len(kept), len(before & set(self.asked))
+
+
+def kept_campaigns(folder: Path) -> set[int]:
+    if not (folder / "journal").exists():
+        return set()
+    journal = Journal(folder / "journal")
+    try:
+        return {unit.campaign_id for unit in journal.done(Feed.CAMPAIGN)}
+    finally:
+        journal.close()
+
+
+def content(path: Path) -> Any:
+    """Return what must be equal: bytes of text, or whole tables."""
+    if path.suffix == ".parquet":
+        return pq.read_table(path)
+    if path.suffix == ".duckdb":
+        with duckdb.connect(str(path), read_only=True) as database:
+            names = [
+                name for (name,) in database.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
+            ]
+            return {name: database.sql(f"SELECT * FROM {name}").to_arrow_table() for name in names}  # noqa: S608
+    return path.read_bytes()
+
+
+@pytest.fixture
+def killing(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Killing]:
+    asked: list[int] = []
+    real = Service.campaign
+
+    def noted(self: Service, id_: int) -> Any:
+        asked.append(id_)
+        return real(self, id_)
+
+    monkeypatch.setattr(Service, "campaign", noted)
+    with serving(**{"keywords": 40, "shape": "mixed", "rows": "mixed", "faults": FAULTS, **request.param}) as sandbox:
+        yield Killing(sandbox, asked, tmp_path)
+
+
+def check(killing: Killing, ending: str, points: int) -> None:
+    whole = killing.folder / f"whole.{ending}"
+    killing.run(whole)
+    expected = content(whole)
+    dice = random.Random(ending)
+    told = []
+    for point in range(points):
+        out = killing.folder / f"{point}.{ending}"
+        kept, twice = killing.kill_and_resume(out, dice)
+        told.append((kept, twice))
+        assert content(out) == expected, f"killed with {kept} kept"
+        assert twice <= IN_FLIGHT
+        out.unlink()
+        assert not [path for path in killing.folder.iterdir() if path.suffix == ".pull"]
+    print(f"\n{ending}: (kept, fetched again) at each point: {told}")
+    assert any(kept > 0 for kept, _ in told)
+
+
+@pytest.mark.parametrize("killing", [{"campaigns": 50, "keywords": 10}], indirect=True)
+@pytest.mark.parametrize("ending", FORMATS)
+def test_killed_at_a_few_points(killing: Killing, ending: str) -> None:
+    check(killing, ending, points=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killing", [{"campaigns": 200}], indirect=True)
+@pytest.mark.parametrize("ending", FORMATS)
+def test_killed_at_fifty_points(killing: Killing, ending: str) -> None:
+    check(killing, ending, points=50)

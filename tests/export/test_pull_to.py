@@ -1,0 +1,268 @@
+"""Many campaigns to a target, from Python."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError
+from seorep_async.export import PullProgress, Stage, pull_to
+from seorep_async.export.formats import block_of
+from tests.export.overlapping_service import overlapping
+from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
+
+
+@pytest.mark.parametrize(
+    ("feed", "rows"), [(Feed.CAMPAIGN, 4 * 6), (Feed.CAMPAIGN_BY_DATE, 4 * 3), (Feed.KEYWORD_BY_DATE, 4 * 6 * 3)]
+)
+async def test_every_row_of_every_campaign_comes_once(tmp_path: Path, feed: Feed, rows: int) -> None:
+    async with account(keywords=6) as (_, client):
+        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feed)
+    found = rows_in(tmp_path / "a.csv")
+    assert len({tuple(row.values()) for row in found}) == len(found) == summary.rows == rows
+
+
+async def test_the_summary_tells_what_came(tmp_path: Path) -> None:
+    async with account() as (sandbox, client):
+        summary = await pull_to(client, None, "2023-01-01", "2023-03-31", out=tmp_path / "a.csv")
+        assert summary.requests == sandbox.stats.requests == 1 + 4 * 2
+    assert (summary.feeds, summary.start_date, summary.end_date) == ((Feed.CAMPAIGN,), START, END)
+    assert (summary.paths, summary.campaigns, summary.campaigns_complete) == ((tmp_path / "a.csv",), 4, 4)
+    assert (summary.rows, summary.failures, summary.ok, summary.resumed) == (120, (), True, 0)
+    assert [(one.campaign_id, one.rows[Feed.CAMPAIGN]) for one in summary.outcomes] == [(n, 30) for n in (1, 2, 3, 4)]
+    assert summary.seconds > 0
+
+
+async def test_nothing_but_the_target_is_left(tmp_path: Path) -> None:
+    async with account() as (_, client):
+        await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+    assert names_in(tmp_path) == ["a.csv"]
+
+
+async def test_rows_stand_in_the_order_of_the_ids_each_once(tmp_path: Path) -> None:
+    async with account() as (_, client):
+        summary = await pull_to(client, [3, 1, 3, 2], START, END, out=tmp_path / "a.csv")
+    found = [row["campaign_id"] for row in rows_in(tmp_path / "a.csv")]
+    assert list(dict.fromkeys(found)) == ["3", "1", "2"]
+    assert (len(found), summary.campaigns) == (90, 3)
+
+
+@pytest.mark.parametrize("feed", Feed)
+async def test_concurrency_changes_no_byte(tmp_path: Path, feed: Feed) -> None:
+    for number in (1, 32):
+        async with account(keywords=6, shape="mixed", rows="mixed", max_concurrency=number) as (_, client):
+            await pull_to(client, None, START, END, out=tmp_path / f"{number}.csv", feeds=feed)
+    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "32.csv").read_bytes()
+
+
+async def test_several_feeds_make_several_files(tmp_path: Path) -> None:
+    async with account(keywords=6) as (sandbox, client):
+        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=Feed)
+        # the keywords are found in the campaign feed, which is not asked for twice
+        assert sandbox.stats.requests == 1 + 4 + 4 + 4 * 6
+    names = ["a.campaign-by-date.csv", "a.campaign.csv", "a.keyword-by-date.csv", "a.totals.csv"]
+    assert names_in(tmp_path) == names
+    assert sorted(path.name for path in summary.paths) == names
+    assert {feed: summary.rows_of(feed) for feed in Feed} == dict(zip(Feed, (24, 12, 72), strict=True))
+
+
+@pytest.mark.parametrize("feed", Feed)
+async def test_several_feeds_give_the_same_bytes_as_each_alone(tmp_path: Path, feed: Feed) -> None:
+    async with account(keywords=6) as (_, client):
+        await pull_to(client, None, START, END, out=tmp_path / "a.jsonl", feeds=Feed)
+        await pull_to(client, None, START, END, out=tmp_path / "b.jsonl", feeds=[feed])
+    assert (tmp_path / f"a.{feed.value}.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+
+
+async def test_totals_have_a_file_of_their_own(tmp_path: Path) -> None:
+    async with account(campaigns=2, keywords=3) as (_, client):
+        await pull_to(client, None, START, END, out=tmp_path / "a.jsonl", feeds=Feed.CAMPAIGN_BY_DATE)
+        report = await client.rankings.campaign_by_date(1, START, END)
+    first, second = (json.loads(line) for line in (tmp_path / "a.totals.jsonl").read_text().splitlines())
+    assert (first["feed"], first["campaign_id"], first["keyword_id"]) == ("campaign_by_date", 1, None)
+    assert report.totals is not None
+    assert first["engine_a_ranking"] == report.totals.engine_a_ranking
+    assert second["campaign_id"] == 2
+
+
+@pytest.mark.parametrize("feed", Feed)
+async def test_failed_campaigns_do_not_lose_the_others(tmp_path: Path, feed: Feed) -> None:
+    async with account(keywords=6) as (_, client):
+        await pull_to(client, [1, 3], START, END, out=tmp_path / "whole.csv", feeds=feed)
+    async with account(keywords=6, failing={2: 404, 4: 422}) as (_, client):
+        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feed)
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert [(failure.feed, failure.campaign_id, failure.keyword_id) for failure in summary.failures] == [
+        (feed, 2, None),
+        (feed, 4, None),
+    ]
+    assert [failure.error.status for failure in summary.failures] == [404, 422]
+    assert (summary.ok, summary.campaigns, summary.campaigns_complete) == (False, 4, 2)
+
+
+async def test_failures_have_a_file_of_their_own_that_goes_when_there_are_none(tmp_path: Path) -> None:
+    target, failures = tmp_path / "a.csv", tmp_path / "a.failures.csv"
+    async with account(failing={2: 404}) as (_, client):
+        summary = await pull_to(client, None, START, END, out=target)
+    assert failures in summary.paths
+    (row,) = rows_in(failures)
+    assert (row["feed"], row["campaign_id"], row["error"], row["status"]) == ("campaign", "2", "NotFoundError", "404")
+    async with account() as (_, client):
+        await pull_to(client, None, START, END, out=target)
+    assert names_in(tmp_path) == ["a.csv"]
+
+
+async def test_keywords_whose_campaign_failed_are_told_as_missing(tmp_path: Path) -> None:
+    feeds = (Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE)
+    async with account(campaigns=2, keywords=3, failing={2: 404}) as (_, client):
+        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feeds)
+    assert [(failure.feed, failure.campaign_id) for failure in summary.failures] == [(feed, 2) for feed in feeds]
+
+
+async def test_a_keyword_that_fails_is_told_with_its_campaign(tmp_path: Path) -> None:
+    async with overlapping() as client:
+        summary = await pull_to(client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE)
+    (failure,) = summary.failures
+    assert (failure.campaign_id, failure.keyword_id, type(failure.error)) == (2, 12, NotFoundError)
+    assert summary.campaigns_complete == 1
+
+
+async def test_a_keyword_of_two_campaigns_has_its_rows_in_both(tmp_path: Path) -> None:
+    async with overlapping() as client:
+        await pull_to(client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE)
+        assert client.requests_sent == 2 + 3
+    found = [(row["campaign_id"], row["keyword_id"]) for row in rows_in(tmp_path / "a.csv")]
+    assert found == [("1", "10"), ("1", "11"), ("2", "11")]
+
+
+@pytest.mark.parametrize("feed", Feed)
+async def test_if_every_campaign_fails_the_old_file_stays(tmp_path: Path, feed: Feed) -> None:
+    target = tmp_path / "a.csv"
+    target.write_text("old")
+    async with account(campaigns=2, failing={1: 404, 2: 404}) as (_, client):
+        summary = await pull_to(client, None, START, END, out=target, feeds=feed)
+    assert (summary.paths, summary.rows, len(summary.failures)) == ((), 0, 2)
+    assert target.read_text() == "old"
+    assert names_in(tmp_path) == ["a.csv"]
+
+
+async def test_an_account_without_campaigns_gives_the_header(tmp_path: Path) -> None:
+    async with account(campaigns=0) as (_, client):
+        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+    assert summary.ok
+    assert (tmp_path / "a.csv").read_text().count("\n") == 1
+
+
+async def test_a_wrong_key_leaves_nothing(tmp_path: Path) -> None:
+    async with account(api_key="wrong") as (_, client):
+        for ids in (None, [1, 2]):
+            with pytest.raises(AuthenticationError):
+                await pull_to(client, ids, START, END, out=tmp_path / "a.csv")
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"ids": [0]}, "campaign_id must be an integer"),
+        ({"ids": "12"}, "ids must be several"),
+        ({"ids": 12}, "ids must be several"),
+        ({"start_date": "2023-02-30"}, "start_date must be"),
+        ({"end_date": dt.date(2022, 1, 1)}, "is before start_date"),
+        ({"feeds": "campaign"}, "feed must be one of"),
+        ({"feeds": ()}, "feeds must name one"),
+        ({"limit": 0}, "limit must be"),
+        ({"colour": "red"}, "takes no 'colour'"),
+        ({"out": "."}, "it is a folder"),
+        ({"out": "missing/a.csv"}, "there is no folder"),
+        ({"out": "a.xlsx"}, "must end in .csv, .jsonl, .parquet or .duckdb"),
+        ({"out": 5}, "out must be a path"),
+    ],
+)
+async def test_a_wrong_argument_is_refused_before_any_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, Any], problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = {"ids": None, "start_date": START, "end_date": END, "out": "a.csv"} | wrong
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match=problem):
+            await pull_to(client, **arguments)
+        assert sandbox.stats.requests == 0
+    assert names_in(tmp_path) == []
+
+
+async def test_progress_counts_up_to_everything(tmp_path: Path) -> None:
+    told: list[PullProgress] = []
+    async with account(campaigns=3, failing={2: 404}) as (_, client):
+        await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=told.append)
+    assert list(dict.fromkeys(one.stage for one in told)) == [Stage.LISTING, Stage.ROWS, Stage.WRITING]
+    last = [one for one in told if one.stage is Stage.ROWS][-1]
+    assert (last.done, last.total, last.rows, last.failures, last.kept) == (3, 3, 60, 1, 0)
+
+
+async def test_progress_counts_campaigns_and_then_keywords(tmp_path: Path) -> None:
+    told: list[PullProgress] = []
+    async with account(campaigns=2, keywords=3) as (_, client):
+        await pull_to(
+            client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE, on_progress=told.append
+        )
+    last = {one.stage: (one.done, one.total, one.rows) for one in told}
+    assert last[Stage.KEYWORDS] == (2, 2, 0)
+    assert last[Stage.ROWS] == (6, 6, 18)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+async def test_a_value_that_a_format_can_not_hold_fails_its_report_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    def picky(kind: Any, table: Any, units: Any) -> Any:
+        if any(unit.campaign_id == 2 for unit in units):
+            raise OverflowError("int too big to convert")
+        return block_of(kind, table, units)
+
+    monkeypatch.setattr("seorep_async.export.work.block_of", picky)
+    async with account() as (_, client):
+        summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
+    (failure,) = summary.failures
+    assert (failure.campaign_id, summary.rows) == (2, 90)
+    assert "int too big" in failure.error.message
+
+
+async def test_a_database_has_a_table_for_each_feed_and_two_more(tmp_path: Path) -> None:
+    async with account(campaigns=2, keywords=3) as (_, client):
+        await pull_to(client, None, START, END, out=tmp_path / "a.duckdb", feeds=Feed)
+    with duckdb.connect(str(tmp_path / "a.duckdb"), read_only=True) as database:
+        counts = {
+            name: database.execute(f"SELECT count(*) FROM {name}").fetchone()  # noqa: S608
+            for (name,) in database.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        }
+    assert counts == {
+        "campaign": (6,),
+        "campaign_by_date": (6,),
+        "keyword_by_date": (18,),
+        "totals": (8,),
+        "failures": (0,),
+    }
+    assert names_in(tmp_path) == ["a.duckdb"]
+
+
+async def test_cancelled_it_keeps_what_came_and_puts_nothing_in_place(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    def told(progress: PullProgress) -> None:
+        if progress.rows:
+            begun.set()
+
+    async with account(latency=0.02, campaigns=200) as (_, client):
+        pull = asyncio.create_task(pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=told))
+        await begun.wait()
+        pull.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await pull
+    assert names_in(tmp_path) == [".a.csv.pull"]
