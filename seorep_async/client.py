@@ -113,6 +113,11 @@ class SeoRepClient:
         await self.close()
 
     @property
+    def base_url(self) -> str:
+        """The address of the service, without `/v3`."""
+        return self._base_url.text
+
+    @property
     def settings(self) -> Settings:
         """The settings of this client."""
         return self._session.settings
@@ -145,7 +150,7 @@ class SeoRepClient:
             body: parameters of a write, encoded as `Settings.request_encoding` says.
 
         Returns:
-            The envelope as it came (`service-api-v3.md` §1); empty for an answer without a body.
+            The envelope as it came (`service-api-v3.md` §1); empty for a write that was answered without a body.
 
         Raises:
             ConfigurationError: an argument is wrong.

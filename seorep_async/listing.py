@@ -31,12 +31,13 @@ class Window:
 
     def __init__(self, limit: int, on_free: Callable[[], None] = lambda: None) -> None:
         self._free = limit
+        self._reserve = 3 * limit // 8  # for further pages, or the first listing would wait for others' first pages
         self._on_free = on_free
         self._wanting: dict[int, Callable[[], None]] = {}
 
     def enter(self) -> Place | None:
         """Return a place for a listing that is to begin, or None if none is free or one in progress wants it."""
-        if self._free <= 0 or self._wanting:
+        if self._free <= self._reserve or self._wanting:
             return None
         self._free -= 1
         return Place(self)

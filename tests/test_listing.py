@@ -525,8 +525,10 @@ class Unhurried:
         self._fails = fails
         self.in_flight = self.most_in_flight = 0
 
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        return asyncio.ensure_future(work)
+    def spawn(self, work: Coroutine[Any, Any, Any], when_done: Callable[[asyncio.Task[Any]], None]) -> Any:
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(when_done)
+        return task
 
     async def send(self, request: Request[Page[int]]) -> Page[int]:
         self.in_flight += 1

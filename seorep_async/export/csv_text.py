@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from json.encoder import encode_basestring
 from typing import Any
 
-from seorep_async.export.columns import Kind, Table, Values
 from seorep_async.models import Tag
-
-_ENCODE = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+from seorep_async.models.columns import Kind, Table, Values
+from seorep_async.models.json_text import as_json, plain_tags
 
 
 def header(table: Table) -> bytes:
@@ -38,16 +36,6 @@ def columns_as_csv(table: Table, columns: Sequence[Sequence[Any]]) -> bytes:
     # joined by columns and not by `csv.writer`, which takes twice as long
     lines = "\r\n".join(map(",".join, zip(*texts, strict=True)))
     return f"{lines}\r\n".encode()
-
-
-def as_json(value: object) -> str:
-    """Return JSON text, the same for equal values."""
-    return _ENCODE(value)
-
-
-def plain_tags(tags: tuple[Tag, ...]) -> list[dict[str, Any]]:
-    """Return tags as JSON has them; unknown fields of a tag only where there are some."""
-    return [{"id": tag.id, "label": tag.label} | ({"extra": tag.extra} if tag.extra else {}) for tag in tags]
 
 
 def _numbers(values: Sequence[Any]) -> list[str]:

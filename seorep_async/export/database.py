@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.arrow_tables import batch_of_rows
-from seorep_async.export.columns import Kind, Table, failures_table, table_of, totals_table
 from seorep_async.export.errors import export_error, told_as_export_errors
-from seorep_async.export.extras import need
 from seorep_async.export.files import arrow_pieces
 from seorep_async.export.progress import PullFailure
 from seorep_async.export.side_tables import failure_rows, totals_rows
 from seorep_async.export.target import Target
 from seorep_async.export.whole_file import put_in_place
 from seorep_async.export.work import Work
+from seorep_async.models.arrow_tables import batch_of_rows
+from seorep_async.models.columns import Kind, Table, failures_table, table_of, totals_table
+from seorep_async.models.optional import need
 
 if TYPE_CHECKING:
     import duckdb

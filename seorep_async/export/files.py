@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from seorep_async.export import csv_text
-from seorep_async.export.arrow_tables import arrow_schema, batch_of_rows
-from seorep_async.export.columns import Table, Values, failures_table, table_of, totals_table
-from seorep_async.export.extras import need
 from seorep_async.export.formats import Format
 from seorep_async.export.journal import BlockPlace
 from seorep_async.export.json_lines import rows_as_json_lines
@@ -22,6 +19,9 @@ from seorep_async.export.side_tables import failure_rows, totals_rows
 from seorep_async.export.whole_file import made_file, put_in_place
 from seorep_async.export.work import Work
 from seorep_async.models import Feed
+from seorep_async.models.arrow_tables import arrow_schema, batch_of_rows
+from seorep_async.models.columns import Table, Values, failures_table, table_of, totals_table
+from seorep_async.models.optional import need
 
 _GROUP_ROWS = 1 << 16
 _COPIED_BYTES = 1 << 20

@@ -8,11 +8,11 @@ from itertools import chain
 
 import attrs
 
-from seorep_async.export.arrow_tables import record_batch
-from seorep_async.export.columns import FeedTable, Unit
 from seorep_async.export.csv_text import columns_as_csv
-from seorep_async.export.extras import need
 from seorep_async.export.json_lines import rows_as_json_lines
+from seorep_async.models.arrow_tables import record_batch
+from seorep_async.models.columns import FeedTable, Unit
+from seorep_async.models.optional import need
 
 
 class Format(enum.Enum):

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from seorep_async.export.columns import Kind, Table, Values
-from seorep_async.export.csv_text import as_json, plain_tags
+from seorep_async.models.columns import Kind, Table, Values
+from seorep_async.models.json_text import as_json, plain_tags
 
 _ENCODER = msgspec.json.Encoder()
 

@@ -12,9 +12,9 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.columns import table_of
 from seorep_async.export.target import Target
 from seorep_async.models import Feed
+from seorep_async.models.columns import table_of
 from seorep_async.resources.rankings import FeedOptions
 
 VERSION = 1
@@ -83,7 +83,7 @@ def order_of(
         client.rankings.pull((), start_date, end_date, feed=feed, **options)
     client.rankings.pull(() if ids is None else ids, start_date, end_date)
     return Order(
-        service=service or client._base_url.text,
+        service=service or client.base_url,
         feeds=tuple(feed for feed in Feed if feed in wanted),
         start_date=_as_date(start_date),
         end_date=_as_date(end_date),

@@ -90,7 +90,7 @@ async def carry_out(
     retry_failed: bool = False,
 ) -> PullSummary:
     """Do what `pull_to` does, for an order that was checked."""
-    started, requests_before = time.monotonic(), client.requests_sent
+    started, requests_before = time.monotonic(), client.stats.attempts
     if target.format is Format.DUCKDB:
         await asyncio.to_thread(check_database, target)
     tally = Tally(on_progress)
@@ -113,7 +113,7 @@ async def carry_out(
         paths=tuple(target.as_named(path) for path in paths),
         outcomes=outcomes,
         resumed=resumed,
-        requests=client.requests_sent - requests_before,
+        requests=client.stats.attempts - requests_before,
         seconds=time.monotonic() - started,
     )
 

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, ConfigurationError
 from seorep_async.export import csv_text
-from seorep_async.export.columns import Unit, table_of
 from seorep_async.export.formats import Format, block_of
 from seorep_async.export.order import Order
 from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullSummary, Stage, Tally
 from seorep_async.models import Feed
+from seorep_async.models.columns import Unit, table_of
 
 
 async def stream(
@@ -41,7 +41,7 @@ async def stream(
     """
     if len(order.feeds) != 1 or not kind.is_text:
         raise ConfigurationError("a stream holds one feed, as CSV or JSON lines; name a file for more")
-    started, requests_before = time.monotonic(), client.requests_sent
+    started, requests_before = time.monotonic(), client.stats.attempts
     (feed,) = order.feeds
     table, tally, rows = table_of(feed), Tally(on_progress), dict[int, int]()
     if kind is Format.CSV:
@@ -85,7 +85,7 @@ async def stream(
             for campaign_id in campaigns
         ),
         resumed=0,
-        requests=client.requests_sent - requests_before,
+        requests=client.stats.attempts - requests_before,
         seconds=time.monotonic() - started,
     )
 

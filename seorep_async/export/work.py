@@ -14,7 +14,6 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.columns import Unit, table_of, totals_values
 from seorep_async.export.errors import ExportError, export_error, reason, told_as_export_errors
 from seorep_async.export.formats import Block, block_of
 from seorep_async.export.journal import BlockPlace, DoneUnit, Journal, differences, refusal
@@ -22,6 +21,7 @@ from seorep_async.export.order import Order
 from seorep_async.export.parts import Parts
 from seorep_async.export.target import Target
 from seorep_async.models import Feed, RankingReport, RankingTotals
+from seorep_async.models.columns import Unit, table_of, totals_values
 
 UNSTORABLE = (OverflowError, ValueError)
 """What a format raises for a value that it can't hold."""

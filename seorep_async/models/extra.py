@@ -25,7 +25,7 @@ class _NoExtra(dict[str, Any]):
 NO_EXTRA: Mapping[str, Any] = _NoExtra()
 
 
-def extra_field() -> Mapping[str, Any]:
+def extra_field(*, repr: bool = True) -> Mapping[str, Any]:
     """Declare `extra`: wire fields that the model does not know, kept as they came (empty when there are none)."""
-    declared: Mapping[str, Any] = attrs.field(default=NO_EXTRA, hash=False)
+    declared: Mapping[str, Any] = attrs.field(default=NO_EXTRA, hash=False, repr=repr)
     return declared

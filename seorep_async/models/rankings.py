@@ -5,11 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import enum
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
 
 from seorep_async.models.extra import extra_field
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+    import polars as pl
+    import pyarrow as pa  # type: ignore[import-untyped]
 
 R = TypeVar("R")
 
@@ -237,3 +242,43 @@ class RankingReport(Generic[R]):
     def keyword_id(self) -> int | None:
         """The keyword asked for, or None for a campaign's report."""
         return self.id if self.feed is Feed.KEYWORD_BY_DATE else None
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table; see `seorep_async.export.to_arrow`.
+
+        Raises:
+            ImportError: pyarrow is missing; the message says how to get it.
+        """
+        from seorep_async.models import frames
+
+        return frames.to_arrow(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a pandas data frame, in which integers stay integers.
+
+        Raises:
+            ImportError: pandas or pyarrow is missing; the message says how to get it.
+        """
+        from seorep_async.models import frames
+
+        return frames.to_pandas(self)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows as a polars data frame.
+
+        Raises:
+            ImportError: polars or pyarrow is missing; the message says how to get it.
+        """
+        from seorep_async.models import frames
+
+        return frames.to_polars(self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        from seorep_async.models import frames
+
+        return frames.arrow_stream(self, requested_schema)
+
+    def _repr_html_(self) -> str:
+        from seorep_async.models import frames
+
+        return frames.to_html(self)

@@ -16,7 +16,7 @@ class User:
     """A user of the account (`service-api-v3.md` §2.2); what a response leaves out is None.
 
     Allowed values of `role` and `campaign_access` are not documented; `client` and `restricted` occur. `password` is
-    None in every documented response, and in no repr.
+    None in every documented response; it is in no repr and no pickle.
     """
 
     id: int
@@ -31,6 +31,9 @@ class User:
     account_id: int | None = None
     extra: Mapping[str, Any] = extra_field()
 
+    def __reduce__(self) -> tuple[type[User], tuple[Any, ...]]:
+        return User, attrs.astuple(attrs.evolve(self, password=None), recurse=False)
+
 
 @attrs.frozen(weakref_slot=False)
 class LoginGrant:
@@ -44,7 +47,7 @@ class LoginGrant:
     user_id: int
     time: datetime | None = None
     origin_user_id: int | None = None
-    extra: Mapping[str, Any] = attrs.field(factory=dict, hash=False, repr=False)
+    extra: Mapping[str, Any] = extra_field(repr=False)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a login grant is a secret and is not pickled")

@@ -121,6 +121,8 @@ class Pace:
     def accept(self, now: float) -> None:
         """Note that the service accepted an attempt."""
         self._accepted.append(now)
+        while self._accepted[0] <= now - self.SEEN:
+            self._accepted.popleft()
 
     def slow_down(self, started: float, now: float, resume: float) -> None:
         """Note a 429, unless the attempt started before the last one and so tells nothing new.

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from seorep_async import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, SearchLanguage, SearchLocation, Tag
-from seorep_async.export.columns import Kind, table_of
+from seorep_async.models.columns import Kind, table_of
 from tests.export.reports import END, START, ranking, unit
 
 MODELS = {

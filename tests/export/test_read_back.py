@@ -15,7 +15,7 @@ import pytest
 
 from seorep_async import Feed, RankingReport
 from seorep_async.export import pull_to
-from seorep_async.export.columns import Kind, Unit, table_of
+from seorep_async.models.columns import Kind, Unit, table_of
 from tests.export.reports import END, START, account
 
 POLARS = {

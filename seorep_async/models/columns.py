@@ -13,7 +13,15 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, RankingReport, RankingTotals, Tag
+from seorep_async.models.rankings import (
+    CampaignPeriod,
+    Feed,
+    KeywordPeriod,
+    KeywordRanking,
+    RankingReport,
+    RankingTotals,
+    Tag,
+)
 
 _ROW_MODELS: dict[Feed, type] = {
     Feed.CAMPAIGN: KeywordRanking,

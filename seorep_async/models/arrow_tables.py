@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from seorep_async.export.columns import Kind, Table, Values
-from seorep_async.export.csv_text import as_json
-from seorep_async.export.extras import need
+from seorep_async.models.columns import Kind, Table, Values
+from seorep_async.models.json_text import as_json
+from seorep_async.models.optional import need
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from seorep_async.errors import ConfigurationError
-from seorep_async.export.arrow_tables import arrow_schema, record_batch
-from seorep_async.export.columns import Unit, Values, table_of
-from seorep_async.export.extras import need
-from seorep_async.models import Feed, RankingReport
-from seorep_async.pull import PullOutcome
+from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.models.arrow_tables import arrow_schema, record_batch
+from seorep_async.models.columns import Unit, Values, table_of
+from seorep_async.models.optional import need
+from seorep_async.models.rankings import Feed, RankingReport
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -20,9 +19,25 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa  # type: ignore[import-untyped]
 
-    Reports: TypeAlias = RankingReport[Any] | Iterable[RankingReport[Any] | PullOutcome[Any]]
+    Reports: TypeAlias = RankingReport[Any] | Iterable[RankingReport[Any] | "Outcome"]
 
 _HTML_ROWS = 10
+
+
+class Outcome(Protocol):
+    """What a pull gives for each id: a report, or why there is none."""
+
+    @property
+    def id(self) -> int:
+        """The id that was asked for."""
+
+    @property
+    def report(self) -> RankingReport[Any] | None:
+        """The report, or None if it failed."""
+
+    @property
+    def error(self) -> SeoRepError | None:
+        """Why it failed, or None if it did not."""
 
 
 def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
@@ -139,9 +154,9 @@ def _text(value: object) -> str:
 
 def _reports(reports: Reports) -> Iterator[RankingReport[Any]]:
     for one in [reports] if isinstance(reports, RankingReport) else reports:
-        if isinstance(one, PullOutcome):
-            if one.report is None:
-                raise one.error or ConfigurationError(f"the outcome of {one.id} holds neither report nor error")
-            yield one.report
-        else:
+        if isinstance(one, RankingReport):
             yield one
+        elif one.report is None:
+            raise one.error or ConfigurationError(f"the outcome of {one.id} holds neither report nor error")
+        else:
+            yield one.report

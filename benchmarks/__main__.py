@@ -1,0 +1,67 @@
+"""All benchmarks: one table of bars, held or missed; `results.md` and `chart.svg` for who wants to see more.
+
+Each runs in a process of its own. `--quick` is a smoke test that leaves the results alone unless `--out` says where
+they go. The exit code tells whether everything ran, not how fast it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import importlib
+import time
+from pathlib import Path
+
+from benchmarks import chart, fresh, machine
+from benchmarks.findings import BAR_HEAD, Bar, Findings, as_markdown, as_text
+
+_BENCHMARKS = ("decode", "pull", "latency", "memory", "loop_stalls", "import_time", "scaling")
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a smoke test: small runs, whose figures mean little")
+    parser.add_argument("--out", type=Path, help="where results.md and chart.svg go; here by default, nowhere if quick")
+    chosen = parser.parse_args()
+    facts = [*machine.describe(), ("load average before", machine.load())]
+    found = []
+    for name in _BENCHMARKS:
+        began = time.perf_counter()
+        found.append(fresh.call(importlib.import_module(f"benchmarks.{name}").measure, chosen.quick))
+        print(f"{name} took {time.perf_counter() - began:.0f} s", flush=True)
+    facts.append(("load average after", machine.load()))
+    bars = [bar for findings in found for bar in findings.bars]
+    print("\n" + as_text(("", ""), facts) + "\n\n" + as_text(BAR_HEAD, [bar.cells for bar in bars]))
+    print(f"\n{_summary(bars)}{' A quick run: the figures mean little.' if chosen.quick else ''}")
+    out = chosen.out or (None if chosen.quick else Path(__file__).parent)
+    if out is not None:
+        (out / "results.md").write_text(_results(found, bars, facts, chosen.quick), encoding="utf-8")
+        panels = [panel for findings in reversed(found) for panel in findings.panels]
+        python = dict(facts)["Python"]
+        (out / "chart.svg").write_text(chart.draw(panels, f"{python}, medians; see results.md"), encoding="utf-8")
+
+
+def _summary(bars: list[Bar]) -> str:
+    verdicts = [bar.verdict for bar in bars]
+    return f"{verdicts.count('held')} held, {verdicts.count('MISSED')} missed, {verdicts.count('skipped')} skipped."
+
+
+def _results(found: list[Findings], bars: list[Bar], facts: list[tuple[str, str]], quick: bool) -> str:
+    now = dt.datetime.now(dt.UTC)
+    parts = [
+        "# Benchmark results",
+        f"Written by `python -m benchmarks{' --quick' if quick else ''}` on {now:%Y-%m-%d %H:%M} UTC.",
+        as_markdown(("", ""), facts),
+        "## Bars",
+        f"{_summary(bars)} Each figure is a ratio of medians over alternating runs in one go, unless its unit is ms.",
+        as_markdown(BAR_HEAD, [bar.cells for bar in bars]),
+        "## Figures",
+        "*computing* is processor time of the measuring process; it shows less of what else the machine does.",
+        *(f"### {table.title}\n\n{as_markdown(table.head, table.rows)}" for one in found for table in one.tables),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Timing of several things in turn, so that what else the machine does meets all alike."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+import attrs
+
+
+@attrs.frozen
+class Times:
+    """What one thing took, run by run.
+
+    Attributes:
+        wall: seconds.
+        processor: seconds that this process was computing.
+    """
+
+    wall: list[float] = attrs.Factory(list)
+    processor: list[float] = attrs.Factory(list)
+
+    @property
+    def seconds(self) -> float:
+        """The median."""
+        return statistics.median(self.wall)
+
+    @property
+    def computing(self) -> float:
+        """The median of the time spent computing, in seconds."""
+        return statistics.median(self.processor)
+
+
+def alternate(things: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
+    """Run each thing once to warm up, then all in turn for some rounds, every other round backwards."""
+    for thing in things.values():
+        thing()
+    gc.collect()
+    gc.freeze()  # what the peers' packages left on the heap is no concern of anyone's collections
+    times = {name: Times() for name in things}
+    for number in range(rounds):
+        for name in list(things) if number % 2 == 0 else reversed(list(things)):
+            gc.collect()
+            wall, processor = time.perf_counter(), time.process_time()
+            things[name]()
+            times[name].wall.append(time.perf_counter() - wall)
+            times[name].processor.append(time.process_time() - processor)
+    gc.unfreeze()
+    return times

@@ -1,0 +1,86 @@
+"""How long other tasks wait while pages are decoded: `python -m benchmarks.loop_stalls`."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Awaitable
+
+from benchmarks.findings import Bar, Findings, Table, command
+from benchmarks.load import Load
+from benchmarks.peers.ours import pull_rows
+from benchmarks.server import serving
+
+_BEAT = 0.001
+
+
+def measure(quick: bool) -> Findings:
+    """Pull while a task wants to run every millisecond, and see how late it comes; then the same with nothing else."""
+    rounds = 1 if quick else 5
+    loads = {
+        50.0: Load(campaigns=2 if quick else 8, pages=1, rows=2_000 if quick else 20_000),
+        5.0: Load(campaigns=4 if quick else 40, pages=2 if quick else 5, rows=50 if quick else 500),
+    }
+    bars, rows = [], []
+    for bar, load in loads.items():
+        with serving(load) as address:
+            asyncio.run(_latest(pull_rows(address, load, range(1, load.campaigns + 1))))
+            found, idle = [], []
+            for _ in range(rounds):
+                began = time.perf_counter()
+                found.append(asyncio.run(_latest(pull_rows(address, load, range(1, load.campaigns + 1)))))
+                idle.append(asyncio.run(_latest(asyncio.sleep(time.perf_counter() - began))))
+        bars.append(
+            Bar(
+                f"pages of {load.rows:,} rows: the longest that another task waits",
+                bar,
+                max(found),
+                unit="ms",
+                note=f"with nothing else running: {max(idle):.2g} ms",
+            )
+        )
+        medians = statistics.median(found), statistics.median(idle)
+        rows.append(
+            [load.layout, f"{max(found):.1f}", f"{medians[0]:.1f}", f"{max(idle):.1f}", f"{medians[1]:.1f}"],
+        )
+    return Findings(
+        bars=bars,
+        tables=[
+            Table(
+                f"The longest that another task waits during a pull, ms ({rounds} runs)",
+                [
+                    "campaigns × pages × rows",
+                    "worst run",
+                    "median run",
+                    "idle loop, worst run",
+                    "idle loop, median run",
+                ],
+                rows,
+            )
+        ],
+    )
+
+
+async def _latest(work: Awaitable[object]) -> float:
+    """Return by how many milliseconds a task that wants to run every millisecond was late at most."""
+    latest = 0.0
+
+    async def beat() -> None:
+        nonlocal latest
+        while True:
+            due = time.perf_counter() + _BEAT
+            await asyncio.sleep(_BEAT)
+            latest = max(latest, time.perf_counter() - due)
+
+    beating = asyncio.create_task(beat())
+    try:
+        await work
+        await asyncio.sleep(2 * _BEAT)
+    finally:
+        beating.cancel()
+    return latest * 1e3
+
+
+if __name__ == "__main__":
+    command(measure, __doc__)

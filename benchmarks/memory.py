@@ -1,0 +1,86 @@
+"""How much memory a streaming pull needs as campaigns grow in number: `python -m benchmarks.memory`."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import statistics
+import sys
+import tracemalloc
+from pathlib import Path
+
+from benchmarks import fresh
+from benchmarks.findings import Bar, Findings, Table, command
+from benchmarks.load import Load
+from benchmarks.peers.ours import pull, pull_rows
+from benchmarks.server import serving
+
+_STATUS, _REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def measure(quick: bool) -> Findings:
+    """Pull few and many campaigns, each time in a new process; take the system's count and Python's own."""
+    rounds = 1 if quick else 3
+    few, many = (20, 100) if quick else (500, 5000)
+    rows = []
+    ratios = []
+    with serving(Load(campaigns=10, pages=2, rows=50)) as address:
+        for title, peak in (("resident, as the system counts", resident), ("allocated by Python", allocated)):
+            peaks: dict[int, list[float]] = {few: [], many: []}
+            for _ in range(rounds):
+                for campaigns, found in peaks.items():
+                    found.append(fresh.call(peak, address, campaigns))
+            low, high = statistics.median(peaks[few]), statistics.median(peaks[many])
+            ratios.append(high / low)
+            rows.append([title, f"{low:.2f}", f"{high:.2f}", f"{high / low:.3f}"])
+    return Findings(
+        bars=[
+            Bar(
+                f"peak memory of a streaming pull of {many:,} campaigns, against {few}",
+                1.05,
+                max(ratios),
+                note="the worse of two counts",
+            )
+        ],
+        tables=[
+            Table(
+                "Peak memory of a streaming pull, 2 pages of 50 rows a campaign, MB",
+                ["", f"{few} campaigns", f"{many:,} campaigns", "ratio"],
+                rows,
+            )
+        ],
+    )
+
+
+def resident(address: str, campaigns: int) -> float:
+    """Return the most memory that this process held during a pull, in MB."""
+    load = Load(campaigns=campaigns, pages=2, rows=50)
+    if _REFS.exists():
+        _REFS.write_text("5", encoding="ascii")  # the peak counts from here
+    pull(address, load)
+    if _STATUS.exists():
+        (peak,) = (line for line in _STATUS.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM"))
+        return int(peak.split()[1]) / 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+def allocated(address: str, campaigns: int) -> float:
+    """Return the most memory that Python had allocated during a pull above what it had before, in MB."""
+    load = Load(campaigns=campaigns, pages=2, rows=50)
+    return asyncio.run(_allocated(address, load))
+
+
+async def _allocated(address: str, load: Load) -> float:
+    ids = list(range(1, load.campaigns + 1))  # the caller's own
+    await pull_rows(address, load, ids[:20])  # what is imported and remembered once is there then
+    tracemalloc.start()
+    try:
+        await pull_rows(address, load, ids)
+        return tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()
+
+
+if __name__ == "__main__":
+    command(measure, __doc__)

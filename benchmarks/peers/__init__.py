@@ -1,0 +1,62 @@
+"""What users would pick instead, each in a few lines, each doing the same work on the wire."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from benchmarks.load import Load
+
+Pull = Callable[[str, Load], int]
+"""Pulls a load from an address and returns how many rows came."""
+
+OURS = "seorep_async"
+BARE = "aiohttp + orjson"
+PYDANTIC = "aiohttp + pydantic"
+GENERATED = "generated client"
+REQUESTS = "requests, 32 threads"
+DLT = "dlt RESTClient"
+
+GIVES_MODELS = frozenset({OURS, PYDANTIC, GENERATED})
+"""The peers that give typed rows; the others give dicts."""
+
+_MODULES = {
+    OURS: "ours",
+    BARE: "bare",
+    PYDANTIC: "pydantic_models",
+    GENERATED: "generated",
+    REQUESTS: "threads",
+    DLT: "dlt_client",
+}
+
+
+@attrs.frozen
+class Peers:
+    """The peers that are installed, and why the others are missing."""
+
+    pulls: dict[str, Pull]
+    missing: dict[str, str]
+
+
+def find(names: Sequence[str]) -> Peers:
+    """Import peers by name."""
+    pulls, missing = {}, {}
+    for name in names:
+        try:
+            pulls[name] = importlib.import_module(f"benchmarks.peers.{_MODULES[name]}").pull
+        except ImportError as error:
+            missing[name] = f"{error.name} is not installed"
+    return Peers(pulls, missing)
+
+
+def runs(peers: Peers, address: str, load: Load) -> dict[str, Callable[[], object]]:
+    """Return a run for each peer, which fails unless every row comes."""
+
+    def run(name: str, pull: Pull) -> None:
+        came = pull(address, load)
+        assert came == load.all_rows, f"{name}: {came} of {load.all_rows} rows came"
+
+    return {name: functools.partial(run, name, pull) for name, pull in peers.pulls.items()}

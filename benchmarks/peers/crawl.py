@@ -1,0 +1,30 @@
+"""Fetching all pages of all campaigns from a pool of workers: the leanest way by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from benchmarks.load import Load
+
+Fetch = Callable[[int, int], Awaitable[tuple[int, int]]]
+"""Fetches a page of a campaign; gives how many rows it has, and how many pages there are."""
+
+
+async def crawl(fetch: Fetch, load: Load) -> int:
+    """Fetch the first page of every campaign, then all others, and count the rows."""
+    rows, rest = 0, list[tuple[int, int]]()
+
+    async def work(jobs: Iterable[tuple[int, int]]) -> None:
+        nonlocal rows
+        for campaign, page in jobs:
+            came, pages = await fetch(campaign, page)
+            rows += came
+            if page == 1:
+                rest.extend((campaign, number) for number in range(2, pages + 1))
+
+    first = iter([(campaign, 1) for campaign in range(1, load.campaigns + 1)])
+    await asyncio.gather(*(work(first) for _ in range(load.permits)))
+    others = iter(rest)
+    await asyncio.gather(*(work(others) for _ in range(load.permits)))
+    return rows
