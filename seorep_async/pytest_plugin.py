@@ -6,7 +6,7 @@ pytest finds this by itself; the fixtures need pytest-asyncio.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -28,24 +28,32 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 async def _sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
+    """A running sandbox: 3 campaigns of 10 keywords, or what `@pytest.mark.seorep_sandbox(campaigns=…)` says."""
     from seorep_async.sandbox import Sandbox
 
-    marker = request.node.get_closest_marker("seorep_sandbox")
-    options = {"campaigns": 3, "keywords": 10} | (marker.kwargs if marker is not None else {})
-    async with Sandbox(**options) as sandbox:
+    marker = request.node.get_closest_marker("seorep_sandbox") or pytest.mark.seorep_sandbox().mark
+    if marker.args:
+        raise pytest.UsageError("the marker seorep_sandbox takes options by name, such as campaigns=5")
+    async with Sandbox(**{"campaigns": 3, "keywords": 10, **marker.kwargs}) as sandbox:
         yield sandbox
 
 
 async def _client(seorep_sandbox: Sandbox) -> AsyncIterator[SeoRepClient]:
+    """An open client of `seorep_sandbox`."""
     from seorep_async.client import SeoRepClient
 
     async with SeoRepClient(seorep_sandbox.base_url, seorep_sandbox.api_key) as client:
         yield client
 
 
+def _missing() -> NoReturn:
+    """Nothing, as pytest-asyncio is not installed."""
+    pytest.fail("seorep_sandbox and seorep_client need pytest-asyncio: pip install pytest-asyncio", pytrace=False)
+
+
 if pytest_asyncio is not None:
     seorep_sandbox = pytest_asyncio.fixture(_sandbox, name="seorep_sandbox")
-    """A running sandbox: 3 campaigns of 10 keywords, or what `@pytest.mark.seorep_sandbox(campaigns=…)` says."""
-
     seorep_client = pytest_asyncio.fixture(_client, name="seorep_client")
-    """An open client of `seorep_sandbox`."""
+else:
+    seorep_sandbox = pytest.fixture(_missing, name="seorep_sandbox")
+    seorep_client = pytest.fixture(_missing, name="seorep_client")

@@ -6,8 +6,9 @@
   any coroutine function that takes a `Connection`. It records `server.requests` (method, target, headers, body, number
   of the connection), `.connections` and `.open_connections`. A request beyond the script fails the test at its end,
   unless there is a `forever` step. Steps and helpers come from `tests.session.scripted_server`.
-- `fake_time`: time of a client whose sleeps are over at once, though its clock moves on by them; `.slept` lists the waits, `.jitter` is the
-  random number it draws (1: the longest back-off), `.going_on.clear()` holds sleeps up, `.waiting` tells that one is.
+- `fake_time`: time of a client whose sleeps are over at once, though its clock moves on by them; `.slept` lists the
+  waits, `.jitter` is the random number it draws (1: the longest back-off), `.going_on.clear()` holds sleeps up,
+  `.waiting` tells that one is.
 - `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client with the key `KEY` on
   `fake_time`, with any of `Settings` as keywords (and `session=` to borrow one); it is closed at the end of the test.
 - `KEY`, the types of these fixtures (`StartServer`, `OpenClient`) and `ask(client)`, one plain call, are in

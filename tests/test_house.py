@@ -23,7 +23,7 @@ FLOORS = [
     {"client"},
     {"seorep_async"},
     {"export"},
-    {"cli"},
+    {"cli", "pytest_plugin"},
 ]
 """Rooms from the ground up, `seorep_async` being the public names; a room imports from its own floor or below."""
 APART = [("session", "normalisation"), ("models", "settings")]
@@ -46,7 +46,12 @@ def imports(module: str) -> Iterator[str]:
     """Give every name that a module imports, wherever in it, in full: `from a import b` is `a.b`."""
     file = SOURCES[module]
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    yield from imported_by(ast.parse(file.read_text(encoding="utf-8")), package)
+
+
+def imported_by(tree: ast.AST, package: str = "seorep_async") -> Iterator[str]:
+    """Give every name that a piece of a module of a package imports, in full."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -87,9 +92,23 @@ def test_rooms_that_are_apart_import_nothing_of_each_other(module: str) -> None:
             assert rooms_imported(module).isdisjoint({*pair} - {room(module)})
 
 
-@pytest.mark.parametrize("module", [name for name in OURS if room(name) != "cli"])
-def test_only_the_command_imports_the_sandbox(module: str) -> None:
+@pytest.mark.parametrize("module", [name for name in OURS if room(name) not in ("cli", "pytest_plugin")])
+def test_only_the_command_and_the_pytest_plugin_import_the_sandbox(module: str) -> None:
     assert "sandbox" not in rooms_imported(module)
+
+
+def test_the_pytest_plugin_imports_nothing_of_ours_before_a_fixture_is_asked_for() -> None:
+    page = ast.parse(SOURCES["seorep_async.pytest_plugin"].read_text(encoding="utf-8")).body
+    at_once = [node for node in page if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")]
+    at_once = [node for node in at_once if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    loaded = [name for node in at_once for name in imported_by(node)]
+    assert {name.split(".")[0] for name in loaded} <= {
+        "__future__",
+        "collections",
+        "typing",
+        "pytest",
+        "pytest_asyncio",
+    }
 
 
 @pytest.mark.parametrize("module", SANDBOX)

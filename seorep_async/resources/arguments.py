@@ -13,6 +13,7 @@ from seorep_async.session import Value
 
 MAX_ID = 2**31 - 1
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
+_SURROGATE = re.compile("[\ud800-\udfff]")  # what UTF-8 can't write
 
 Date: TypeAlias = dt.date | str
 Given: TypeAlias = Mapping[str, Value | Iterable[str] | None]
@@ -23,6 +24,11 @@ class Secret(str):
     """A text whose repr does not show it, for frames that a traceback with locals may show."""
 
     __slots__ = ()
+
+    @classmethod
+    def of(cls, value: object) -> Secret:
+        """Return a value as a secret; what is no text becomes an empty one, so that its refusal does not show it."""
+        return cls(value) if isinstance(value, str) else cls()
 
     def __repr__(self) -> str:
         return "***"
@@ -91,12 +97,38 @@ def check_text(name: str, value: object) -> str:
     return value
 
 
-def given(named: Given, extra_params: ExtraParams | None) -> dict[str, Value]:
+def optional_texts(**named: object) -> dict[str, str | None]:
+    """Return texts by their names; None means not given.
+
+    Raises:
+        ConfigurationError: one is neither None nor text.
+    """
+    texts: dict[str, str | None] = {}
+    for name, value in named.items():
+        if value is not None and not isinstance(value, str):
+            raise ConfigurationError(f"{name} must be text, got {_shown(value)}")
+        texts[name] = value
+    return texts
+
+
+def several_texts(name: str, value: object) -> Iterable[str] | None:
+    """Return texts from one text or several; None means not given.
+
+    Raises:
+        ConfigurationError: it is none of these.
+    """
+    if value is None or isinstance(value, Iterable):
+        return (value,) if isinstance(value, str) else value
+    raise ConfigurationError(f"{name} must be text, or several texts, got {_shown(value)}")
+
+
+def given(named: Given, extra_params: ExtraParams | None, *, argument: str = "extra_params") -> dict[str, Value]:
     """Return the parameters that were given, checked, the additional ones last.
 
     Args:
         named: documented parameters; None means not given.
         extra_params: additional ones, sent as they are.
+        argument: what the caller calls the additional ones.
 
     Raises:
         ConfigurationError: a value can't be written, or an additional parameter is one of the documented.
@@ -105,13 +137,13 @@ def given(named: Given, extra_params: ExtraParams | None) -> dict[str, Value]:
     if extra_params is None:
         return checked
     if not isinstance(extra_params, Mapping):
-        raise ConfigurationError(f"extra_params must map names to values, got {_shown(extra_params)}")
+        raise ConfigurationError(f"{argument} must map names to values, got {_shown(extra_params)}")
     for name, value in extra_params.items():
         if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"extra_params: a name must be text, got {_shown(name)}")
-        _check_unicode("extra_params: a name", name)
-        if name in named or name == "page":
-            raise ConfigurationError(f"extra_params: {name!r} is an argument (or method) of its own; give it there")
+            raise ConfigurationError(f"{argument}: a name must be text, got {_shown(name)}")
+        _check_unicode(f"{argument}: a name", name)
+        if name in named:
+            raise ConfigurationError(f"{argument}: {name!r} is an argument (or method) of its own; give it there")
         if value is not None:
             checked[name] = _checked(name, value)
     return checked
@@ -119,7 +151,7 @@ def given(named: Given, extra_params: ExtraParams | None) -> dict[str, Value]:
 
 def _checked(name: str, value: object) -> Value:
     match value:
-        case bool() | int():
+        case int() if abs(value) < 2**63:
             return value
         case str():
             _check_unicode(name, value)
@@ -128,21 +160,23 @@ def _checked(name: str, value: object) -> Value:
             return value
         case dt.date() if not isinstance(value, dt.datetime):
             return value
-        case list() | tuple() | set() | frozenset() if all(isinstance(item, str) for item in value):
-            texts = tuple(sorted(value) if isinstance(value, set | frozenset) else value)
-            for text in texts:
-                _check_unicode(name, text)
-            return texts
+        case Iterable() if not isinstance(value, Mapping | bytes):
+            items = tuple(value)
+            if all(isinstance(item, str) for item in items):
+                for text in items:
+                    _check_unicode(name, text)
+                return tuple(sorted(items)) if isinstance(value, set | frozenset) else items
     raise ConfigurationError(f"{name} can't be sent as {_shown(value)}")
 
 
 def _check_unicode(name: str, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ConfigurationError(f"{name} is not valid Unicode text") from None
+    if _SURROGATE.search(text):
+        raise ConfigurationError(f"{name} is not valid Unicode text")
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        text = f"a huge {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:60]}…"

@@ -15,6 +15,7 @@ from seorep_async.resources.arguments import (
     check_id,
     check_limit,
     check_text,
+    optional_texts,
 )
 from seorep_async.resources.endpoint import Endpoint
 from seorep_async.session import Session
@@ -70,10 +71,7 @@ class Backlinks:
             "url": check_text("url", url),
             "status": _check_status(status),
             "date_published": check_date("date_published", date_published),
-            "link_type": link_type,
-            "target_anchor": target_anchor,
-            "target_url": target_url,
-            "notes": notes,
+            **optional_texts(link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes),
         }
         return await self._endpoint.create(values, extra_params)
 
@@ -124,12 +122,8 @@ class Backlinks:
         values: Given = {
             "date_published": None if date_published is None else check_date("date_published", date_published),
             "status": None if status is None else _check_status(status),
-            "url": url,
-            "link_type": link_type,
-            "notes": notes,
-            "title": title,
-            "target_anchor": target_anchor,
-            "target_url": target_url,
+            **optional_texts(url=url, link_type=link_type, notes=notes, title=title),
+            **optional_texts(target_anchor=target_anchor, target_url=target_url),
         }
         return await self._endpoint.update(id, values, extra_params)
 
@@ -178,11 +172,9 @@ class Backlinks:
             "campaign_id": check_id("campaign_id", campaign_id),
             "status": None if status is None else _check_status(status),
             "date_string": _date_string(date_string),
-            "search": search,
-            "link_type": link_type,
+            **optional_texts(search=search, link_type=link_type),
             "limit": check_limit(limit),
-            "sort_metric": sort_metric,
-            "sort_direction": sort_direction,
+            **optional_texts(sort_metric=sort_metric, sort_direction=sort_direction),
         }
         return self._endpoint.list(
             values, extra_params, path="/v3/resources/backlinks/manager/links", subject=f"campaign {campaign_id}"

@@ -62,14 +62,14 @@ class Endpoint(Generic[M]):
     ) -> M:
         """Change the values of an object that are not None."""
         path = f"{self._path}/{check_id('id', one)}"
-        sent = given(values, extra_params)
+        sent = given({**values, "id": None}, extra_params)
         if not sent:
             raise ConfigurationError(f"{self._noun} {one}: there is nothing to change; give at least one value")
         return await self._write("PUT", path, f"{self._noun} {one}", sent, secret, resend="safe")
 
     async def delete(self, one: int, extra_params: ExtraParams | None) -> None:
         """Delete an object."""
-        await self._session.send(self._of_one("DELETE", one, lambda body: None, extra_params))
+        await self._session.send(self._of_one("DELETE", one, self._decode_nothing, extra_params))
 
     def list(
         self,
@@ -83,7 +83,7 @@ class Endpoint(Generic[M]):
         settings = self._session.settings
         query = Query(
             path=path or self._path,
-            query=encode_query(given(values, extra_params), settings.array_encoding),
+            query=encode_query(given({**values, "page": None}, extra_params), settings.array_encoding),
             decode=self._decode_page,
             key=attrgetter("id"),
             subject=subject,
@@ -92,6 +92,9 @@ class Endpoint(Generic[M]):
 
     def _decode_single(self, body: bytes) -> M:
         return self._decoder.single(body, self._model)
+
+    def _decode_nothing(self, body: bytes) -> None:
+        self._decoder.envelope(body)  # no body is documented; one that is an error is still an error
 
     def _decode_page(self, body: bytes, number: int) -> Page[M]:
         return self._decoder.model_page(body, self._model, number)
@@ -110,7 +113,7 @@ class Endpoint(Generic[M]):
             method=method,
             path=f"{self._path}/{check_id('id', one)}{subpath}",
             decode=decode,
-            query=encode_query(given({}, extra_params), self._session.settings.array_encoding),
+            query=encode_query(given({"id": None}, extra_params), self._session.settings.array_encoding),
             subject=f"{self._noun} {one}",
             **how,
         )

@@ -8,12 +8,13 @@ from typing import Any
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import Decoder
+from seorep_async.normalisation.envelope import parse
 from seorep_async.resources.arguments import ExtraParams, given
 from seorep_async.session import Request, Session, encode_query, encode_write
 from seorep_async.settings import RequestEncoding
 
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
-_PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\]+)+/?")
+_PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
 
 
 class Envelopes:
@@ -35,18 +36,18 @@ class Envelopes:
         method = method.upper()
         if body is not None and method in ("GET", "DELETE"):
             raise ConfigurationError(f"a {method} request has no body; use params")
-        query = encode_query(given({}, params), settings.array_encoding)
+        query = encode_query(given({}, params, argument="params"), settings.array_encoding)
         content, content_type = None, None
         if body is not None:
             written, content, content_type = encode_write(
-                given({}, body), settings.request_encoding, settings.array_encoding
+                given({}, body, argument="body"), settings.request_encoding, settings.array_encoding
             )
             if settings.request_encoding is RequestEncoding.QUERY:
                 query = "&".join(filter(None, (query, written)))
         request = Request(
             method=method,
             path=urllib.parse.quote(path, safe="/%:@!$&'()*+,;=~"),
-            decode=self._decoder.envelope,
+            decode=parse if method == "GET" else self._decoder.envelope,  # what reads nothing has lost its answer
             query=query,
             body=content,
             content_type=content_type,

@@ -291,7 +291,9 @@ class Rankings:
                 id=one,
                 start_date=start,
                 end_date=end,
-                rows=first.items if len(pages) == 1 else tuple(itertools.chain.from_iterable(page.items for page in pages)),
+                rows=first.items
+                if len(pages) == 1
+                else tuple(itertools.chain.from_iterable(page.items for page in pages)),
                 totals=next((page.totals for page in pages if page.totals is not None), None),
                 total_records=first.total_records,
                 version=first.version,

@@ -7,7 +7,14 @@ from collections.abc import Iterable
 from seorep_async.listing import ModelListing
 from seorep_async.models import LoginGrant, User
 from seorep_async.normalisation import Decoder
-from seorep_async.resources.arguments import ExtraParams, Secret, check_limit, check_text
+from seorep_async.resources.arguments import (
+    ExtraParams,
+    Secret,
+    check_limit,
+    check_text,
+    optional_texts,
+    several_texts,
+)
 from seorep_async.resources.endpoint import Endpoint
 from seorep_async.session import Session
 
@@ -28,9 +35,9 @@ class Users:
         last_name: str,
         username: str,
         password: str,
+        role: str,
         *,
         email: str | None = None,
-        role: str | None = None,
         email_credentials: bool | str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> User:
@@ -41,8 +48,8 @@ class Users:
             last_name: last name.
             username: name to log in with; unique among all users of the service.
             password: initial password; rules are not documented.
-            email: e-mail address.
             role: type of user; allowed values are not documented, `client` occurs.
+            email: e-mail address.
             email_credentials: True to send a welcome e-mail; accepted texts are not documented.
             extra_params: further parameters.
 
@@ -50,14 +57,14 @@ class Users:
             OutcomeUnknownError: the user may have been created; look with `list(filter=username)`.
             SeoRepError: the service refused or failed; a username that is taken is usually an InvalidRequestError.
         """
-        password = Secret(check_text("password", password))
+        password = Secret.of(password)
         values = {
             "first_name": check_text("first_name", first_name),
             "last_name": check_text("last_name", last_name),
             "username": check_text("username", username),
-            "password": password,
-            "email": email,
-            "role": role,
+            "password": check_text("password", password),
+            "role": check_text("role", role),
+            **optional_texts(email=email),
             "email_credentials": email_credentials,
         }
         return await self._endpoint.create(values, extra_params, secret=password)
@@ -103,14 +110,11 @@ class Users:
             NotFoundError: there is no such user.
         """
         if password is not None:
-            password = Secret(check_text("password", password))
+            password = Secret.of(password)
+            check_text("password", password)
         values = {
-            "first_name": first_name,
-            "last_name": last_name,
-            "username": username,
-            "email": email,
+            **optional_texts(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
             "password": password,
-            "role": role,
         }
         return await self._endpoint.update(id, values, extra_params, secret=password)
 
@@ -150,11 +154,10 @@ class Users:
             A `Listing` of `User`: await it for all, or iterate over it.
         """
         values = {
-            "filter": filter,
-            "role": [role] if isinstance(role, str) else role,
+            **optional_texts(filter=filter),
+            "role": several_texts("role", role),
             "limit": check_limit(limit),
-            "order_by": order_by,
-            "order_direction": order_direction,
+            **optional_texts(order_by=order_by, order_direction=order_direction),
         }
         return self._endpoint.list(values, extra_params)
 

@@ -45,7 +45,7 @@ def application(
         service: what the operations work on.
         traffic: counts every request.
         api_key: the only key that is let in.
-        latency: seconds that every request waits.
+        latency: seconds that every answer takes at least.
         bucket: the rate limit, if there is one.
         fault: gives the kind of fault that meets a request of some number, or None.
     """
@@ -93,8 +93,11 @@ async def _pass_by(request: web.Request, handler: Handler) -> web.StreamResponse
 
 def _wait(seconds: float) -> Middleware:
     async def wait(request: web.Request, handler: Handler) -> web.StreamResponse:
-        await asyncio.sleep(seconds)
-        return await handler(request)
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        response = await handler(request)
+        await asyncio.sleep(seconds - (clock() - started))
+        return response
 
     return wait
 

@@ -120,17 +120,17 @@ class Transport:
             too_large = BodyTooLargeError(f"{error}; raise Settings.max_body_bytes, or ask with a smaller limit")
             return Failure(Sent.MAYBE, Cause.PERMANENT, too_large)
         except _WireError as error:
-            return _classified(error.cause)
+            return _classified(error.cause, request)
         except asyncio.CancelledError as error:
             # aiohttp's frames hold the key in their locals, which a traceback with locals would show
             raise error.with_traceback(None) from None
         except aiohttp.ClientError as error:
-            return _classified(error)
+            return _classified(error, request)
         except TimeoutError:
             late = AttemptTimeoutError(f"the service did not answer within {timeout:.3g} s")
             return Failure(Sent.MAYBE, Cause.OVERLOAD, late)
         except Exception as error:  # whatever else aiohttp raises on hostile bytes must not leave the package
-            return _classified(error)
+            return _classified(error, request)
 
     async def _exchange(self, request: Request[Any]) -> Answer:
         headers = self._headers
@@ -200,6 +200,7 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
             read_bufsize=_LARGE,
+            response_class=_WriteResponse if force_close else aiohttp.ClientResponse,
         )
         self._owned.append(session)
         return session
@@ -215,6 +216,39 @@ class Transport:
             )
 
 
+class _WriteResponse(aiohttp.ClientResponse):
+    """The answer to a write; a body after a 204 is overlooked, which aiohttp takes for another answer, a bad one."""
+
+    async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        """Read the head of the answer."""
+        protocol = connection.protocol
+        if protocol is not None:
+            protocol.data_received = _BodyOf204(protocol.data_received)  # type: ignore[method-assign]
+        return await super().start(connection)
+
+
+class _BodyOf204:
+    """Stands before the parser of a connection that is used once, and keeps from it what follows a 204."""
+
+    def __init__(self, parse: Callable[[bytes], None]) -> None:
+        self._parse = parse
+        self._head = b""
+        self._is_204: bool | None = None
+
+    def __call__(self, data: bytes) -> None:
+        if self._is_204 is not None:
+            if not self._is_204:
+                self._parse(data)
+            return
+        self._head += data
+        while (end := self._head.find(b"\r\n\r\n")) >= 0 and self._head[8:10] == b" 1":
+            self._parse(self._head[: end + 4])
+            self._head = self._head[end + 4 :]
+        if end >= 0 or len(self._head) > _LARGE:
+            self._is_204 = end >= 0 and self._head[8:13] == b" 204 "
+            self._parse(self._head[: end + 4] if self._is_204 else self._head)
+
+
 class _WireError(Exception):
     """Carries an error of aiohttp's past the handler that would resend the request."""
 
@@ -227,8 +261,8 @@ class _BodyTooLarge(Exception):
     """The body passed the limit."""
 
 
-def _classified(error: Exception) -> Failure:
-    told = _told(error)
+def _classified(error: Exception, request: Request[Any]) -> Failure:
+    told = _told(error, request)
     match error:
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | aiohttp.ServerFingerprintMismatch():
             refused = ConnectionFailedError(f"no secure connection could be agreed on ({told})")
@@ -251,7 +285,9 @@ def _classified(error: Exception) -> Failure:
             return Failure(Sent.MAYBE, Cause.TRANSIENT, ProtocolError(f"the answer is not valid HTTP ({told})"))
 
 
-def _told(error: Exception) -> str:
+def _told(error: Exception, request: Request[Any]) -> str:
+    if request.private and not isinstance(error, aiohttp.ClientConnectorError):
+        return type(error).__name__  # the text may quote the answer
     # the text of a ClientResponseError holds the request's URL, its repr even the Authorization header
     if isinstance(error, aiohttp.ClientResponseError):
         return f"{type(error).__name__}: {error.message}"[:200]

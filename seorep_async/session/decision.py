@@ -147,7 +147,7 @@ def decide(
     """
     if failure.cause in (Cause.AUTHENTICATION, Cause.PERMANENT):
         return GiveUp(failure.error)
-    if resend == "unsent" and not _certainly_not_executed(failure):
+    if resend == "unsent" and not certainly_not_executed(failure):
         return GiveUp(_outcome_unknown(failure))
     if failure.retry_after is not None and failure.retry_after > min(settings.retry_after_max, remaining):
         return GiveUp(failure.error)
@@ -178,7 +178,8 @@ def deadline_exceeded(last: Failure | None) -> DeadlineExceededError:
     return error
 
 
-def _certainly_not_executed(failure: Failure) -> bool:
+def certainly_not_executed(failure: Failure) -> bool:
+    """Tell whether the service certainly did not carry out a request that failed."""
     if failure.sent is Sent.ANSWERED:
         return failure.cause is Cause.THROTTLE or (failure.cause is Cause.OVERLOAD and failure.retry_after is not None)
     return failure.sent is Sent.NO
@@ -187,7 +188,7 @@ def _certainly_not_executed(failure: Failure) -> bool:
 def _outcome_unknown(failure: Failure) -> OutcomeUnknownError:
     error = OutcomeUnknownError(
         f"the request was sent, but whether it was carried out is not known ({failure.error.message}); "
-        "look whether it was before you send it again"
+        "look for it with list(), by filter or username, before you send it again"
     )
     error.status = failure.error.status
     error.body_excerpt = failure.error.body_excerpt

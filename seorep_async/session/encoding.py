@@ -36,12 +36,12 @@ def _pairs(values: Mapping[str, Value], arrays: ArrayEncoding) -> list[tuple[str
     pairs: list[tuple[str, str]] = []
     for name, value in values.items():
         if not isinstance(value, tuple):
-            pairs.append((name, _text(value)))
+            pairs.append((_text(name), _text(value)))
         elif arrays is ArrayEncoding.COMMA:
-            pairs += [(name, ",".join(value))] if value else []
+            pairs += [(_text(name), ",".join(value))] if value else []
         else:
-            key = f"{name}[]" if arrays is ArrayEncoding.BRACKETS else name
-            pairs += [(key, text) for text in value]
+            key = _text(name) + ("[]" if arrays is ArrayEncoding.BRACKETS else "")
+            pairs += [(key, _text(text)) for text in value]
     return pairs
 
 
@@ -50,7 +50,10 @@ def _text(value: str | float | dt.date) -> str:
         return "true" if value else "false"
     if isinstance(value, dt.date):
         return value.isoformat()
-    return value if isinstance(value, str) else repr(value)
+    # an enum's member writes its name where it is asked itself
+    if isinstance(value, str):
+        return str.__str__(value)
+    return int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
 
 
 def _json(value: Value) -> str | float | list[str]:

@@ -67,7 +67,7 @@ class Reader:
             except SeoRepError as shapeless:
                 sent, cause, error = Sent.ANSWERED, Cause.PERMANENT, shapeless
         elif 300 <= status < 400:
-            sent, cause, error = Sent.ANSWERED, Cause.PERMANENT, _redirect(answer.location)
+            sent, cause, error = Sent.ANSWERED, Cause.PERMANENT, _redirect(None if request.private else answer.location)
         else:
             message = _MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
             sent, cause, error = Sent.ANSWERED, cause_of_status(status), status_error_type(status)(message)
@@ -108,7 +108,8 @@ class Reader:
 def _redirect(location: str | None) -> RedirectError:
     target = location.partition("?")[0] if location else None
     error = RedirectError(
-        f"the service redirects to {target}, which is never followed; put the right address into base_url"
+        f"the service redirects to {target or 'another address'}, which is never followed; "
+        "put the right address into base_url"
     )
     error.location = target
     return error

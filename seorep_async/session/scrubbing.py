@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 import urllib.parse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 _HEAD_LENGTH = 8
 
@@ -23,18 +23,11 @@ class Scrubber:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         plain = {secret for secret in secrets if secret}
-        quotes = (
-            _percent_encoded,
-            urllib.parse.quote_plus,
-            urllib.parse.quote,
-            _json_escaped,
-            _json_quoted,
-            html.escape,
-        )
-        quoted = {quote(text) for text in plain for quote in quotes}
+        quoted = {quote(text) for text in plain for quote in _QUOTES}
+        quoted |= {quote(text) for text in quoted for quote in _QUOTES}  # such as JSON as a text in JSON
         # left as they are by any escaping that is not foreseen
         runs = {run for text in plain for run in re.findall(r"[A-Za-z0-9_-]{8,}", text)}
-        self._forms = plain | quoted | runs | {text.replace("/", "\\/") for text in plain | quoted}
+        self._forms = plain | quoted | runs
         heads = sorted({_head(form) for form in self._forms}, key=len, reverse=True)
         self._heads = re.compile("|".join(re.escape(head) for head in heads), re.IGNORECASE)
 
@@ -81,3 +74,20 @@ def _json_escaped(text: str) -> str:
 
 def _json_quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _slashes_escaped(text: str) -> str:
+    return text.replace("/", "\\/")
+
+
+_QUOTES: tuple[Callable[[str], str], ...] = (
+    _percent_encoded,
+    urllib.parse.quote_plus,
+    urllib.parse.quote,
+    _json_escaped,
+    lambda text: _slashes_escaped(_json_escaped(text)),
+    _json_quoted,
+    lambda text: _slashes_escaped(_json_quoted(text)),
+    _slashes_escaped,
+    html.escape,
+)

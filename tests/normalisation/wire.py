@@ -12,14 +12,18 @@ import re
 from typing import Any, Literal, NamedTuple
 
 from seorep_async.models import (
+    Backlink,
     Campaign,
     CampaignPeriod,
+    Keyword,
     KeywordPeriod,
     KeywordRanking,
+    LoginGrant,
     RankingTotals,
     SearchLanguage,
     SearchLocation,
     Tag,
+    User,
 )
 from seorep_async.normalisation import Decoder
 from seorep_async.settings import EngineNames
@@ -166,6 +170,52 @@ CAMPAIGN = _table("""
     account_id                       account_id                          integer
 """)
 
+USER = _table("""
+    id                               id                                  id
+    date_created                     date_created                        moment
+    email                            email                               text
+    username                         username                            phrase
+    password                         password                            text
+    first_name                       first_name                          text
+    last_name                        last_name                           text
+    role                             role                                text
+    campaign_access                  campaign_access                     text
+    account_id                       account_id                          integer
+""")
+
+LOGIN_GRANT = _table("""
+    token                            token                               phrase
+    time                             time                                moment
+    login_url                        login_url                           phrase
+    user_id                          user_id                             id
+    origin_user_id                   origin_user_id                      integer
+""")
+
+KEYWORD = _table("""
+    id                               id                                  id
+    date_created                     date_created                        moment
+    date_modified                    date_modified                       moment
+    keyword_phrase                   keyword_phrase                      phrase
+    primary_keyword                  primary_keyword                     boolean
+    campaign_id                      campaign_id                         integer
+""")
+
+BACKLINK = _table("""
+    id                               id                                  id
+    title                            title                               phrase
+    status                           status                              text
+    date_created                     date_created                        day
+    date_published                   date_published                      day
+    url                              url                                 text
+    link_type                        link_type                           text
+    target_anchor                    target_anchor                       text
+    target_url                       target_url                          text
+    notes                            notes                               text
+    campaign_id                      campaign_id                         integer
+    domain_authority                 domain_authority                    integer
+    page_authority                   page_authority                      integer
+""")
+
 LOCATION = _table("""
     id                               id                                  id
     canonical_name                   canonical_name                      text
@@ -189,6 +239,10 @@ TABLES: dict[type, tuple[Field, ...]] = {
     KeywordPeriod: KEYWORD_PERIOD + OLDER_ONLY,
     RankingTotals: TOTALS,
     Campaign: CAMPAIGN,
+    User: USER,
+    LoginGrant: LOGIN_GRANT,
+    Keyword: KEYWORD,
+    Backlink: BACKLINK,
     SearchLocation: LOCATION,
     SearchLanguage: LANGUAGE,
     Tag: TAG,
@@ -275,6 +329,8 @@ def _wire_value(kind: str, number: int, rows: Rows) -> Any:
     match kind:
         case "last":
             return f"{day} 00:00:00" if rows == "older" else str(day)
+        case "day":
+            return str(day)
         case "month":
             return f"{month:%Y-%m}"
         case "period":
@@ -303,7 +359,7 @@ def _wire_value(kind: str, number: int, rows: Rows) -> Any:
 
 def _model_value(kind: str, number: int) -> Any:
     match kind:
-        case "last":
+        case "last" | "day":
             return dt.date(2001, 1, 1) + dt.timedelta(days=number)
         case "month" | "period":
             return dt.date(1900 + number // 12, 1 + number % 12, 1)

@@ -1,4 +1,4 @@
-"""Looks for the key, whole or in part, in anything that could show it."""
+"""Looks for secrets, whole or in part, in anything that could show them."""
 
 from __future__ import annotations
 
@@ -9,28 +9,36 @@ from collections.abc import Iterator
 
 from tests.session.calls import KEY
 
-_AS_TEXT = (KEY, base64.b64encode(f":{KEY}".encode()).decode(), base64.b64encode(KEY.encode()).decode())
-_LONG = 9  # characters of a key in a row are as good as the key here
-_PARTS = {text[i : i + _LONG].lower() for text in _AS_TEXT for i in range(len(text) - _LONG + 1)}
+_LONG = 9  # characters of a secret in a row are as good as the secret here
+_TESTS = __file__.rpartition("/")[0]
 
 
-def assert_key_is_not_in(text: str) -> None:
-    """Fail if nine characters in a row of the key, or of its base64, stand in a text."""
-    lowered = text.lower()
-    found = next((part for part in _PARTS if part in lowered), None)
-    assert found is None, f"{found!r} is in: {text}"
+class Canary:
+    """Secrets to look for.
 
+    Args:
+        texts: the secrets, in every form in which they would tell something.
+    """
 
-def assert_error_does_not_show_key(error: BaseException) -> None:
-    """Fail if anything that an error tells or leads to, frames and their locals included, holds the key."""
-    for link in _chain(error):
-        assert_key_is_not_in(f"{link} {link!r} {vars(link)} {getattr(link, '__notes__', '')}")
-        frames = link.__traceback__
-        while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_TESTS):
-            frames = frames.tb_next  # the test's own frames may hold what they like
-        shown = traceback.TracebackException(type(link), link, frames, capture_locals=True)
-        assert_key_is_not_in("".join(shown.stack.format()))
-        assert_key_is_not_in(pickle.dumps(link).decode("latin-1"))
+    def __init__(self, *texts: str) -> None:
+        self._parts = {text[i : i + _LONG].lower() for text in texts for i in range(len(text) - _LONG + 1)}
+
+    def assert_not_in(self, text: str) -> None:
+        """Fail if nine characters in a row of a secret stand in a text."""
+        lowered = text.lower()
+        found = next((part for part in self._parts if part in lowered), None)
+        assert found is None, f"{found!r} is in: {text}"
+
+    def assert_not_shown_by(self, error: BaseException) -> None:
+        """Fail if anything that an error tells or leads to, frames and their locals included, holds a secret."""
+        for link in _chain(error):
+            self.assert_not_in(f"{link} {link!r} {vars(link)} {getattr(link, '__notes__', '')}")
+            frames = link.__traceback__
+            while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_TESTS):
+                frames = frames.tb_next  # the test's own frames may hold what they like
+            shown = traceback.TracebackException(type(link), link, frames, capture_locals=True)
+            self.assert_not_in("".join(shown.stack.format()))
+            self.assert_not_in(pickle.dumps(link).decode("latin-1"))
 
 
 def _chain(error: BaseException | None, depth: int = 5) -> Iterator[BaseException]:
@@ -40,4 +48,6 @@ def _chain(error: BaseException | None, depth: int = 5) -> Iterator[BaseExceptio
         yield from _chain(error.__context__, depth - 1)
 
 
-_TESTS = __file__.rpartition("/")[0]
+_KEY = Canary(KEY, base64.b64encode(f":{KEY}".encode()).decode(), base64.b64encode(KEY.encode()).decode())
+assert_key_is_not_in = _KEY.assert_not_in
+assert_error_does_not_show_key = _KEY.assert_not_shown_by

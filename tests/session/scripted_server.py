@@ -62,6 +62,7 @@ class ScriptedServer:
         script: the steps. A request beyond the last one is answered with status 418 and noted in `unexpected`.
         forever: the step that answers everything beyond the script instead.
         tls: serve https with this context.
+        port: the port to listen on, or 0 for a free one.
 
     Attributes:
         requests: the requests seen, in order.
@@ -71,8 +72,14 @@ class ScriptedServer:
     """
 
     def __init__(
-        self, script: Iterable[Step] = (), *, forever: Step | None = None, tls: ssl.SSLContext | None = None
+        self,
+        script: Iterable[Step] = (),
+        *,
+        forever: Step | None = None,
+        tls: ssl.SSLContext | None = None,
+        port: int = 0,
     ) -> None:
+        self._port = port
         self._script = list(script)
         self._forever = forever
         self._tls = tls
@@ -85,7 +92,7 @@ class ScriptedServer:
         self._handlers: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> ScriptedServer:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, ssl=self._tls)
         self.port: int = self._server.sockets[0].getsockname()[1]
         self.base_url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
         return self

@@ -28,7 +28,7 @@ from seorep_async import (
 )
 from tests.session.calls import KEY, OpenClient, StartServer, ask, open_session, write
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import FINE, ScriptedServer, Step, answer, reset, then_close
+from tests.session.scripted_server import FINE, Connection, ScriptedServer, Step, answer, reset, then_close
 
 FINAL = [
     (400, InvalidRequestError),
@@ -67,7 +67,7 @@ async def test_final_status_is_an_error_at_once(
     assert error.body_excerpt == "because of this"
 
 
-@pytest.mark.parametrize(("status", "kind"), PASSING)
+@pytest.mark.parametrize(("status", "kind"), [case for case in PASSING if case[0] != 429])
 async def test_passing_status_is_retried_and_then_an_error(
     status: int, kind: type[StatusError], scripted_server: StartServer, open_client: OpenClient
 ) -> None:
@@ -93,7 +93,6 @@ DISGUISED: list[tuple[dict[str, Any], type[StatusError], int]] = [
     ({"status": "error", "code": 403}, AuthenticationError, 1),
     ({"status": "error", "code": 404}, NotFoundError, 1),
     ({"status": "error", "code": 422}, InvalidRequestError, 1),
-    ({"status": "error", "code": 429}, RateLimitedError, 2),
     ({"status": "error", "code": 500}, ServerError, 2),
     ({"status": "error", "message": "no reason"}, StatusError, 2),
 ]
@@ -112,6 +111,78 @@ async def test_error_under_status_200_is_treated_as_what_it_says(
         await ask(await open_client(server.base_url, max_attempts=2))
     assert type(caught.value) is kind
     assert (caught.value.status, caught.value.attempts) == (200, attempts)
+
+
+@pytest.mark.parametrize(
+    "throttled", [answer(status=429), answer({"status": "error", "code": 429})], ids=["429", "429 under 200"]
+)
+async def test_three_throttled_attempts_cost_as_much_as_one(
+    throttled: bytes, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(throttled, throttled, throttled, FINE)
+    await ask(await open_client(server.base_url, max_attempts=2, backoff_initial=2))
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("throttled", "status"), [(answer(status=429), 429), (answer({"status": "error", "code": 429}), 200)]
+)
+async def test_throttling_without_an_end_is_an_error(
+    throttled: bytes, status: int, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(*[throttled] * 4)
+    with pytest.raises(RateLimitedError) as caught:
+        await ask(await open_client(server.base_url, max_attempts=2, backoff_initial=2))
+    assert (caught.value.status, caught.value.attempts) == (status, 4)
+
+
+async def test_throttling_under_status_200_slows_the_client_down(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer({"status": "error", "code": 429}), FINE)
+    client = await open_client(server.base_url)
+    await ask(client)
+    assert client.stats.throttled == 1
+    assert client.stats.pace is not None
+
+
+async def test_wait_asked_for_in_an_answer_holds_for_other_calls(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(answer(status=429, headers=[("Retry-After", "3600")]))
+    client = await open_client(server.base_url)
+    for attempts in (1, 0, 0):
+        with pytest.raises(RateLimitedError) as caught:
+            await ask(client)
+        assert caught.value.attempts == attempts
+        assert caught.value.retry_after == pytest.approx(3600, abs=60)
+    assert fake_time.slept == []
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0])
+async def test_wall_clock_that_jumps_moves_no_wait(
+    jump: float, scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    async def jumping(connection: Connection) -> None:
+        fake_time.wall += jump
+        await connection.send(answer(status=429, headers=[("Retry-After", "7")]))
+
+    server = await scripted_server(jumping, jumping, FINE)
+    await ask(await open_client(server.base_url, call_timeout=60))
+    assert fake_time.slept == [7.0, 7.0]
+
+
+@pytest.mark.parametrize(("jump", "waits"), [(20.0, [10.0]), (3600.0, [0.0]), (-30.0, [60.0])])
+async def test_only_a_date_to_wait_for_is_read_by_the_wall_clock(
+    jump: float, waits: list[float], scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    async def jumping(connection: Connection) -> None:
+        fake_time.wall += jump
+        await connection.send(answer(status=503, headers=[("Retry-After", "Tue, 14 Nov 2023 22:13:50 GMT")]))
+
+    server = await scripted_server(jumping, FINE)
+    await ask(await open_client(server.base_url))
+    assert fake_time.slept == waits
 
 
 async def test_back_off_grows(scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime) -> None:

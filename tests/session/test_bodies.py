@@ -131,6 +131,7 @@ async def test_body_over_the_limit_is_an_error_at_once(
     with pytest.raises(BodyTooLargeError, match=r"Settings\.max_body_bytes") as caught:
         await ask(client)
     assert caught.value.attempts == 1
+    assert client.stats.bytes_received <= CAP + 256 * 1024
     assert "65536 bytes" in caught.value.message or f"limit of {CAP}" in caught.value.message
     await server.until_no_connection()
 

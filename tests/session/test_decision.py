@@ -1,6 +1,7 @@
 """What a failed attempt means and what is done next, without a loop."""
 
 import math
+from itertools import product
 from typing import Any, Literal
 
 import pytest
@@ -13,11 +14,30 @@ from seorep_async import (
     ServerError,
     Settings,
 )
-from seorep_async.session.decision import Cause, Failure, GiveUp, Retry, Sent, cause_of_status, decide
+from seorep_async.session.decision import (
+    Cause,
+    Failure,
+    GiveUp,
+    Retry,
+    Sent,
+    Signal,
+    cause_of_status,
+    certainly_not_executed,
+    deadline_exceeded,
+    decide,
+    signal_of_status,
+)
+
+Resend = Literal["safe", "unsent"]
 
 SETTINGS = Settings(max_attempts=4, backoff_initial=0.5, backoff_max=1.5, retry_after_max=60)
 FINAL = (Cause.AUTHENTICATION, Cause.PERMANENT)
 PASSING = (Cause.THROTTLE, Cause.OVERLOAD, Cause.TRANSIENT)
+COST = {Cause.THROTTLE: 5, Cause.OVERLOAD: 14, Cause.TRANSIENT: 14}
+
+
+def failure(sent: Sent, cause: Cause, retry_after: float | None = None) -> Failure:
+    return Failure(sent, cause, ServerError("as it was", status=500, body_excerpt="its body"), retry_after)
 
 
 def verdict(
@@ -25,112 +45,235 @@ def verdict(
     cause: Cause = Cause.TRANSIENT,
     *,
     retry_after: float | None = None,
-    resend: Literal["safe", "unsent"] = "safe",
-    attempt: int = 1,
+    resend: Resend = "safe",
+    attempts: int = 1,
+    throttled: int = 0,
     remaining: float = math.inf,
+    tokens: int = 500,
     jitter: float = 1.0,
+    settings: Settings = SETTINGS,
 ) -> Retry | SeoRepError:
     decided = decide(
-        Failure(sent, cause, ServerError("as it was", status=500, body_excerpt="its body"), retry_after),
-        attempt=attempt,
+        failure(sent, cause, retry_after),
+        attempts=attempts,
+        throttled=throttled,
         resend=resend,
         remaining=remaining,
+        tokens=tokens,
         jitter=jitter,
-        settings=SETTINGS,
+        settings=settings,
     )
     return decided.error if isinstance(decided, GiveUp) else decided
 
 
-@pytest.mark.parametrize(
-    ("statuses", "cause"),
-    [
-        ((401, 403), Cause.AUTHENTICATION),
-        ((429,), Cause.THROTTLE),
-        ((503,), Cause.OVERLOAD),
-        ((408, 500, 502, 504, 507, 520, 599), Cause.TRANSIENT),
-        ((400, 402, 404, 405, 409, 410, 413, 418, 422, 451, 499, 501, 505), Cause.PERMANENT),
-    ],
-)
+STATUSES = [
+    ((401, 403), Cause.AUTHENTICATION),
+    ((429,), Cause.THROTTLE),
+    ((503,), Cause.OVERLOAD),
+    ((408, 500, 502, 504, 506, 507, 511, 520, 599), Cause.TRANSIENT),
+    ((400, 402, 404, 405, 407, 409, 410, 413, 418, 422, 428, 430, 451, 499, 501, 505), Cause.PERMANENT),
+]
+
+
+@pytest.mark.parametrize(("statuses", "cause"), STATUSES)
 def test_status_has_cause(statuses: tuple[int, ...], cause: Cause) -> None:
     assert {cause_of_status(status) for status in statuses} == {cause}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "signal"),
+    [
+        ((429,), Signal.THROTTLED),
+        ((503,), Signal.OVERLOADED),
+        ((502, 504), Signal.UNREACHABLE),
+        ((200, 201, 204, 301, 400, 401, 403, 404, 408, 422, 428, 430, 500, 501, 505, 599), Signal.FINE),
+    ],
+)
+def test_status_is_a_signal(statuses: tuple[int, ...], signal: Signal) -> None:
+    assert {signal_of_status(status) for status in statuses} == {signal}
+
+
+LOST = {
+    (Sent.NO, Cause.THROTTLE): Signal.UNREACHABLE,
+    (Sent.NO, Cause.OVERLOAD): Signal.OVERLOADED,
+    (Sent.NO, Cause.TRANSIENT): Signal.UNREACHABLE,
+    (Sent.NO, Cause.AUTHENTICATION): Signal.UNREACHABLE,
+    (Sent.NO, Cause.PERMANENT): Signal.UNREACHABLE,
+    (Sent.MAYBE, Cause.THROTTLE): Signal.FINE,
+    (Sent.MAYBE, Cause.OVERLOAD): Signal.OVERLOADED,
+    (Sent.MAYBE, Cause.TRANSIENT): Signal.UNREACHABLE,
+    (Sent.MAYBE, Cause.AUTHENTICATION): Signal.FINE,
+    (Sent.MAYBE, Cause.PERMANENT): Signal.FINE,
+    (Sent.ANSWERED, Cause.THROTTLE): Signal.FINE,
+    (Sent.ANSWERED, Cause.OVERLOAD): Signal.OVERLOADED,
+    (Sent.ANSWERED, Cause.TRANSIENT): Signal.UNREACHABLE,
+    (Sent.ANSWERED, Cause.AUTHENTICATION): Signal.FINE,
+    (Sent.ANSWERED, Cause.PERMANENT): Signal.FINE,
+}
+
+
+@pytest.mark.parametrize(("sent", "cause"), list(product(Sent, Cause)))
+def test_attempt_without_an_answer_is_a_signal(sent: Sent, cause: Cause) -> None:
+    assert failure(sent, cause).signal is LOST[sent, cause]
+
+
+def test_causes_have_the_names_that_figures_are_kept_under() -> None:
+    assert {cause.value for cause in Cause} == {"throttle", "overload", "transient", "authentication", "permanent"}
+
+
+def test_no_wait_was_asked_for_unless_it_was() -> None:
+    assert Failure(Sent.ANSWERED, Cause.OVERLOAD, ServerError("no")).retry_after is None
 
 
 @pytest.mark.parametrize("sent", Sent)
 @pytest.mark.parametrize("resend", ["safe", "unsent"])
 @pytest.mark.parametrize("cause", FINAL)
-def test_final_cause_is_never_retried(sent: Sent, resend: Literal["safe", "unsent"], cause: Cause) -> None:
+def test_final_cause_is_never_retried(sent: Sent, resend: Resend, cause: Cause) -> None:
     assert type(verdict(sent, cause, resend=resend)) is ServerError
 
 
 @pytest.mark.parametrize("sent", Sent)
 @pytest.mark.parametrize("cause", PASSING)
 def test_safe_request_is_retried_however_far_it_got(sent: Sent, cause: Cause) -> None:
-    assert verdict(sent, cause) == Retry(0.5)
+    assert verdict(sent, cause, throttled=int(cause is Cause.THROTTLE)) == Retry(0.5, COST[cause])
 
 
-@pytest.mark.parametrize(
-    ("sent", "cause", "retry_after", "retried"),
-    [
-        (Sent.NO, Cause.TRANSIENT, None, True),
-        (Sent.NO, Cause.OVERLOAD, None, True),
-        (Sent.MAYBE, Cause.TRANSIENT, None, False),
-        (Sent.MAYBE, Cause.OVERLOAD, None, False),
-        (Sent.MAYBE, Cause.OVERLOAD, 1.0, False),
-        (Sent.ANSWERED, Cause.THROTTLE, None, True),
-        (Sent.ANSWERED, Cause.THROTTLE, 1.0, True),
-        (Sent.ANSWERED, Cause.OVERLOAD, None, False),
-        (Sent.ANSWERED, Cause.OVERLOAD, 0.0, True),
-        (Sent.ANSWERED, Cause.OVERLOAD, 1.0, True),
-        (Sent.ANSWERED, Cause.TRANSIENT, None, False),
-        (Sent.ANSWERED, Cause.TRANSIENT, 1.0, False),
-    ],
-)
-def test_write_is_retried_only_if_certainly_not_executed(
-    sent: Sent, cause: Cause, retry_after: float | None, retried: bool
+# how far it got, why it failed, whether a wait was asked for: was it certainly not executed?
+NOT_EXECUTED = {
+    (Sent.NO, Cause.THROTTLE, None): True,
+    (Sent.NO, Cause.THROTTLE, 1.0): True,
+    (Sent.NO, Cause.OVERLOAD, None): True,
+    (Sent.NO, Cause.OVERLOAD, 1.0): True,
+    (Sent.NO, Cause.TRANSIENT, None): True,
+    (Sent.NO, Cause.TRANSIENT, 1.0): True,
+    (Sent.MAYBE, Cause.THROTTLE, None): False,
+    (Sent.MAYBE, Cause.THROTTLE, 1.0): False,
+    (Sent.MAYBE, Cause.OVERLOAD, None): False,
+    (Sent.MAYBE, Cause.OVERLOAD, 1.0): False,
+    (Sent.MAYBE, Cause.TRANSIENT, None): False,
+    (Sent.MAYBE, Cause.TRANSIENT, 1.0): False,
+    (Sent.ANSWERED, Cause.THROTTLE, None): True,
+    (Sent.ANSWERED, Cause.THROTTLE, 1.0): True,
+    (Sent.ANSWERED, Cause.OVERLOAD, None): False,
+    (Sent.ANSWERED, Cause.OVERLOAD, 0.0): True,
+    (Sent.ANSWERED, Cause.OVERLOAD, 1.0): True,
+    (Sent.ANSWERED, Cause.TRANSIENT, None): False,
+    (Sent.ANSWERED, Cause.TRANSIENT, 1.0): False,
+}
+
+
+@pytest.mark.parametrize(("sent", "cause", "retry_after"), NOT_EXECUTED)
+def test_failure_is_proof_that_nothing_was_executed_or_not(sent: Sent, cause: Cause, retry_after: float | None) -> None:
+    assert certainly_not_executed(failure(sent, cause, retry_after)) is NOT_EXECUTED[sent, cause, retry_after]
+
+
+@pytest.mark.parametrize(("sent", "cause", "retry_after"), NOT_EXECUTED)
+def test_unsafe_request_is_retried_only_if_it_was_certainly_not_executed(
+    sent: Sent, cause: Cause, retry_after: float | None
 ) -> None:
     decided = verdict(sent, cause, retry_after=retry_after, resend="unsent")
-    assert isinstance(decided, Retry if retried else OutcomeUnknownError)
+    assert isinstance(decided, Retry if NOT_EXECUTED[sent, cause, retry_after] else OutcomeUnknownError)
 
 
-def test_unknown_outcome_tells_what_is_known() -> None:
+def test_unknown_outcome_tells_what_is_known_and_how_to_find_out() -> None:
     error = verdict(Sent.MAYBE, resend="unsent")
     assert isinstance(error, OutcomeUnknownError)
     assert (error.status, error.body_excerpt) == (500, "its body")
     assert isinstance(error.__cause__, ServerError)
-    assert "as it was" in error.message
+    assert error.message == (
+        "the request was sent, but whether it was carried out is not known (as it was); look for it with list(), by "
+        "filter or username, before you send it again"
+    )
+
+
+@pytest.mark.parametrize("spent", [{"attempts": 99}, {"tokens": 0}, {"remaining": 0.0}, {"retry_after": 99.0}])
+def test_unknown_outcome_stays_unknown_whatever_else_ends_the_call(spent: dict[str, Any]) -> None:
+    assert type(verdict(Sent.MAYBE, resend="unsent", **spent)) is OutcomeUnknownError
 
 
 @pytest.mark.parametrize(
-    ("attempt", "jitter", "delay"),
-    [(1, 1.0, 0.5), (2, 1.0, 1.0), (3, 1.0, 1.5), (1, 0.5, 0.25), (3, 0.5, 0.75), (2, 0.0, 0.0)],
+    ("attempts", "throttled", "cause", "jitter", "delay"),
+    [
+        (1, 0, Cause.TRANSIENT, 1.0, 0.5),
+        (2, 0, Cause.TRANSIENT, 1.0, 1.0),
+        (3, 0, Cause.TRANSIENT, 1.0, 1.5),
+        (1, 0, Cause.TRANSIENT, 0.5, 0.25),
+        (3, 0, Cause.TRANSIENT, 0.5, 0.75),
+        (2, 0, Cause.TRANSIENT, 0.0, 0.0),
+        (2, 0, Cause.OVERLOAD, 1.0, 1.0),
+        (4, 3, Cause.TRANSIENT, 1.0, 0.5),
+        (4, 2, Cause.TRANSIENT, 1.0, 1.0),
+        (3, 1, Cause.THROTTLE, 1.0, 0.5),
+        (3, 2, Cause.THROTTLE, 1.0, 1.0),
+        (3, 3, Cause.THROTTLE, 1.0, 1.5),
+    ],
 )
-def test_back_off_doubles_up_to_its_maximum_and_is_random(attempt: int, jitter: float, delay: float) -> None:
-    assert verdict(attempt=attempt, jitter=jitter) == Retry(delay)
+def test_back_off_doubles_with_failures_of_its_kind_and_is_random(
+    attempts: int, throttled: int, cause: Cause, jitter: float, delay: float
+) -> None:
+    decided = verdict(cause=cause, attempts=attempts, throttled=throttled, jitter=jitter)
+    assert decided == Retry(delay, COST[cause])
 
 
-def test_last_attempt_ends_with_its_own_error() -> None:
-    assert type(verdict(attempt=4)) is ServerError
+@pytest.mark.parametrize(("attempts", "longest"), [(31, 1.0), (32, 1.0)])
+def test_back_off_of_a_late_attempt_is_finite(attempts: int, longest: float) -> None:
+    # 30 doublings at most: 0.5 ** 30 s become 1 s and no more
+    patient = Settings(max_attempts=100, backoff_initial=0.5**30, backoff_max=1e9)
+    assert verdict(attempts=attempts, settings=patient) == Retry(longest, 14)
 
 
-def test_back_off_of_the_hundredth_attempt_is_finite() -> None:
-    failure = Failure(Sent.MAYBE, Cause.TRANSIENT, ServerError("no"))
-    most = Settings(max_attempts=100)
-    assert decide(failure, attempt=99, resend="safe", remaining=math.inf, jitter=1, settings=most) == Retry(8.0)
+def test_back_off_of_the_hundredth_attempt_has_its_maximum() -> None:
+    assert verdict(attempts=99, settings=Settings(max_attempts=100)) == Retry(8.0, 14)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "throttled", "goes_on"),
+    [
+        (3, 0, True),
+        (4, 0, False),
+        (5, 0, False),
+        (4, 1, False),  # 3 and a third
+        (4, 2, True),
+        (5, 2, False),
+        (5, 3, True),  # 2 and three thirds
+        (6, 3, False),
+        (9, 9, True),
+        (10, 10, False),
+        (10, 9, False),
+    ],
+)
+def test_throttled_attempt_counts_as_a_third(attempts: int, throttled: int, goes_on: bool) -> None:
+    decided = verdict(attempts=attempts, throttled=throttled)
+    assert isinstance(decided, Retry if goes_on else ServerError)
+
+
+@pytest.mark.parametrize(("throttled", "cause"), [(0, Cause.TRANSIENT), (1, Cause.THROTTLE)])
+def test_only_attempt_is_not_repeated(throttled: int, cause: Cause) -> None:
+    once = Settings(max_attempts=1)
+    assert type(verdict(cause=cause, throttled=throttled, settings=once)) is ServerError
+
+
+@pytest.mark.parametrize("cause", PASSING)
+def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
+    assert isinstance(verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause]), Retry)
+    refused = verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause] - 1)
+    assert isinstance(refused, ServerError)
+    assert refused.message == "as it was; not tried again, as too many calls of this client failed for good"
 
 
 @pytest.mark.parametrize(
     ("retry_after", "remaining", "expected"),
     [
-        (0.0, math.inf, Retry(0.0)),
-        (7.0, math.inf, Retry(7.0)),
-        (60.0, math.inf, Retry(60.0)),
+        (0.0, math.inf, Retry(0.0, 14)),
+        (7.0, math.inf, Retry(7.0, 14)),
+        (60.0, math.inf, Retry(60.0, 14)),
         (60.1, math.inf, ServerError),
         (3600.0, math.inf, ServerError),
         (5.0, 4.0, ServerError),
         (5.0, 5.0, DeadlineExceededError),
-        (5.0, 5.1, Retry(5.0)),
+        (5.0, 5.1, Retry(5.0, 14)),
         (None, 0.5, DeadlineExceededError),
-        (None, 0.6, Retry(0.5)),
+        (None, 0.6, Retry(0.5, 14)),
         (None, 0.0, DeadlineExceededError),
         (None, -1.0, DeadlineExceededError),
     ],
@@ -147,10 +290,19 @@ def test_end_of_time_tells_the_last_failure() -> None:
     assert isinstance(error, DeadlineExceededError)
     assert (error.status, error.body_excerpt) == (500, "its body")
     assert isinstance(error.__cause__, ServerError)
-    assert "as it was" in error.message
+    assert error.message == "the call's time was over before it succeeded; at last: as it was"
 
 
-def test_throttling_on_the_last_attempt_is_told_as_such() -> None:
+def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
+    error = deadline_exceeded(None)
+    assert (error.status, error.body_excerpt, error.__cause__) == (None, None, None)
+    assert error.message == "the call's time was over before an answer came; raise Settings.call_timeout"
+
+
+@pytest.mark.parametrize("resend", ["safe", "unsent"])
+def test_throttling_on_the_last_attempt_is_told_as_such(resend: Resend) -> None:
     throttled = Failure(Sent.ANSWERED, Cause.THROTTLE, RateLimitedError("slow down"), 1.0)
-    decided = decide(throttled, attempt=4, resend="unsent", remaining=9, jitter=1, settings=SETTINGS)
+    decided = decide(
+        throttled, attempts=4, throttled=1, resend=resend, remaining=9, tokens=500, jitter=1, settings=SETTINGS
+    )
     assert decided == GiveUp(throttled.error)

@@ -3,6 +3,7 @@
 import email.utils
 import math
 import sys
+import time
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,19 @@ NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 )
 def test_header_means_seconds(text: str | None, seconds: float | None) -> None:
     assert parse_retry_after(text, NOW) == seconds
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+@pytest.mark.parametrize("text", ["Tue, 14 Nov 2023 22:13:50 -0000", "Tue Nov 14 22:13:50 2023"])
+def test_date_without_a_zone_is_universal_time_wherever_the_client_runs(
+    text: str, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", zone)
+        time.tzset()
+        seconds = parse_retry_after(text, NOW)
+    time.tzset()
+    assert seconds == 30.0
 
 
 @given(st.text() | st.from_regex(r"[+-]?[0-9]{1,500}(\.[0-9]*)?"))

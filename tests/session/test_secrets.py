@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Step, type[SeoRepError], dict[str, Any]]] = {
     "403": (answer(KEY.encode(), status=403), AuthenticationError, {}),
     "404": (answer(KEY.encode(), status=404), NotFoundError, {}),
     "422": (answer(KEY.encode(), status=422), InvalidRequestError, {}),
-    "429": (answer(KEY.encode(), status=429), RateLimitedError, {}),
+    "429": (answer(KEY.encode(), status=429, headers=[("Retry-After", "3600")]), RateLimitedError, {}),
     "500": (answer(KEY.encode(), status=500), ServerError, {}),
     "deadline": (answer(KEY.encode(), status=500), DeadlineExceededError, {"max_attempts": 99, "call_timeout": 3}),
     "deadline after half an answer": (
@@ -163,11 +163,11 @@ async def test_no_form_of_the_key_is_left_in_an_excerpt(
 async def test_no_part_of_the_key_is_left_at_the_end_of_an_excerpt(
     scripted_server: StartServer, open_client: OpenClient
 ) -> None:
-    # around the lengths at which the body and the excerpt are cut
-    lengths = [*range(340, 410), *range(3130, 3205)]
-    server = await scripted_server(*(answer(b"x" * n + KEY.encode() * 3, status=404) for n in lengths))
+    # around the lengths at which the excerpt is cut, and before that the body, of which spaces leave the end to be seen
+    beginnings = [b"x" * n for n in range(340, 410)] + [b"x" + b" " * n for n in range(3130, 3205)]
+    server = await scripted_server(*(answer(begun + KEY.encode() * 3, status=404) for begun in beginnings))
     client = await open_client(server.base_url)
-    for _ in lengths:
+    for _ in beginnings:
         with pytest.raises(NotFoundError) as caught:
             await ask(client)
         assert_key_is_not_in(str(caught.value))

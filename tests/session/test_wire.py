@@ -8,9 +8,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from seorep_async import ConnectionFailedError, OutcomeUnknownError, RedirectError, SeoRepClient
-from tests.session.calls import KEY, OpenClient, StartServer, ask, open_session, write
-from tests.session.fake_time import FakeTime
+from seorep_async import ConnectionFailedError, RedirectError, SeoRepClient
+from tests.session.calls import KEY, OpenClient, StartServer, ask
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, Step, answer, reset, then_close
 
 AUTHORIZATION = "Basic " + base64.b64encode(b":" + KEY.encode()).decode()
@@ -53,14 +52,6 @@ async def test_connection_is_kept_alive_for_reads(scripted_server: StartServer, 
     assert server.connections == 1
 
 
-async def test_every_write_has_a_connection_of_its_own(scripted_server: StartServer, fake_time: FakeTime) -> None:
-    server = await scripted_server(FINE, FINE)
-    async with open_session(server.base_url, fake_time) as session:
-        await session.send(write())
-        await session.send(write())
-    assert server.connections == 2
-
-
 async def test_cookies_are_not_stored_and_not_sent_back(scripted_server: StartServer, open_client: OpenClient) -> None:
     server = await scripted_server(answer(EMPTY_PAGE, headers=[("Set-Cookie", "track=1; Path=/")]), FINE)
     client = await open_client(f"http://localhost:{server.port}")  # by name: an IP address has no cookies anyway
@@ -80,14 +71,28 @@ async def test_cookies_of_a_borrowed_session_are_not_sent(
     assert "Cookie" not in server.requests[0].headers
 
 
+ELSEWHERE = {
+    "other port": "http://127.0.0.1:{target}/v3/campaigns",
+    "other host": "http://localhost:{target}/v3/campaigns",
+    "other scheme": "https://127.0.0.1:{target}/v3/campaigns",
+    "scheme left out": "//127.0.0.1:{target}/v3/campaigns",
+    "same origin": "http://127.0.0.1:{own}/v3/other",
+    "only a path": "/v3/other",
+}
+
+
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 305, 307, 308])
-@pytest.mark.parametrize("elsewhere", [True, False], ids=["other port", "same origin"])
+@pytest.mark.parametrize("elsewhere", ELSEWHERE.values(), ids=ELSEWHERE)
 async def test_redirect_is_named_and_never_followed(
-    status: int, elsewhere: bool, scripted_server: StartServer, open_client: OpenClient
+    status: int, elsewhere: str, scripted_server: StartServer, open_client: OpenClient
 ) -> None:
     target = await scripted_server()
-    location = f"{target.base_url}/v3/campaigns" if elsewhere else "/v3/other"
-    server = await scripted_server(answer(status=status, headers=[("Location", f"{location}?secret=1")]))
+
+    async def redirect(connection: Connection) -> None:
+        await connection.send(answer(status=status, headers=[("Location", f"{location}?secret=1")]))
+
+    server = await scripted_server(redirect)
+    location = elsewhere.format(target=target.port, own=server.port)
     with pytest.raises(RedirectError, match="base_url") as caught:
         await ask(await open_client(server.base_url))
     assert (caught.value.status, caught.value.location, caught.value.attempts) == (status, location, 1)
@@ -168,54 +173,15 @@ async def test_server_that_closes_at_random_costs_attempts_and_no_call(
     assert len(server.requests) <= client.requests_sent  # an attempt may die before the server reads it
 
 
-@pytest.mark.parametrize(
-    "breaks",
-    [reset, then_close(b""), then_close(answer(b"{}", length=9)), answer(status=500), answer(status=503)],
-    ids=["reset", "closed", "cut", "500", "503"],
-)
-async def test_write_that_may_have_happened_is_not_sent_again(
-    breaks: Step, scripted_server: StartServer, fake_time: FakeTime
+@pytest.mark.parametrize("headers", [[], [("Connection", "close")]], ids=["without a word", "announced"])
+async def test_server_that_closes_after_every_answer_costs_no_call(
+    headers: list[tuple[str, str]], scripted_server: StartServer, open_client: OpenClient
 ) -> None:
-    server = await scripted_server(breaks)
-    async with open_session(server.base_url, fake_time) as session:
-        with pytest.raises(OutcomeUnknownError):
-            await session.send(write())
-    assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize(
-    "refused",
-    [
-        answer(status=429),
-        answer(status=429, headers=[("Retry-After", "1")]),
-        answer(status=503, headers=[("Retry-After", "1")]),
-    ],
-    ids=["429", "429 with Retry-After", "503 with Retry-After"],
-)
-async def test_write_that_was_turned_away_is_sent_again_as_it_was(
-    refused: bytes, scripted_server: StartServer, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(refused, FINE)
-    async with open_session(server.base_url, fake_time) as session:
-        await session.send(write(body=b"name=x&id=1"))
-    assert [request.body for request in server.requests] == [b"name=x&id=1"] * 2
-
-
-async def test_write_that_was_never_sent_is_sent_again(
-    scripted_server: StartServer, fake_time: FakeTime, unused_tcp_port: int
-) -> None:
-    async with open_session(f"http://127.0.0.1:{unused_tcp_port}", fake_time, max_attempts=3) as session:
-        with pytest.raises(ConnectionFailedError) as caught:
-            await session.send(write())
-    assert caught.value.attempts == 3
-
-
-async def test_put_may_be_sent_again(scripted_server: StartServer, fake_time: FakeTime) -> None:
-    server = await scripted_server(reset, then_close(b""), FINE)
-    async with open_session(server.base_url, fake_time) as session:
-        await session.send(write("PUT", resend="safe", body=b"name=x"))
-        assert session.attempts == 3
-    assert [request.body for request in server.requests] == [b"name=x"] * 3
+    server = await scripted_server(forever=then_close(answer(EMPTY_PAGE, headers=headers)))
+    client = await open_client(server.base_url)
+    await asyncio.gather(*(ask(client) for _ in range(30)))
+    assert client.requests_sent == len(server.requests) + client.stats.retries.get("transient", 0)
+    assert len(server.requests) == 30
 
 
 async def test_borrowed_session_is_used_and_stays_open(scripted_server: StartServer, open_client: OpenClient) -> None:
