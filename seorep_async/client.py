@@ -23,7 +23,6 @@ from seorep_async.session import (
     Timing,
     base_url_problem,
     key_problem,
-    record_answers,
 )
 from seorep_async.settings import Settings
 
@@ -166,7 +165,7 @@ class SeoRepClient:
             A list that fills up as answers come, of `RawAnswer` with `method`, `path`, `status` and `body` (bytes).
             Bodies may hold secrets, such as login grants.
         """
-        with record_answers() as answers:
+        with self._session.record_answers() as answers:
             yield answers
 
     def __repr__(self) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Generator, Hashable
 from contextlib import aclosing
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, PaginationError
+from seorep_async.errors import ConfigurationError, NotFoundError, PaginationError
 from seorep_async.models import Page
 from seorep_async.session import Halt, Request, Session, cancel_all
 
@@ -207,7 +207,12 @@ class Listing(Generic[T, R]):
             number = 1
             while ledger.wants_more():
                 number += 1
-                page = await session.send(query.page(number, schedule))
+                try:
+                    page = await session.send(query.page(number, schedule))
+                except NotFoundError:
+                    if not ledger.has_all_records():
+                        raise
+                    break  # some services have no page beyond the end
                 if ledger.add(page):
                     yield page
         elif last > 1:
@@ -316,6 +321,9 @@ class Ledger(Generic[T]):
         self._sizes.append(len(page.items))
         self._received += len(page.items)
         keys = dict.fromkeys(map(self._key, page.items), page.number)
+        if len(keys) < len(page.items):
+            twice = Counter(map(self._key, page.items)).most_common(1)[0][0]
+            raise self._error(f"page {page.number} holds {twice!r} more than once", page.number)
         if not keys.keys().isdisjoint(self._page_of):
             repeated = next(key for key in keys if key in self._page_of)
             raise self._error(f"page {page.number} repeats {repeated!r} of page {self._page_of[repeated]}", page.number)
@@ -336,6 +344,10 @@ class Ledger(Generic[T]):
                 f"page 1 announced {self._last} pages, page {page.number} {page.total_pages}", page.number
             )
         return bool(page.items)
+
+    def has_all_records(self) -> bool:
+        """Tell whether as many records came as were announced."""
+        return self._received == self._records
 
     def wants_more(self) -> bool:
         """Tell, where no number of pages is known, whether another page must be read.

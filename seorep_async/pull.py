@@ -63,11 +63,9 @@ class Pull(Generic[R]):
 
     Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before those of the next.
     At most twice `max_concurrency` pages are in progress, and as many ids in progress or waiting to be taken: a slow
-    consumer slows the pull. One
-    whose pages don't add up is read again, up to 3 times; one that failed for a passing reason is tried once more when
-    nothing else is in progress.
-    Once the key is refused, nothing more is sent, and what is not finished ends in an AuthenticationError. Leaving
-    the context stops everything.
+    consumer slows the pull. An id whose pages don't add up is read again, up to 3 times; one that failed for a passing
+    reason is tried once more when nothing else is in progress (not with `on_error="raise"`). Once the key is refused,
+    nothing more is sent, and what is not finished ends in an AuthenticationError. Leaving the context stops everything.
     """
 
     def __init__(
@@ -98,7 +96,7 @@ class Pull(Generic[R]):
         self._halt = Halt()
         self._started = 0
         self._taken = 0
-        self._running: dict[asyncio.Task[RankingReport[R]], int] = {}
+        self._running: dict[asyncio.Task[RankingReport[R]], tuple[int, Place]] = {}
         self._landed: list[int] = []
         self._aside: dict[int, SeoRepError] = {}
         self._again: deque[int] = deque()
@@ -168,7 +166,7 @@ class Pull(Generic[R]):
                 number = self._started
                 self._started += 1
             task = self._session.spawn(self._unit(number, place), self._land)
-            self._running[task] = number
+            self._running[task] = (number, place)
 
     def _may_begin(self) -> bool:
         return self._started < len(self._ids) and self._started - self._taken < self._limit
@@ -188,7 +186,8 @@ class Pull(Generic[R]):
             place.release()
 
     def _land(self, task: asyncio.Task[RankingReport[R]]) -> None:
-        number = self._running.pop(task)
+        number, place = self._running.pop(task)
+        place.release()  # a task that was cancelled before it began did not
         if not self._open:
             return
         unit = self._ids[number]
@@ -196,7 +195,7 @@ class Pull(Generic[R]):
             closed = ConfigurationError("the client was closed during the pull", subject=self._subject(unit))
             self._finish(number, PullOutcome(unit, error=closed))
         elif isinstance(error := task.exception(), SeoRepError):
-            if isinstance(error, _PASSING) and number not in self._swept:
+            if isinstance(error, _PASSING) and number not in self._swept and not self._raise_errors:
                 self._aside[number] = error
             else:
                 self._finish(number, PullOutcome(unit, error=error))
@@ -208,6 +207,8 @@ class Pull(Generic[R]):
             self._finish(number, PullOutcome(unit, report=task.result()))
         if not self._running:
             self._sweep()
+        elif self._ordered and self._succeeded and self._taken in self._aside:
+            self._try_again(self._taken)  # all others wait for it
         self._start()
 
     def _finish(self, number: int, outcome: PullOutcome[R]) -> None:
@@ -217,10 +218,14 @@ class Pull(Generic[R]):
 
     def _sweep(self) -> None:
         """Try those again that failed for a passing reason, now that nothing else runs; once, and if any succeeded."""
-        aside, self._aside = self._aside, {}
-        for number, error in aside.items():
+        for number, error in list(self._aside.items()):
             if self._succeeded:
-                self._swept.add(number)
-                self._again.append(number)
+                self._try_again(number)
             else:
+                del self._aside[number]
                 self._finish(number, PullOutcome(self._ids[number], error=error))
+
+    def _try_again(self, number: int) -> None:
+        self._aside.pop(number, None)
+        self._swept.add(number)
+        self._again.append(number)

@@ -102,8 +102,8 @@ class Settings:
     connect_timeout: float = 10.0
     call_timeout: float | None = 300.0
     max_attempts: int = 8
-    backoff_initial: float = 0.25
-    backoff_max: float = 8.0
+    backoff_initial: float = 0.1
+    backoff_max: float = 4.0
     retry_after_max: float = 120.0
     max_body_bytes: int = 64 * 1024 * 1024
     max_pages: int = 100_000

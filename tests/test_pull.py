@@ -318,7 +318,6 @@ async def test_1000_campaigns_on_the_sandbox_stream_home_with_few_tasks_and_16_p
     assert tasks <= 300
     assert served_at_first is not None
     assert served_at_first < 300
-    assert stats.at_in_flight[16] > sum(stats.at_in_flight.values()) / 2
 
 
 async def test_pages_of_many_long_campaigns_are_no_crowd_of_tasks() -> None:

@@ -42,7 +42,7 @@ async def test_an_example_runs_without_a_warning(example: str) -> None:
 @pytest.mark.parametrize("example", TESTS)
 async def test_an_example_of_a_test_passes(example: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "test_example.py").write_text(example, encoding="utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n", encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n", encoding="utf-8")
     plugin = [] if "seorep_async.pytest_plugin" in installed_plugins() else ["-p", "seorep_async.pytest_plugin"]
     output = await output_of("-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, str(tmp_path))
     assert "1 passed" in output

@@ -95,10 +95,11 @@ class ModelConverter:
         if model is RankingTotals:
             metrics = list(names.values())
             return lambda value: {name: value[name] for name in metrics if len(value.get(name) or ()) > 1}
-        if model is not KeywordRanking:
+        hints = typing.get_type_hints(model)
+        dates = [name for attribute, name in names.items() if hints[attribute] == dt.date | None]
+        if not dates:
             return lambda value: {}
-        primary = names["primary_keyword"]
-        dates = [name for attribute, name in names.items() if attribute.startswith("last_")]
+        primary = names.get("primary_keyword", "")
 
         def kept(value: dict[str, Any]) -> dict[str, Any]:
             found = {name: value[name] for name in dates if values.has_time_of_day(value.get(name))}

@@ -88,8 +88,8 @@ class Decoder:
         return self._converter.structure(envelopes.parse(body)["data"], model, "data")
 
     def envelope(self, body: bytes) -> dict[str, Any]:
-        """Parse any answer, without a look at what its `data` is; nothing (204) is an empty envelope."""
-        return envelopes.parse(body) if body else {}
+        """Parse any answer, without a look at what it holds; nothing (204) is an empty envelope."""
+        return envelopes.parse(body, needs_data=False) if body else {}
 
     def _totals(self, totals: object, path: str) -> RankingTotals | None:
         if totals is None or totals is False or totals == [] or totals == {}:

@@ -35,8 +35,12 @@ class FeedPayload:
     extra: dict[str, Any]
 
 
-def parse(body: bytes) -> dict[str, Any]:
+def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
     """Return the envelope in a body.
+
+    Args:
+        body: the whole body.
+        needs_data: whether the envelope must hold `data`.
 
     Raises:
         ProtocolError: the body is no whole JSON text (empty, cut short, HTML …), so it may be whole next time.
@@ -57,7 +61,7 @@ def parse(body: bytes) -> dict[str, Any]:
         raise refused("", f"is {values.describe(envelope)} where an object was expected")
     if _is_error(envelope):
         raise _service_error(envelope)
-    if "data" not in envelope:
+    if needs_data and "data" not in envelope:
         raise refused("data", "is missing")
     return envelope
 
@@ -70,13 +74,13 @@ def metadata(envelope: dict[str, Any]) -> Metadata:
     if not isinstance(found, dict):
         raise refused("metadata", str(values.refusal("an object", found)))
     version = found.get("version")
-    if version is not None and not values.is_boolean(version):
-        raise refused("metadata.version", str(values.refusal("true or false", version)))
+    has_version = values.is_boolean(version)
+    known = _METADATA if has_version or version is None else _METADATA - {"version"}
     return Metadata(
         total_pages=_count(found.get("total_pages")),
         total_records=_count(found.get("total_records")),
-        version=None if version is None else values.boolean(version),
-        extra={name: found[name] for name in found if name not in _METADATA},
+        version=values.boolean(version) if has_version else None,
+        extra={name: found[name] for name in found if name not in known},
     )
 
 
@@ -127,6 +131,8 @@ def _is_error(envelope: dict[str, Any]) -> bool:
     if isinstance(status, str) and status.lower() in ("error", "fail", "failed"):
         return True
     if _error_code(envelope, "status") or envelope.get("error") or envelope.get("errors"):
+        return True
+    if _error_code(envelope, "code") or envelope.get("success") is False or envelope.get("ok") is False:
         return True
     return "data" not in envelope and any(name in envelope for name in ("error", "errors", "message", "messages"))
 

@@ -117,8 +117,12 @@ def several_texts(name: str, value: object) -> Iterable[str] | None:
     Raises:
         ConfigurationError: it is none of these.
     """
-    if value is None or isinstance(value, Iterable):
-        return (value,) if isinstance(value, str) else value
+    if value is None or isinstance(value, str):
+        return None if value is None else (value,)
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
+        texts = tuple(sorted(value, key=str) if isinstance(value, set | frozenset) else value)
+        if texts:
+            return texts
     raise ConfigurationError(f"{name} must be text, or several texts, got {_shown(value)}")
 
 

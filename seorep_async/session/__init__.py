@@ -2,7 +2,7 @@
 
 from seorep_async.session.authentication import Authentication, key_problem
 from seorep_async.session.base_url import BaseURL, base_url_problem
-from seorep_async.session.core import RawAnswer, Session, cancel_all, record_answers
+from seorep_async.session.core import RawAnswer, Session, cancel_all
 from seorep_async.session.encoding import Value, encode_query, encode_write
 from seorep_async.session.request import Halt, Request
 from seorep_async.session.stats import Stats
@@ -23,5 +23,4 @@ __all__ = [
     "encode_query",
     "encode_write",
     "key_problem",
-    "record_answers",
 ]

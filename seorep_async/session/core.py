@@ -60,7 +60,7 @@ class RawAnswer:
     body: bytes = attrs.field(repr=False)
 
 
-_recording: ContextVar[list[RawAnswer] | None] = ContextVar("seorep_async_recording", default=None)
+_recordings: ContextVar[tuple[tuple[Session, list[RawAnswer]], ...]] = ContextVar("seorep_async_recordings", default=())
 
 
 class Session:
@@ -89,6 +89,7 @@ class Session:
         self._transport = Transport(base_url, authentication, settings, borrowed, self.timing.wall_clock)
         self._governor = Governor(settings, self.timing)
         self._decoding = asyncio.Lock()
+        self._closing = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
@@ -107,6 +108,8 @@ class Session:
     ) -> None:
         if self.state == "open":
             self.state = "closed"
+            self._governor.close()
+            self._closing.set()
             try:
                 await cancel_all(self._tasks)
             finally:
@@ -152,6 +155,16 @@ class Session:
         task.add_done_callback(done)
         return task
 
+    @contextmanager
+    def record_answers(self) -> Iterator[list[RawAnswer]]:
+        """Collect the answers to all requests that are sent from inside a block."""
+        answers: list[RawAnswer] = []
+        token = _recordings.set((*_recordings.get(), (self, answers)))
+        try:
+            yield answers
+        finally:
+            _recordings.reset(token)
+
     def deadline(self) -> float:
         """Return the monotonic time at which a call that begins now must have ended."""
         limit = self.settings.call_timeout
@@ -172,68 +185,83 @@ class Session:
         failure: Failure | None = None
         attempts = throttled = spent = 0
         maybe_done = False
-        while True:
-            try:
-                admission = await governor.admit(_FIRST if attempts else request.priority, deadline)
-            except SeoRepError as error:
-                self._raise(error, request, attempts)
-            if admission is None:
-                self._raise(deadline_exceeded(failure), request, attempts)
-            signal = retry_after = None
-            try:
-                self.require_open()  # it may have been closed as we waited
-                if request.halt is not None and request.halt.error is not None:
-                    self._raise(_halted(request.halt.error), request, attempts)
-                if request.patient and not attempts:
-                    deadline = self.deadline()
-                remaining = deadline - clock()
-                if remaining <= 0:
+        try:
+            while True:
+                try:
+                    admission = await governor.admit(_FIRST if attempts else request.priority, deadline)
+                except SeoRepError as error:
+                    self._raise(error, request, attempts)
+                if admission is None:
+                    self.require_open()
                     self._raise(deadline_exceeded(failure), request, attempts)
-                attempts += 1
-                result = await self._transport.attempt(request, min(self.settings.attempt_timeout, remaining))
-                signal, retry_after = result.signal, result.retry_after
-            finally:
-                governor.settle(admission, signal, retry_after)
-            if isinstance(result, Answer):
-                if (recording := _recording.get()) is not None:
-                    recording.append(RawAnswer(request.method, request.path, result.status, result.body))
-                read = await self._read(request, result)
-                if isinstance(read, Value):
+                signal = retry_after = None
+                try:
+                    self.require_open()  # it may have been closed as we waited
+                    if request.halt is not None and request.halt.error is not None:
+                        self._raise(_halted(request.halt.error), request, attempts)
+                    if request.patient and not attempts:
+                        deadline = self.deadline()
+                    remaining = deadline - clock()
+                    if remaining <= 0:
+                        self._raise(deadline_exceeded(failure), request, attempts)
+                    attempts += 1
+                    result = await self._transport.attempt(request, min(self.settings.attempt_timeout, remaining))
+                    signal, retry_after = result.signal, result.retry_after
+                finally:
+                    governor.settle(admission, signal, retry_after)
+                if isinstance(result, Answer):
+                    for session, answers in _recordings.get():
+                        if session is self:
+                            answers.append(RawAnswer(request.method, request.path, result.status, result.body))
+                    read = await self._read(request, result)
+                    if isinstance(read, Value):
+                        governor.quota.succeed(spent)
+                        return read.value
+                    result = read
+                    if read.cause is Cause.THROTTLE and signal is Signal.FINE:
+                        governor.observe(admission.started, Signal.THROTTLED, retry_after)
+                failure = result
+                self._reader.clean(failure.error, request)
+                if request.halt is not None and isinstance(failure.error, AuthenticationError):
+                    request.halt.error = request.halt.error or failure.error
+                if request.method == "DELETE" and maybe_done and isinstance(failure.error, NotFoundError):
                     governor.quota.succeed(spent)
-                    return read.value
-                result = read
-                if read.cause is Cause.THROTTLE and signal is Signal.FINE:
-                    governor.observe(admission.started, Signal.THROTTLED, retry_after)
-            failure = result
-            self._reader.clean(failure.error, request)
-            if request.halt is not None and isinstance(failure.error, AuthenticationError):
-                request.halt.error = request.halt.error or failure.error
-            if request.method == "DELETE" and maybe_done and isinstance(failure.error, NotFoundError):
-                governor.quota.succeed(spent)
-                return request.decode(b"")  # what is gone was deleted by an attempt whose answer was lost
-            maybe_done = maybe_done or not certainly_not_executed(failure)
-            throttled += failure.cause is Cause.THROTTLE
-            self._throttled += failure.cause is Cause.THROTTLE
-            if _log.isEnabledFor(logging.DEBUG):
-                _log.debug("%s %s: attempt %d: %s", request.method, request.path, attempts, failure.error.message)
-            verdict = decide(
-                failure,
-                attempts=attempts,
-                throttled=throttled,
-                resend=request.resend,
-                remaining=deadline - clock(),
-                tokens=governor.quota.tokens,
-                jitter=self.timing.jitter(),
-                settings=self.settings,
-            )
-            if isinstance(verdict, GiveUp):
-                self._raise(verdict.error, request, attempts)
-            self.require_open()
-            governor.quota.spend(verdict.cost)
-            spent += verdict.cost
-            self._retries[failure.cause.value] += 1
-            governor.waited["backoff"] += verdict.delay
-            await self.timing.sleep(verdict.delay)
+                    return request.decode(b"")  # what is gone was deleted by an attempt whose answer was lost
+                maybe_done = maybe_done or not certainly_not_executed(failure)
+                throttled += failure.cause is Cause.THROTTLE
+                self._throttled += failure.cause is Cause.THROTTLE
+                if _log.isEnabledFor(logging.DEBUG):
+                    _log.debug("%s %s: attempt %d: %s", request.method, request.path, attempts, failure.error.message)
+                verdict = decide(
+                    failure,
+                    attempts=attempts,
+                    throttled=throttled,
+                    resend=request.resend,
+                    remaining=deadline - clock(),
+                    tokens=governor.quota.tokens,
+                    jitter=self.timing.jitter(),
+                    settings=self.settings,
+                )
+                if isinstance(verdict, GiveUp):
+                    self._raise(verdict.error, request, attempts)
+                self.require_open()
+                governor.quota.spend(verdict.cost)
+                spent += verdict.cost
+                self._retries[failure.cause.value] += 1
+                governor.waited["backoff"] += verdict.delay
+                await self._sleep(verdict.delay)
+        except asyncio.CancelledError:
+            governor.quota.give_back(spent)  # that nobody waits any more tells nothing about the service
+            raise
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep, unless the client is closed before."""
+        ends = [asyncio.ensure_future(self.timing.sleep(seconds)), asyncio.ensure_future(self._closing.wait())]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
 
     async def _read(self, request: Request[T], answer: Answer) -> Value[T] | Failure:
         size = len(answer.body)
@@ -248,18 +276,8 @@ class Session:
     def _raise(self, error: SeoRepError, request: Request[Any], attempts: int) -> NoReturn:
         error.subject = request.subject
         error.method, error.path, error.attempts = request.method, request.path, attempts
+        error.args = (error.message,)
         raise error.with_traceback(None)
-
-
-@contextmanager
-def record_answers() -> Iterator[list[RawAnswer]]:
-    """Collect the answers to all requests that are sent from inside a block."""
-    answers: list[RawAnswer] = []
-    token = _recording.set(answers)
-    try:
-        yield answers
-    finally:
-        _recording.reset(token)
 
 
 def _halted(refusal: AuthenticationError) -> AuthenticationError:

@@ -23,7 +23,7 @@ from typing import TypeAlias
 import attrs
 
 from seorep_async.errors import RateLimitedError
-from seorep_async.session.decision import Signal
+from seorep_async.session.decision import TRANSIENT_COST, Signal
 from seorep_async.session.timing import Alarm, Timing
 from seorep_async.settings import Settings
 
@@ -159,6 +159,7 @@ class Breaker:
 
     def __init__(self) -> None:
         self._row = 0
+        self._since = -math.inf
         self._probing = False
         self._pause = self.FIRST_PAUSE
         self._next_probe = 0.0
@@ -186,14 +187,19 @@ class Breaker:
         """Note that the probe is over, whatever came of it."""
         self._probing = False
 
-    def contact(self) -> None:
-        """Note an answer."""
-        self._row = 0
-        self._pause = self.FIRST_PAUSE
+    def contact(self, started: float) -> None:
+        """Note an answer; to an attempt that started before the row of failures began it only makes up for one."""
+        if started > self._since:
+            self._row = 0
+            self._pause = self.FIRST_PAUSE
+        elif not self.is_open:
+            self._row = max(0, self._row - 1)
 
     def no_contact(self, now: float) -> None:
         """Note a failure without contact."""
         self._row += 1
+        if self._row == 1:
+            self._since = now
         if self._row == self.ROW:
             self._next_probe = now + self._pause
 
@@ -219,9 +225,16 @@ class RetryQuota:
         """Take the tokens for a retry."""
         self._tokens -= cost
 
+    def give_back(self, spent: int) -> None:
+        """Give back what a call had spent that was cancelled: that tells nothing about the service."""
+        self._tokens = min(self.CAPACITY, self._tokens + spent)
+
     def succeed(self, spent: int) -> None:
-        """Give back what a call had spent, and one token more, for those whose calls did not succeed."""
-        self._tokens = min(self.CAPACITY, self._tokens + spent + 1)
+        """Give back what a call had spent, and the price of a retry, for those whose calls did not succeed.
+
+        While half of the attempts succeed the tokens can't run out, however many calls wait for a retry at once.
+        """
+        self._tokens = min(self.CAPACITY, self._tokens + spent + TRANSIENT_COST)
 
 
 @attrs.frozen
@@ -317,6 +330,12 @@ class Governor:
             raise outcome
         return outcome
 
+    def close(self) -> None:
+        """Give no leave any more: whoever waits gets none."""
+        for *_, turn in self._waiting:
+            _end(turn, None)
+        self._dispatch()
+
     def settle(self, admission: Admission, signal: Signal | None, retry_after: float | None = None) -> None:
         """Give an admission back.
 
@@ -342,16 +361,18 @@ class Governor:
         """
         now = self._timing.clock()
         if retry_after is not None and signal in (Signal.THROTTLED, Signal.OVERLOADED):
+            if signal is Signal.OVERLOADED:  # may be about one object only, and is no reason to stop all for longer
+                retry_after = min(retry_after, self._longest_gate)
             self._gate = max(self._gate, now + retry_after)
             for _, _, deadline, turn in self._waiting:
                 if self._gate_is_too_far(now, deadline):
                     _end(turn, _asked_to_wait(self._gate - now))
         if signal is Signal.FINE:
-            self._breaker.contact()
+            self._breaker.contact(started)
             self._concurrency.grow()
             self._pace.accept(now)
         elif signal is Signal.THROTTLED:
-            self._breaker.contact()
+            self._breaker.contact(started)
             self._concurrency.cut(started, now)
             self._pace.slow_down(started, now, max(now, self._gate))
         elif signal is Signal.OVERLOADED:

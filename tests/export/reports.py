@@ -14,8 +14,8 @@ from typing import Any
 import attrs
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
-from seorep_async.models.columns import Unit, table_of
 from seorep_async.export.csv_text import header, rows_as_csv
+from seorep_async.models.columns import Unit, table_of
 from seorep_async.sandbox import Sandbox
 
 START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)

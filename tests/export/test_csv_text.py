@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seorep_async import Tag
-from seorep_async.models.columns import table_of
 from seorep_async.export.csv_text import rows_as_csv
 from seorep_async.models import Feed
+from seorep_async.models.columns import table_of
 from tests.export.reports import as_csv, parsed, ranking, unit
 
 

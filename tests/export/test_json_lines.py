@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seorep_async import Feed, SearchLocation, Tag
-from seorep_async.models.columns import table_of
 from seorep_async.export.json_lines import rows_as_json_lines
+from seorep_async.models.columns import table_of
 from tests.export.reports import ranking, unit
 
 

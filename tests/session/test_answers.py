@@ -214,7 +214,7 @@ async def test_wait_that_was_asked_for_is_waited_once(
     fake_time: FakeTime,
 ) -> None:
     server = await scripted_server(answer(status=status, headers=[("Retry-After", retry_after)]), FINE)
-    await ask(await open_client(server.base_url))
+    await ask(await open_client(server.base_url, backoff_initial=0.25))
     assert fake_time.slept == waits
 
 

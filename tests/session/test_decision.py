@@ -223,7 +223,7 @@ def test_back_off_of_a_late_attempt_is_finite(attempts: int, longest: float) -> 
 
 
 def test_back_off_of_the_hundredth_attempt_has_its_maximum() -> None:
-    assert verdict(attempts=99, settings=Settings(max_attempts=100)) == Retry(8.0, 14)
+    assert verdict(attempts=99, settings=Settings(max_attempts=100, backoff_max=7.0)) == Retry(7.0, 14)
 
 
 @pytest.mark.parametrize(

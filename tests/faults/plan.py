@@ -1,0 +1,207 @@
+"""What a fault server serves, and how it misbehaves; and what it saw. Values only, so that processes can pass them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import attrs
+
+CUTS = (
+    "short length", "cut chunk", "no last chunk", "cut open end", "cut gzip", "corrupt gzip", "empty", "HTML",
+    "half JSON", "BOM",
+)  # fmt: skip
+"""Ways to give less than the whole body, or another one, under status 200."""
+
+FAULTS = ("reset unread", "reset", "closed", "hang", "drip", "closes", "cut", *CUTS)
+"""What can happen to a request; besides these, every status from `400` to `599`.
+
+`reset unread` and `reset` break the connection off (RST) before and after the request is read, `closed` ends it
+without an answer, `hang` never answers, `drip` sends a byte every 50 ms, `closes` answers and then closes the
+connection without having said so; `cut` is one of `CUTS` by chance.
+"""
+
+_DECK = 400
+
+ENVELOPE_LIES = (
+    "page ignored", "limit clamped", "grows once", "shrinks once", "re-sorted once", "grows always",
+    "empty middle page once", "empty middle page", "too many records", "too few records", "records null",
+    "pages 0", "pages 10^9", "pages and records 10^9", "pages as text", "pages null", "pages too few",
+    "last page repeated", "totals false", "shapes mixed",
+)  # fmt: skip
+"""Ways in which the pages of a unit need not add up; see `lies`."""
+
+
+@attrs.frozen
+class Limit:
+    """A token bucket: `rate` requests a second, `burst` at once after a pause; 429 over it.
+
+    Attributes:
+        retry_after: how a 429 says when to come back: not at all, in seconds, or as an HTTP date.
+        announced: seconds that a 429 asks to wait.
+    """
+
+    rate: float
+    burst: float
+    retry_after: Literal["seconds", "date"] | None = None
+    announced: int = 1
+
+
+@attrs.frozen
+class Outage:
+    """A time in which nothing works, from the moment that a number of requests was served.
+
+    Attributes:
+        kind: `503`, `refused` (nobody listens, all connections reset), `hang` (requests are read, never answered) or
+            `reset`.
+        after: requests served before it begins.
+        seconds: how long it lasts; infinite for one that does not end.
+    """
+
+    kind: Literal["503", "refused", "hang", "reset"]
+    after: int
+    seconds: float
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """What to serve.
+
+    Attributes:
+        units: campaigns, with the ids 1 to this.
+        pages: pages of each campaign's feed.
+        rows: rows of each page.
+        latency: seconds that every answer takes.
+        faults: share (0 to 1) of the requests that meet each fault.
+        failing: units that always meet one fault.
+        limit: the rate limit, if there is one.
+        outage: the outage, if there is one.
+        revoked_after: requests after which the key is refused (403), or None.
+        lie: one of `ENVELOPE_LIES`, told about every unit, or None.
+        bodies: answers given in place of the pages: unit `n` gets body `n`; for hostile bodies.
+        certificate: key and certificates in PEM, to serve https.
+        seed: chooses which requests meet a fault.
+    """
+
+    units: int = 20
+    pages: int = 5
+    rows: int = 2
+    latency: float = 0.0
+    faults: Mapping[str, float] = attrs.field(factory=dict)
+    failing: Mapping[int, str] = attrs.field(factory=dict)
+    limit: Limit | None = None
+    outage: Outage | None = None
+    revoked_after: int | None = None
+    lie: str | None = None
+    bodies: tuple[bytes, ...] = ()
+    certificate: bytes | None = attrs.field(default=None, repr=False)
+    seed: int = 1
+
+    @property
+    def pages_needed(self) -> int:
+        """Requests that a client needs if nothing goes wrong."""
+        return self.units * self.pages
+
+    def keywords(self, unit: int, page: int) -> list[int]:
+        """Return the ids of the rows on one page; no two rows of all units have the same."""
+        first = unit * 100_000 + (page - 1) * self.rows
+        return list(range(first, first + self.rows))
+
+    def unit_keywords(self, unit: int) -> list[int]:
+        """Return the ids of all rows of a unit, in order."""
+        return [keyword for page in range(1, self.pages + 1) for keyword in self.keywords(unit, page)]
+
+    def draws(self) -> Iterator[str | None]:
+        """Give the fault that meets the first, second, … request, or None.
+
+        Faults are drawn like cards from a deck that holds each in its share, so that what is measured is the client's
+        doing and not the luck of a seed.
+        """
+        chance = random.Random(self.seed)
+        deck: list[str | None] = []
+        for kind, share in self.faults.items():
+            deck += [kind] * round(share * _DECK)
+        deck += [None] * (_DECK - len(deck))
+        while True:
+            chance.shuffle(deck)
+            for card in deck:
+                yield chance.choice(CUTS) if card == "cut" else card
+
+
+@attrs.frozen
+class Seen:
+    """One request, as the server saw it.
+
+    Attributes:
+        time: when its first byte came, on the machine's monotonic clock, which all processes share.
+        connection: number of the connection it came on, from 1.
+        fate: `served`, or the fault that met it; `outage`, `revoked`, `throttled`, or `too late` for a request that
+            came on a connection which the server had closed already.
+        method: HTTP method, or empty if the request was not read.
+        unit: campaign, or None if it was not about one.
+        page: page, or None.
+        body: the body, of a write.
+    """
+
+    time: float
+    connection: int
+    fate: str
+    method: str = ""
+    unit: int | None = None
+    page: int | None = None
+    body: bytes = b""
+
+
+@attrs.frozen
+class History:
+    """What a server saw from its start to its end.
+
+    Attributes:
+        seen: all requests, in the order of their arrival.
+        windows: waits that it asked for, each from the moment that the 429 was sent to the moment it named.
+        outage: when the outage began and ended, or None.
+        first_success: when the first answer after the outage was sent, or None.
+        most_in_flight: the most requests that were being answered at once.
+        open_connections: connections that clients left open.
+    """
+
+    seen: tuple[Seen, ...]
+    windows: tuple[tuple[float, float], ...]
+    outage: tuple[float, float] | None
+    first_success: float | None
+    most_in_flight: int
+    open_connections: int
+
+    @property
+    def requests(self) -> int:
+        """How many requests came."""
+        return len(self.seen)
+
+    @property
+    def fates(self) -> Counter[str]:
+        """How many requests met which fate."""
+        return Counter(seen.fate for seen in self.seen)
+
+    @property
+    def per_unit(self) -> Counter[int]:
+        """How many requests came for each unit."""
+        return Counter(seen.unit for seen in self.seen if seen.unit is not None)
+
+    @property
+    def served(self) -> Counter[tuple[int, int]]:
+        """How often each page of each unit was served whole."""
+        return Counter(
+            (seen.unit, seen.page)
+            for seen in self.seen
+            if seen.fate in ("served", "closes") and seen.unit is not None and seen.page is not None
+        )
+
+    def started_inside_windows(self, grace: float) -> int:
+        """Count the requests that came inside a wait that was asked for.
+
+        Args:
+            grace: seconds in which requests may still come that were under way as the 429 was.
+        """
+        return sum(any(begin + grace < seen.time < end for begin, end in self.windows) for seen in self.seen)

@@ -1,0 +1,222 @@
+"""Rows 1 to 8: a pull of many units through a faulty network, an unknown rate limit, an outage."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import pytest
+import trustme
+
+from seorep_async import Settings
+from tests.faults.conftest import Check
+from tests.faults.plan import Limit, Outage, Plan
+from tests.faults.process import ServerProcess
+from tests.faults.run import Run, pull
+
+GRACE = 0.05
+"""Seconds in which requests still come that were under way as a wait was asked for."""
+
+LIGHT = {"reset": 0.025, "reset unread": 0.025, "500": 0.05, "cut": 0.02}
+HEAVY = {"reset": 0.1, "reset unread": 0.1, "500": 0.2, "cut": 0.05}
+DEFAULT = Settings()
+IMPATIENT = Settings(attempt_timeout=1.0)
+
+
+def _ideal(run: Run) -> float:
+    limit = run.plan.limit
+    assert limit is not None
+    return (run.plan.pages_needed - limit.burst) / limit.rate
+
+
+def _recovery(run: Run) -> float:
+    outage, success = run.history.outage, run.history.first_success
+    return math.inf if outage is None or success is None else success - outage[1]
+
+
+MEASURES: dict[str, Callable[[Run], float]] = {
+    "rows lost or double": lambda run: run.lost_or_double,
+    "units failed": lambda run: len(run.errors),
+    "pages never served": lambda run: run.never_served,
+    "left over": lambda run: run.left_over,
+    "amplification": lambda run: run.amplification,
+    "429s a page": lambda run: run.history.fates["throttled"] / run.plan.pages_needed,
+    "time / ideal": lambda run: run.seconds / _ideal(run),
+    "started inside a wait": lambda run: run.history.started_inside_windows(GRACE),
+    "first success after recovery, s": _recovery,
+    "longest attempt, s": lambda run: run.longest_attempt,
+}
+ALWAYS = {"rows lost or double": 0.0, "units failed": 0.0, "pages never served": 0.0, "left over": 0.0}
+
+
+@attrs.frozen(kw_only=True)
+class Scenario:
+    """A row, or a part of one.
+
+    Attributes:
+        bounds: the most that a measure may be, besides `ALWAYS`.
+        secure: served over https.
+    """
+
+    row: str
+    fault: str
+    plan: Plan
+    bounds: Mapping[str, float]
+    settings: Settings = DEFAULT
+    seeds: int = 5
+    secure: bool = False
+
+
+FAST = Plan(units=600, limit=Limit(200, 40))
+SLOW = Plan(units=60)
+LONG = Plan(units=200, latency=0.02)
+OUTAGES: list[Any] = ["503", "refused", "hang", "reset"]
+
+FULL = [
+    Scenario(
+        row="1",
+        fault="5 % RST + 5 % 500 + 2 % cut",
+        plan=Plan(units=400, faults=LIGHT),
+        bounds={"amplification": 1.16},
+    ),
+    Scenario(
+        row="1",
+        fault="the same over TLS",
+        plan=Plan(units=400, faults=LIGHT),
+        bounds={"amplification": 1.16},
+        secure=True,
+    ),
+    Scenario(
+        row="2",
+        fault="20 % RST + 20 % 500 + 5 % cut",
+        plan=Plan(units=200, faults=HEAVY),
+        bounds={"amplification": 1.9},
+    ),
+    Scenario(
+        row="3",
+        fault="row 1 + 1 % black hole",
+        plan=Plan(units=400, faults=LIGHT | {"hang": 0.01}),
+        settings=IMPATIENT,
+        bounds={"amplification": 1.17, "longest attempt, s": 1.1},
+    ),
+    Scenario(
+        row="4",
+        fault="200/s, 429",
+        plan=FAST,
+        bounds={"429s a page": 0.03, "amplification": 1.05, "time / ideal": 1.5},
+    ),
+    Scenario(
+        row="5",
+        fault="200/s, Retry-After: 1",
+        plan=attrs.evolve(FAST, limit=Limit(200, 40, "seconds")),
+        bounds={"amplification": 1.02, "started inside a wait": 0, "time / ideal": 1.8},
+    ),
+    Scenario(
+        row="5",
+        fault="200/s, Retry-After as a date",
+        plan=attrs.evolve(FAST, limit=Limit(200, 40, "date")),
+        bounds={"amplification": 1.02, "started inside a wait": 0, "time / ideal": 1.8},
+    ),
+    *(
+        Scenario(
+            row="6",
+            fault=f"20/s, burst {burst}",
+            plan=attrs.evolve(SLOW, limit=Limit(20, burst)),
+            bounds={"amplification": 1.12, "time / ideal": 1.5},
+        )
+        for burst in (4, 40)
+    ),
+    Scenario(
+        row="7", fault="rows 4 and 1", plan=attrs.evolve(FAST, faults=LIGHT), bounds={"amplification": 1.2}
+    ),
+    *(
+        Scenario(
+            row="8",
+            fault=f"3 s outage: {kind}",
+            plan=attrs.evolve(LONG, outage=Outage(kind, after=300, seconds=3.0)),
+            settings=IMPATIENT if kind == "hang" else DEFAULT,
+            bounds={"amplification": 1.06, "first success after recovery, s": 1.0},
+        )
+        for kind in OUTAGES
+    ),
+]  # fmt: skip
+SHORT = [
+    Scenario(
+        row="1",
+        fault="short",
+        plan=Plan(units=60, faults=LIGHT),
+        bounds={"amplification": 1.25},
+        seeds=2,
+    ),
+    Scenario(
+        row="4",
+        fault="short",
+        plan=Plan(units=60, limit=Limit(400, 40)),
+        bounds={"amplification": 1.1, "429s a page": 0.1, "time / ideal": 8.0},
+        seeds=1,
+    ),
+    Scenario(
+        row="5",
+        fault="short",
+        plan=Plan(units=40, limit=Limit(400, 40, "seconds")),
+        bounds={"amplification": 1.1, "started inside a wait": 0, "time / ideal": 12.0},
+        seeds=1,
+    ),
+    *(
+        Scenario(
+            row="8",
+            fault=f"short: {kind}",
+            plan=Plan(units=60, latency=0.02, outage=Outage(kind, after=100, seconds=0.5)),
+            settings=Settings(attempt_timeout=0.3) if kind == "hang" else DEFAULT,
+            bounds={"amplification": 1.2, "first success after recovery, s": 3.0},
+            seeds=1,
+        )
+        for kind in OUTAGES
+    ),
+]  # fmt: skip
+
+
+def figures_of(scenarios: list[Scenario], *marks: pytest.MarkDecorator) -> list[Any]:
+    """Return one case for each figure of each run of some scenarios."""
+    return [
+        pytest.param(
+            scenario, seed, name, limit, marks=marks, id=f"row {scenario.row}-{scenario.fault}-seed {seed}-{name}"
+        )
+        for scenario in scenarios
+        for seed in range(1, scenario.seeds + 1)
+        for name, limit in (ALWAYS | dict(scenario.bounds)).items()
+    ]
+
+
+@pytest.fixture(scope="session")
+def run_of(server: ServerProcess) -> Callable[[int, int, bool], Run]:
+    """Run a scenario, once for each seed however many figures are asked for."""
+
+    @functools.cache
+    def run(number: int, seed: int, full: bool) -> Run:
+        scenario = (FULL if full else SHORT)[number]
+        plan, ca = attrs.evolve(scenario.plan, seed=seed), None
+        if scenario.secure:
+            authority = trustme.CA()
+            leaf, ca = authority.issue_cert("127.0.0.1"), authority.cert_pem.bytes()
+            plan = attrs.evolve(plan, certificate=leaf.private_key_and_cert_chain_pem.bytes())
+        return pull(server, plan, scenario.settings, ca)
+
+    return run
+
+
+@pytest.mark.parametrize(("scenario", "seed", "name", "limit"), figures_of(SHORT) + figures_of(FULL, pytest.mark.slow))
+def test_figure_holds(
+    scenario: Scenario,
+    seed: int,
+    name: str,
+    limit: float,
+    run_of: Callable[[int, int, bool], Run],
+    check: Check,
+) -> None:
+    full = scenario in FULL
+    run = run_of((FULL if full else SHORT).index(scenario), seed, full)
+    check(scenario.row, scenario.fault, load=run.load, **{name: (MEASURES[name](run), limit)})

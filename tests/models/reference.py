@@ -1,0 +1,95 @@
+"""The fields of the reference (`reference.txt`), and what each kind of them is on the wire and on a model."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from seorep_async import models
+
+
+@attrs.frozen
+class Line:
+    """A line of a table: a field, its kind, and the responses that carry it."""
+
+    name: str
+    kind: str
+    shapes: frozenset[str]
+
+    @property
+    def attribute(self) -> str:
+        """The attribute that it must be: snake case, `engine_a` for the token `engineA`."""
+        return re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", self.name)
+
+
+def _read(text: str) -> dict[type, tuple[Line, ...]]:
+    tables: dict[type, tuple[Line, ...]] = {}
+    model: type = object
+    for line in text.splitlines():
+        if line.startswith("["):
+            model = getattr(models, line.strip("[]"))
+            tables[model] = ()
+        elif line and not line.startswith("#"):
+            name, kind, *shapes = line.split()
+            tables[model] += (Line(name, kind, frozenset(shapes)),)
+    return tables
+
+
+REFERENCE = _read(Path(__file__).with_name("reference.txt").read_text(encoding="utf-8"))
+
+
+def shapes_of(model: type) -> list[str]:
+    """Return every response that carries a model."""
+    return sorted({shape for line in REFERENCE[model] for shape in line.shapes})
+
+
+def fields_in(model: type, shape: str) -> list[Line]:
+    """Return the fields of a model that a response carries."""
+    return [line for line in REFERENCE[model] if shape in line.shapes]
+
+
+def example(kind: str, number: int, shape: str = "") -> tuple[Any, Any]:
+    """Return a value as the wire has it, and as the model must have it; other numbers give other values."""
+    day = dt.date(2015, 3, 31) + dt.timedelta(days=number)
+    month = dt.date(2000 + number // 12, 1 + number % 12, 1)
+    match kind:
+        case "integer":
+            return number, number
+        case "metric":
+            return {"value": number}, number
+        case "text":
+            return f"Wörd {number}", f"Wörd {number}"
+        case "flag":
+            return ("true", True) if number % 2 else ("false", False)
+        case "null":
+            return None, None
+        case "unknown":
+            return {"as": ["it", "came", number]}, {"as": ["it", "came", number]}
+        case "moment":
+            return f"{day} 9:32:19", dt.datetime.combine(day, dt.time(9, 32, 19))
+        case "day":
+            return str(day), day
+        case "last":
+            return (f"{day} 00:00:00" if shape == "older" else str(day)), day
+        case "month":
+            return f"{month:%Y-%m}", month
+        case "period":
+            return (str(month) if shape == "older" else f"{month:%Y-%m}"), month
+    model = {"location": models.SearchLocation, "language": models.SearchLanguage, "tags": models.Tag}[kind]
+    wire, one = example_of(model, "nested", number)
+    return ([wire], (one,)) if kind == "tags" else (wire, one)
+
+
+def example_of(model: Any, shape: str, first: int = 1) -> tuple[dict[str, Any], Any]:
+    """Return an object as a response of some shape has it, with every field that it carries, and its model."""
+    wire: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
+    for number, line in enumerate(fields_in(model, shape), first):
+        wire[line.name], facts[line.attribute] = example(line.kind, number, shape)
+        if line.kind == "period":
+            facts["date_precision"] = "day" if shape == "older" else "month"
+    return wire, model(**facts)

@@ -1,0 +1,251 @@
+"""Every field that the reference names can be read on a model, whatever response carries it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from seorep_async.errors import DecodeError
+from seorep_async.models import (
+    Backlink,
+    Campaign,
+    CampaignPeriod,
+    Keyword,
+    KeywordPeriod,
+    KeywordRanking,
+    LoginGrant,
+    RankingTotals,
+    SearchLanguage,
+    SearchLocation,
+    Tag,
+    User,
+)
+from seorep_async.settings import EngineNames
+from tests.models.reference import REFERENCE, Line, example_of, fields_in, shapes_of
+from tests.normalisation.wire import BRANDS, Json, as_bytes, branded, decode_row, decoder, envelope
+
+ROWS = {KeywordRanking, CampaignPeriod, KeywordPeriod}
+NESTED = {SearchLocation: "searchLocation", SearchLanguage: "searchLanguage", Tag: "tags"}
+
+Names = EngineNames
+both_names = pytest.mark.parametrize("names", [EngineNames(), BRANDS], ids=["reference", "brands"])
+every_field = pytest.mark.parametrize(
+    ("model", "shape", "line"),
+    [
+        pytest.param(model, shape, line, id=f"{model.__name__}-{shape}-{line.name}")
+        for model in REFERENCE
+        for shape in shapes_of(model)
+        for line in fields_in(model, shape)
+    ],
+)
+ACCOUNT: tuple[type, ...] = (Campaign, User, LoginGrant, Keyword, Backlink)
+each_response = pytest.mark.parametrize(
+    ("model", "shape"),
+    [pytest.param(model, shape, id=f"{model.__name__}-{shape}") for model in ACCOUNT for shape in shapes_of(model)],
+)
+
+
+def under(names: Names, wire: Any) -> Any:
+    """Return an answer as an account with these names for the engines has it."""
+    if isinstance(wire, dict):
+        rename = branded if names == BRANDS else str
+        return {rename(name): under(names, value) for name, value in wire.items()}
+    return [under(names, one) for one in wire] if isinstance(wire, list) else wire
+
+
+def come_home(model: type, shape: str, wire: Json, names: Names = EngineNames()) -> Any:  # noqa: B008
+    """Decode an object that is the second of its list, or the single one, and return the model."""
+    least = example_of(model, shape, first=1001)[0]
+    if model in ROWS:
+        return decode_row(under(names, wire), model, names)
+    if model is RankingTotals:
+        body = as_bytes(under(names, envelope([], "flat", wire)))
+        return decoder(names).feed_page(body, CampaignPeriod, 1).totals
+    if model in NESTED:
+        nested = NESTED[model]
+        row = example_of(KeywordRanking, "current")[0] | {nested: [wire] if nested == "tags" else wire}
+        found = getattr(decode_row(under(names, row), KeywordRanking, names), snake(nested))
+        return found[0] if nested == "tags" else found
+    if shape == "list":
+        body = as_bytes(under(names, {"metadata": [], "data": [least, wire]}))
+        return decoder(names).model_page(body, model, 1).items[1]
+    return decoder(names).single(as_bytes(under(names, {"metadata": [], "data": wire})), model)
+
+
+def snake(name: str) -> str:
+    return Line(name, "", frozenset()).attribute
+
+
+def test_the_table_has_every_model_of_the_reference() -> None:
+    assert {model.__name__: len(lines) for model, lines in REFERENCE.items()} == {
+        "Campaign": 16,
+        "User": 10,
+        "LoginGrant": 5,
+        "Keyword": 6,
+        "Backlink": 13,
+        "Tag": 2,
+        "SearchLocation": 4,
+        "SearchLanguage": 2,
+        "KeywordRanking": 37,
+        "CampaignPeriod": 31,
+        "KeywordPeriod": 16,
+        "RankingTotals": 16,
+    }
+
+
+@both_names
+@every_field
+def test_a_field_of_the_reference_is_readable_on_its_model(model: type, shape: str, line: Line, names: Names) -> None:
+    wire, expected = example_of(model, shape)
+    found = come_home(model, shape, wire, names)
+    value, fact = getattr(found, line.attribute), getattr(expected, line.attribute)
+    assert (value, type(value)) == (fact, type(fact))
+
+
+@both_names
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [pytest.param(model, shape, id=f"{model.__name__}-{shape}") for model in REFERENCE for shape in shapes_of(model)],
+)
+def test_a_response_of_the_reference_is_the_whole_model_and_nothing_extra(
+    model: type, shape: str, names: Names
+) -> None:
+    wire, expected = example_of(model, shape)
+    found = come_home(model, shape, wire, names)
+    assert found == expected
+    assert found.extra == {}
+
+
+# --- What the reference does not promise
+
+
+@each_response
+def test_unknown_fields_survive_as_they_came(model: type, shape: str) -> None:
+    unknown = {"type": "real", "limits": {"keywords": None}, "engineC_id": [1.5, True], "": ""}
+    wire, expected = example_of(model, shape)
+    found = come_home(model, shape, wire | unknown)
+    assert found.extra == unknown
+    assert all(getattr(found, line.attribute) == getattr(expected, line.attribute) for line in fields_in(model, shape))
+
+
+NEEDED = {
+    Campaign: {"id", "url", "company"},
+    User: {"id", "username"},
+    LoginGrant: {"token", "login_url", "user_id"},
+    Keyword: {"id", "keyword_phrase"},
+    Backlink: {"id", "title"},
+}
+every_account_field = pytest.mark.parametrize(
+    ("model", "shape", "line"),
+    [
+        pytest.param(model, shape, line, id=f"{model.__name__}-{shape}-{line.name}")
+        for model in ACCOUNT
+        for shape in shapes_of(model)
+        for line in fields_in(model, shape)
+    ],
+)
+
+
+@every_account_field
+def test_a_field_may_be_null_or_missing_unless_the_model_is_nothing_without_it(
+    model: type, shape: str, line: Line
+) -> None:
+    wire, _ = example_of(model, shape)
+    without = {name: value for name, value in wire.items() if name != line.name}
+    if line.name not in NEEDED[model]:
+        found = come_home(model, shape, wire | {line.name: None})
+        assert getattr(found, line.attribute) is None
+        assert found == come_home(model, shape, without)
+        return
+    for wrong, said in ((without, "is missing"), (wire | {line.name: None}, "got null")):
+        with pytest.raises(DecodeError, match=said) as refused:
+            come_home(model, shape, wrong)
+        assert refused.value.field_path == f"data{'[1]' if shape == 'list' else ''}.{line.name}"
+
+
+every_date = pytest.mark.parametrize(
+    ("model", "shape", "line"),
+    [
+        pytest.param(model, shape, line, id=f"{model.__name__}-{shape}-{line.name}")
+        for model in ACCOUNT
+        for shape in shapes_of(model)
+        for line in fields_in(model, shape)
+        if line.kind in ("moment", "day")
+    ],
+)
+
+
+@every_date
+@pytest.mark.parametrize("nothing", ["", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00"])
+def test_a_zero_date_is_none(model: type, shape: str, line: Line, nothing: str) -> None:
+    wire, _ = example_of(model, shape)
+    assert getattr(come_home(model, shape, wire | {line.name: nothing}), line.attribute) is None
+
+
+@every_date
+def test_hours_may_be_padded_or_not(model: type, shape: str, line: Line) -> None:
+    wire, _ = example_of(model, shape)
+    unpadded, padded = (come_home(model, shape, wire | {line.name: f"2015-03-31 {hour}:32:19"}) for hour in ("9", "09"))
+    assert attrs.evolve(unpadded, extra={}) == attrs.evolve(padded, extra={})
+    assert str(getattr(unpadded, line.attribute))[:10] == "2015-03-31"
+
+
+@each_response
+def test_an_integer_may_be_written_as_text(model: type, shape: str) -> None:
+    wire, expected = example_of(model, shape)
+    as_text = {name: str(value) if type(value) is int else value for name, value in wire.items()}
+    assert come_home(model, shape, as_text) == expected
+
+
+WRONG: dict[str, list[Any]] = {
+    "integer": [1.5, "x", True, [], ""],
+    "text": [1, True, [], {}],
+    "flag": ["maybe", "", 0, []],
+    "moment": ["2015-03-31", "yesterday", 0, []],
+    "day": ["2015-03", "yesterday", 0, []],
+}
+
+
+@every_account_field
+def test_a_value_of_another_type_is_refused_with_its_path(model: type, shape: str, line: Line) -> None:
+    wire, _ = example_of(model, shape)
+    for wrong in WRONG.get(line.kind, []):
+        with pytest.raises(DecodeError, match="expected ") as refused:
+            come_home(model, shape, wire | {line.name: wrong})
+        assert refused.value.field_path == f"data{'[1]' if shape == 'list' else ''}.{line.name}"
+
+
+@pytest.mark.parametrize(
+    ("came", "wanted", "path"),
+    [
+        (Campaign, User, "username"),
+        (Campaign, Keyword, "keyword_phrase"),
+        (Campaign, Backlink, "title"),
+        (Campaign, LoginGrant, "token"),
+        (User, Campaign, "url"),
+        (User, Keyword, "keyword_phrase"),
+        (Keyword, Backlink, "title"),
+        (Keyword, User, "username"),
+        (Backlink, Campaign, "company"),
+        (Backlink, Keyword, "keyword_phrase"),
+    ],
+)
+@pytest.mark.parametrize("shape", ["single", "list"])
+def test_one_thing_where_another_belongs_is_refused_with_a_path(
+    shape: str, came: type, wanted: type, path: str
+) -> None:
+    wire, _ = example_of(came, shape)
+    body = as_bytes({"data": [wire] if shape == "list" else wire})
+    with pytest.raises(DecodeError, match="is missing") as refused:
+        decoder().model_page(body, wanted, 1) if shape == "list" else decoder().single(body, wanted)
+    assert refused.value.field_path == f"data{'[0]' if shape == 'list' else ''}.{path}"
+
+
+@pytest.mark.parametrize("model", ACCOUNT, ids=lambda model: model.__name__)
+@pytest.mark.parametrize("data", [[], {}, None, "x", 7, [{}]], ids=repr)
+def test_what_is_no_such_object_at_all_is_refused_with_a_path(data: object, model: type) -> None:
+    with pytest.raises(DecodeError) as refused:
+        decoder().single(as_bytes({"data": data}), model)
+    assert str(refused.value.field_path).startswith("data")

@@ -1,0 +1,386 @@
+"""What comes back of each of the 21 operations, field by field, from the sandbox; and what is made of other answers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import attrs
+import pytest
+
+from seorep_async import (
+    AuthenticationError,
+    Campaign,
+    DecodeError,
+    InvalidRequestError,
+    Listing,
+    NotFoundError,
+    OutcomeUnknownError,
+    ProtocolError,
+    RankingReport,
+    RequestEncoding,
+    SeoRepClient,
+    SeoRepError,
+    ServerError,
+    Settings,
+    StatusError,
+)
+from seorep_async.models import (
+    Backlink,
+    CampaignPeriod,
+    Keyword,
+    KeywordPeriod,
+    KeywordRanking,
+    LoginGrant,
+    User,
+)
+from seorep_async.sandbox import Sandbox
+from tests.models.reference import Line, fields_in
+from tests.normalisation.faithful import assert_faithful
+from tests.normalisation.wire import TABLES
+from tests.resources.operations import IDS, OPERATIONS, Arguments, Operation
+from tests.session.calls import OpenClient, StartServer
+from tests.session.scripted_server import answer, reset
+
+NEW: dict[str, Arguments] = {
+    "campaigns": {"url": "https://wren.example", "company": "Wren & Søn", "scope": "page", "group_title": "Birds"},
+    "users": {
+        "first_name": "Ida",
+        "last_name": "Wren-Ånd",
+        "username": "ida",
+        "password": "p=ss&w rd",
+        "email": "ida+1@wren.example",
+        "role": "client",
+        "email_credentials": False,
+    },
+    "backlinks": {
+        "campaign_id": 2,
+        "title": "Ten wrens",
+        "url": "https://birds.example/?a=1&b=ü",
+        "status": "unpublished",
+        "date_published": dt.date(2022, 3, 4),
+        "link_type": "guest post",
+        "target_anchor": "wrens",
+        "target_url": "https://wren.example/all",
+        "notes": "ask\nIda; 100%+",
+    },
+}
+CHANGES: dict[str, Arguments] = {
+    "campaigns": {"company": "Wren=Group; 100%+", "group_title": "Songbirds"},
+    "users": {"last_name": "Wren", "username": "ida.wren", "role": "staff", "password": "an&ther"},
+    "backlinks": {"status": "published", "date_published": dt.date(2022, 5, 6), "notes": ""},
+}
+ASKED: dict[str, Arguments] = {
+    "backlinks.get": {"id": 200_001},
+    "backlinks.update": {"id": 200_001, **CHANGES["backlinks"]},
+    "backlinks.delete": {"id": 200_001},
+    "backlinks.list": {"campaign_id": 2},
+    "keywords.get": {"id": 200_001},
+    "rankings.campaign": {"campaign_id": 2, "start_date": "2022-01-01", "end_date": "2022-12-31"},
+    "rankings.campaign_by_date": {"campaign_id": 2, "start_date": "2022-01-01", "end_date": "2022-12-31"},
+    "rankings.keyword_by_date": {"keyword_id": 200_001, "start_date": "2022-01-01", "end_date": "2022-12-31"},
+}
+"""What is asked of the sandbox, where it is not object 2."""
+
+RESULTS: dict[str, tuple[type, str]] = {
+    "campaigns": (Campaign, "single"),
+    "users": (User, "single"),
+    "users.login_grant": (LoginGrant, "single"),
+    "keywords": (Keyword, "single"),
+    "backlinks": (Backlink, "single"),
+    "rankings.campaign": (KeywordRanking, "current"),
+    "rankings.campaign_by_date": (CampaignPeriod, "current"),
+    "rankings.keyword_by_date": (KeywordPeriod, "current"),
+}
+SHAPES = {"create": "create", "update": "update", "list": "list"}
+UNDOCUMENTED = {"campaigns": {"type": "real"}}
+"""What the sandbox sends as live services do, and the reference does not name."""
+
+
+def arguments_of(operation: Operation) -> Arguments:
+    if operation.name in ASKED:
+        return ASKED[operation.name]
+    if operation.verb == "create":
+        return NEW[operation.resource]
+    if operation.verb == "update":
+        return {"id": 2, **CHANGES[operation.resource]}
+    return {} if operation.verb == "list" else {"id": 2}
+
+
+def result_of(operation: Operation) -> tuple[type, list[Line]]:
+    model, shape = RESULTS.get(operation.name) or RESULTS[operation.resource]
+    return model, fields_in(model, SHAPES.get(operation.verb, shape))
+
+
+def each(operations: Any) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("operation", operations, ids=lambda operation: operation.name)
+
+
+every_shape = pytest.mark.parametrize("shape", ["nested", "flat"])
+giving_back = [operation for operation in OPERATIONS if operation.verb != "delete"]
+of_one = [operation for operation in giving_back if not operation.is_listing]
+deletions = [operation for operation in OPERATIONS if operation.verb == "delete"]
+creations = [operation for operation in OPERATIONS if operation.verb == "create"]
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[SeoRepClient]:
+    async with (
+        Sandbox(campaigns=3, keywords=4, clock=lambda: dt.datetime(2023, 4, 5, 6, 7, 8)) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
+    ):
+        yield client
+
+
+async def both_of(operation: Operation, client: SeoRepClient) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return the models that came back, and the objects of the answer that they came from."""
+    with client.record_answers() as answers:
+        found = await operation.method_of(client)(**arguments_of(operation))
+    (raw,) = answers
+    data = json.loads(raw.body)["data"]
+    if isinstance(found, RankingReport):
+        return list(found.rows), data if isinstance(data, list) else data["rows"]
+    return (found, data) if isinstance(found, list) else ([found], [data])
+
+
+def as_it_must_be(kind: str, came: Any) -> Any:
+    """Return what a value of the sandbox must become, by rules of the tests' own."""
+    match kind:
+        case _ if came is None:
+            return None
+        case "flag":
+            return {"true": True, "false": False}[came]
+        case "moment":
+            return dt.datetime.strptime(came, "%Y-%m-%d %H:%M:%S")
+        case "day" | "last":
+            return dt.datetime.strptime(came, "%Y-%m-%d").date()
+    assert kind in ("integer", "text", "unknown")
+    return came
+
+
+@each(giving_back)
+async def test_what_comes_back_has_every_field_of_the_reference_as_it_came(
+    operation: Operation, client: SeoRepClient
+) -> None:
+    model, lines = result_of(operation)
+    found, came = await both_of(operation, client)
+    assert found
+    for one, wire in zip(found, came, strict=True):
+        assert type(one) is model
+        assert set(wire) - set(UNDOCUMENTED.get(operation.resource, ())) == {line.name for line in lines}
+        if operation.resource == "rankings":
+            assert_faithful(one, wire, TABLES[model])
+            continue
+        for line in lines:
+            assert (line.name, getattr(one, line.attribute)) == (line.name, as_it_must_be(line.kind, wire[line.name]))
+
+
+@each(giving_back)
+async def test_what_the_response_leaves_out_is_none(operation: Operation, client: SeoRepClient) -> None:
+    model, lines = result_of(operation)
+    rest = set(attrs.fields_dict(model)) - {line.attribute for line in lines} - {"extra", "date_precision"}
+    for one in (await both_of(operation, client))[0]:
+        assert {name: getattr(one, name) for name in rest} == dict.fromkeys(rest)
+
+
+@each(giving_back)
+async def test_what_the_reference_does_not_name_is_extra(operation: Operation, client: SeoRepClient) -> None:
+    for one in (await both_of(operation, client))[0]:
+        assert one.extra == UNDOCUMENTED.get(operation.resource, {})
+
+
+@each(deletions)
+async def test_a_deletion_gives_nothing_back(operation: Operation, client: SeoRepClient) -> None:
+    with client.record_answers() as answers:
+        assert await operation.method_of(client)(**arguments_of(operation)) is None
+    assert [(one.status, one.body) for one in answers] == [(204, b"")]
+
+
+@each([operation for operation in OPERATIONS if operation.verb in ("create", "update")])
+async def test_what_was_written_comes_back(operation: Operation, client: SeoRepClient) -> None:
+    ((found,), _) = await both_of(operation, client)
+    assert_holds(found, operation.verb, arguments_of(operation))
+
+
+@every_shape
+@each([operation for operation in OPERATIONS if operation.name.endswith("_by_date")])
+async def test_totals_come_back_freed_of_their_objects(operation: Operation, shape: Any) -> None:
+    async with (
+        Sandbox(campaigns=3, keywords=4, shape=shape) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
+    ):
+        with client.record_answers() as answers:
+            report = await operation.method_of(client)(**arguments_of(operation))
+    envelope = json.loads(answers[0].body)
+    totals = (envelope if shape == "flat" else envelope["data"])["totals"]
+    assert set(totals) == {line.name for line in fields_in(type(report.totals), operation.verb)}
+    assert_faithful(report.totals, totals, TABLES[type(report.totals)])
+
+
+@each([operation for operation in OPERATIONS if operation.is_listing])
+async def test_a_listing_can_be_awaited_iterated_and_taken_page_by_page(
+    operation: Operation, client: SeoRepClient
+) -> None:
+    arguments = arguments_of(operation) | {"limit": 2}
+
+    def listing() -> Listing[Any, Any]:
+        found: Listing[Any, Any] = operation.method_of(client)(**arguments)
+        return found
+
+    everything = await listing()
+    everything = list(everything.rows) if isinstance(everything, RankingReport) else everything
+    assert len(everything) > 2
+    assert [item async for item in listing()] == everything
+    assert [item async for page in listing().pages() for item in page.items] == everything
+    assert list((await listing().page(2)).items) == everything[2:4]
+
+
+# --- create, get, list, update, delete, gone
+
+
+def assert_holds(thing: Any, shape: str, written: Arguments) -> None:
+    """Assert that a thing that came in a response of some shape holds what was written, as far as that is shown."""
+    shown = [line.attribute for line in fields_in(type(thing), shape) if line.kind != "null"]
+    expected = {name: value for name, value in written.items() if name in shown}
+    assert {name: getattr(thing, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("resource", NEW)
+@pytest.mark.parametrize("encoding", RequestEncoding, ids=lambda encoding: encoding.value)
+async def test_a_thing_is_created_found_changed_and_deleted(encoding: RequestEncoding, resource: str) -> None:
+    settings = Settings(request_encoding=encoding)
+    new, changes = NEW[resource], CHANGES[resource]
+    of_campaign = {"campaign_id": 2} if resource == "backlinks" else {}
+    async with (
+        Sandbox(campaigns=3, keywords=2) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings) as client,
+    ):
+        things: Any = getattr(client, resource)
+        created = await things.create(**new)
+        assert_holds(created, "create", new)
+        assert_holds(await things.get(created.id), "single", new)
+        (listed,) = [thing for thing in await things.list(**of_campaign) if thing.id == created.id]
+        assert_holds(listed, "list", new)
+        assert_holds(await things.update(created.id, **changes), "update", new | changes)
+        assert_holds(await things.get(created.id), "single", new | changes)
+        await things.delete(created.id)
+        assert created.id not in [thing.id for thing in await things.list(**of_campaign)]
+        for use in (things.get, things.delete, functools.partial(things.update, **changes)):
+            with pytest.raises(NotFoundError) as gone:
+                await use(created.id)
+            assert gone.value.subject == f"{resource[:-1]} {created.id}"
+
+
+async def test_a_username_that_is_taken_is_an_invalid_request(client: SeoRepClient) -> None:
+    await client.users.create(**NEW["users"])
+    with pytest.raises(InvalidRequestError) as refused:
+        await client.users.create(**NEW["users"])
+    assert (refused.value.status, refused.value.subject) == (409, "user")
+
+
+# --- Answers that are not what the reference says
+
+
+@each(of_one)
+async def test_an_answer_without_what_names_the_object_is_refused_with_its_path(
+    operation: Operation, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    name = "user_id" if operation.name == "users.login_grant" else "id"
+    data = {key: value for key, value in operation.answer["data"].items() if key != name}
+    server = await scripted_server(answer({"metadata": {}, "data": data}))
+    with pytest.raises(DecodeError) as refused:
+        await operation.ask(await open_client(server.base_url), **operation.changing)
+    error = refused.value
+    assert (error.field_path, error.method, error.path) == (f"data.{name}", operation.method, operation.path)
+
+
+@each([operation for operation in OPERATIONS if operation.verb == "list"])
+async def test_a_list_of_something_else_is_refused_with_its_path(
+    operation: Operation, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer({"metadata": {}, "data": [{"id": 7}]}))
+    with pytest.raises(DecodeError, match="is missing") as refused:
+        await operation.ask(await open_client(server.base_url), **operation.least)
+    assert str(refused.value.field_path).startswith("data[0].")
+
+
+NO_DELETION: dict[str, tuple[bytes, type[SeoRepError]]] = {
+    "an error": (b'{"status": "error", "code": 404, "message": "no such object"}', NotFoundError),
+    "an error of no code": (b'{"status": "error", "message": "no"}', StatusError),
+    "HTML": (b"<html>Please sign in</html>", ProtocolError),
+    "an array": (b"[]", DecodeError),
+}
+
+
+@each(deletions)
+@pytest.mark.parametrize(("body", "kind"), NO_DELETION.values(), ids=NO_DELETION)
+async def test_a_deletion_that_is_answered_with_something_else_is_no_success(
+    body: bytes, kind: type[SeoRepError], operation: Operation, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(forever=answer(body))
+    with pytest.raises(kind) as refused:
+        await operation.ask(await open_client(server.base_url, max_attempts=2), id=7)
+    assert type(refused.value) is kind
+
+
+@each(deletions)
+@pytest.mark.parametrize("body", [b"", b'{"metadata": {}, "data": []}', b'{"metadata": {}, "data": {"id": 7}}'])
+async def test_a_deletion_may_be_answered_with_an_envelope(
+    body: bytes, operation: Operation, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(body))
+    assert await operation.ask(await open_client(server.base_url), id=7) is None
+
+
+# --- Sent again, or not
+
+
+once_only = [operation for operation in OPERATIONS if operation.method == "POST" or operation.verb == "login_grant"]
+
+
+@each(once_only)
+async def test_what_must_not_happen_twice_is_not_sent_again(
+    operation: Operation, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(reset)
+    with pytest.raises(OutcomeUnknownError) as unknown:
+        await operation.ask(await open_client(server.base_url), **operation.least)
+    subject = "user 7" if operation.verb == "login_grant" else operation.resource[:-1]
+    assert str(unknown.value).startswith(
+        f"{subject}: the request was sent, but whether it was carried out is not known"
+    )
+    assert (unknown.value.path, len(server.requests)) == (operation.path, 1)
+
+
+@each([operation for operation in OPERATIONS if operation not in once_only])
+async def test_what_may_happen_twice_is_sent_again_as_it_was(
+    operation: Operation, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    fine = answer(status=204) if operation in deletions else answer(operation.answer)
+    server = await scripted_server(reset, answer(status=500), fine)
+    await operation.ask(await open_client(server.base_url), **operation.changing)
+    assert len({(request.method, request.target, request.body) for request in server.requests}) == 1
+    assert len(server.requests) == 3
+
+
+@each(OPERATIONS)
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(403, AuthenticationError), (404, NotFoundError), (422, InvalidRequestError), (501, ServerError)],
+)
+async def test_a_refusal_names_the_object(
+    status: int, kind: type[SeoRepError], operation: Operation, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(status=status))
+    with pytest.raises(kind) as refused:
+        await operation.ask(await open_client(server.base_url), **operation.changing)
+    named = next((name for name in operation.required if name in IDS and operation.verb != "create"), None)
+    noun = named[:-3] if named not in (None, "id") else operation.resource[:-1]
+    subject = None if operation.name in UNNAMED else noun + (" 7" if named else "")
+    assert (refused.value.subject, refused.value.status) == (subject, status)
+
+
+UNNAMED = ("campaigns.list", "users.list", "keywords.list")

@@ -1,0 +1,531 @@
+"""What each of the 21 operations sends: the reference's method, path and names, and only what was given."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import enum
+import inspect
+import json
+import re
+import typing
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from aioresponses import aioresponses
+
+from seorep_async import (
+    ArrayEncoding,
+    ConfigurationError,
+    FeedSearchParam,
+    RequestEncoding,
+    SeoRepClient,
+    Settings,
+)
+from tests.resources.operations import (
+    BY_NAME,
+    CHECKED,
+    DATES,
+    GIVEN,
+    IDS,
+    OPERATIONS,
+    READS,
+    WRITES,
+    Arguments,
+    Operation,
+    Pairs,
+)
+from tests.session.calls import KEY, OpenClient, StartServer
+from tests.session.scripted_server import SeenRequest, answer
+
+Sent = Callable[..., Awaitable[SeenRequest]]
+FORM, JSON, QUERY = RequestEncoding.FORM, RequestEncoding.JSON, RequestEncoding.QUERY
+MEDIA_TYPES: dict[RequestEncoding, list[str | None]] = {
+    FORM: ["application/x-www-form-urlencoded"],
+    JSON: ["application/json"],
+    QUERY: [None, "application/octet-stream"],  # aiohttp names one where there is nothing to name
+}
+
+
+def each(operations: Iterable[Operation]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("operation", operations, ids=lambda operation: operation.name)
+
+
+def each_input(wanted: Callable[[Operation, str], bool]) -> pytest.MarkDecorator:
+    found = [(operation, name) for operation in OPERATIONS for name in operation.inputs if wanted(operation, name)]
+    return pytest.mark.parametrize(("operation", "name"), found, ids=lambda part: getattr(part, "name", part))
+
+
+every_operation = each(OPERATIONS)
+every_encoding = pytest.mark.parametrize("encoding", RequestEncoding, ids=lambda encoding: encoding.value)
+
+
+@pytest.fixture
+async def sent(scripted_server: StartServer, open_client: OpenClient) -> Sent:
+    """Call an operation once and return the one request that came of it."""
+
+    async def call(operation: Operation, arguments: Arguments, **settings: Any) -> SeenRequest:
+        no_body = operation.verb == "delete"
+        server = await scripted_server(answer(status=204) if no_body else answer(operation.answer))
+        await operation.ask(await open_client(server.base_url, **settings), **arguments)
+        (request,) = server.requests
+        return request
+
+    return call
+
+
+def in_query(request: SeenRequest) -> Pairs:
+    return parse_qsl(request.target.partition("?")[2], keep_blank_values=True, strict_parsing=True)
+
+
+def in_form(request: SeenRequest) -> Pairs:
+    return parse_qsl(request.body.decode("ascii"), keep_blank_values=True, strict_parsing=True)
+
+
+def in_json(request: SeenRequest) -> Arguments:
+    found: Arguments = json.loads(request.body)
+    return found
+
+
+def all_parameters(request: SeenRequest) -> Pairs:
+    return in_query(request) + in_form(request)
+
+
+# --- What is asked for
+
+
+def test_the_table_has_the_21_operations_of_the_reference() -> None:
+    assert len({(operation.method, operation.path) for operation in OPERATIONS}) == 21
+
+
+def test_the_client_has_no_operation_beside_them_but_pull() -> None:
+    client = SeoRepClient("http://127.0.0.1:9", "key")
+    found = {
+        f"{name}.{verb}"
+        for name, resource in vars(client).items()
+        if not name.startswith("_")
+        for verb, _ in inspect.getmembers(type(resource), inspect.isfunction)
+        if not verb.startswith("_")
+    }
+    assert found == set(BY_NAME) | {"rankings.pull"}
+
+
+@every_operation
+def test_an_operation_takes_the_reference_s_inputs_requires_those_it_requires_and_takes_more(
+    operation: Operation,
+) -> None:
+    parameters = inspect.signature(operation.method_of(SeoRepClient("http://127.0.0.1:9", "key"))).parameters
+    required = [name for name, one in parameters.items() if one.default is inspect.Parameter.empty]
+    assert sorted(parameters) == sorted([*operation.inputs, "extra_params"])
+    assert sorted(required) == sorted(operation.required)
+
+
+@every_operation
+def test_the_types_of_an_operation_can_be_looked_up_as_it_runs(operation: Operation) -> None:
+    hints = typing.get_type_hints(operation.method_of(SeoRepClient("http://127.0.0.1:9", "key")))
+    assert set(hints) == {*operation.inputs, "extra_params", "return"}
+
+
+@every_operation
+async def test_an_operation_uses_the_reference_s_method_and_path(operation: Operation, sent: Sent) -> None:
+    request = await sent(operation, operation.changing)
+    assert (request.method, request.target.partition("?")[0]) == (operation.method, operation.path)
+
+
+@each(READS)
+async def test_a_read_or_deletion_sends_every_argument_in_its_query_under_the_reference_s_name(
+    operation: Operation, sent: Sent
+) -> None:
+    request = await sent(operation, operation.all)
+    assert sorted(in_query(request)) == sorted(operation.written(operation.all))
+    assert request.body == b""
+
+
+@each(WRITES)
+async def test_a_form_carries_every_argument(operation: Operation, sent: Sent) -> None:
+    request = await sent(operation, operation.all)
+    assert sorted(in_form(request)) == sorted(operation.written(operation.all))
+    assert "?" not in request.target
+
+
+@each(WRITES)
+async def test_a_json_body_carries_every_argument_numbers_as_numbers(operation: Operation, sent: Sent) -> None:
+    request = await sent(operation, operation.all, request_encoding=JSON)
+    written = dict(operation.written(operation.all))
+    assert in_json(request) == {name: 7 if name in IDS else text for name, text in written.items()}
+    assert "?" not in request.target
+
+
+@each(WRITES)
+async def test_a_query_carries_every_argument_of_a_write_without_a_body(operation: Operation, sent: Sent) -> None:
+    request = await sent(operation, operation.all, request_encoding=QUERY)
+    assert sorted(in_query(request)) == sorted(operation.written(operation.all))
+    assert request.body == b""
+
+
+@every_operation
+async def test_what_was_not_given_is_not_sent(operation: Operation, sent: Sent) -> None:
+    request = await sent(operation, operation.changing)
+    assert sorted(all_parameters(request)) == sorted(operation.written(operation.changing))
+
+
+@every_operation
+async def test_none_is_the_same_as_not_given(operation: Operation, sent: Sent) -> None:
+    nothing = dict.fromkeys([*operation.optional, "extra_params"])
+    request = await sent(operation, nothing | operation.changing)
+    assert sorted(all_parameters(request)) == sorted(operation.written(operation.changing))
+
+
+@each_input(lambda operation, name: name in operation.optional)
+async def test_an_argument_may_be_given_alone(operation: Operation, name: str, sent: Sent) -> None:
+    given = operation.least | {name: GIVEN[name]}
+    assert sorted(all_parameters(await sent(operation, given))) == sorted(operation.written(given))
+
+
+@each_input(lambda operation, name: name in operation.optional and name not in CHECKED)
+@every_encoding
+async def test_an_empty_text_is_sent(encoding: RequestEncoding, operation: Operation, name: str, sent: Sent) -> None:
+    request = await sent(operation, operation.least | {name: ""}, request_encoding=encoding)
+    expected = [(wire, "") for wire, _ in operation.written({name: ""}) if wire != "page"]
+    found = in_json(request).items() if operation.is_write and encoding is JSON else all_parameters(request)
+    assert [pair for pair in found if pair in expected] == expected
+
+
+@each_input(lambda operation, name: name in DATES)
+async def test_a_date_and_its_text_are_sent_alike(operation: Operation, name: str, sent: Sent) -> None:
+    as_text = await sent(operation, operation.least | {name: "2023-02-03"})
+    as_date = await sent(operation, operation.least | {name: dt.date(2023, 2, 3)})
+    assert (as_date.target, as_date.body) == (as_text.target, as_text.body)
+    assert (name, "2023-02-03") in all_parameters(as_text)
+
+
+# --- Headers
+
+
+@every_operation
+@every_encoding
+async def test_the_headers_of_an_operation(encoding: RequestEncoding, operation: Operation, sent: Sent) -> None:
+    headers = dict((await sent(operation, operation.changing, request_encoding=encoding)).headers)
+    media_types: list[str | None] = MEDIA_TYPES[encoding] if operation.is_write else [None]
+    assert headers.pop("Authorization") == "Basic " + base64.b64encode(b":" + KEY.encode()).decode()
+    assert headers.pop("Accept") == "application/json"
+    assert headers.pop("Content-Type", None) in media_types
+    assert headers.pop("User-Agent") == Settings().user_agent
+    assert headers.keys() <= {"Host", "Accept-Encoding", "Content-Length", "Connection"}
+
+
+@each([operation for operation in OPERATIONS if operation.method != "GET"])
+async def test_a_connection_is_not_used_again_after_a_write(operation: Operation, sent: Sent) -> None:
+    assert (await sent(operation, operation.changing)).headers["Connection"] == "close"
+
+
+# --- The same through aioresponses: what the request looks like to aiohttp
+
+
+@every_operation
+@every_encoding
+async def test_the_shape_of_a_request(encoding: RequestEncoding, operation: Operation, open_client: OpenClient) -> None:
+    client = await open_client("https://api.example.com", request_encoding=encoding)
+    with aioresponses() as mocked:
+        anything: Any = re.compile(".*")
+        mocked.add(anything, operation.method, payload=None if operation.verb == "delete" else operation.answer)
+        await operation.ask(client, **operation.all)
+    (((method, url), (call,)),) = mocked.requests.items()
+    has_body = operation.is_write and encoding is not QUERY
+    assert (method, url.path) == (operation.method, operation.path)
+    assert (call.kwargs["data"] is not None, call.kwargs["allow_redirects"]) == (has_body, False)
+    query = parse_qsl(urlsplit(str(url)).query, keep_blank_values=True)
+    assert sorted(query) == ([] if has_body else sorted(operation.written(operation.all)))
+
+
+# --- Arrays
+
+
+class Role(str, enum.Enum):  # noqa: UP042  # its own str() is not its value
+    CLIENT = "client"
+    STAFF = "staff & co"
+
+
+ARRAYS = {
+    ArrayEncoding.BRACKETS: [("role[]", "client"), ("role[]", "staff & co")],
+    ArrayEncoding.REPEAT: [("role", "client"), ("role", "staff & co")],
+    ArrayEncoding.COMMA: [("role", "client,staff & co")],
+}
+SEVERAL: dict[str, Callable[[], Any]] = {
+    "a list": lambda: ["client", "staff & co"],
+    "a tuple": lambda: ("client", "staff & co"),
+    "a set": lambda: {"client", "staff & co"},
+    "a generator": lambda: (role for role in ("client", "staff & co")),
+    "keys of a dictionary": lambda: {"client": 1, "staff & co": 2}.keys(),
+    "members of an enum": lambda: list(Role),
+}
+
+
+@pytest.mark.parametrize("roles", SEVERAL.values(), ids=SEVERAL)
+@pytest.mark.parametrize("encoding", ARRAYS)
+async def test_roles_are_written_as_the_settings_say(
+    encoding: ArrayEncoding, roles: Callable[[], Any], sent: Sent
+) -> None:
+    request = await sent(BY_NAME["users.list"], {"role": roles()}, array_encoding=encoding)
+    assert in_query(request) == [*ARRAYS[encoding], ("page", "1")]
+
+
+@pytest.mark.parametrize("role", ["client", Role.CLIENT])
+async def test_one_role_is_an_array_of_one(role: str, sent: Sent) -> None:
+    assert ("role[]", "client") in in_query(await sent(BY_NAME["users.list"], {"role": role}))
+
+
+@each(WRITES)
+@pytest.mark.parametrize("encoding", ARRAYS)
+async def test_an_array_in_a_form_is_written_as_the_settings_say(
+    encoding: ArrayEncoding, operation: Operation, sent: Sent
+) -> None:
+    more = {"extra_params": {"tags": ["a", "b"]}}
+    request = await sent(operation, operation.changing | more, array_encoding=encoding)
+    expected = {
+        ArrayEncoding.BRACKETS: [("tags[]", "a"), ("tags[]", "b")],
+        ArrayEncoding.REPEAT: [("tags", "a"), ("tags", "b")],
+        ArrayEncoding.COMMA: [("tags", "a,b")],
+    }
+    assert [pair for pair in in_form(request) if pair[0].startswith("tags")] == expected[encoding]
+
+
+@each(WRITES)
+@pytest.mark.parametrize("encoding", ArrayEncoding)
+async def test_an_array_in_json_is_an_array_whatever_the_settings_say(
+    encoding: ArrayEncoding, operation: Operation, sent: Sent
+) -> None:
+    more = {"extra_params": {"tags": ["a", "b"]}}
+    request = await sent(operation, operation.changing | more, array_encoding=encoding, request_encoding=JSON)
+    assert in_json(request)["tags"] == ["a", "b"]
+
+
+# --- Undocumented choices
+
+
+@each([operation for operation in OPERATIONS if operation.resource == "rankings"])
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (FeedSearchParam.BOTH, ["filter", "search"]),
+        (FeedSearchParam.FILTER, ["filter"]),
+        (FeedSearchParam.SEARCH, ["search"]),
+    ],
+)
+async def test_the_search_of_a_feed_has_the_names_that_the_settings_say(
+    names: FeedSearchParam, expected: list[str], operation: Operation, sent: Sent
+) -> None:
+    request = await sent(operation, operation.least | {"search": "x"}, feed_search_param=names)
+    assert [name for name, value in in_query(request) if value == "x"] == expected
+
+
+@each([BY_NAME["backlinks.list"], BY_NAME["campaigns.list"]])
+@pytest.mark.parametrize("names", FeedSearchParam)
+async def test_the_search_of_a_list_has_the_reference_s_one_name(
+    names: FeedSearchParam, operation: Operation, sent: Sent
+) -> None:
+    name = "search" if "search" in operation.inputs else "filter"
+    request = await sent(operation, operation.least | {name: "x"}, feed_search_param=names)
+    assert [found for found, value in in_query(request) if value == "x"] == [name]
+
+
+BOOLEANS = [(True, "true"), (False, "false"), ("Yes", "Yes"), ("1", "1")]
+
+
+@each_input(lambda operation, name: name in ("email_credentials", "compare_previous_period"))
+@every_encoding
+@pytest.mark.parametrize(("value", "text"), BOOLEANS)
+async def test_a_choice_is_written_as_text_and_text_is_passed_on(
+    value: object, text: str, encoding: RequestEncoding, operation: Operation, name: str, sent: Sent
+) -> None:
+    request = await sent(operation, operation.least | {name: value}, request_encoding=encoding)
+    found = in_json(request) if operation.is_write and encoding is JSON else dict(all_parameters(request))
+    assert found[name] == text
+
+
+@pytest.mark.parametrize(
+    ("dates", "text"),
+    [
+        (("2014-01-02", "2015-06-07"), "2014-01-02-2015-06-07"),
+        ([dt.date(2014, 1, 2), "2014-01-02"], "2014-01-02-2014-01-02"),
+        ("2014-01-02 - 2015-06-07", "2014-01-02 - 2015-06-07"),
+        ("last month", "last month"),
+        ("", ""),
+    ],
+)
+async def test_a_date_string_is_two_dates_with_a_dash_between_or_text_as_it_is(
+    dates: Any, text: str, sent: Sent
+) -> None:
+    request = await sent(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": dates})
+    assert ("date_string", text) in in_query(request)
+
+
+# --- Further parameters
+
+EXTRA: dict[str, Any] = {"tag": "brand & co", "count": 3, "is_new": True, "since": dt.date(2023, 1, 2), "not": None}
+EXTRA_TEXTS = [("count", "3"), ("is_new", "true"), ("since", "2023-01-02"), ("tag", "brand & co")]
+
+
+@every_operation
+async def test_every_operation_takes_further_parameters_and_writes_them_like_its_own(
+    operation: Operation, sent: Sent
+) -> None:
+    request = await sent(operation, operation.changing | {"extra_params": EXTRA})
+    carried = in_form(request) if operation.is_write else in_query(request)
+    assert sorted(carried) == sorted([*EXTRA_TEXTS, *operation.written(operation.changing)])
+
+
+@each(WRITES)
+async def test_further_parameters_of_a_write_are_in_its_json(operation: Operation, sent: Sent) -> None:
+    found = in_json(await sent(operation, operation.changing | {"extra_params": EXTRA}, request_encoding=JSON))
+    expected = {"tag": "brand & co", "count": 3, "is_new": "true", "since": "2023-01-02"}
+    assert {name: found.get(name) for name in EXTRA} == expected | {"not": None}
+    assert "not" not in found
+
+
+@each([operation for operation in OPERATIONS if operation.verb == "update"])
+async def test_a_change_may_be_of_further_parameters_alone(operation: Operation, sent: Sent) -> None:
+    request = await sent(operation, {"id": 7, "extra_params": {"timezone": "UTC"}})
+    assert in_form(request) == [("timezone", "UTC")]
+
+
+class Number(enum.IntEnum):
+    SEVEN = 7
+
+
+class Name(str, enum.Enum):  # noqa: UP042
+    TAG = "tag"
+
+
+@pytest.mark.parametrize(("value", "text"), [(Role.CLIENT, "client"), (Number.SEVEN, "7")])
+@every_encoding
+async def test_a_member_of_an_enum_is_written_as_its_value(
+    encoding: RequestEncoding, value: Any, text: str, sent: Sent
+) -> None:
+    operation = BY_NAME["campaigns.update"]
+    request = await sent(operation, {"id": 7, "extra_params": {Name.TAG: value}}, request_encoding=encoding)
+    found = in_json(request) if encoding is JSON else dict(all_parameters(request))
+    assert {name: str(one) for name, one in found.items()} == {"tag": text}
+
+
+@each([operation for operation in OPERATIONS if not operation.is_listing])
+async def test_a_page_is_a_parameter_like_any_other_where_nothing_is_listed(operation: Operation, sent: Sent) -> None:
+    request = await sent(operation, operation.changing | {"extra_params": {"page": 2}})
+    assert ("page", "2") in all_parameters(request)
+
+
+# --- Refused before anything is sent: these clients were never opened
+
+
+HUGE = pytest.param(10**5000, id="huge")  # Python does not write out so many digits
+
+
+async def refusal(operation: Operation, arguments: Arguments) -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        await operation.ask(SeoRepClient("http://127.0.0.1:9", "key"), **arguments)
+    assert refused.value.path is None
+    return refused.value.message
+
+
+@each_input(lambda operation, name: True)
+async def test_a_further_parameter_can_not_be_one_that_has_an_argument(operation: Operation, name: str) -> None:
+    said = await refusal(operation, operation.changing | {"extra_params": {name: "1"}})
+    assert said == f"extra_params: {name!r} is an argument (or method) of its own; give it there"
+
+
+@each([operation for operation in OPERATIONS if operation.is_listing])
+async def test_a_further_parameter_of_a_listing_can_not_be_the_page(operation: Operation) -> None:
+    assert "'page' is an argument (or method)" in await refusal(
+        operation, operation.least | {"extra_params": {"page": 2}}
+    )
+
+
+@each_input(lambda operation, name: name in IDS)
+@pytest.mark.parametrize(
+    "bad", [0, -1, True, "7", 7.0, None, 2**31, pytest.param(10**5000, id="huge"), "../x", Number.SEVEN]
+)
+async def test_what_is_no_id_is_refused(bad: Any, operation: Operation, name: str) -> None:
+    said = await refusal(operation, operation.changing | {name: bad})
+    assert said.startswith(f"{name} must be an integer from 1 to 2147483647, got ")
+
+
+@each_input(lambda operation, name: name in DATES)
+@pytest.mark.parametrize("bad", ["2023-1-1", "2023-02-30", "", 20230101, dt.datetime(2023, 1, 1)])
+async def test_what_is_no_date_is_refused(bad: Any, operation: Operation, name: str) -> None:
+    said = await refusal(operation, operation.changing | {name: bad})
+    assert said == f'{name} must be a datetime.date or text "YYYY-MM-DD", got {bad!r}'
+
+
+@each_input(lambda operation, name: name == "status")
+@pytest.mark.parametrize("bad", ["Published", "draft", "", 5, True, ["published"]])
+async def test_a_status_of_a_backlink_that_is_not_in_the_reference_is_refused(
+    bad: Any, operation: Operation, name: str
+) -> None:
+    said = await refusal(operation, operation.changing | {name: bad})
+    assert said == f"status must be 'published' or 'unpublished', got {bad!r}"
+
+
+@each_input(lambda operation, name: name in operation.required and name not in CHECKED)
+@pytest.mark.parametrize("bad", ["", None, 5])
+async def test_a_required_text_must_be_text_and_not_empty(bad: Any, operation: Operation, name: str) -> None:
+    assert await refusal(operation, operation.least | {name: bad}) == f"{name} must be text, and not empty"
+
+
+@each_input(
+    lambda operation, name: (
+        name in operation.optional
+        and name not in CHECKED
+        and name not in ("email_credentials", "compare_previous_period")
+        and (operation.name, name) != ("users.list", "role")
+    )
+)
+@pytest.mark.parametrize("bad", [5, ["a"]])
+async def test_an_argument_that_must_be_text_is_refused_if_it_is_not(bad: Any, operation: Operation, name: str) -> None:
+    assert await refusal(operation, operation.changing | {name: bad}) == f"{name} must be text, got {bad!r}"
+
+
+@pytest.mark.parametrize("bad", [5, ["client", 5], b"client", {"client": 1}, [None]])
+async def test_roles_that_are_no_texts_are_refused(bad: Any) -> None:
+    assert (await refusal(BY_NAME["users.list"], {"role": bad})).startswith("role ")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ("2023-01-01",),
+        ("2023-01-01", "2023-01-02", "2023-01-03"),
+        5,
+        dt.date(2023, 1, 1),
+        {"2023-01-01", "2023-01-02"},
+    ],
+)
+async def test_a_date_string_of_other_than_two_dates_is_refused(bad: Any) -> None:
+    said = await refusal(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": bad})
+    assert said == f"date_string must be two dates, first and last, or text; got {bad!r}"
+
+
+async def test_a_date_string_that_ends_before_it_starts_is_refused() -> None:
+    said = await refusal(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": ("2023-01-02", "2023-01-01")})
+    assert said == "date_string[1] 2023-01-01 is before date_string[0] 2023-01-02; swap them"
+
+
+@each([operation for operation in OPERATIONS if operation.verb == "update"])
+@pytest.mark.parametrize("nothing", [{}, {"extra_params": {}}, {"extra_params": {"x": None}}], ids=repr)
+async def test_a_change_of_nothing_is_refused(nothing: Arguments, operation: Operation) -> None:
+    said = await refusal(operation, {"id": 7} | nothing)
+    assert said == f"{operation.resource[:-1]} 7: there is nothing to change; give at least one value"
+
+
+@each_input(lambda operation, name: name in ("email_credentials", "compare_previous_period"))
+async def test_a_choice_that_is_no_single_value_is_refused(operation: Operation, name: str) -> None:
+    said = await refusal(operation, operation.least | {name: {"a": 1}})
+    assert said == f"{name} can't be sent as {{'a': 1}}"
+
+
+@each(OPERATIONS)
+async def test_a_number_too_long_to_write_is_refused(operation: Operation) -> None:
+    for bad in (10**5000, -(10**5000), [10**5000]):
+        said = await refusal(operation, operation.changing | {"extra_params": {"x": bad}})
+        assert said.startswith("x can't be sent as ")

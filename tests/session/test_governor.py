@@ -1,0 +1,836 @@
+"""The governor: who may start now, in which order, why not, and that no leave is ever lost or given twice."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from seorep_async import RateLimitedError, Settings
+from seorep_async.session import Timing
+from seorep_async.session.decision import Signal
+from seorep_async.session.governor import Admission, Breaker, Governor, Pace
+from tests.session.virtual_loop import VirtualLoop, here, virtual
+
+NEVER = math.inf
+NO_CONTACT = [Signal.OVERLOADED, Signal.UNREACHABLE]
+
+
+def govern(**options: Any) -> Governor:
+    return Governor(Settings(**options), Timing(clock=here().time))
+
+
+async def turn() -> None:
+    """Let everything that can run, run."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def leave(governor: Governor) -> Admission:
+    """Return leave that must be there at once or after a wait."""
+    admission = await governor.admit(0, NEVER)
+    assert admission is not None
+    return admission
+
+
+class Queue:
+    """Tasks that wait for leave.
+
+    Attributes:
+        tasks: the tasks, in the order in which they came.
+        served: the places of those that got leave, from 0, in the order in which they got it.
+        times: when they did.
+    """
+
+    def __init__(self, governor: Governor, *priorities: int, deadline: float = NEVER) -> None:
+        self.served: list[int] = []
+        self.times: list[float] = []
+        self.tasks = [
+            asyncio.create_task(self._wait(governor, place, priority, deadline))
+            for place, priority in enumerate(priorities)
+        ]
+
+    async def _wait(self, governor: Governor, place: int, priority: int, deadline: float) -> Admission | None:
+        admission = await governor.admit(priority, deadline)
+        if admission is not None:
+            self.served.append(place)
+            self.times.append(admission.started)
+        return admission
+
+    async def __aenter__(self) -> Queue:
+        await turn()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+# concurrency, order, cancelling
+
+
+@pytest.mark.parametrize("limit", [1, 2, 16])
+@virtual
+async def test_as_many_start_at_once_as_the_limit_says(limit: int) -> None:
+    governor = govern(max_concurrency=limit)
+    async with Queue(governor, *[0] * (limit + 3)) as waiters:
+        assert (len(waiters.served), governor.in_flight, governor.concurrency) == (limit, limit, limit)
+
+
+@virtual
+async def test_leave_given_back_is_given_to_the_next() -> None:
+    governor = govern(max_concurrency=1)
+    first = await leave(governor)
+    async with Queue(governor, 0, 0) as waiters:
+        governor.settle(first, Signal.FINE)
+        assert governor.in_flight == 1
+        await turn()
+        assert waiters.served == [0]
+
+
+@pytest.mark.parametrize(
+    ("priorities", "order"),
+    [
+        ((0, 0, 0), [0, 1, 2]),
+        ((2, 1, 0), [2, 1, 0]),
+        ((5, -1, 5, -1, 0), [1, 3, 4, 0, 2]),
+    ],
+)
+@virtual
+async def test_lowest_priority_goes_first_and_equals_in_their_order(
+    priorities: tuple[int, ...], order: list[int]
+) -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    async with Queue(governor, *priorities) as waiters:
+        for place in order:
+            governor.settle(held, Signal.FINE)
+            held = await waiters.tasks[place]  # type: ignore[assignment]
+        assert waiters.served == order
+
+
+@virtual
+async def test_nobody_overtakes_a_waiter_that_was_called() -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    async with Queue(governor, 0, 0) as waiters:
+        governor.settle(held, Signal.FINE)
+        async with Queue(governor, 0) as late:
+            await waiters.tasks[0]
+            assert (waiters.served, late.served) == ([0], [])
+
+
+@virtual
+async def test_newcomer_does_not_overtake_who_waits_for_the_pace() -> None:
+    governor = govern(requests_per_second=10)
+    async with Queue(governor, 0, 0, 0) as waiters:
+        here().now = 60.0  # everything is free again, but the loop has not noticed yet
+        async with Queue(governor, 0) as late:
+            await asyncio.wait([*waiters.tasks, *late.tasks])
+            assert max(waiters.times) < min(late.times)
+    assert set(governor.waited) == {"pace", "concurrency"}
+
+
+@virtual
+async def test_cancelled_waiter_gets_nothing_and_takes_nothing() -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    async with Queue(governor, 0, 0) as waiters:
+        waiters.tasks[0].cancel()
+        await turn()
+        governor.settle(held, Signal.FINE)
+        await turn()
+        assert (waiters.served, governor.in_flight) == ([1], 1)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+@virtual
+async def test_waiter_cancelled_as_it_is_called_passes_its_leave_on(others: int) -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    async with Queue(governor, *[0] * (1 + others)) as waiters:
+        governor.settle(held, Signal.FINE)
+        waiters.tasks[0].cancel()
+        await turn()
+        assert (waiters.served, governor.in_flight) == ([1] * others, others)
+
+
+@virtual
+async def test_probe_cancelled_as_it_is_called_is_followed_by_another() -> None:
+    governor = await in_an_outage()
+    async with Queue(governor, 0, 0) as waiters:
+        here().call_later(0.1, waiters.tasks[0].cancel)  # just after the alarm that calls it
+        await asyncio.sleep(1)
+        assert waiters.served == [1]
+        assert waiters.times == [pytest.approx(0.2)]
+
+
+@virtual
+async def test_attempt_that_was_cancelled_tells_nothing() -> None:
+    governor = govern(max_concurrency=2)
+    for _ in range(50):
+        governor.settle(await leave(governor), None)
+    assert (governor.in_flight, governor.concurrency, governor.pace) == (0, 2, None)
+    assert here().now == 0
+
+
+# deadlines
+
+
+@pytest.mark.parametrize("deadline", [0.0, -1.0, -math.inf])
+@virtual
+async def test_who_comes_too_late_gets_no_leave(deadline: float) -> None:
+    governor = govern()
+    assert await governor.admit(0, deadline) is None
+    assert (governor.in_flight, here().now) == (0, 0)
+
+
+@virtual
+async def test_wait_ends_with_its_deadline() -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    await asyncio.sleep(2)
+    assert await governor.admit(0, 3.0) is None
+    assert (here().now, governor.in_flight) == (3.0, 1)
+    governor.settle(held, Signal.FINE)
+    assert governor.in_flight == 0
+
+
+@virtual
+async def test_leave_passes_over_who_waited_too_long() -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    async with Queue(governor, 0, deadline=3.0) as impatient, Queue(governor, 1) as patient:
+        await asyncio.sleep(5)
+        governor.settle(held, Signal.FINE)
+        await turn()
+        assert (impatient.served, patient.served) == ([], [0])
+
+
+@virtual
+async def test_deadline_of_who_got_leave_is_forgotten() -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    async with Queue(governor, 0, deadline=3.0) as waiters:
+        governor.settle(held, Signal.FINE)
+        await asyncio.sleep(10)
+        assert (waiters.served, governor.in_flight) == ([0], 1)
+
+
+# the gate
+
+
+@pytest.mark.parametrize(
+    ("signal", "start"),
+    [(Signal.THROTTLED, 7.0), (Signal.OVERLOADED, 7.0), (Signal.UNREACHABLE, 0.0), (Signal.FINE, 0.0)],
+)
+@virtual
+async def test_nothing_starts_in_a_wait_that_was_asked_for(signal: Signal, start: float) -> None:
+    governor = govern()
+    governor.settle(await leave(governor), signal, 7.0)
+    assert (await leave(governor)).started == start
+
+
+@pytest.mark.parametrize(("waits", "start"), [((7.0, 3.0), 7.0), ((3.0, 7.0), 7.0), ((3.0, None), 3.0), ((0.0,), 0.0)])
+@virtual
+async def test_longest_wait_that_was_asked_for_holds(waits: tuple[float | None, ...], start: float) -> None:
+    governor = govern()
+    for wait in waits:
+        governor.observe(-1.0, Signal.OVERLOADED, wait)
+    assert (await leave(governor)).started == start
+
+
+@virtual
+async def test_wait_that_was_asked_for_holds_for_those_that_wait_already() -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    async with Queue(governor, 0, 0) as waiters:
+        governor.settle(held, Signal.THROTTLED, 7.0)
+        await waiters.tasks[0]
+        assert here().now == 7.0
+
+
+@pytest.mark.parametrize(("wait", "deadline"), [(5.1, 5.0), (120.1, NEVER), (1e308, NEVER), (3600.0, 5.0)])
+@pytest.mark.parametrize("since", [0.0, 2.0])
+@virtual
+async def test_wait_that_is_too_long_is_an_error_at_once(wait: float, deadline: float, since: float) -> None:
+    governor = govern(retry_after_max=120)
+    governor.observe(-1.0, Signal.THROTTLED, wait + since)
+    await asyncio.sleep(since)
+    with pytest.raises(RateLimitedError) as caught:
+        await governor.admit(0, deadline + since)
+    assert caught.value.retry_after == pytest.approx(wait)
+    assert here().now == since
+
+
+@virtual
+async def test_overload_stops_everybody_no_longer_than_the_longest_wait() -> None:
+    governor = govern(retry_after_max=120)
+    governor.observe(-1.0, Signal.OVERLOADED, 3600.0)
+    assert (await leave(governor)).started == 120
+
+
+@virtual
+async def test_wait_that_is_too_long_is_told_in_words() -> None:
+    governor = govern()
+    governor.observe(-1.0, Signal.THROTTLED, 1234.5)
+    with pytest.raises(RateLimitedError) as caught:
+        await governor.admit(0, NEVER)
+    assert caught.value.message == "not sent, because the service asked to wait for another 1.23e+03 s"
+
+
+@pytest.mark.parametrize(("wait", "deadline"), [(5.1, 5.0), (120.1, NEVER), (1e308, NEVER)])
+@virtual
+async def test_who_waits_already_is_told_at_once_that_the_wait_is_too_long(wait: float, deadline: float) -> None:
+    governor = govern(max_concurrency=1, retry_after_max=120)
+    held = await leave(governor)
+    await asyncio.sleep(50)
+    async with Queue(governor, 0, 0, deadline=50 + deadline) as waiters:
+        governor.settle(held, Signal.THROTTLED, wait)
+        for task in waiters.tasks:
+            with pytest.raises(RateLimitedError) as caught:
+                await task
+            assert caught.value.retry_after == pytest.approx(wait)
+            assert here().now == 50
+    assert governor.in_flight == 0
+
+
+@pytest.mark.parametrize(("wait", "deadline"), [(5.0, 5.1), (120.0, NEVER)])
+@virtual
+async def test_who_waits_already_waits_for_as_long_as_the_limit(wait: float, deadline: float) -> None:
+    governor = govern(max_concurrency=1, retry_after_max=120)
+    held = await leave(governor)
+    await asyncio.sleep(50)
+    async with Queue(governor, 0, deadline=50 + deadline) as waiters:
+        governor.settle(held, Signal.THROTTLED, wait)
+        assert await waiters.tasks[0] is not None
+        assert here().now == 50 + wait
+
+
+@virtual
+async def test_wait_that_is_too_long_for_one_is_waited_by_another() -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    async with Queue(governor, 0, deadline=5.0) as impatient, Queue(governor, 0) as patient:
+        governor.settle(held, Signal.THROTTLED, 7.0)
+        await patient.tasks[0]
+        assert isinstance(impatient.tasks[0].exception(), RateLimitedError)
+        assert patient.times == [7.0]
+
+
+@virtual
+async def test_waiter_cancelled_as_it_is_refused_ends_cancelled() -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    async with Queue(governor, 0) as waiters:
+        governor.settle(held, Signal.THROTTLED, 3600.0)
+        waiters.tasks[0].cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiters.tasks[0]
+    assert governor.in_flight == 0
+
+
+@pytest.mark.parametrize(("wait", "deadline"), [(5.0, 5.1), (120.0, NEVER)])
+@virtual
+async def test_wait_of_just_the_limit_is_waited(wait: float, deadline: float) -> None:
+    governor = govern(retry_after_max=120)
+    governor.observe(-1.0, Signal.THROTTLED, wait)
+    assert await governor.admit(0, deadline) is not None
+    assert here().now == wait
+
+
+# what attempts tell
+
+
+@pytest.mark.parametrize(
+    ("signal", "limit"),
+    [(Signal.FINE, 16), (Signal.THROTTLED, 11), (Signal.OVERLOADED, 11), (Signal.UNREACHABLE, 16), (None, 16)],
+)
+@virtual
+async def test_overload_cuts_the_concurrency(signal: Signal | None, limit: int) -> None:
+    governor = govern()
+    governor.settle(await leave(governor), signal)
+    assert governor.concurrency == limit
+
+
+@virtual
+async def test_attempts_of_one_burst_cut_the_concurrency_once() -> None:
+    governor = govern()
+    burst = [await leave(governor) for _ in range(16)]
+    await asyncio.sleep(1)
+    for admission in burst:
+        governor.settle(admission, Signal.THROTTLED)
+    assert governor.concurrency == 11
+
+
+@virtual
+async def test_concurrency_grows_back_with_what_succeeds() -> None:
+    governor = govern()
+    governor.settle(await leave(governor), Signal.OVERLOADED)
+    for _ in range(12):
+        governor.settle(await leave(governor), Signal.FINE)
+    assert governor.concurrency == 12
+
+
+@virtual
+async def test_growth_lets_another_one_start() -> None:
+    governor = govern(max_concurrency=2)
+    governor.settle(await leave(governor), Signal.OVERLOADED)
+    held = await leave(governor)
+    async with Queue(governor, 0, 0, 0) as waiters:
+        governor.settle(held, Signal.FINE)
+        await turn()
+        assert (len(waiters.served), governor.concurrency) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("signal", "pace"),
+    [(Signal.FINE, None), (Signal.THROTTLED, 3.0), (Signal.OVERLOADED, None), (Signal.UNREACHABLE, None)],
+)
+@virtual
+async def test_only_a_429_arms_the_pace(signal: Signal, pace: float | None) -> None:
+    governor = govern()
+    for _ in range(3):
+        governor.settle(await leave(governor), Signal.FINE)
+    governor.settle(await leave(governor), signal)
+    assert governor.pace == pace
+
+
+@virtual
+async def test_pace_begins_to_grow_after_the_wait_that_was_asked_for() -> None:
+    governor = govern()
+    governor.settle(await leave(governor), Signal.THROTTLED, 7.0)
+    seen = []
+    for moment in (7.0, 8.0):
+        await asyncio.sleep(moment - here().now)
+        seen.append(governor.pace)
+    assert seen == [1, 2]
+
+
+@virtual
+async def test_starts_keep_to_the_hard_cap() -> None:
+    governor = govern(requests_per_second=10)
+    assert governor.pace == 10
+    async with Queue(governor, *[0] * 11) as waiters:
+        await asyncio.wait(waiters.tasks)
+        assert waiters.times == pytest.approx([0, *(place / 10 - 0.02 for place in range(1, 11))])
+
+
+@virtual
+async def test_no_burst_follows_a_stall_of_the_loop() -> None:
+    governor = govern(requests_per_second=100)
+    async with Queue(governor, *[0] * 16) as waiters:
+        await asyncio.sleep(0.055)
+        here().now += 2
+        await asyncio.sleep(0.001)
+        assert sum(time > 2 for time in waiters.times) == 1 + 100 * Pace.CATCH_UP
+
+
+async def in_an_outage(signal: Signal = Signal.UNREACHABLE, **options: Any) -> Governor:
+    """Return a governor whose breaker has just opened."""
+    governor = govern(**options)
+    for _ in range(Breaker.ROW):
+        governor.settle(await leave(governor), signal)
+    return governor
+
+
+@pytest.mark.parametrize(("signal", "start"), [(NO_CONTACT[0], 0.1), (NO_CONTACT[1], 0.1), (Signal.FINE, 0)])
+@virtual
+async def test_row_of_failures_without_contact_ends_in_probes(signal: Signal, start: float) -> None:
+    governor = await in_an_outage(signal)
+    admission = await leave(governor)
+    assert (admission.started, admission.probe) == (start, start > 0)
+
+
+@pytest.mark.parametrize("signal", [Signal.FINE, Signal.THROTTLED])
+@virtual
+async def test_answer_interrupts_the_row(signal: Signal) -> None:
+    governor = govern()
+    for told in [Signal.UNREACHABLE] * 9 + [signal] + [Signal.UNREACHABLE] * 9:
+        await asyncio.sleep(1)
+        governor.settle(await leave(governor), told)
+    assert not (await leave(governor)).probe
+
+
+@virtual
+async def test_answer_to_an_attempt_from_before_the_row_makes_up_for_one_failure_only() -> None:
+    governor = govern()
+    old = await leave(governor)
+    await asyncio.sleep(1)
+    for _ in range(9):
+        governor.observe(1.0, Signal.UNREACHABLE, None)
+    governor.settle(old, Signal.FINE)
+    governor.observe(1.0, Signal.UNREACHABLE, None)
+    assert not (await leave(governor)).probe
+    governor.observe(1.0, Signal.UNREACHABLE, None)
+    await asyncio.sleep(1)
+    assert (await leave(governor)).probe
+
+
+@virtual
+async def test_one_probe_is_out_at_a_time() -> None:
+    governor = await in_an_outage()
+    async with Queue(governor, 0, 0, 0) as waiters:
+        await asyncio.sleep(100)
+        assert waiters.served == [0]
+
+
+@pytest.mark.parametrize("told", [*NO_CONTACT, None])
+@virtual
+async def test_end_of_an_attempt_from_before_the_outage_lets_no_second_probe_out(told: Signal | None) -> None:
+    governor = govern()
+    old = await leave(governor)
+    for _ in range(Breaker.ROW):
+        governor.settle(await leave(governor), Signal.UNREACHABLE)
+    await leave(governor)
+    async with Queue(governor, 0) as waiters:
+        governor.settle(old, told)
+        await asyncio.sleep(100)
+        assert waiters.served == []
+
+
+@pytest.mark.parametrize("told", [*NO_CONTACT, None])
+@virtual
+async def test_probe_that_failed_is_followed_by_another(told: Signal | None) -> None:
+    governor = await in_an_outage()
+    governor.settle(await leave(governor), told)
+    assert (await leave(governor)).started == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("told", [Signal.FINE, Signal.THROTTLED])
+@virtual
+async def test_probe_that_was_answered_lets_the_others_go(told: Signal) -> None:
+    governor = await in_an_outage()
+    probe = await leave(governor)
+    async with Queue(governor, *[0] * 5) as waiters:
+        governor.settle(probe, told)
+        await asyncio.wait(waiters.tasks, timeout=10)
+        assert len(waiters.served) == 5
+
+
+@virtual
+async def test_cancelled_probe_makes_room_for_another() -> None:
+    governor = await in_an_outage()
+    async with Queue(governor, 0, 0) as waiters:
+        probe = await waiters.tasks[0]
+        assert probe is not None
+        governor.settle(probe, None)
+        await waiters.tasks[1]
+        assert waiters.times == pytest.approx([0.1, 0.2])
+
+
+# why requests waited
+
+
+@virtual
+async def test_who_need_not_wait_did_not_wait() -> None:
+    governor = govern()
+    await leave(governor)
+    assert governor.waited == {}
+
+
+@virtual
+async def test_waits_are_added_up_by_their_reason() -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    await asyncio.sleep(1)
+    async with Queue(governor, 0, 0) as waiters:
+        await asyncio.sleep(2)
+        governor.settle(held, Signal.FINE)
+        held = await waiters.tasks[0]  # type: ignore[assignment]
+        await asyncio.sleep(3)
+        governor.settle(held, Signal.FINE)
+        await waiters.tasks[1]
+    assert governor.waited == {"concurrency": 7.0}
+
+
+@virtual
+async def test_wait_for_the_pace_is_told_as_such() -> None:
+    governor = govern(requests_per_second=2)
+    await leave(governor)
+    await leave(governor)
+    assert governor.waited == {"pace": pytest.approx(0.48)}
+
+
+@virtual
+async def test_wait_that_was_asked_for_is_told_as_such() -> None:
+    governor = govern()
+    governor.settle(await leave(governor), Signal.THROTTLED, 7.0)
+    await leave(governor)
+    assert governor.waited == {"asked to wait": 7.0}
+
+
+@virtual
+async def test_wait_for_the_end_of_an_outage_is_told_as_such() -> None:
+    governor = await in_an_outage()
+    await leave(governor)
+    assert governor.waited == {"outage": pytest.approx(0.1)}
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "expired"])
+@virtual
+async def test_wait_in_vain_counts_too(ending: str) -> None:
+    governor = govern(max_concurrency=1)
+    await leave(governor)
+    async with Queue(governor, 0, deadline=4.0 if ending == "expired" else NEVER):
+        await asyncio.sleep(4)
+    assert governor.waited == {"concurrency": 4.0}
+
+
+@virtual
+async def test_figures_of_what_is_in_flight_are_true() -> None:
+    governor = govern(max_concurrency=3)
+    held = [await leave(governor) for _ in range(3)]
+    seen = [governor.in_flight]
+    for admission in held:
+        governor.settle(admission, Signal.FINE)
+        seen.append(governor.in_flight)
+    assert seen == [3, 2, 1, 0]
+
+
+@virtual
+async def test_quota_of_retries_is_full_at_first() -> None:
+    assert govern().quota.tokens == 500
+
+
+# closing
+
+
+@virtual
+async def test_who_waits_when_the_governor_is_closed_gets_no_leave() -> None:
+    governor = govern(max_concurrency=1)
+    held = await leave(governor)
+    async with Queue(governor, 0, 1) as waiters:
+        governor.close()
+        assert [await task for task in waiters.tasks] == [None, None]
+        assert here().now == 0
+    governor.settle(held, None)
+    assert governor.in_flight == 0
+
+
+@virtual
+async def test_closed_governor_leaves_no_alarm() -> None:
+    alarms = Alarms()
+    governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
+    governor.settle(await leave(governor), Signal.THROTTLED, 7.0)
+    async with Queue(governor, 0, deadline=60.0):
+        governor.close()
+        await turn()
+        assert alarms.pending == []
+
+
+# alarms
+
+
+class Alarms:
+    """The alarms that a governor sets.
+
+    Attributes:
+        delays: for how long they were set.
+    """
+
+    def __init__(self) -> None:
+        self.delays: list[float] = []
+        self._set: list[asyncio.TimerHandle] = []
+
+    def call_later(self, delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        self.delays.append(delay)
+        self._set.append(here().call_later(delay, call))
+        return self._set[-1]
+
+    @property
+    def pending(self) -> list[float]:
+        """When those will go off that were neither taken back nor have gone off."""
+        return [alarm.when() for alarm in self._set if not alarm.cancelled() and alarm.when() > here().now]
+
+
+@virtual
+async def test_who_waits_for_others_and_has_time_sets_no_alarm() -> None:
+    alarms = Alarms()
+    governor = Governor(Settings(max_concurrency=1), Timing(clock=here().time, call_later=alarms.call_later))
+    held = await leave(governor)
+    async with Queue(governor, 0, 0):
+        governor.settle(held, Signal.FINE)
+    assert alarms.delays == []
+
+
+@virtual
+async def test_who_waits_for_a_probe_sets_no_alarm() -> None:
+    alarms = Alarms()
+    governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
+    for _ in range(Breaker.ROW):
+        governor.settle(await leave(governor), Signal.UNREACHABLE)
+    await leave(governor)
+    alarms.delays.clear()
+    async with Queue(governor, 0, 0):
+        assert alarms.delays == []
+
+
+@pytest.mark.parametrize("ending", ["served", "cancelled", "refused"])
+@virtual
+async def test_who_waits_no_more_leaves_no_alarm(ending: str) -> None:
+    alarms = Alarms()
+    governor = Governor(Settings(max_concurrency=1), Timing(clock=here().time, call_later=alarms.call_later))
+    held = await leave(governor)
+    async with Queue(governor, 0, deadline=60.0) as waiters:
+        assert alarms.pending == [60.0]
+        if ending == "cancelled":
+            waiters.tasks[0].cancel()
+        else:
+            governor.settle(held, Signal.FINE if ending == "served" else Signal.THROTTLED, 3600.0)
+        await turn()
+        assert alarms.pending == []
+
+
+@virtual
+async def test_one_alarm_is_set_for_all_that_wait_for_the_same() -> None:
+    alarms = Alarms()
+    governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
+    governor.settle(await leave(governor), Signal.THROTTLED, 7.0)
+    async with Queue(governor, *[0] * 20):
+        assert alarms.pending == [7.0]
+
+
+@virtual
+async def test_alarm_moves_with_what_is_waited_for() -> None:
+    alarms = Alarms()
+    governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
+    first, second = await leave(governor), await leave(governor)
+    governor.settle(first, Signal.THROTTLED, 7.0)
+    async with Queue(governor, 0):
+        governor.settle(second, Signal.THROTTLED, 9.0)
+        assert alarms.pending == [9.0]
+
+
+class AnyUse(RuleBasedStateMachine):
+    """Any order of asking, waiting, cancelling, answers and time, against what must hold whatever happens."""
+
+    CEILING = 3
+    CAP = 20.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = VirtualLoop()
+        self.governor = Governor(
+            Settings(max_concurrency=self.CEILING, requests_per_second=self.CAP, retry_after_max=10),
+            Timing(clock=self.loop.time, call_later=self.loop.call_later),
+        )
+        self.held: list[Admission] = []
+        self.waiting: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self.arrivals = 0
+        self.gate = 0.0
+        self.starts: list[float] = []
+        self.served: list[tuple[int, int]] = []
+
+    def let_run(self, seconds: float = 0.0) -> None:
+        self.loop.run_until_complete(asyncio.sleep(seconds))
+        self.loop.run_until_complete(turn())
+        # nobody went before someone more urgent
+        assert self.served == sorted(self.served)
+        assert not self.served or not self.waiting or self.served[-1] < min(self.waiting)
+        self.served.clear()
+
+    async def ask(self, key: tuple[int, int], deadline: float) -> None:
+        came = self.loop.now
+        try:
+            admission = await self.governor.admit(key[0], deadline)
+        except RateLimitedError:
+            assert self.gate > min(deadline, self.loop.now + 10)
+            return
+        finally:
+            del self.waiting[key]
+        if admission is None:
+            assert self.loop.now >= deadline
+            return
+        self.served.append(key)
+        self.held.append(admission)
+        self.starts.append(admission.started)
+        assert came <= admission.started < deadline
+        assert admission.started >= self.gate
+        assert self.governor.in_flight <= self.CEILING
+
+    @rule(priority=st.integers(-1, 2), patience=st.sampled_from([math.inf, 0.03, 1.0, 8.0]))
+    def arrive(self, priority: int, patience: float) -> None:
+        self.arrivals += 1
+        key = (priority, self.arrivals)
+        self.waiting[key] = self.loop.create_task(self.ask(key, self.loop.now + patience))
+        self.let_run()
+
+    def draw_held(self, data: st.DataObject) -> Admission:
+        return self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
+
+    def settle(self, admission: Admission, signal: Signal | None, retry_after: float | None) -> None:
+        if retry_after is not None and signal in (Signal.THROTTLED, Signal.OVERLOADED):
+            wait = retry_after if signal is Signal.THROTTLED else min(retry_after, 10)
+            self.gate = max(self.gate, self.loop.now + wait)
+        self.governor.settle(admission, signal, retry_after)
+
+    @precondition(lambda self: self.held)
+    @rule(
+        data=st.data(),
+        signal=st.sampled_from([None, *Signal, Signal.FINE, Signal.FINE]),
+        retry_after=st.sampled_from([None, None, None, 0.0, 0.5, 5.0, 11.0]),
+    )
+    def answer(self, data: st.DataObject, signal: Signal | None, retry_after: float | None) -> None:
+        self.settle(self.draw_held(data), signal, retry_after)
+        self.let_run()
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data(), called_at_once=st.booleans(), signal=st.sampled_from([Signal.FINE, Signal.THROTTLED]))
+    def cancel(self, data: st.DataObject, called_at_once: bool, signal: Signal) -> None:
+        key = data.draw(st.sampled_from(sorted(self.waiting)))
+        task = self.waiting[key]
+        if called_at_once and self.held:
+            self.settle(self.draw_held(data), signal, None if signal is Signal.FINE else 11.0)
+        task.cancel()
+        self.let_run()
+        assert task.cancelled()
+
+    @rule(seconds=st.sampled_from([0.001, 0.04, 0.05, 0.3, 3.0]))
+    def wait(self, seconds: float) -> None:
+        self.let_run(seconds)
+
+    @rule(seconds=st.sampled_from([0.01, 2.0]))
+    def stall(self, seconds: float) -> None:
+        self.loop.now += seconds
+        self.let_run()
+
+    @invariant()
+    def leave_is_neither_lost_nor_invented(self) -> None:
+        assert self.governor.in_flight == len(self.held)
+
+    @invariant()
+    def limits_stay_between_their_bounds(self) -> None:
+        assert 1 <= self.governor.concurrency <= self.CEILING
+        pace = self.governor.pace
+        assert pace is not None
+        assert Pace.SLOWEST <= pace <= self.CAP
+
+    @invariant()
+    def starts_keep_to_the_rate(self) -> None:
+        recent = self.starts[-20:]
+        for back, start in enumerate(reversed(recent), 1):
+            assert back <= 1 + (recent[-1] - start + Pace.CATCH_UP) * self.CAP + 1e-6
+
+    def teardown(self) -> None:
+        # nobody starves: with answers and time everyone gets leave
+        for _ in range(200):
+            if not (self.waiting or self.held):
+                break
+            while self.held:
+                self.settle(self.held.pop(), Signal.FINE, None)
+            self.let_run(1.0)
+        assert not self.waiting
+        assert self.governor.in_flight == 0
+        self.loop.close()
+
+
+TestAnyUse = AnyUse.TestCase
+TestAnyUse.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -1,0 +1,235 @@
+"""Passwords of users and grants to sign in are nowhere to be seen, whatever the service does with them."""
+
+import asyncio
+import json
+import logging
+import urllib.parse
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from seorep_async import (
+    ConfigurationError,
+    ConnectionFailedError,
+    DecodeError,
+    OutcomeUnknownError,
+    RequestEncoding,
+    SeoRepClient,
+    SeoRepError,
+    Settings,
+    StatusError,
+    User,
+)
+from tests.session.calls import KEY, OpenClient, StartServer
+from tests.session.canary import Canary
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import Connection, ScriptedServer, Step, answer, hang, reset, then_close
+
+PASSWORD = 'canary 8c2e/+ ä"\\&=for-nobody-to-see'
+TOKEN = "canary5d1f0b7793cc4e2a"
+LOGIN_URL = "https://app.example.com/signin?grant=canary91e7aa54f00d"
+WRITTEN = [
+    PASSWORD,
+    urllib.parse.quote(PASSWORD, safe=""),
+    urllib.parse.quote_plus(PASSWORD),
+    json.dumps(PASSWORD)[1:-1],
+    json.dumps(PASSWORD, ensure_ascii=False)[1:-1],
+]
+CANARY = Canary(*WRITTEN, TOKEN, LOGIN_URL.partition("=")[2])
+
+
+@pytest.fixture(autouse=True)
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Look through everything that is logged at DEBUG by anyone, after every test here."""
+    with caplog.at_level(logging.DEBUG):
+        yield
+    for record in caplog.records:
+        CANARY.assert_not_in(f"{record.getMessage()} {record.args} {record.exc_text}")
+
+
+async def create(client: SeoRepClient) -> User:
+    return await client.users.create("Ann", "Other", "ann", PASSWORD, role="client")
+
+
+async def update(client: SeoRepClient) -> User:
+    return await client.users.update(7, password=PASSWORD)
+
+
+# a service that repeats what it was sent: as it came, or as it understood it
+
+
+def wire_form(server: ScriptedServer) -> str:
+    request = server.requests[-1]
+    return request.body.decode() or request.target
+
+
+def plain(server: ScriptedServer) -> str:
+    return PASSWORD
+
+
+def as_json(server: ScriptedServer) -> str:
+    return json.dumps({"username": "ann", "password": PASSWORD}, ensure_ascii=False).replace("/", "\\/")
+
+
+ECHOED_AS = [wire_form, plain, as_json]
+ECHOES: dict[str, Callable[[str], bytes]] = {
+    "400": lambda echo: answer(echo.encode(), status=400),
+    "401": lambda echo: answer(echo.encode(), status=401),
+    "409": lambda echo: answer(json.dumps({"error": f"taken: {echo}"}).encode(), status=409),
+    "422, far back": lambda echo: answer(f"{'x' * 380}{echo}".encode(), status=422),
+    "500": lambda echo: answer(echo.encode(), status=500),
+    "error under 200": lambda echo: answer({"status": "error", "message": f"bad: {echo}", "code": 422}),
+    "error under 200, far back": lambda echo: answer({"status": "error", "message": "x" * 180 + echo, "code": 404}),
+    "another shape": lambda echo: answer({"data": echo}),
+    "another field": lambda echo: answer({"data": {"id": echo}}),
+    "no JSON": lambda echo: answer(f"<html>{echo}</html>".encode()),
+    "redirect": lambda echo: answer(status=302, headers=[("Location", f"/{urllib.parse.quote(echo)}")]),
+    "status line": lambda echo: f"HTTP/1.1 {urllib.parse.quote(echo)}\r\n\r\n".encode(),
+    "cut": lambda echo: answer(echo.encode(), length=9999),
+}
+
+
+@pytest.mark.parametrize("encoding", RequestEncoding)
+@pytest.mark.parametrize("echoed", ECHOED_AS)
+@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
+@pytest.mark.parametrize("call", [create, update])
+async def test_no_error_shows_the_password(
+    call: Callable[[SeoRepClient], Any],
+    echo: Callable[[str], bytes],
+    echoed: Callable[[ScriptedServer], str],
+    encoding: RequestEncoding,
+    scripted_server: StartServer,
+    open_client: OpenClient,
+) -> None:
+    async def step(connection: Connection) -> None:
+        await connection.send(echo(echoed(server)))
+        connection.close()
+
+    server = await scripted_server(forever=step)
+    client = await open_client(server.base_url, request_encoding=encoding, max_attempts=2)
+    with pytest.raises(SeoRepError) as caught:
+        await call(client)
+    CANARY.assert_not_shown_by(caught.value)
+
+
+@pytest.mark.parametrize("step", [reset, hang, then_close(b"")], ids=["reset", "silence", "closed"])
+@pytest.mark.parametrize("call", [create, update])
+@pytest.mark.parametrize("encoding", RequestEncoding)
+async def test_no_broken_connection_shows_the_password(
+    call: Callable[[SeoRepClient], Any],
+    step: Step,
+    encoding: RequestEncoding,
+    scripted_server: StartServer,
+    open_client: OpenClient,
+) -> None:
+    asyncio.get_running_loop().set_debug(True)
+    server = await scripted_server(forever=step)
+    client = await open_client(server.base_url, request_encoding=encoding, max_attempts=2, attempt_timeout=0.1)
+    with pytest.raises(SeoRepError) as caught:
+        await call(client)
+    CANARY.assert_not_shown_by(caught.value)
+
+
+@pytest.mark.parametrize("encoding", RequestEncoding)
+async def test_unreachable_service_does_not_show_the_password(
+    encoding: RequestEncoding, open_client: OpenClient, unused_tcp_port: int
+) -> None:
+    client = await open_client(f"http://127.0.0.1:{unused_tcp_port}", request_encoding=encoding, max_attempts=2)
+    with pytest.raises(ConnectionFailedError) as caught:
+        await create(client)
+    CANARY.assert_not_shown_by(caught.value)
+
+
+@pytest.mark.parametrize("how", ["in flight", "asleep"])
+async def test_cancelled_call_does_not_show_the_password(
+    how: str, scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(hang if how == "in flight" else answer(status=429))
+    client = await open_client(server.base_url)
+    fake_time.going_on.clear()
+    call = asyncio.create_task(create(client))
+    await (server.first_request.wait() if how == "in flight" else fake_time.waiting.wait())
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await call
+    CANARY.assert_not_shown_by(caught.value)
+
+
+@pytest.mark.parametrize("username", ["", None])
+async def test_refused_argument_does_not_show_the_password(username: Any, open_client: OpenClient) -> None:
+    client = await open_client("https://api.example.com")
+    with pytest.raises(ConfigurationError) as caught:
+        await client.users.create("Ann", "Other", username, PASSWORD, role="client")
+    CANARY.assert_not_shown_by(caught.value)
+
+
+async def test_client_that_is_closed_does_not_show_the_password() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        await create(SeoRepClient("https://api.example.com", KEY, settings=Settings()))
+    CANARY.assert_not_shown_by(caught.value)
+
+
+# grants
+
+
+GRANT = {"token": TOKEN, "login_url": LOGIN_URL, "user_id": 7}
+AS_JSON = json.dumps({"data": GRANT}).encode()
+SPOILT: dict[str, tuple[bytes, type[SeoRepError]]] = {
+    "400": (answer(AS_JSON, status=400), StatusError),
+    "404": (answer(AS_JSON, status=404), StatusError),
+    "500": (answer(AS_JSON, status=500), OutcomeUnknownError),
+    "503": (answer(AS_JSON, status=503), OutcomeUnknownError),
+    "error under 200": (
+        answer({"status": "error", "message": f"used: {TOKEN}", "code": 404, "data": GRANT}),
+        StatusError,
+    ),
+    "error under 200 without a code": (answer({"status": "error", "message": LOGIN_URL}), OutcomeUnknownError),
+    "no user": (answer({"data": {"token": TOKEN, "login_url": LOGIN_URL}}), DecodeError),
+    "wrong user": (answer({"data": GRANT | {"user_id": TOKEN}}), DecodeError),
+    "wrong time": (answer({"data": GRANT | {"time": LOGIN_URL}}), DecodeError),
+    "wrong token": (answer({"data": GRANT | {"token": [TOKEN]}}), DecodeError),
+    "another shape": (answer({"data": TOKEN}), DecodeError),
+    "token as a name": (answer({"data": {TOKEN: LOGIN_URL}}), DecodeError),
+    "no JSON": (answer(AS_JSON[:-1]), OutcomeUnknownError),
+    "HTML": (answer(f"<html>{LOGIN_URL}</html>".encode()), OutcomeUnknownError),
+    "cut": (answer(AS_JSON, length=9999), OutcomeUnknownError),
+    "length too short": (answer(AS_JSON, length=10), OutcomeUnknownError),
+    "no length": (b"HTTP/1.1 204 No Content\r\n\r\n" + AS_JSON, OutcomeUnknownError),
+    "no head": (AS_JSON + b"\r\n\r\n", OutcomeUnknownError),
+    "bad chunk": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + TOKEN.encode() + b"\r\n",
+        OutcomeUnknownError,
+    ),
+    "chunk too short": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n" + AS_JSON + b"\r\n0\r\n\r\n",
+        OutcomeUnknownError,
+    ),
+    "bad header": (f"HTTP/1.1 200 OK\r\n{LOGIN_URL}\r\n\r\n".encode(), OutcomeUnknownError),
+    "bad length": (f"HTTP/1.1 200 OK\r\nContent-Length: {TOKEN}\r\n\r\n".encode(), OutcomeUnknownError),
+    "bad encoding": (answer(AS_JSON, headers=[("Content-Encoding", "gzip")]), OutcomeUnknownError),
+    "redirect": (answer(status=302, headers=[("Location", LOGIN_URL)]), SeoRepError),
+    "redirect to a path": (answer(status=302, headers=[("Location", f"/signin/{TOKEN}")]), SeoRepError),
+}
+
+
+@pytest.mark.parametrize(("raw", "kind"), SPOILT.values(), ids=SPOILT)
+async def test_no_error_shows_a_grant(
+    raw: bytes, kind: type[SeoRepError], scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    asyncio.get_running_loop().set_debug(True)
+    server = await scripted_server(then_close(raw))
+    client = await open_client(server.base_url)
+    with pytest.raises(kind) as caught:
+        await client.users.login_grant(7)
+    CANARY.assert_not_shown_by(caught.value)
+    assert caught.value.body_excerpt is None
+
+
+async def test_grant_is_in_no_repr_and_not_pickled(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(answer(AS_JSON))
+    client = await open_client(server.base_url)
+    with client.record_answers() as answers:
+        grant = await client.users.login_grant(7)
+    assert (grant.token, grant.login_url) == (TOKEN, LOGIN_URL)
+    CANARY.assert_not_in(f"{grant!r} {grant} {answers!r} {client!r} {client.stats!r}")

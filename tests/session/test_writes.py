@@ -1,0 +1,306 @@
+"""Writes under faults: executed at most once or as often as is harmless, and what is not known is told as such."""
+
+import asyncio
+from typing import Any
+
+import aiohttp
+import pytest
+
+from seorep_async import (
+    AttemptTimeoutError,
+    ConnectionFailedError,
+    NotFoundError,
+    OutcomeUnknownError,
+    ProtocolError,
+    SeoRepError,
+    ServerError,
+)
+from seorep_async.session import Request
+from tests.session.calls import OpenClient, StartServer, open_session, write
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import (
+    FINE,
+    Connection,
+    ScriptedServer,
+    Step,
+    answer,
+    hang,
+    reset,
+    then_close,
+    then_hang,
+)
+
+NOT_FOUND = answer(status=404)
+
+
+def delete(**options: Any) -> Request[bytes]:
+    return write("DELETE", resend="safe", body=None, content_type=None, **options)
+
+
+async def test_every_write_has_a_connection_of_its_own(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(FINE, FINE)
+    async with open_session(server.base_url, fake_time) as session:
+        await session.send(write())
+        await session.send(write())
+    assert server.connections == 2
+
+
+# executed, and the answer lost
+
+
+LOST: dict[str, tuple[Step, type[SeoRepError]]] = {
+    "reset": (reset, ConnectionFailedError),
+    "closed": (then_close(b""), ConnectionFailedError),
+    "head cut": (then_close(b"HTTP/1.1 200 OK\r\nContent-Le"), SeoRepError),
+    "body cut": (then_close(answer(b"{}", length=9)), ConnectionFailedError),
+    "chunk cut": (
+        then_close(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{"),
+        ConnectionFailedError,
+    ),
+    "silence": (hang, AttemptTimeoutError),
+    "silence after the head": (then_hang(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"), AttemptTimeoutError),
+    "head that never ends": (then_hang(b"HTTP/1.1 200 OK\r\nX-A: 1\r\n"), AttemptTimeoutError),
+    "garbage": (then_close(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), ProtocolError),
+    "garbage after 100": (then_close(b"HTTP/1.1 100 Continue\r\n\r\nnonsense\r\n\r\n"), ProtocolError),
+    "two lengths": (
+        then_close(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\n{}"),
+        ProtocolError,
+    ),
+    "header of 20 KB": (then_close(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 20_000 + b"\r\n\r\n"), ProtocolError),
+    "header of 2 MB": (then_close(b"HTTP/1.1 204 No\r\nX-Long: " + b"x" * 2_000_000 + b"\r\n\r\n"), ProtocolError),
+    "408": (answer(status=408), SeoRepError),
+    "500": (answer(status=500), ServerError),
+    "502": (answer(status=502), ServerError),
+    "503 without Retry-After": (answer(status=503), ServerError),
+    "504": (answer(status=504), ServerError),
+}
+
+
+@pytest.mark.parametrize(("step", "cause"), LOST.values(), ids=LOST)
+async def test_write_that_may_have_happened_is_not_sent_again(
+    step: Step, cause: type[SeoRepError], scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(step)
+    async with open_session(server.base_url, fake_time, attempt_timeout=0.2) as session:
+        with pytest.raises(OutcomeUnknownError, match="look for it with list") as caught:
+            await session.send(write(subject="campaign"))
+    assert isinstance(caught.value.__cause__, cause)
+    assert (caught.value.subject, caught.value.attempts) == ("campaign", 1)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>Thanks</html>", b'{"data": {"id": 7', b"\xff"], ids=["empty", "HTML", "cut", "no UTF-8"]
+)
+async def test_object_that_was_created_with_an_answer_nobody_can_read_is_not_created_again(
+    body: bytes, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(body))
+    client = await open_client(server.base_url)
+    with pytest.raises(OutcomeUnknownError, match="look for it with list"):
+        await client.campaigns.create("https://example.com", "Shoes")
+    assert len(server.requests) == 1
+
+
+async def test_write_whose_time_is_over_may_have_happened(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(hang)
+    async with open_session(server.base_url, fake_time, call_timeout=0.2) as session:
+        with pytest.raises(OutcomeUnknownError):
+            await session.send(write())
+    assert len(server.requests) == 1
+
+
+async def test_server_that_closes_after_every_answer_executes_each_write_once(
+    scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(forever=then_close(FINE))
+    async with open_session(server.base_url, fake_time) as session:
+        for number in range(20):
+            await session.send(write(body=b"%d" % number))
+        assert session.stats.attempts == 20
+    assert [request.body for request in server.requests] == [b"%d" % number for number in range(20)]
+
+
+async def test_write_through_a_borrowed_session_is_not_resent_by_it(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(FINE, reset)
+    async with aiohttp.ClientSession() as session:
+        client = await open_client(server.base_url, session=session)
+        await client.request("PUT", "/v3/x", body={"a": "1"})
+        with pytest.raises(OutcomeUnknownError):
+            await client.request("POST", "/v3/x", body={"a": "1"})
+    assert [request.connection for request in server.requests] == [1, 1]
+
+
+# certainly not executed
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        answer(status=429),
+        answer(status=429, headers=[("Retry-After", "1")]),
+        answer(status=503, headers=[("Retry-After", "1")]),
+    ],
+    ids=["429", "429 with Retry-After", "503 with Retry-After"],
+)
+async def test_write_that_was_turned_away_is_sent_again_as_it_was(
+    refused: bytes, scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(refused, FINE)
+    async with open_session(server.base_url, fake_time) as session:
+        await session.send(write(body=b"name=x&id=1"))
+    assert [request.body for request in server.requests] == [b"name=x&id=1"] * 2
+
+
+async def test_write_that_was_never_sent_is_sent_again(fake_time: FakeTime, unused_tcp_port: int) -> None:
+    async with open_session(f"http://127.0.0.1:{unused_tcp_port}", fake_time, max_attempts=3) as session:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await session.send(write())
+    assert caught.value.attempts == 3
+
+
+async def test_write_that_was_refused_a_connection_is_executed_once(fake_time: FakeTime, unused_tcp_port: int) -> None:
+    fake_time.going_on.clear()
+    async with open_session(f"http://127.0.0.1:{unused_tcp_port}", fake_time) as session:
+        call = session.spawn(session.send(write()))
+        await fake_time.waiting.wait()
+        async with ScriptedServer([FINE], port=unused_tcp_port) as server:
+            fake_time.going_on.set()
+            await call
+    assert len(server.requests) == 1
+
+
+async def test_write_to_an_unknown_host_is_sent_again(fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_such_host(*_: Any, **__: Any) -> Any:
+        raise OSError(-2, "Name or service not known")
+
+    monkeypatch.setattr(aiohttp.ThreadedResolver, "resolve", no_such_host)
+    monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", no_such_host)
+    async with open_session("https://nowhere.example", fake_time, max_attempts=3) as session:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await session.send(write())
+    assert caught.value.attempts == 3
+
+
+# deleting and changing, which may be done twice
+
+
+NO_CONTENT: dict[str, Step] = {
+    "200": answer(b"{}"),
+    "200, empty": answer(b""),
+    "204": b"HTTP/1.1 204 No Content\r\n\r\n",
+    "204 with a body": b"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n{}",
+    "204 with a body and no length": b"HTTP/1.1 204 No Content\r\n\r\n<html></html>",
+    "204 with a body, closed": then_close(
+        b"HTTP/1.1 204 No Content\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+    ),
+    "204, chunked": b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "204 with a chunked body": b"HTTP/1.1 204 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    "204 after 100 and 103": (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+        b"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n{}"
+    ),
+}
+
+
+async def bytewise(connection: Connection, raw: bytes) -> None:
+    for byte in raw:
+        await connection.send(bytes([byte]))
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("step", NO_CONTENT.values(), ids=NO_CONTENT)
+async def test_delete_succeeds_whatever_comes_with_its_success(
+    step: Step, scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(step)
+    async with open_session(server.base_url, fake_time) as session:
+        await session.send(delete())
+    await server.until_no_connection()
+
+
+@pytest.mark.parametrize("name", [name for name, step in NO_CONTENT.items() if isinstance(step, bytes)])
+async def test_delete_succeeds_however_its_answer_is_cut_into_pieces(
+    name: str, scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    async def step(connection: Connection) -> None:
+        raw = NO_CONTENT[name]
+        assert isinstance(raw, bytes)
+        await bytewise(connection, raw)
+
+    server = await scripted_server(step)
+    async with open_session(server.base_url, fake_time) as session:
+        await session.send(delete())
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [reset, then_close(b""), then_close(answer(b"{}", length=9)), hang, *(answer(status=s) for s in (500, 502, 504))],
+    ids=["reset", "closed", "cut", "silence", "500", "502", "504"],
+)
+async def test_what_is_gone_when_the_delete_is_sent_again_was_deleted(
+    lost: Step, scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(lost, NOT_FOUND)
+    async with open_session(server.base_url, fake_time, attempt_timeout=0.2) as session:
+        await session.send(delete())
+        assert session._governor.quota.tokens == 500
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [],
+        [answer(status=429)],
+        [answer(status=503, headers=[("Retry-After", "1")])],
+        [answer(status=429), answer(status=429)],
+    ],
+    ids=["at once", "after 429", "after 503 with Retry-After", "after two 429s"],
+)
+async def test_what_was_certainly_not_deleted_and_is_not_there_is_an_error(
+    before: list[Step], scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(*before, NOT_FOUND)
+    async with open_session(server.base_url, fake_time) as session:
+        with pytest.raises(NotFoundError) as caught:
+            await session.send(delete())
+    assert caught.value.attempts == len(before) + 1
+
+
+async def test_lost_answer_is_remembered_over_later_attempts(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(reset, answer(status=429), NOT_FOUND)
+    async with open_session(server.base_url, fake_time) as session:
+        await session.send(delete())
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+async def test_only_a_delete_takes_not_found_for_success(
+    method: str, scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(reset, NOT_FOUND)
+    async with open_session(server.base_url, fake_time) as session:
+        with pytest.raises(NotFoundError):
+            await session.send(write(method, resend="safe"))
+    assert len(server.requests) == 2
+
+
+async def test_delete_by_its_path_is_answered_by_an_empty_envelope(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(reset, NOT_FOUND)
+    client = await open_client(server.base_url)
+    assert await client.request("DELETE", "/v3/campaigns/7") == {}
+
+
+async def test_put_is_sent_again_as_it_was(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(reset, then_close(b""), answer(status=500), FINE)
+    async with open_session(server.base_url, fake_time) as session:
+        await session.send(write("PUT", resend="safe", body=b"name=x"))
+        assert session.stats.attempts == 4
+    assert {(request.body, request.headers["Content-Type"]) for request in server.requests} == {
+        (b"name=x", "application/x-www-form-urlencoded")
+    }

@@ -1,0 +1,413 @@
+"""The client itself: the escape hatch, the raw answers behind its results, and its figures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+
+from seorep_async import (
+    ArrayEncoding,
+    ConfigurationError,
+    DecodeError,
+    NotFoundError,
+    OutcomeUnknownError,
+    ProtocolError,
+    RawAnswer,
+    RequestEncoding,
+    SeoRepClient,
+    SeoRepError,
+    StatusError,
+)
+from seorep_async.sandbox import Sandbox
+from tests.session.calls import OpenClient, StartServer, ask
+from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, SeenRequest, answer, reset
+
+ENVELOPE: dict[str, Any] = {"metadata": {"total_pages": 1, "total_records": 1}, "data": {"id": 7, "new": [None]}}
+METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
+every_method = pytest.mark.parametrize("method", METHODS)
+writing = pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+
+
+def parameters(query: str) -> list[tuple[str, str]]:
+    return parse_qsl(query, keep_blank_values=True, strict_parsing=True)
+
+
+# --- request: what it gives back
+
+
+@every_method
+async def test_any_request_gives_back_the_envelope(
+    method: str, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(ENVELOPE))
+    client = await open_client(server.base_url)
+    assert await client.request(method, "/v3/campaigns/7") == ENVELOPE
+    assert (server.requests[0].method, server.requests[0].target) == (method, "/v3/campaigns/7")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+async def test_an_answer_without_a_body_is_an_empty_envelope(
+    method: str, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(status=204))
+    assert await (await open_client(server.base_url)).request(method, "/v3/campaigns/7") == {}
+
+
+async def test_a_method_may_be_in_small_letters(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(FINE)
+    await (await open_client(server.base_url)).request("get", "/v3/campaigns")
+    assert server.requests[0].method == "GET"
+
+
+async def test_any_request_walks_through_the_sandbox() -> None:
+    async with Sandbox(campaigns=1) as sandbox, SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
+        created = await client.request("POST", "/v3/campaigns", body={"url": "u", "company": "c"})
+        path = f"/v3/campaigns/{created['data']['id']}"
+        changed = await client.request("PUT", path, body={"company": "d"})
+        page = await client.request("GET", "/v3/campaigns", params={"page": 2, "limit": 1})
+        assert await client.request("DELETE", path) == {}
+        with pytest.raises(NotFoundError, match=path):
+            await client.request("GET", path)
+    assert (changed["data"]["company"], page["metadata"]["total_pages"]) == ("d", 2)
+    assert page["data"][0]["id"] == created["data"]["id"]
+
+
+NO_ENVELOPES: dict[str, tuple[bytes, type[SeoRepError]]] = {
+    "nothing": (b"", ProtocolError),
+    "HTML": (b"<html></html>", ProtocolError),
+    "cut": (b'{"data": {', ProtocolError),
+    "an array": (b"[]", DecodeError),
+    "no data": (b'{"metadata": {}}', DecodeError),
+    "an error": (b'{"status": "error", "code": 404, "message": "no"}', NotFoundError),
+    "an error of no code": (b'{"error": "no"}', StatusError),
+}
+
+
+@pytest.mark.parametrize(("body", "kind"), NO_ENVELOPES.values(), ids=NO_ENVELOPES)
+async def test_what_is_no_envelope_is_an_error(
+    body: bytes, kind: type[SeoRepError], scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(forever=answer(body))
+    client = await open_client(server.base_url, max_attempts=2)
+    with pytest.raises(kind) as refused:
+        await client.request("GET", "/v3/campaigns/7")
+    assert type(refused.value) is kind
+    assert (refused.value.method, refused.value.path) == ("GET", "/v3/campaigns/7")
+
+
+# --- request: what it sends
+
+
+async def sent(
+    scripted_server: StartServer, open_client: OpenClient, *call: Any, params: Any = None, body: Any = None, **how: Any
+) -> SeenRequest:
+    server = await scripted_server(FINE)
+    client = await open_client(server.base_url, **how)
+    await client.request(*call, params=params, body=body)
+    (request,) = server.requests
+    return request
+
+
+@every_method
+async def test_params_are_the_query(method: str, scripted_server: StartServer, open_client: OpenClient) -> None:
+    given = {"page": 2, "filter": "a&b ü", "is_new": True, "not": None, "role": ["a", "b"]}
+    request = await sent(scripted_server, open_client, method, "/v3/things", params=given)
+    written = [("page", "2"), ("filter", "a&b ü"), ("is_new", "true"), ("role[]", "a"), ("role[]", "b")]
+    assert parameters(request.target.partition("?")[2]) == written
+    assert request.body == b""
+
+
+@writing
+@pytest.mark.parametrize("encoding", RequestEncoding, ids=lambda encoding: encoding.value)
+async def test_a_body_is_encoded_as_the_settings_say(
+    encoding: RequestEncoding, method: str, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    request = await sent(
+        scripted_server, open_client, method, "/v3/things",
+        params={"dry": "1"}, body={"name": "a&b ü", "tags": ("x",)},
+        request_encoding=encoding, array_encoding=ArrayEncoding.REPEAT,
+    )  # fmt: skip
+    query = parameters(request.target.partition("?")[2])
+    written = [("name", "a&b ü"), ("tags", "x")]
+    match encoding:
+        case RequestEncoding.FORM:
+            assert (query, parameters(request.body.decode())) == ([("dry", "1")], written)
+        case RequestEncoding.JSON:
+            assert (query, json.loads(request.body)) == ([("dry", "1")], {"name": "a&b ü", "tags": ["x"]})
+        case RequestEncoding.QUERY:
+            assert (query, request.body) == ([("dry", "1"), *written], b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/v3/campaigns/", "/v3/campaigns/"),
+        ("/v3/tags/a%2Fb", "/v3/tags/a%2Fb"),
+        ("/v3/tags/ü", "/v3/tags/%C3%BC"),
+        ("/v3/tags/a:b@c;d,e", "/v3/tags/a:b@c;d,e"),
+        ("/openapi.json", "/openapi.json"),
+    ],
+)
+async def test_a_path_arrives_as_it_was_given(
+    path: str, target: str, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    assert (await sent(scripted_server, open_client, "GET", path)).target == target
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+async def test_what_may_happen_twice_is_sent_again(
+    method: str, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(reset, answer(status=500), FINE)
+    await (await open_client(server.base_url)).request(method, "/v3/campaigns/7")
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+async def test_what_must_not_happen_twice_is_not_sent_again(
+    method: str, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(reset)
+    client = await open_client(server.base_url)
+    with pytest.raises(OutcomeUnknownError):
+        await client.request(method, "/v3/campaigns", body={"url": "u"})
+    assert len(server.requests) == 1
+
+
+# --- request: what is refused before anything is sent, by a client that was never opened
+
+
+async def refusal(*call: Any, **arguments: Any) -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        await SeoRepClient("http://127.0.0.1:9", "key").request(*call, **arguments)
+    return refused.value.message
+
+
+BAD_PATHS: list[Any] = [
+    "",
+    "v3/campaigns",
+    "//other.example/v3",
+    "/v3//campaigns",
+    "https://other.example/v3",
+    "/v3/campaigns?page=1",
+    "/v3/campaigns#top",
+    "/v3/../admin",
+    "/v3/%2e%2e/admin",
+    "/v3/%2E%2E%2Fadmin",
+    "/v3/a b",
+    "/v3/a\nb",
+    "/v3/a\r\nX-Header: 1",
+    "/v3\\campaigns",
+    "/v3/\x00",
+    "/v3/\ud800",
+    None,
+    7,
+    b"/v3/campaigns",
+]
+
+
+@pytest.mark.parametrize("path", BAD_PATHS, ids=ascii)
+async def test_what_is_no_path_is_refused(path: Any) -> None:
+    said = await refusal("GET", path)
+    assert said == f"path must be a path such as /v3/campaigns/42, without a query; got {path!r}"
+
+
+@pytest.mark.parametrize("method", ["", "HEAD", "CONNECT", "GET\r\n", "GET /", None, 7, b"GET"], ids=repr)
+async def test_another_method_is_refused(method: Any) -> None:
+    said = await refusal(method, "/v3/campaigns")
+    assert said == f"method must be one of GET, POST, PUT, DELETE, PATCH, got {method!r}"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "get"])
+async def test_a_body_where_none_belongs_is_refused(method: str) -> None:
+    said = await refusal(method, "/v3/campaigns", body={"a": 1})
+    assert said == f"a {method.upper()} request has no body; use params"
+
+
+@pytest.mark.parametrize("argument", ["params", "body"])
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("a=1", "{argument} must map names to values, got 'a=1'"),
+        ({"": 1}, "{argument}: a name must be text, got ''"),
+        ({"x": object}, "x can't be sent as <class 'object'>"),
+        ({"x": {"y": 1}}, "x can't be sent as {{'y': 1}}"),
+    ],
+)
+async def test_what_can_not_be_sent_is_refused_by_its_own_name(argument: str, bad: Any, said: str) -> None:
+    assert await refusal("POST", "/v3/campaigns", **{argument: bad}) == said.format(argument=argument)
+
+
+# --- record_answers
+
+ROW = {"url": "example.com", "company": "Example"}
+
+
+def page_of(number: int, pages: int) -> dict[str, Any]:
+    return {"metadata": {"total_pages": pages, "total_records": pages}, "data": [{"id": number, **ROW}]}
+
+
+async def test_the_raw_answer_behind_a_result(scripted_server: StartServer, open_client: OpenClient) -> None:
+    body = json.dumps(page_of(7, 1), indent=3).encode()
+    server = await scripted_server(answer(body))
+    client = await open_client(server.base_url)
+    with client.record_answers() as answers:
+        await client.campaigns.list(filter="secret")
+    assert answers == [RawAnswer("GET", "/v3/campaigns", 200, body)]
+
+
+async def test_answers_are_there_as_soon_as_they_have_come(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(FINE, FINE)
+    client = await open_client(server.base_url)
+    with client.record_answers() as answers:
+        assert answers == []
+        await ask(client)
+        assert len(answers) == 1
+        await ask(client)
+        assert len(answers) == 2
+
+
+async def test_answers_that_led_to_a_retry_or_an_error_are_recorded_too(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(b"busy", status=500), reset, answer(b"no", status=404))
+    client = await open_client(server.base_url)
+    with client.record_answers() as answers, pytest.raises(NotFoundError):
+        await ask(client)
+    assert [(one.status, one.body) for one in answers] == [(500, b"busy"), (404, b"no")]
+
+
+async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(*(answer(page_of(number, 4)) for number in range(1, 5)))
+    client = await open_client(server.base_url, max_concurrency=1)
+    with client.record_answers() as answers:
+        await client.campaigns.list()
+    assert [json.loads(one.body)["data"][0]["id"] for one in answers] == [1, 2, 3, 4]
+
+
+async def test_answers_of_a_pull_are_recorded() -> None:
+    async with Sandbox(campaigns=3, keywords=2) as sandbox, SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
+        with client.record_answers() as answers:
+            async with client.rankings.pull([1, 2, 3], "2022-01-01", "2022-01-31") as outcomes:
+                assert len([outcome async for outcome in outcomes]) == 3
+    assert [one.path for one in answers] == ["/v3/resources/rankings/campaign"] * 3
+
+
+async def test_nothing_outside_the_block_is_recorded(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(FINE, FINE, FINE)
+    client = await open_client(server.base_url)
+    await ask(client)
+    with client.record_answers() as answers:
+        await ask(client)
+    await ask(client)
+    assert len(answers) == 1
+
+
+async def test_another_task_at_the_same_time_is_not_recorded(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    going_on = asyncio.Event()
+
+    async def late(connection: Connection) -> None:
+        await going_on.wait()
+        await connection.send(answer(EMPTY_PAGE | {"note": "another's"}))
+
+    server = await scripted_server(late, FINE)
+    client = await open_client(server.base_url)
+    other = asyncio.create_task(ask(client))
+    await server.first_request.wait()
+    with client.record_answers() as answers:
+        await ask(client)
+        going_on.set()
+        await other
+    assert [one.body for one in answers] == [json.dumps(EMPTY_PAGE).encode()]
+
+
+async def test_blocks_run_side_by_side_each_with_its_own(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(forever=FINE)
+    client = await open_client(server.base_url)
+
+    async def recorded(times: int) -> int:
+        with client.record_answers() as answers:
+            for _ in range(times):
+                await ask(client)
+        return len(answers)
+
+    assert list(await asyncio.gather(recorded(1), recorded(2), recorded(3))) == [1, 2, 3]
+
+
+def test_a_raw_answer_does_not_show_its_body() -> None:
+    shown = repr(RawAnswer("GET", "/v3/users/7/loginGrant", 200, b"canary"))
+    assert shown == "RawAnswer(method='GET', path='/v3/users/7/loginGrant', status=200)"
+
+
+# --- stats
+
+
+async def test_a_client_that_sent_nothing_has_no_figures(open_client: OpenClient) -> None:
+    stats = (await open_client("https://api.example.com")).stats
+    assert (stats.requests, stats.attempts, stats.retries, stats.throttled) == (0, 0, {}, 0)
+    assert (stats.bytes_received, stats.in_flight, stats.pace) == (0, 0, None)
+
+
+async def test_a_page_is_a_request_and_each_time_it_is_sent_an_attempt(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(
+        answer(page_of(1, 2)), reset, answer(status=503), answer(status=429), answer(page_of(2, 2))
+    )
+    client = await open_client(server.base_url)
+    await client.campaigns.list()
+    stats = client.stats
+    assert (stats.requests, stats.attempts, client.requests_sent) == (2, 5, 5)
+    assert stats.retries == {"transient": 1, "overload": 1, "throttle": 1}
+    assert stats.throttled == 1
+
+
+async def test_bytes_are_those_of_all_bodies(scripted_server: StartServer, open_client: OpenClient) -> None:
+    bodies = [b"x" * 1000, json.dumps(EMPTY_PAGE).encode()]
+    server = await scripted_server(answer(bodies[0], status=500), answer(bodies[1]))
+    client = await open_client(server.base_url)
+    await ask(client)
+    assert client.stats.bytes_received == sum(map(len, bodies))
+
+
+async def test_figures_are_a_snapshot(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(FINE, FINE)
+    client = await open_client(server.base_url)
+    await ask(client)
+    before = client.stats
+    await ask(client)
+    assert (before.requests, client.stats.requests) == (1, 2)
+
+
+async def test_what_is_in_flight_is_told_and_what_has_landed_is_not(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    seen: list[int] = []
+
+    async def looking(connection: Connection) -> None:
+        seen.append(client.stats.in_flight)
+        await connection.send(FINE)
+
+    server = await scripted_server(looking)
+    client = await open_client(server.base_url)
+    await ask(client)
+    assert [*seen, client.stats.in_flight] == [1, 0]
+
+
+async def test_refused_arguments_count_nowhere(open_client: OpenClient) -> None:
+    client = await open_client("https://api.example.com")
+    with pytest.raises(ConfigurationError):
+        await client.request("GET", "//")
+    with pytest.raises(ConfigurationError):
+        await client.users.get(0)
+    assert client.stats.requests == 0
