@@ -13,7 +13,7 @@ import aiohttp
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Backlinks, Campaigns, Envelopes, Keywords, Rankings, Users
-from seorep_async.resources.arguments import ExtraParams
+from seorep_async.resources.arguments import ExtraParams, guarded
 from seorep_async.session import (
     Authentication,
     BaseURL,
@@ -126,11 +126,6 @@ class SeoRepClient:
         """A snapshot of what this client has done so far: requests, attempts, retries, waits, present limits."""
         return self._session.stats
 
-    @property
-    def requests_sent(self) -> int:
-        """Requests sent on the wire so far, retries included."""
-        return self._session.stats.attempts
-
     async def request(
         self,
         method: str,
@@ -155,6 +150,7 @@ class SeoRepClient:
             ConfigurationError: an argument is wrong.
             SeoRepError: the service refused or failed.
         """
+        params, body = guarded(params), guarded(body)
         return await self._envelopes.request(method, path, params, body)
 
     @contextmanager

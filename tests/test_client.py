@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import traceback
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -13,6 +14,7 @@ from seorep_async import (
     ArrayEncoding,
     ConfigurationError,
     DecodeError,
+    InvalidRequestError,
     NotFoundError,
     OutcomeUnknownError,
     ProtocolError,
@@ -367,7 +369,7 @@ async def test_a_page_is_a_request_and_each_time_it_is_sent_an_attempt(
     client = await open_client(server.base_url)
     await client.campaigns.list()
     stats = client.stats
-    assert (stats.requests, stats.attempts, client.requests_sent) == (2, 5, 5)
+    assert (stats.requests, stats.attempts, client.stats.attempts) == (2, 5, 5)
     assert stats.retries == {"transient": 1, "overload": 1, "throttle": 1}
     assert stats.throttled == 1
 
@@ -411,3 +413,28 @@ async def test_refused_arguments_count_nowhere(open_client: OpenClient) -> None:
     with pytest.raises(ConfigurationError):
         await client.users.get(0)
     assert client.stats.requests == 0
+
+
+async def test_a_password_in_any_request_comes_back_in_no_error(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    secret = "hunter2-hunter2"
+    server = await scripted_server(forever=answer(f"you sent {secret}".encode(), status=400))
+    client = await open_client(server.base_url)
+    with pytest.raises(InvalidRequestError) as caught:
+        await client.request("POST", "/v3/users", body={"password": secret})
+    frames = traceback.TracebackException.from_exception(caught.value, capture_locals=True).stack
+    ours = [frame for frame in frames if "/tests/" not in frame.filename]
+    assert ours
+    assert secret not in str(caught.value)
+    assert all(secret not in str(frame.locals) for frame in ours)
+
+
+async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(b'{"data": {"token": "abc-grant-tok'))
+    client = await open_client(server.base_url)
+    with pytest.raises(OutcomeUnknownError) as caught:
+        await client.request("GET", "/v3/users/1/loginGrant")
+    assert "abc-grant" not in str(caught.value)

@@ -34,6 +34,25 @@ class Secret(str):
         return "***"
 
 
+_SECRET_NAME = re.compile("password|token|secret", re.IGNORECASE)
+
+
+def guarded(values: ExtraParams | None) -> ExtraParams | None:
+    """Return parameters in which those that are secrets by their name are `Secret`s; anything else as it is."""
+    if not isinstance(values, Mapping):
+        return values  # which is refused later
+    return {name: Secret(value) if _is_secret(name, value) else value for name, value in values.items()}
+
+
+def secrets_in(values: Mapping[str, Value]) -> tuple[str, ...]:
+    """Return the values that are secrets by their name."""
+    return tuple(value for name, value in values.items() if isinstance(value, str) and _is_secret(name, value))
+
+
+def _is_secret(name: object, value: object) -> bool:
+    return isinstance(value, str) and isinstance(name, str) and _SECRET_NAME.search(name) is not None
+
+
 def check_id(name: str, value: object) -> int:
     """Return an id, an int from 1 to 2**31 - 1.
 
@@ -119,7 +138,7 @@ def several_texts(name: str, value: object) -> Iterable[str] | None:
     """
     if value is None or isinstance(value, str):
         return None if value is None else (value,)
-    if isinstance(value, Iterable) and not isinstance(value, bytes):
+    if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
         texts = tuple(sorted(value, key=str) if isinstance(value, set | frozenset) else value)
         if texts:
             return texts

@@ -10,7 +10,7 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.listing import Listing, ModelListing, Query, all_items
 from seorep_async.models import Page
 from seorep_async.normalisation import Decoder
-from seorep_async.resources.arguments import ExtraParams, Given, check_id, given
+from seorep_async.resources.arguments import ExtraParams, Given, check_id, given, secrets_in
 from seorep_async.session import Request, Session, encode_query, encode_write
 
 M = TypeVar("M")
@@ -132,7 +132,7 @@ class Endpoint(Generic[M]):
             content_type=content_type,
             subject=subject,
             resend=resend,
-            secrets=() if secret is None else (secret,),
+            secrets=secrets_in(values) if secret is None else (secret, *secrets_in(values)),
         )
         del query, body  # they hold what is secret, and tracebacks may show locals
         return await self._session.send(request)

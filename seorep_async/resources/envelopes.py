@@ -9,7 +9,7 @@ from typing import Any
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import Decoder
 from seorep_async.normalisation.envelope import parse
-from seorep_async.resources.arguments import ExtraParams, given
+from seorep_async.resources.arguments import ExtraParams, given, secrets_in
 from seorep_async.session import Request, Session, encode_query, encode_write
 from seorep_async.settings import RequestEncoding
 
@@ -34,14 +34,15 @@ class Envelopes:
         if not isinstance(path, str) or not _PATH.fullmatch(path) or ".." in urllib.parse.unquote(path).split("/"):
             raise ConfigurationError(f"path must be a path such as /v3/campaigns/42, without a query; got {path!r}")
         method = method.upper()
+        is_grant = path.rstrip("/").endswith("/loginGrant")
         if body is not None and method in ("GET", "DELETE"):
             raise ConfigurationError(f"a {method} request has no body; use params")
-        query = encode_query(given({}, params, argument="params"), settings.array_encoding)
-        content, content_type = None, None
+        asked = given({}, params, argument="params")
+        query = encode_query(asked, settings.array_encoding)
+        values = given({}, body, argument="body")
+        written, content, content_type = "", None, None
         if body is not None:
-            written, content, content_type = encode_write(
-                given({}, body, argument="body"), settings.request_encoding, settings.array_encoding
-            )
+            written, content, content_type = encode_write(values, settings.request_encoding, settings.array_encoding)
             if settings.request_encoding is RequestEncoding.QUERY:
                 query = "&".join(filter(None, (query, written)))
         request = Request(
@@ -51,6 +52,9 @@ class Envelopes:
             query=query,
             body=content,
             content_type=content_type,
-            resend="safe" if method in ("GET", "PUT", "DELETE") else "unsent",
+            resend="safe" if method in ("GET", "PUT", "DELETE") and not is_grant else "unsent",
+            private=is_grant,
+            secrets=secrets_in(asked | values),
         )
+        del query, content, written  # they may hold what is secret, and tracebacks may show locals
         return await self._session.send(request)

@@ -147,6 +147,7 @@ class Transport:
             URL(target, encoded=True),
             data=request.body,
             headers=headers,
+            skip_auto_headers=() if request.body is not None else ("Content-Type",),
             allow_redirects=False,
             raise_for_status=False,
             auto_decompress=True,

@@ -136,7 +136,7 @@ async def test_a_keyword_that_fails_is_told_with_its_campaign(tmp_path: Path) ->
 async def test_a_keyword_of_two_campaigns_has_its_rows_in_both(tmp_path: Path) -> None:
     async with overlapping() as client:
         await pull_to(client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE)
-        assert client.requests_sent == 2 + 3
+        assert client.stats.attempts == 2 + 3
     found = [(row["campaign_id"], row["keyword_id"]) for row in rows_in(tmp_path / "a.csv")]
     assert found == [("1", "10"), ("1", "11"), ("2", "11")]
 

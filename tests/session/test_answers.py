@@ -316,7 +316,7 @@ async def test_refused_connection_is_retried(open_client: OpenClient, unused_tcp
     client = await open_client(f"http://127.0.0.1:{unused_tcp_port}", max_attempts=3)
     with pytest.raises(ConnectionFailedError) as caught:
         await ask(client)
-    assert (caught.value.attempts, client.requests_sent) == (3, 3)
+    assert (caught.value.attempts, client.stats.attempts) == (3, 3)
 
 
 async def test_unknown_host_is_retried(open_client: OpenClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -258,6 +258,19 @@ async def test_cancelled_attempt_leaves_no_permit_and_no_connection(
     await ask(client)
 
 
+async def test_call_cancelled_between_attempts_costs_no_retries_of_others(
+    scripted_server: StartServer, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(answer(status=500))
+    async with open_session(server.base_url, fake_time) as session:
+        fake_time.going_on.clear()
+        call = session.spawn(session.send(get("/v3/x")))
+        await fake_time.waiting.wait()
+        call.cancel()
+        await asyncio.wait([call])
+        assert session._governor.quota.tokens == 500
+
+
 async def test_call_cancelled_at_any_moment_gives_its_permit_back(
     scripted_server: StartServer, open_client: OpenClient
 ) -> None:

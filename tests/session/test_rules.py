@@ -340,6 +340,49 @@ def test_answer_in_between_begins_the_row_anew() -> None:
     assert not breaker.is_open
 
 
+@pytest.mark.parametrize("started", [0.5, 1.0])
+def test_answer_to_an_attempt_from_before_the_row_makes_up_for_one_failure(started: float) -> None:
+    breaker = Breaker()
+    for _ in range(9):
+        breaker.no_contact(1.0)
+    breaker.contact(started)
+    seen = []
+    for _ in range(2):
+        breaker.no_contact(2.0)
+        seen.append(breaker.is_open)
+    assert seen == [False, True]
+
+
+def test_answers_make_up_for_no_more_failures_than_there_were() -> None:
+    breaker = Breaker()
+    breaker.no_contact(1.0)
+    for _ in range(5):
+        breaker.contact(started=0.5)
+    for _ in range(Breaker.ROW):
+        breaker.no_contact(2.0)
+    assert breaker.is_open
+
+
+def test_every_row_begins_at_its_own_time() -> None:
+    breaker = Breaker()
+    breaker.no_contact(1.0)
+    breaker.contact(started=1.5)
+    for _ in range(9):
+        breaker.no_contact(3.0)
+    breaker.contact(started=2.0)
+    for _ in range(2):
+        breaker.no_contact(3.0)
+    assert breaker.is_open
+
+
+def test_answer_from_before_the_outage_does_not_close_the_breaker() -> None:
+    breaker = opened(5.0)
+    for _ in range(20):
+        breaker.contact(started=4.0)
+    assert breaker.is_open
+    assert breaker.next_start(5.0) == 5.1
+
+
 def test_closed_breaker_lets_everything_start() -> None:
     breaker = Breaker()
     assert [breaker.start(now) for now in (1.0, 1.0, 2.0)] == [False] * 3

@@ -135,7 +135,7 @@ async def test_nothing_is_sent_that_was_not_counted(
     client = await open_client(server.base_url)
     for _ in range(3):
         await ask(client)
-    assert client.requests_sent == len(server.requests) == 6
+    assert client.stats.attempts == len(server.requests) == 6
 
 
 async def test_only_attempt_is_sent_once_on_a_connection_that_was_kept_alive(
@@ -170,7 +170,7 @@ async def test_server_that_closes_at_random_costs_attempts_and_no_call(
     server = await scripted_server(forever=at_random)
     client = await open_client(server.base_url, max_attempts=30)
     await asyncio.gather(*(ask(client) for _ in range(100)))
-    assert len(server.requests) <= client.requests_sent  # an attempt may die before the server reads it
+    assert len(server.requests) <= client.stats.attempts  # an attempt may die before the server reads it
 
 
 @pytest.mark.parametrize("headers", [[], [("Connection", "close")]], ids=["without a word", "announced"])
@@ -180,7 +180,7 @@ async def test_server_that_closes_after_every_answer_costs_no_call(
     server = await scripted_server(forever=then_close(answer(EMPTY_PAGE, headers=headers)))
     client = await open_client(server.base_url)
     await asyncio.gather(*(ask(client) for _ in range(30)))
-    assert client.requests_sent == len(server.requests) + client.stats.retries.get("transient", 0)
+    assert client.stats.attempts == len(server.requests) + client.stats.retries.get("transient", 0)
     assert len(server.requests) == 30
 
 

@@ -110,7 +110,7 @@ async def client_itself(client: SeoRepClient) -> None:
     assert_type(client.base_url, str)
     assert_type(client.stats, Stats)
     assert_type(client.settings, Settings)
-    assert_type(client.requests_sent, int)
+    assert_type(client.stats.attempts, int)
     assert_type(await client.open(), SeoRepClient)
     await client.close()
 
