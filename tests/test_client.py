@@ -26,6 +26,7 @@ from seorep_async import (
 )
 from seorep_async.sandbox import Sandbox
 from tests.session.calls import OpenClient, StartServer, ask
+from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, SeenRequest, answer, reset
 
 ENVELOPE: dict[str, Any] = {"metadata": {"total_pages": 1, "total_records": 1}, "data": {"id": 7, "new": [None]}}
@@ -438,3 +439,47 @@ async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(
     with pytest.raises(OutcomeUnknownError) as caught:
         await client.request("GET", "/v3/users/1/loginGrant")
     assert "abc-grant" not in str(caught.value)
+
+
+async def test_closing_ends_a_call_that_waits_to_be_sent_again(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(reset)
+    client = await open_client(server.base_url)
+    fake_time.going_on.clear()
+    call = asyncio.create_task(client.campaigns.get(1))
+    await fake_time.waiting.wait()
+    await client.close()
+    with pytest.raises(ConfigurationError, match="closed"):
+        await asyncio.wait_for(call, 5)
+
+
+async def test_closing_ends_a_call_that_waits_for_leave(scripted_server: StartServer, open_client: OpenClient) -> None:
+    asked = asyncio.Event()
+
+    async def hang(connection: Connection) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    server = await scripted_server(hang)
+    client = await open_client(server.base_url, max_concurrency=1)
+    first = asyncio.create_task(client.campaigns.get(1))
+    await asked.wait()
+    second = asyncio.create_task(client.campaigns.get(2))
+    await asyncio.sleep(0)
+    await client.close()
+    with pytest.raises(ConfigurationError, match="closed"):
+        await asyncio.wait_for(second, 5)
+    with pytest.raises(SeoRepError):
+        await asyncio.wait_for(first, 5)
+
+
+async def test_a_recording_holds_the_answers_of_its_own_client_only(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(forever=answer(EMPTY_PAGE))
+    one, other = await open_client(server.base_url), await open_client(server.base_url)
+    with one.record_answers() as outer, one.record_answers() as inner:
+        await ask(one)
+        await ask(other)
+    assert len(outer) == len(inner) == 1

@@ -892,3 +892,25 @@ def test_leaving_a_listing_early_in_any_way_is_clean_in_development_mode() -> No
         check=False,
     )
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
+
+
+def test_a_row_that_stands_twice_on_a_page_is_noticed() -> None:
+    with pytest.raises(PaginationError, match="page 2 holds 3 more than once"):
+        added_up([page(1, [1, 2], 2, 4), page(2, [3, 3], 2, 4)])
+
+
+async def test_a_service_without_a_page_beyond_the_end_gives_exact_rows() -> None:
+    def script(asked: Asked) -> Any:
+        return LIST.envelope(numbers_on(asked.page, 2, 4), None, 4) if asked.page <= 2 else 404
+
+    async with serving(script) as (client, _):
+        assert await LIST.everything(client) == [1, 2, 3, 4]
+
+
+async def test_a_page_that_is_missing_before_the_end_is_an_error() -> None:
+    def script(asked: Asked) -> Any:
+        return LIST.envelope(numbers_on(asked.page, 2, 6), None, 6) if asked.page != 2 else 404
+
+    async with serving(script) as (client, _):
+        with pytest.raises(NotFoundError):
+            await LIST.everything(client)

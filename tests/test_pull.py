@@ -686,3 +686,32 @@ async def test_pages_that_never_add_up_are_read_four_times() -> None:
         (outcome,) = await outcomes_of(client, [7])
     assert isinstance(outcome.error, PaginationError)
     assert len(service.asked) == 4
+
+
+async def test_raising_does_not_wait_until_the_others_are_done() -> None:
+    def script(asked: Asked) -> Any:
+        return 500 if asked.id == 1 else whole(asked, 1)
+
+    async with serving(script, max_attempts=1, max_concurrency=1) as (client, service):
+        with pytest.raises(ServerError):
+            await outcomes_of(client, range(1, 101), on_error="raise")
+    assert len(service.asked) < 10
+
+
+async def test_in_order_one_that_others_wait_for_is_tried_again_at_once() -> None:
+    asked_for: list[int] = []
+
+    def script(asked: Asked) -> Any:
+        asked_for.append(asked.id)
+        return 500 if asked.id == 2 and asked_for.count(2) == 1 else whole(asked, 1)
+
+    async with serving(script, max_attempts=1, max_concurrency=1) as (client, _):
+        outcomes = await outcomes_of(client, range(1, 31), ordered=True)
+    assert [outcome.id for outcome in outcomes if outcome.ok] == list(range(1, 31))
+    assert asked_for.index(30) > max(place for place, one in enumerate(asked_for) if one == 2)
+
+
+async def test_a_client_closed_before_a_pull_began_to_work_ends_the_pull() -> None:
+    async with serving(whole) as (client, _), pull_of(client, range(1, 50)) as outcomes:
+        await client.close()
+        assert [outcome.ok for outcome in await asyncio.wait_for(taken_from(outcomes), 5)] == [False] * 49
