@@ -6,6 +6,8 @@ holds no secret.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class SeoRepError(Exception):
     """Anything that this package raises for a reason of its own.
@@ -156,6 +158,19 @@ class PaginationError(SeoRepError):
 
 class OutcomeUnknownError(SeoRepError):
     """A write may or may not have happened: it was sent, and its answer was lost; look before you send it again."""
+
+
+class ExportError(SeoRepError):
+    """A target, or the work kept beside it, could not be written or read; nothing has changed in the target's place.
+
+    The disk is full, the folder read-only, the target open elsewhere, another pull at work on it. What came is kept
+    where that was possible: the same pull, run again, goes on from there.
+
+    Attributes:
+        file: what could not be written, or None.
+    """
+
+    file: Path | None = None
 
 
 _STATUS_ERRORS: dict[int, type[StatusError]] = {

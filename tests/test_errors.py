@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import pathlib
 import pickle
 from typing import Any
 
@@ -18,6 +19,7 @@ from seorep_async.errors import (
     ConnectionFailedError,
     DeadlineExceededError,
     DecodeError,
+    ExportError,
     InvalidRequestError,
     NotFoundError,
     OutcomeUnknownError,
@@ -51,6 +53,7 @@ PARENTS: dict[type[SeoRepError], tuple[type[BaseException], ...]] = {
     DecodeError: (SeoRepError,),
     PaginationError: (SeoRepError,),
     OutcomeUnknownError: (SeoRepError,),
+    ExportError: (SeoRepError,),
 }
 
 COMMON: dict[str, Any] = {
@@ -62,6 +65,7 @@ COMMON: dict[str, Any] = {
     "body_excerpt": "<h1>Oops</h1>",
 }
 OWN: dict[type[SeoRepError], dict[str, Any]] = {
+    ExportError: {"file": pathlib.Path("rankings.csv")},
     RedirectError: {"location": "https://elsewhere.example/v3"},
     RateLimitedError: {"retry_after": 12.5},
     ServerError: {"retry_after": 3.0},

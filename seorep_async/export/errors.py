@@ -1,4 +1,4 @@
-"""The one error of exporting: something could not be written or read here, whatever the service answered."""
+"""What the system refuses as a file is written, told as an `ExportError`."""
 
 from __future__ import annotations
 
@@ -8,20 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from seorep_async.errors import SeoRepError
-
-
-class ExportError(SeoRepError):
-    """A target, or the work kept beside it, could not be written or read; nothing has changed in the target's place.
-
-    The disk is full, the folder read-only, the target open elsewhere, another pull at work on it. What came is kept
-    where that was possible: the same pull, run again, goes on from there.
-
-    Attributes:
-        file: what could not be written, or None.
-    """
-
-    file: Path | None = None
+from seorep_async.errors import ExportError
 
 
 def export_error(file: Path, problem: str) -> ExportError:

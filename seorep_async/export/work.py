@@ -13,8 +13,8 @@ from typing import Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError
-from seorep_async.export.errors import ExportError, export_error, reason, told_as_export_errors
+from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export.errors import export_error, reason, told_as_export_errors
 from seorep_async.export.formats import Block, block_of
 from seorep_async.export.journal import BlockPlace, DoneUnit, Journal, differences, refusal
 from seorep_async.export.order import Order
