@@ -358,9 +358,21 @@ def test_answers_make_up_for_no_more_failures_than_there_were() -> None:
     breaker.no_contact(1.0)
     for _ in range(5):
         breaker.contact(started=0.5)
+    seen = []
     for _ in range(Breaker.ROW):
         breaker.no_contact(2.0)
-    assert breaker.is_open
+        seen.append(breaker.is_open)
+    assert seen == [False] * 9 + [True]
+
+
+def test_row_begins_with_its_first_failure() -> None:
+    breaker = Breaker()
+    for moment in range(1, 10):
+        breaker.no_contact(moment)
+    breaker.contact(started=1.5)
+    for _ in range(9):
+        breaker.no_contact(10.0)
+    assert not breaker.is_open
 
 
 def test_every_row_begins_at_its_own_time() -> None:
@@ -473,8 +485,9 @@ def test_call_that_succeeds_gives_back_all_it_spent_and_the_price_of_a_retry(
     assert quota.tokens == tokens
 
 
-def test_call_that_was_cancelled_gives_back_what_it_spent_and_no_more() -> None:
+@pytest.mark.parametrize(("cost", "given_back", "tokens"), [(28, 28, 500), (28, 14, 486), (0, 0, 500), (5, 14, 500)])
+def test_cancelled_call_gives_back_what_it_spent(cost: int, given_back: int, tokens: int) -> None:
     quota = RetryQuota()
-    quota.spend(28)
-    quota.give_back(14)
-    assert quota.tokens == 486
+    quota.spend(cost)
+    quota.give_back(given_back)
+    assert quota.tokens == tokens
