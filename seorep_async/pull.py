@@ -169,7 +169,8 @@ class Pull(Generic[R]):
             self._running[task] = (number, place)
 
     def _may_begin(self) -> bool:
-        return self._started < len(self._ids) and self._started - self._taken < self._limit
+        waiting = self._started - self._taken - len(self._aside)
+        return self._started < len(self._ids) and waiting < self._limit
 
     async def _unit(self, number: int, place: Place) -> RankingReport[R]:
         """Fetch one report; pages that don't add up may have changed as they were read, so they are read again."""
@@ -204,12 +205,13 @@ class Pull(Generic[R]):
             self._changed.set()
         else:
             self._succeeded = True
+            if self._ordered and self._taken in self._aside:
+                self._try_again(self._taken)  # all others wait for it, and the service answers
             self._finish(number, PullOutcome(unit, report=task.result()))
+        self._start()
         if not self._running:
             self._sweep()
-        elif self._ordered and self._succeeded and self._taken in self._aside:
-            self._try_again(self._taken)  # all others wait for it
-        self._start()
+            self._start()
 
     def _finish(self, number: int, outcome: PullOutcome[R]) -> None:
         self._outcomes[number] = outcome

@@ -715,3 +715,17 @@ async def test_a_client_closed_before_a_pull_began_to_work_ends_the_pull() -> No
     async with serving(whole) as (client, _), pull_of(client, range(1, 50)) as outcomes:
         await client.close()
         assert [outcome.ok for outcome in await asyncio.wait_for(taken_from(outcomes), 5)] == [False] * 49
+
+
+async def test_an_outage_in_the_middle_loses_none_however_many_fail_in_it() -> None:
+    down: list[int] = []
+
+    def script(asked: Asked) -> Any:
+        if 3 < asked.id < 60 and down.count(asked.id) < 1:
+            down.append(asked.id)
+            return 500
+        return whole(asked, 1)
+
+    async with serving(script, max_attempts=1, max_concurrency=2) as (client, _):
+        outcomes = await outcomes_of(client, range(1, 101))
+    assert sorted(outcome.id for outcome in outcomes if outcome.ok) == list(range(1, 101))

@@ -187,18 +187,20 @@ class Session:
         maybe_done = False
         try:
             while True:
+                self._check_halt(request, attempts)
                 try:
-                    admission = await governor.admit(_FIRST if attempts else request.priority, deadline)
+                    priority = _FIRST if attempts else request.priority
+                    admission = await governor.admit(priority, deadline, request.halt)
                 except SeoRepError as error:
                     self._raise(error, request, attempts)
                 if admission is None:
                     self.require_open()
+                    self._check_halt(request, attempts)
                     self._raise(deadline_exceeded(failure), request, attempts)
                 signal = retry_after = None
                 try:
                     self.require_open()  # it may have been closed as we waited
-                    if request.halt is not None and request.halt.error is not None:
-                        self._raise(_halted(request.halt.error), request, attempts)
+                    self._check_halt(request, attempts)
                     if request.patient and not attempts:
                         deadline = self.deadline()
                     remaining = deadline - clock()
@@ -207,6 +209,12 @@ class Session:
                     attempts += 1
                     result = await self._transport.attempt(request, min(self.settings.attempt_timeout, remaining))
                     signal, retry_after = result.signal, result.retry_after
+                    if (
+                        signal is Signal.OVERLOADED
+                        and isinstance(result, Failure)
+                        and _cut_short(remaining, self.settings)
+                    ):
+                        signal = None  # it was our own time that was over, which tells nothing about the service
                 finally:
                     governor.settle(admission, signal, retry_after)
                 if isinstance(result, Answer):
@@ -224,6 +232,7 @@ class Session:
                 self._reader.clean(failure.error, request)
                 if request.halt is not None and isinstance(failure.error, AuthenticationError):
                     request.halt.error = request.halt.error or failure.error
+                    governor.withdraw(request.halt)
                 if request.method == "DELETE" and maybe_done and isinstance(failure.error, NotFoundError):
                     governor.quota.succeed(spent)
                     return request.decode(b"")  # what is gone was deleted by an attempt whose answer was lost
@@ -250,9 +259,14 @@ class Session:
                 self._retries[failure.cause.value] += 1
                 governor.waited["backoff"] += verdict.delay
                 await self._sleep(verdict.delay)
+                self.require_open()
         except asyncio.CancelledError:
             governor.quota.give_back(spent)  # that nobody waits any more tells nothing about the service
             raise
+
+    def _check_halt(self, request: Request[Any], attempts: int) -> None:
+        if request.halt is not None and request.halt.error is not None:
+            self._raise(_halted(request.halt.error), request, attempts)
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep, unless the client is closed before."""
@@ -278,6 +292,10 @@ class Session:
         error.method, error.path, error.attempts = request.method, request.path, attempts
         error.args = (error.message,)
         raise error.with_traceback(None)
+
+
+def _cut_short(remaining: float, settings: Settings) -> bool:
+    return remaining < settings.attempt_timeout
 
 
 def _halted(refusal: AuthenticationError) -> AuthenticationError:

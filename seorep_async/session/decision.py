@@ -145,6 +145,8 @@ def decide(
         jitter: a random number from 0 to 1.
         settings: the limits.
     """
+    if resend == "unsent" and failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION:
+        return GiveUp(_outcome_unknown(failure))
     if failure.cause in (Cause.AUTHENTICATION, Cause.PERMANENT):
         return GiveUp(failure.error)
     if resend == "unsent" and not certainly_not_executed(failure):

@@ -159,7 +159,8 @@ class Breaker:
 
     def __init__(self) -> None:
         self._row = 0
-        self._since = -math.inf
+        self.since = -math.inf
+        """When the row of failures began."""
         self._probing = False
         self._pause = self.FIRST_PAUSE
         self._next_probe = 0.0
@@ -189,7 +190,7 @@ class Breaker:
 
     def contact(self, started: float) -> None:
         """Note an answer; to an attempt that started before the row of failures began it only makes up for one."""
-        if started > self._since:
+        if started > self.since:
             self._row = 0
             self._pause = self.FIRST_PAUSE
         elif not self.is_open:
@@ -199,7 +200,7 @@ class Breaker:
         """Note a failure without contact."""
         self._row += 1
         if self._row == 1:
-            self._since = now
+            self.since = now
         if self._row == self.ROW:
             self._next_probe = now + self._pause
 
@@ -261,6 +262,9 @@ class Governor:
         timing: clock and alarms.
     """
 
+    LONGEST_GATE = 3600.0
+    """Seconds for which a 429 can stop everything."""
+
     def __init__(self, settings: Settings, timing: Timing) -> None:
         self._timing = timing
         self._longest_gate = settings.retry_after_max
@@ -269,6 +273,9 @@ class Governor:
         self._breaker = Breaker()
         self._gate = -math.inf
         self._in_flight = 0
+        self._closed = False
+        self._patience = math.inf if settings.call_timeout is None else settings.call_timeout
+        self._groups: dict[_Turn, object] = {}
         self._waiting: list[tuple[int, int, float, _Turn]] = []  # priority, arrival, deadline
         self._arrivals = itertools.count()
         self._alarm: Alarm | None = None
@@ -291,30 +298,35 @@ class Governor:
         rate = self._pace.rate(self._timing.clock())
         return None if rate == math.inf else rate
 
-    async def admit(self, priority: int, deadline: float) -> Admission | None:
+    async def admit(self, priority: int, deadline: float, group: object = None) -> Admission | None:
         """Wait for leave to make an attempt.
 
         Args:
             priority: the lowest is served first, equals in the order they came.
             deadline: monotonic time after which leave is of no use.
+            group: what `withdraw` knows the attempt by, or None.
 
         Returns:
-            The admission, to be given to `settle`; or None if the deadline passed.
+            The admission, to be given to `settle`; or None if the deadline passed, or an outage has lasted for
+            `call_timeout`, or the attempt was withdrawn, or the governor closed.
 
         Raises:
             RateLimitedError: the service asked to wait past the deadline, or past `retry_after_max`.
         """
         now = self._timing.clock()
-        if now >= deadline:
+        if now >= deadline or self._closed:
             return None
         if self._gate_is_too_far(now, deadline):
             raise _asked_to_wait(self._gate - now)
         reason, _ = self._obstacle(now)
         if reason is None and not self._waiting:
             return self._start(now)
+        if reason == "outage" and deadline == math.inf and self._outage_is_too_long(now):
+            return None
         turn: _Turn = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (priority, next(self._arrivals), deadline, turn))
         expiry = None if deadline == math.inf else self._timing.call_later(deadline - now, lambda: _end(turn, None))
+        self._groups[turn] = group
         self._dispatch()
         try:
             outcome = await turn
@@ -323,6 +335,7 @@ class Governor:
                 self.settle(admission, None)  # leave came as we were cancelled
             raise
         finally:
+            del self._groups[turn]
             if expiry is not None:
                 expiry.cancel()
             self.waited[reason or "concurrency"] += self._timing.clock() - now
@@ -330,8 +343,16 @@ class Governor:
             raise outcome
         return outcome
 
+    def withdraw(self, group: object) -> None:
+        """End the waits of a group; its members get no leave."""
+        for turn, member in self._groups.items():
+            if member is group:
+                _end(turn, None)
+        self._dispatch()
+
     def close(self) -> None:
         """Give no leave any more: whoever waits gets none."""
+        self._closed = True
         for *_, turn in self._waiting:
             _end(turn, None)
         self._dispatch()
@@ -361,9 +382,9 @@ class Governor:
         """
         now = self._timing.clock()
         if retry_after is not None and signal in (Signal.THROTTLED, Signal.OVERLOADED):
-            if signal is Signal.OVERLOADED:  # may be about one object only, and is no reason to stop all for longer
-                retry_after = min(retry_after, self._longest_gate)
-            self._gate = max(self._gate, now + retry_after)
+            # an overload may be about one object only; and no mistake in a header should stop the client for ever
+            longest = self._longest_gate if signal is Signal.OVERLOADED else max(self._longest_gate, self.LONGEST_GATE)
+            self._gate = max(self._gate, now + min(retry_after, longest))
             for _, _, deadline, turn in self._waiting:
                 if self._gate_is_too_far(now, deadline):
                     _end(turn, _asked_to_wait(self._gate - now))
@@ -380,6 +401,14 @@ class Governor:
             self._concurrency.cut(started, now)
         elif signal is Signal.UNREACHABLE:
             self._breaker.no_contact(now)
+
+        if self._breaker.is_open and self._outage_is_too_long(now):
+            for _, _, until, turn in self._waiting:
+                if until == math.inf:
+                    _end(turn, None)
+
+    def _outage_is_too_long(self, now: float) -> bool:
+        return now - self._breaker.since > self._patience
 
     def _gate_is_too_far(self, now: float, deadline: float) -> bool:
         return self._gate - now > min(self._longest_gate, deadline - now)

@@ -129,7 +129,8 @@ def test_no_wait_was_asked_for_unless_it_was() -> None:
 @pytest.mark.parametrize("resend", ["safe", "unsent"])
 @pytest.mark.parametrize("cause", FINAL)
 def test_final_cause_is_never_retried(sent: Sent, resend: Resend, cause: Cause) -> None:
-    assert type(verdict(sent, cause, resend=resend)) is ServerError
+    lost = (sent, cause, resend) == (Sent.MAYBE, Cause.PERMANENT, "unsent")
+    assert type(verdict(sent, cause, resend=resend)) is (OutcomeUnknownError if lost else ServerError)
 
 
 @pytest.mark.parametrize("sent", Sent)
