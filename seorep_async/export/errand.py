@@ -96,7 +96,7 @@ class Errand:
 
     async def _fail(self, asked: Feed, told: Feed, id_: int, error: SeoRepError) -> None:
         if asked is Feed.KEYWORD_BY_DATE:
-            for campaign_id in await self.shelf.do(self.work.journal.owners, id_):
+            for campaign_id in await self.shelf.do(self.work.journal.owners_without_report, id_):
                 self.tally.failures.append(PullFailure(told, campaign_id, id_, error))
         else:
             self.tally.failures.append(PullFailure(told, id_, None, error))

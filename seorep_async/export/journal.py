@@ -168,6 +168,16 @@ class Journal:
             keyword_id,
         )
 
+    def owners_without_report(self, keyword_id: int) -> list[int]:
+        """Return the campaigns that a keyword belongs to and whose report of it is not there."""
+        return self._ids(
+            "SELECT k.campaign_id FROM keywords k JOIN campaigns c ON c.id = k.campaign_id WHERE k.id = ? "
+            "AND NOT EXISTS (SELECT 1 FROM units u WHERE u.feed = ? AND u.campaign_id = k.campaign_id AND u.id = k.id) "
+            "ORDER BY place",
+            keyword_id,
+            Feed.KEYWORD_BY_DATE.value,
+        )
+
     def counts(self, feed: Feed) -> tuple[int, int]:
         """Return how many reports (distinct ids) and rows of a feed are done."""
         query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM units WHERE feed = ?"

@@ -14,7 +14,7 @@ import pytest
 from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import ExportError, PullProgress, PullSummary, pull_to
 from seorep_async.export.errors import export_error
-from seorep_async.export.journal import Journal
+from seorep_async.export.journal import BlockPlace, DoneUnit, Journal
 from seorep_async.export.order import order_of
 from seorep_async.export.preview import kept_work
 from seorep_async.export.target import target_of
@@ -278,4 +278,14 @@ def test_a_journal_tells_when_the_pull_was_begun(tmp_path: Path) -> None:
     now = dt.datetime.now().astimezone().isoformat(timespec="minutes")
     journal.note(begun=now)
     assert journal.read("begun") == now
+    journal.close()
+
+
+def test_a_keyword_that_fails_is_missing_only_where_it_is_not_kept_already(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.plan([1, 2])
+    kept = DoneUnit(campaign_id=1, id=7, block=BlockPlace(0, 0, 0), start=0, length=0, rows=0, totals=None)
+    journal.add(Feed.KEYWORD_BY_DATE, BlockPlace(0, 0, 0), [kept], {1: [7], 2: [7]})
+    assert journal.owners(7) == [1, 2]
+    assert journal.owners_without_report(7) == [2]
     journal.close()
