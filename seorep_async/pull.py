@@ -176,19 +176,16 @@ class Pull(Generic[R]):
         """Fetch one report; pages that don't add up may have changed as they were read, so they are read again."""
         schedule = Schedule(priority=number, window=self._window, place=place, halt=self._halt)
         listing = self._listing(self._ids[number])
-        try:
-            for _ in range(MOST_REPULLS):
-                try:
-                    return await listing.collect(schedule)
-                except PaginationError:
-                    continue
-            return await listing.collect(schedule)
-        finally:
-            place.release()
+        for _ in range(MOST_REPULLS):
+            try:
+                return await listing.collect(schedule)
+            except PaginationError:
+                continue
+        return await listing.collect(schedule)
 
     def _land(self, task: asyncio.Task[RankingReport[R]]) -> None:
         number, place = self._running.pop(task)
-        place.release()  # a task that was cancelled before it began did not
+        place.release()
         if not self._open:
             return
         unit = self._ids[number]

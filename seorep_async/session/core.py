@@ -212,7 +212,7 @@ class Session:
                     if (
                         signal is Signal.OVERLOADED
                         and isinstance(result, Failure)
-                        and _cut_short(remaining, self.settings)
+                        and remaining < self.settings.attempt_timeout
                     ):
                         signal = None  # it was our own time that was over, which tells nothing about the service
                 finally:
@@ -292,10 +292,6 @@ class Session:
         error.method, error.path, error.attempts = request.method, request.path, attempts
         error.args = (error.message,)
         raise error.with_traceback(None)
-
-
-def _cut_short(remaining: float, settings: Settings) -> bool:
-    return remaining < settings.attempt_timeout
 
 
 def _halted(refusal: AuthenticationError) -> AuthenticationError:
