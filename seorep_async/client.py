@@ -81,6 +81,7 @@ class SeoRepClient:
         if address is None:
             raise ConfigurationError(problem or "no base URL")
         self._base_url = address
+        self._key_fingerprint = authentication.fingerprint
         self._session = Session(self._base_url, authentication, settings, session, self._timing)
         decoder = decoder_for(settings.engine_names)
         self.campaigns = Campaigns(self._session, decoder)

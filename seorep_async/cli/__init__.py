@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+
+_INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command with this process's arguments, and exit with its code."""
+    _end_at_once_on_interrupt()
     try:
         import click  # noqa: F401
         import rich  # noqa: F401
@@ -15,4 +20,21 @@ def main() -> None:
         sys.exit(2)
     from seorep_async.cli.application import run
 
-    sys.exit(run(sys.argv[1:]))
+    if signal.getsignal(signal.SIGINT) is _end_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # as an error was told
+        code = _INTERRUPTED
+    _end_at_once_on_interrupt()
+    sys.exit(code)
+
+
+def _end_at_once_on_interrupt() -> None:
+    """Let Ctrl-C end the process without a traceback, while there is nothing to put away."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it may be ignored, as in a shell's background
+        signal.signal(signal.SIGINT, _end_at_once)
+
+
+def _end_at_once(*_: object) -> None:
+    os._exit(_INTERRUPTED)

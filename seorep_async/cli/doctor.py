@@ -65,7 +65,8 @@ async def _of_sandbox(today: dt.date, options: Mapping[str, Any]) -> ExitCode:
 
 async def _examine(client: SeoRepClient, address: str, today: dt.date, console: Console) -> ExitCode:
     _show(console, Finding(Verdict.GOOD, "settings", f"{printable(address)}, and a key"))
-    reached = await asyncio.to_thread(probe, address)
+    # as the client writes it: a name or a path that is not ASCII is encoded
+    reached = await asyncio.to_thread(probe, client.base_url)
     for finding in reached:
         _show(console, finding)
     if any(finding.verdict is Verdict.BAD for finding in reached):

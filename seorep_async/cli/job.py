@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import os
-import sys
+from functools import partial
 from pathlib import Path
 
 import attrs
-import click
 from rich.console import Console
 
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of
+from seorep_async.cli.preview import preview_as_json, preview_in_words
 from seorep_async.cli.progress import ProgressDisplay
-from seorep_async.cli.screen import printable, screen
+from seorep_async.cli.screen import screen
+from seorep_async.cli.stdout import in_daemon, write_stdout, write_stdout_bytes
 from seorep_async.cli.summary import as_json, show_failures, show_summary
+from seorep_async.cli.wording import moment
 from seorep_async.client import SeoRepClient
 from seorep_async.export import ExportError, PullSummary
 from seorep_async.export.formats import Format
 from seorep_async.export.order import Order, order_of
-from seorep_async.export.preview import PullPreview, kept_work, preview
+from seorep_async.export.preview import kept_work, preview, work_to_go_on_with
 from seorep_async.export.pull_to import carry_out
 from seorep_async.export.stream import stream
 from seorep_async.export.target import Target, target_of
@@ -45,7 +46,7 @@ class Job:
         restart: begin anew.
         retry_failed: ask only for what failed.
         quiet: tell errors and failures only.
-        json: give the summary as JSON, on stdout.
+        json: give the summary, or what a dry run tells, as JSON on stdout.
         dry_run: only tell what would be asked.
     """
 
@@ -76,7 +77,9 @@ class Job:
             order = order_of(client, self.campaigns, self.first, self.last, self.feeds, self.options, service)
             target = None if self.out is None else await asyncio.to_thread(target_of, self.out, order.feeds)
             if self.dry_run:
-                _show_preview(await preview(client, order, target), order, source)
+                found = await preview(client, order, target, restart=self.restart, retry_failed=self.retry_failed)
+                told = preview_as_json(found, order) if self.json else preview_in_words(found, order, source)
+                await in_daemon(partial(write_stdout, told + "\n", as_data=self.json))
                 return ExitCode.OK
             if target is None:
                 return await self._to_stdout(client, order, console, source)
@@ -85,9 +88,11 @@ class Job:
     async def _to_target(
         self, client: SeoRepClient, order: Order, target: Target, console: Console, source: str
     ) -> ExitCode:
-        kept = None if self.restart else kept_work(target)
-        if kept is not None and (self.retry_failed or not kept.ended) and not self.quiet:
-            console.print(f"Going on with the pull begun {_moment(kept.begun)}: {kept.reports:,} reports are there.")
+        kept = await asyncio.to_thread(
+            work_to_go_on_with, target, order, restart=self.restart, retry_failed=self.retry_failed
+        )
+        if kept is not None and not self.quiet:
+            console.print(f"Going on with the pull begun {moment(kept.begun)}: {kept.reports:,} reports are there.")
         try:
             async with ProgressDisplay(console, client, quiet=self.quiet) as display:
                 summary = await carry_out(
@@ -100,31 +105,21 @@ class Job:
             if kept_work(target) is not None:
                 console.print(f"Stopped; {_how_to_go_on(target)}")
             raise
-        code = ExitCode.OK if summary.ok else ExitCode.PARTIAL
-        if not summary.paths and summary.failures:
-            code = exit_code_of(summary.failures[0].error)
-        self._tell(client, console, summary, code, source, to_file=True)
+        code = _code_of(summary, came=bool(summary.paths))
+        await self._tell(client, console, summary, code, source, to_file=True)
         return code
 
     async def _to_stdout(self, client: SeoRepClient, order: Order, console: Console, source: str) -> ExitCode:
         async def write(data: bytes) -> None:
-            # in a thread: who reads may be slow, and answers must not time out meanwhile
-            await asyncio.to_thread(_write, data)
+            await in_daemon(partial(write_stdout_bytes, data))
 
-        try:
-            async with ProgressDisplay(console, client, quiet=self.quiet) as display:
-                summary = await stream(client, order, self.stdout_format, write, display.show)
-        except BrokenPipeError:
-            # who reads has had enough; Python must not try to flush to it at the end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return ExitCode.INTERRUPTED
-        code = ExitCode.OK if summary.ok else ExitCode.PARTIAL
-        if summary.failures and not summary.rows:
-            code = exit_code_of(summary.failures[0].error)
-        self._tell(client, console, summary, code, source, to_file=False)
+        async with ProgressDisplay(console, client, quiet=self.quiet) as display:
+            summary = await stream(client, order, self.stdout_format, write, display.show)
+        code = _code_of(summary, came=summary.rows > 0)
+        await self._tell(client, console, summary, code, source, to_file=False)
         return code
 
-    def _tell(
+    async def _tell(
         self,
         client: SeoRepClient,
         console: Console,
@@ -135,7 +130,7 @@ class Job:
         to_file: bool,
     ) -> None:
         if self.json:
-            click.echo(as_json(summary, code))
+            await in_daemon(partial(write_stdout, as_json(summary, code) + "\n"))
         if not self.quiet:
             retries = sum(client.stats.retries.values())
             show_summary(console, summary, source, retries=retries, to_file=to_file)
@@ -143,9 +138,14 @@ class Job:
             show_failures(console, summary)
 
 
-def _write(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+def _code_of(summary: PullSummary, *, came: bool) -> ExitCode:
+    if summary.ok:
+        return ExitCode.OK
+    if came:
+        return ExitCode.PARTIAL
+    codes = [exit_code_of(failure.error) for failure in summary.failures]
+    # by this one scripts know that another try may help
+    return ExitCode.UNAVAILABLE if ExitCode.UNAVAILABLE in codes else codes[0]
 
 
 def _how_to_go_on(target: Target) -> str:
@@ -153,23 +153,3 @@ def _how_to_go_on(target: Target) -> str:
     if kept is None:
         return "nothing came yet, and nothing is left behind."
     return f"{kept.reports:,} reports are kept. Run the same command again to go on, or with --restart to begin anew."
-
-
-def _moment(iso: str) -> str:
-    return printable(dt.datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M"))
-
-
-def _show_preview(found: PullPreview, order: Order, source: str) -> None:
-    days = f"{order.start_date} to {order.end_date}"
-    lines = [
-        f"Would pull {', '.join(feed.value for feed in order.feeds)}, {days}, from {printable(source)}",
-        f"  Campaigns  {found.campaigns:,}",
-        f"  Requests   about {found.requests:,}, judged by the first campaign",
-    ]
-    lines += [f"  File       {printable(str(file))}" for file in found.files]
-    if found.kept is not None:
-        state = "ended with failures" if found.kept.ended else "was cut off"
-        lines.append(
-            f"  Kept       {found.kept.reports:,} reports of a pull that {state}, begun {_moment(found.kept.begun)}"
-        )
-    click.echo("\n".join(lines))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
+from functools import partial
 from typing import Any
 
 import attrs
@@ -17,7 +17,7 @@ from seorep_async.cli.interruption import run_until_interrupted
 from seorep_async.cli.nouns import Noun, Operation
 from seorep_async.cli.resource_formats import Format, Output, Writer
 from seorep_async.cli.screen import screen
-from seorep_async.cli.stdout import stdout_is_terminal
+from seorep_async.cli.stdout import in_daemon, stdout_is_terminal
 from seorep_async.client import SeoRepClient
 from seorep_async.listing import ModelListing
 from seorep_async.models import Page
@@ -103,8 +103,7 @@ class Call:
                     async for page in pages:
                         items = page.items if part.most is None else page.items[: part.most - shown]
                         shown, total = shown + len(items), page.total_records
-                        # in a thread: who reads may be slow, and answers must not time out meanwhile
-                        await asyncio.to_thread(writer.add, items)
+                        await in_daemon(partial(writer.add, items))
                         waiting(f"{shown:,} {self.noun.name}")
                         if shown == part.most:
                             break

@@ -13,6 +13,7 @@ from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.interruption import run_until_interrupted
 from seorep_async.cli.sandbox_options import make_sandbox, sandbox_options
 from seorep_async.cli.screen import screen
+from seorep_async.cli.stdout import write_stdout
 from seorep_async.sandbox import Sandbox
 
 _PORT = click.Option(
@@ -44,7 +45,7 @@ async def _serve(served: Sandbox) -> None:
         problem = os.strerror(error.errno) if error.errno else str(error)
         raise click.UsageError(f"port {served.port} can't be used ({problem}); choose another with --port.") from None
     try:
-        click.echo(_welcome(served))
+        write_stdout(_welcome(served) + "\n")
         await asyncio.Event().wait()
     finally:
         await served.__aexit__(None, None, None)

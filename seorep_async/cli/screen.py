@@ -16,7 +16,7 @@ _NO_WRAPPING = 1_000_000
 
 def screen() -> Console:
     """Return a console on stderr as it is now; it is a terminal only if stderr is one, whatever the environment."""
-    terminal = sys.stderr.isatty()
+    terminal = sys.stderr is not None and sys.stderr.isatty()
     # in a log, one message is one line
     return Console(stderr=True, force_terminal=terminal, highlight=False, width=None if terminal else _NO_WRAPPING)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 
 def duration(seconds: float, *, rough: bool = False) -> str:
     """Return a time in words.
@@ -26,3 +28,8 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "bytes" or count >= 10 else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
+
+
+def moment(iso: str) -> str:
+    """Return a moment that is given as ISO text, to the minute."""
+    return dt.datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.errors import export_error, told_as_export_errors
 from seorep_async.export.files import arrow_pieces
+from seorep_async.export.formats import fits
 from seorep_async.export.progress import PullFailure
 from seorep_async.export.side_tables import failure_rows, totals_rows
 from seorep_async.export.target import Target
@@ -33,13 +34,15 @@ _TYPES = {
     Kind.FIELDS: "VARCHAR",
 }
 _PIECE_ROWS = 1 << 16
+_VIEWS = "SELECT lower(view_name) FROM duckdb_views() WHERE schema_name = 'main' AND database_name = current_database()"
 
 
 def check_database(target: Target) -> None:
     """Look whether a database that is there already can be written, before anything is asked for.
 
     Raises:
-        ConfigurationError: the file is no database of DuckDB's, or a table in it has other columns than ours.
+        ConfigurationError: the file is no database of DuckDB's, or something in it has the name of a table of ours and
+            is none, by its columns or because it is a view.
         ExportError: it is open elsewhere.
     """
     if not target.path.exists():
@@ -47,8 +50,9 @@ def check_database(target: Target) -> None:
     duckdb = need("duckdb")
     try:
         with _connected(target.path, target.path) as database:
+            views = {name for (name,) in database.execute(_VIEWS).fetchall()}
             for table in (*(table_of(feed) for feed in target.feeds), totals_table(), failures_table()):
-                _check_table(target, table, dict(_columns(database, table)))
+                _check_table(target, table, dict(_columns(database, table)), views)
     except duckdb.Error as error:
         raise ConfigurationError(f"can't write {target.path}: {_first_line(error)}") from error
 
@@ -93,7 +97,7 @@ def _fill(file: Path, work: Work, failures: Sequence[PullFailure], check: Callab
             for table in (*tables, totals_table(), failures_table()):
                 _make_table(database, table)
             rows = list(failure_rows(order, failures))
-            _note_scope(database, work, rows)
+            _note_scope(database, work, failures)
             for feed, table in zip(order.feeds, tables, strict=True):
                 _delete(database, table.name, table.name)
                 for piece in arrow_pieces(work, feed):
@@ -105,7 +109,7 @@ def _fill(file: Path, work: Work, failures: Sequence[PullFailure], check: Callab
                     _insert(database, totals_table(), batch_of_rows(totals_table(), some))
                 database.execute(
                     "DELETE FROM failures WHERE feed = ? AND start_date = ? AND end_date = ? "
-                    "AND campaign_id IN (SELECT id FROM wanted)",
+                    "AND (campaign_id IS NULL OR campaign_id IN (SELECT id FROM wanted))",
                     [table.name, order.start_date, order.end_date],
                 )
             _insert(database, failures_table(), batch_of_rows(failures_table(), rows))
@@ -124,21 +128,26 @@ def _connected(file: Path, place: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         database = duckdb.connect(str(file))
     except duckdb.IOException as error:
-        if "lock" in str(error).lower():
+        if "Could not set lock" in str(error) or "Conflicting lock" in str(error):
             raise export_error(place, "it is open in another program; close it there, and run this again") from error
         raise
     with database:
         yield database
 
 
-def _note_scope(database: duckdb.DuckDBPyConnection, work: Work, failures: Sequence[Any]) -> None:
-    """Put the campaigns asked for and what failed of them where queries can use them."""
+def _note_scope(database: duckdb.DuckDBPyConnection, work: Work, failures: Sequence[PullFailure]) -> None:
+    """Put the campaigns asked for and what failed of them where queries can use them.
+
+    Ids of more than 64 bits are left out: there are no rows of them.
+    """
     pa = need("pyarrow")
     first, last = work.order.start_date, work.order.end_date
-    wanted = pa.table({"id": pa.array(work.journal.campaigns(), pa.int64())})
+    wanted = pa.table({"id": pa.array(filter(fits, work.journal.campaigns()), pa.int64())})
     database.register("wanted_rows", wanted)
     database.execute("CREATE TEMP TABLE wanted AS SELECT * FROM wanted_rows")
-    database.register("failed_rows", pa.Table.from_batches([batch_of_rows(failures_table(), failures)]))
+    known = [one for one in failures if fits(one.campaign_id) and (one.keyword_id is None or fits(one.keyword_id))]
+    failed = batch_of_rows(failures_table(), list(failure_rows(work.order, known)))
+    database.register("failed_rows", pa.Table.from_batches([failed]))
     database.execute("CREATE TEMP TABLE failed AS SELECT * FROM failed_rows")
     database.execute("SET VARIABLE first_day = ?::DATE", [first])
     database.execute("SET VARIABLE last_day = ?::DATE", [last])
@@ -174,7 +183,12 @@ def _make_table(database: duckdb.DuckDBPyConnection, table: Table) -> None:
             database.execute(f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {_TYPES[column.kind]}')
 
 
-def _check_table(target: Target, table: Table, there: dict[str, str]) -> None:
+def _check_table(target: Target, table: Table, there: dict[str, str], views: set[str]) -> None:
+    if table.name in views:
+        raise ConfigurationError(
+            f"can't write {target.path}: {table.name} is a view in it, where a table is needed; "
+            "rename the view, or name another file"
+        )
     for column in table.columns if there else ():
         # a column may be missing in a table of an earlier version, but not those that tell whose a row is
         missing = "missing" if column.name in ("campaign_id", "start_date", "end_date") else _TYPES[column.kind]
@@ -188,8 +202,8 @@ def _check_table(target: Target, table: Table, there: dict[str, str]) -> None:
 
 def _columns(database: duckdb.DuckDBPyConnection, table: Table) -> list[tuple[str, str]]:
     return database.execute(
-        "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? AND schema_name = 'main' "
-        "AND database_name = current_database()",
+        "SELECT lower(column_name), data_type FROM duckdb_columns() WHERE lower(table_name) = ? "
+        "AND schema_name = 'main' AND database_name = current_database()",
         [table.name],
     ).fetchall()
 

@@ -6,6 +6,7 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, SeoRepError
+from seorep_async.export.askable import askable
 from seorep_async.export.order import Order
 from seorep_async.export.progress import PullFailure, Stage, Tally
 from seorep_async.export.shelf import Shelf
@@ -81,8 +82,11 @@ class Errand:
         )
         told = Feed.KEYWORD_BY_DATE if stage is Stage.KEYWORDS else feed
         self.tally.begin(stage, told, there + len(ids), there)
+        good, wrong = askable("keyword" if feed is Feed.KEYWORD_BY_DATE else "campaign", ids)
+        for id_, error in wrong.items():
+            await self._fail(feed, told, id_, error)
         async with self.client.rankings.pull(
-            ids, order.start_date, order.end_date, feed=feed, **order.options
+            good, order.start_date, order.end_date, feed=feed, **order.options
         ) as outcomes:
             async for outcome in outcomes:
                 if outcome.report is not None:

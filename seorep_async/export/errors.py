@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from seorep_async.errors import ExportError
+from seorep_async.errors import ExportError, SeoRepError
 
 
 def export_error(file: Path, problem: str) -> ExportError:
@@ -20,13 +20,17 @@ def export_error(file: Path, problem: str) -> ExportError:
 
 @contextlib.contextmanager
 def told_as_export_errors(file: Path) -> Iterator[None]:
-    """Turn what the system raises while a file is written into an `ExportError` that names the file."""
+    """Turn what is raised while a file is written into an `ExportError` that names the file; our own errors stay."""
     try:
         yield
+    except SeoRepError:
+        raise
     except OSError as error:
         raise export_error(file, reason(error)) from error
     except sqlite3.Error as error:
         raise export_error(file, f"{error}") from error
+    except (OverflowError, ValueError) as error:  # a value that a database or a format can't hold
+        raise export_error(file, str(error)) from error
 
 
 def reason(error: OSError | ValueError) -> str:

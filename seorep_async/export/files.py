@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from seorep_async.export import csv_text
+from seorep_async.export.errors import export_error, told_as_export_errors
 from seorep_async.export.formats import Format
 from seorep_async.export.journal import BlockPlace
 from seorep_async.export.json_lines import rows_as_json_lines
 from seorep_async.export.parts import RecentBlocks
 from seorep_async.export.progress import PullFailure
+from seorep_async.export.side_files import is_ours
 from seorep_async.export.side_tables import failure_rows, totals_rows
 from seorep_async.export.whole_file import made_file, put_in_place
 from seorep_async.export.work import Work
 from seorep_async.models import Feed
 from seorep_async.models.arrow_tables import arrow_schema, batch_of_rows
-from seorep_async.models.columns import Table, Values, failures_table, table_of, totals_table
+from seorep_async.models.columns import Table, Values, table_of
 from seorep_async.models.optional import need
 
 _GROUP_ROWS = 1 << 16
@@ -30,7 +32,8 @@ _COPIED_BYTES = 1 << 20
 def write_files(work: Work, failures: Sequence[PullFailure], check: Callable[[], None]) -> list[Path]:
     """Write every file of a target, and put them in their places; return those that are there now.
 
-    The files of totals and of failures are there only if they hold something; those of an earlier pull go.
+    Each file of rows has one of totals and one of failures beside it, which are there only if they hold something;
+    those of an earlier pull into the same file of rows go. A file that no pull wrote stays.
 
     Args:
         work: what came.
@@ -41,18 +44,27 @@ def write_files(work: Work, failures: Sequence[PullFailure], check: Callable[[],
         ExportError: a file could not be written; none has changed, or the last of them has not.
     """
     order, target = work.order, work.target
+    rows_of: dict[Path, Iterator[Values]] = {}
+    for feed in order.feeds:
+        rows_of[target.totals(feed)] = totals_rows(order, work.journal, feed)
+        rows_of[target.failures(feed)] = failure_rows(order, [one for one in failures if one.feed is feed])
     made: list[tuple[Path, Path]] = []
-    totals = itertools.chain.from_iterable(totals_rows(order, work.journal, feed) for feed in order.feeds)
-    for table, place, rows in (
-        (failures_table(), target.failures, failure_rows(order, failures)),
-        (totals_table(), target.totals, totals),
-    ):
-        first = next(rows, None)
+    old: list[Path] = []
+    for number, (place, table) in enumerate(target.side_files()):
+        first = next(rows_of[place], None)
+        with told_as_export_errors(place):
+            is_free = not place.exists()
+            ours = is_free or is_ours(place, target.format, table)
         if first is not None:
-            file = work.folder / place.name
+            if not ours:
+                raise export_error(place, "it is there, and no pull wrote it; move it away, and run this again")
+            file = work.folder / f"side-{number}"
             with made_file(file, place):
-                _write_side_table(file, target.format, table, itertools.chain([first], rows), check)
+                _write_side_table(file, target.format, table, itertools.chain([first], rows_of[place]), check)
             made.append((file, place))
+        elif ours and not is_free:
+            old.append(place)
+    beside = [place for _, place in made]
     for feed in order.feeds:
         place = target.rows(feed)
         file = work.folder / f"whole-{place.name[-100:]}"
@@ -62,15 +74,10 @@ def write_files(work: Work, failures: Sequence[PullFailure], check: Callable[[],
         made.append((file, place))
     for file, place in made:
         put_in_place(file, place)
-    written = [place for _, place in made]
-    for place in (target.totals, target.failures):
-        if place not in written:
-            with contextlib.suppress(OSError):
-                place.unlink()
-    return [
-        *(target.rows(feed) for feed in order.feeds),
-        *(p for p in (target.totals, target.failures) if p in written),
-    ]
+    for place in old:
+        with contextlib.suppress(OSError):
+            place.unlink()
+    return [*(target.rows(feed) for feed in order.feeds), *beside]
 
 
 def _write_text(path: Path, work: Work, feed: Feed, check: Callable[[], None]) -> None:

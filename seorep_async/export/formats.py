@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 import attrs
 
+from seorep_async.errors import ExportError
 from seorep_async.export.csv_text import columns_as_csv
 from seorep_async.export.json_lines import rows_as_json_lines
+from seorep_async.models import RankingTotals
 from seorep_async.models.arrow_tables import record_batch
-from seorep_async.models.columns import FeedTable, Unit
+from seorep_async.models.columns import FeedTable, Unit, totals_values
+from seorep_async.models.json_text import as_json
 from seorep_async.models.optional import need
+
+UNSTORABLE = (OverflowError, ValueError)
+"""What a format raises for a value that it can't hold."""
 
 
 class Format(enum.Enum):
@@ -62,6 +68,9 @@ def block_of(kind: Format, table: FeedTable, units: Sequence[Unit]) -> Block:
     """
     if not units:
         return Block(b"", [])
+    for unit in units:
+        # they are written when all is there, which is too late to find that they can't be
+        _check_totals(kind, unit.report.totals)
     if kind.is_text:
         if kind is Format.CSV:
             pieces = [columns_as_csv(table, table.columns_of(unit)) for unit in units]
@@ -72,3 +81,23 @@ def block_of(kind: Format, table: FeedTable, units: Sequence[Unit]) -> Block:
     joined = columns[0] if len(columns) == 1 else [list(chain(*parts)) for parts in zip(*columns, strict=True)]
     data = record_batch(table, joined).serialize().to_pybytes()
     return Block(data, [len(unit.report.rows) for unit in units])
+
+
+def fits(number: int) -> bool:
+    """Tell whether an integer has at most 64 bits, as databases and Arrow hold it."""
+    return -(2**63) <= number < 2**63
+
+
+def unstorable(kind: Format, error: Exception) -> ExportError:
+    """Return the error for a report with a value that a format can't hold, from what was raised for it."""
+    if isinstance(error, OverflowError):
+        return ExportError(f"an integer has more than 64 bits, which {kind.value} can't hold; .csv and .jsonl can")
+    return ExportError(f"a value can't be written to {kind.value}: {error}")
+
+
+def _check_totals(kind: Format, totals: RankingTotals | None) -> None:
+    for value in () if totals is None else totals_values(totals):
+        if isinstance(value, int) and not kind.is_text and not fits(value):
+            raise OverflowError("a total has more than 64 bits")
+        if isinstance(value, Mapping) and value:
+            as_json(value).encode()

@@ -1,6 +1,6 @@
 """The journal of a pull: an SQLite database that tells what is done, and that locks the work to one process.
 
-It holds parameters, ids and places in the file of parts; no rows, and no key.
+It holds parameters, ids and places in the file of parts; no rows, and of the key a salted digest only.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ConfigurationError
+from seorep_async.export.formats import fits
 from seorep_async.models import Feed
 
+# the ids that the service names have no type, so that one of more than 64 bits is kept too, as text
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT);
-CREATE TABLE IF NOT EXISTS campaigns (place INTEGER PRIMARY KEY, id INTEGER UNIQUE, keywords_found INTEGER DEFAULT 0);
+CREATE TABLE IF NOT EXISTS campaigns (place INTEGER PRIMARY KEY, id UNIQUE, keywords_found INTEGER DEFAULT 0);
 CREATE TABLE IF NOT EXISTS keywords (
-    campaign_id INTEGER, number INTEGER, id INTEGER, PRIMARY KEY (campaign_id, number)
+    campaign_id INTEGER, number INTEGER, id, PRIMARY KEY (campaign_id, number)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS keywords_by_id ON keywords (id);
 CREATE TABLE IF NOT EXISTS blocks (number INTEGER PRIMARY KEY, start INTEGER, length INTEGER, checksum INTEGER);
@@ -114,7 +116,7 @@ class Journal:
     def plan(self, campaigns: Iterable[int]) -> None:
         """Note which campaigns there are, in their order."""
         with self._transaction():
-            self._db.executemany("INSERT INTO campaigns (place, id) VALUES (?, ?)", enumerate(campaigns))
+            self._db.executemany("INSERT INTO campaigns (place, id) VALUES (?, ?)", enumerate(map(_kept, campaigns)))
             self._db.execute("INSERT OR REPLACE INTO about VALUES ('planned', 'true')")
 
     def campaigns(self) -> list[int]:
@@ -124,7 +126,10 @@ class Journal:
     def add(
         self, feed: Feed, block: BlockPlace, units: Sequence[DoneUnit], keywords: Mapping[int, Iterable[int]]
     ) -> None:
-        """Note reports as done, and the keywords that were found in them, in one step."""
+        """Note reports as done, and the keywords that were found in them, in one step.
+
+        What was done of keywords that a campaign no longer has is forgotten.
+        """
         with self._transaction():
             if units:
                 number = self._db.execute(
@@ -138,7 +143,12 @@ class Journal:
                 self._db.execute("DELETE FROM keywords WHERE campaign_id = ?", (campaign_id,))
                 self._db.executemany(
                     "INSERT INTO keywords VALUES (?, ?, ?)",
-                    [(campaign_id, number, id_) for number, id_ in enumerate(dict.fromkeys(ids))],
+                    [(campaign_id, number, _kept(id_)) for number, id_ in enumerate(dict.fromkeys(ids))],
+                )
+                self._db.execute(
+                    "DELETE FROM units WHERE feed = ? AND campaign_id = ? "
+                    "AND id NOT IN (SELECT id FROM keywords k WHERE k.campaign_id = units.campaign_id)",
+                    (Feed.KEYWORD_BY_DATE.value, campaign_id),
                 )
                 self._db.execute("UPDATE campaigns SET keywords_found = 1 WHERE id = ?", (campaign_id,))
 
@@ -165,7 +175,7 @@ class Journal:
         """Return the campaigns that a keyword belongs to; no document says that it is one only."""
         return self._ids(
             "SELECT campaign_id FROM keywords k JOIN campaigns c ON c.id = campaign_id WHERE k.id = ? ORDER BY place",
-            keyword_id,
+            _kept(keyword_id),
         )
 
     def owners_without_report(self, keyword_id: int) -> list[int]:
@@ -174,15 +184,21 @@ class Journal:
             "SELECT k.campaign_id FROM keywords k JOIN campaigns c ON c.id = k.campaign_id WHERE k.id = ? "
             "AND NOT EXISTS (SELECT 1 FROM units u WHERE u.feed = ? AND u.campaign_id = k.campaign_id AND u.id = k.id) "
             "ORDER BY place",
-            keyword_id,
+            _kept(keyword_id),
             Feed.KEYWORD_BY_DATE.value,
         )
 
-    def counts(self, feed: Feed) -> tuple[int, int]:
-        """Return how many reports (distinct ids) and rows of a feed are done."""
-        query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM units WHERE feed = ?"
-        reports, rows = self._db.execute(query, (feed.value,)).fetchone()
+    def counts(self, feed: Feed, last_block: int | None = None) -> tuple[int, int]:
+        """Return how many reports (distinct ids) and rows of a feed are done, or were with a block and those before."""
+        query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM units WHERE feed = ? AND block <= ?"
+        last = self.last_block() if last_block is None else last_block
+        reports, rows = self._db.execute(query, (feed.value, last)).fetchone()
         return reports, rows
+
+    def last_block(self) -> int:
+        """Return the number of the last block, or 0; later ones have higher numbers."""
+        (number,) = self._db.execute("SELECT coalesce(max(number), 0) FROM blocks").fetchone()
+        return int(number)
 
     def is_empty(self) -> bool:
         """Tell whether nothing came yet that would have to be fetched again."""
@@ -221,11 +237,15 @@ class Journal:
                 self._db.execute("DELETE FROM blocks WHERE number = ?", (number,))
 
     def _ids(self, query: str, *values: object) -> list[int]:
-        return [id_ for (id_,) in self._db.execute(query, values)]
+        return [int(id_) for (id_,) in self._db.execute(query, values)]
 
     def _transaction(self) -> sqlite3.Connection:
         self._db.execute("BEGIN IMMEDIATE")
         return self._db  # as a context manager it commits, or rolls back
+
+
+def _kept(id_: int) -> int | str:
+    return id_ if fits(id_) else str(id_)
 
 
 def differences(begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -17,7 +17,7 @@ from seorep_async.models import Feed
 from seorep_async.models.columns import table_of
 from seorep_async.resources.rankings import FeedOptions
 
-VERSION = 1
+VERSION = 2
 """Of the work folder's contents; another one is not gone on with."""
 
 
@@ -32,6 +32,7 @@ class Order:
         end_date: last day.
         campaigns: the campaigns in their order, or None for every one of the account.
         options: further arguments of the feeds.
+        fingerprint: gives for a salt what tells the account's key from others, without showing it.
     """
 
     service: str
@@ -40,6 +41,7 @@ class Order:
     end_date: dt.date
     campaigns: tuple[int, ...] | None
     options: FeedOptions
+    fingerprint: Callable[[bytes], str] = attrs.field(eq=False, repr=False)
 
     def parameters(self, target: Target) -> dict[str, Any]:
         """Return what another run must agree in, by what it is called in words; JSON can hold it."""
@@ -89,6 +91,7 @@ def order_of(
         end_date=_as_date(end_date),
         campaigns=None if ids is None else tuple(dict.fromkeys(ids)),
         options=options,
+        fingerprint=client._key_fingerprint,
     )
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import attrs
 
 from seorep_async.client import SeoRepClient
+from seorep_async.export.askable import askable
+from seorep_async.export.database import check_database
+from seorep_async.export.formats import Format
 from seorep_async.export.journal import Journal
 from seorep_async.export.order import Order
 from seorep_async.export.target import Target
+from seorep_async.export.work import journal_error, may_go_on
 from seorep_async.models import Feed, Page
 
 
@@ -22,13 +29,11 @@ class KeptWork:
         begun: when it was begun, as ISO text.
         reports: reports that are durably kept.
         ended: whether it came to its end, with failures; else it was cut off.
-        campaigns: campaigns that it asked for, or None if it did not get to know them.
     """
 
     begun: str
     reports: int
     ended: bool
-    campaigns: int | None
 
 
 @attrs.frozen
@@ -38,74 +43,170 @@ class PullPreview:
     Attributes:
         files: where it would write.
         campaigns: campaigns that it would ask for.
-        requests: requests that it would need without retries, judged by its first campaign.
+        requests: requests that it would still need, without retries, judged by its first campaign.
         kept: what an earlier run has left, or None.
+        goes_on: whether it would go on with that, or else begin anew.
     """
 
     files: tuple[Path, ...]
     campaigns: int
     requests: int
     kept: KeptWork | None
+    goes_on: bool
+
+
+@attrs.frozen
+class _Missing:
+    """What a pull has still to ask for.
+
+    Attributes:
+        campaigns: the campaigns that it is for.
+        first: one of them that can be asked for, or None.
+        reports: for each feed of campaigns, how many reports are missing.
+        without_keywords: campaigns whose keywords are to be found, if they are wanted.
+        keywords: known keywords whose report is missing.
+    """
+
+    campaigns: int
+    first: int | None
+    reports: Mapping[Feed, int]
+    without_keywords: int
+    keywords: int
 
 
 def kept_work(target: Target) -> KeptWork | None:
     """Look what an earlier run has left; None if nothing is there, or a pull is at work on it."""
-    path = target.work_folder / "journal"
-    if not path.exists():
-        return None
     try:
-        journal = Journal(path)
+        with _journal(target) as journal:
+            return None if journal is None else _kept(journal)
     except sqlite3.Error:
         return None
+
+
+def work_to_go_on_with(target: Target, order: Order, *, restart: bool, retry_failed: bool) -> KeptWork | None:
+    """Look what an earlier run has left that a pull would go on with; None also if a pull is at work on it.
+
+    Raises:
+        ConfigurationError: it was begun otherwise, or with another key.
+    """
     try:
-        reports = sum(journal.counts(feed)[0] for feed in Feed)
-        begun = journal.read("begun")
-        if begun is None or journal.is_empty():
-            return None
-        campaigns = len(journal.campaigns()) if journal.read("planned") else None
-        return KeptWork(begun, reports, bool(journal.read("ended")), campaigns)
+        with _journal(target) as journal:
+            if journal is None or not may_go_on(journal, target, order, restart=restart, retry_failed=retry_failed):
+                return None
+            return _kept(journal)
     except sqlite3.Error:
         return None
-    finally:
-        journal.close()
 
 
-async def preview(client: SeoRepClient, order: Order, target: Target | None) -> PullPreview:
+async def preview(
+    client: SeoRepClient, order: Order, target: Target | None, *, restart: bool = False, retry_failed: bool = False
+) -> PullPreview:
     """Tell what a pull would ask for, by a handful of requests: one for the campaigns, one for each feed of the first.
 
     Args:
         client: an open client.
         order: what would be pulled.
         target: where to, or None for no file.
+        restart: see `pull_to`.
+        retry_failed: likewise.
 
     Raises:
+        ConfigurationError: the pull would be refused; nothing was sent.
+        ExportError: another pull is at work on it, the work kept is damaged, or the database is open elsewhere.
         SeoRepError: the service did not answer that.
     """
-    limit, listing_requests = order.options.get("limit"), 0
+    kept, missing, requests = None, None, 0
+    if target is not None:
+        if target.format is Format.DUCKDB:
+            await asyncio.to_thread(check_database, target)
+        kept, missing = await asyncio.to_thread(_left, target, order, restart, retry_failed)
+    goes_on = missing is not None
+    if missing is None:
+        missing, requests = await _everything(client, order)
+    return PullPreview(
+        files=tuple(dict.fromkeys(target.as_named(target.rows(feed)) for feed in order.feeds)) if target else (),
+        campaigns=missing.campaigns,
+        requests=requests + await _requests(client, order, missing),
+        kept=kept,
+        goes_on=goes_on,
+    )
+
+
+def _left(target: Target, order: Order, restart: bool, retry_failed: bool) -> tuple[KeptWork | None, _Missing | None]:
+    """Return what an earlier run has left, and what is missing of it if the pull would go on with it."""
+    try:
+        with _journal(target) as journal:
+            if journal is None:
+                return None, None
+            goes_on = may_go_on(journal, target, order, restart=restart, retry_failed=retry_failed)
+            if not goes_on or not journal.read("planned"):
+                return _kept(journal), None
+            campaigns = journal.campaigns()
+            return _kept(journal), _Missing(
+                campaigns=len(campaigns),
+                first=_first(campaigns),
+                reports={feed: len(journal.missing(feed)) for feed in _of_campaigns(order)},
+                without_keywords=len(journal.without_keywords()),
+                keywords=len(journal.missing(Feed.KEYWORD_BY_DATE)),
+            )
+    except sqlite3.Error as error:
+        if restart and not isinstance(error, sqlite3.OperationalError):
+            return None, None
+        raise journal_error(target, error) from error
+
+
+@contextlib.contextmanager
+def _journal(target: Target) -> Iterator[Journal | None]:
+    path = target.work_folder / "journal"
+    if not path.exists():
+        yield None
+        return
+    with contextlib.closing(Journal(path)) as journal:
+        yield journal
+
+
+def _kept(journal: Journal) -> KeptWork | None:
+    begun = journal.read("begun")
+    if begun is None or journal.is_empty():
+        return None
+    return KeptWork(begun, sum(journal.counts(feed)[0] for feed in Feed), bool(journal.read("ended")))
+
+
+async def _everything(client: SeoRepClient, order: Order) -> tuple[_Missing, int]:
+    """Return what a pull has to ask for that begins anew, and how many requests it needs to know the campaigns."""
     if order.campaigns is None:
         page = await client.campaigns.list().page(1)
         campaigns = page.total_records if page.total_records is not None else len(page.items)
-        listing_requests = page.total_pages or 1
-        first = page.items[0].id if page.items else None
+        first, requests = _first(campaign.id for campaign in page.items), page.total_pages or 1
     else:
-        campaigns = len(order.campaigns)
-        first = order.campaigns[0] if order.campaigns else None
-    each = 0
-    if first is not None:
-        asked = {feed for feed in order.feeds if feed is not Feed.KEYWORD_BY_DATE}
-        if Feed.KEYWORD_BY_DATE in order.feeds:
-            asked.add(Feed.CAMPAIGN)
-        for feed in sorted(asked, key=lambda feed: feed.value):
+        campaigns, first, requests = len(order.campaigns), _first(order.campaigns), 0
+    return _Missing(campaigns, first, dict.fromkeys(_of_campaigns(order), campaigns), campaigns, 0), requests
+
+
+async def _requests(client: SeoRepClient, order: Order, missing: _Missing) -> int:
+    """Return how many requests are still needed, by asking for a page of each feed of the first campaign."""
+    if missing.first is None:
+        return 0
+    limit, requests = order.options.get("limit"), 0
+    campaigns = dict(missing.reports)
+    if Feed.KEYWORD_BY_DATE in order.feeds:
+        # keywords are found in the feed of the campaigns' rows, which is not asked for twice
+        campaigns.setdefault(Feed.CAMPAIGN, missing.without_keywords)
+        requests += missing.keywords
+    for feed, count in campaigns.items():
+        if count:
             feeds = client.rankings.campaign if feed is Feed.CAMPAIGN else client.rankings.campaign_by_date
-            found: Page[object] = await feeds(first, order.start_date, order.end_date, limit=limit).page(1)  # type: ignore[assignment]
-            each += found.total_pages or 1
+            found: Page[object] = await feeds(missing.first, order.start_date, order.end_date, limit=limit).page(1)  # type: ignore[assignment]
+            requests += count * (found.total_pages or 1)
             if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in order.feeds:
-                each += found.total_records if found.total_records is not None else len(found.items)
-    return PullPreview(
-        files=()
-        if target is None
-        else tuple(dict.fromkeys(target.as_named(target.rows(feed)) for feed in order.feeds)),
-        campaigns=campaigns,
-        requests=listing_requests + campaigns * each,
-        kept=None if target is None else kept_work(target),
-    )
+                keywords = found.total_records if found.total_records is not None else len(found.items)
+                requests += missing.without_keywords * keywords
+    return requests
+
+
+def _of_campaigns(order: Order) -> list[Feed]:
+    return [feed for feed in order.feeds if feed is not Feed.KEYWORD_BY_DATE]
+
+
+def _first(campaigns: Iterable[int]) -> int | None:
+    return next(iter(askable("campaign", campaigns)[0]), None)

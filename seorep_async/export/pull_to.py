@@ -6,7 +6,8 @@ import asyncio
 import datetime as dt
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Unpack
 
 from seorep_async.client import SeoRepClient
@@ -41,8 +42,9 @@ async def pull_to(
 
     The ending of `out` says what it becomes: `.csv`, `.jsonl`, `.parquet` or `.duckdb`. A database gets a table for
     each feed, and `totals` and `failures`; rows of the same campaigns and dates are replaced. Of the others, one feed
-    is written to `out` itself and several to `name.FEED.csv` each, with `name.totals.csv` and `name.failures.csv`
-    beside them if they hold anything.
+    is written to `out` itself and several to `name.FEED.csv` each. Beside each file of rows are its totals and its
+    failures, `name.totals.csv` and `name.failures.csv`, if there are any; those of an earlier pull into the same file
+    of rows are replaced or removed with it, and no other file is.
 
     Rows stand in the order of the campaigns, and within one in the service's order, so the same answers give the same
     bytes. Reports are kept in a hidden folder beside `out` as they come; the target appears when all are there, each
@@ -63,11 +65,12 @@ async def pull_to(
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Returns:
-        A `PullSummary`, with every outcome. If every campaign failed, nothing is written.
+        A `PullSummary`, with every outcome. If every campaign failed, nothing is written. It is returned also if the
+        call is cancelled when everything is in its place already.
 
     Raises:
         ConfigurationError: an argument is wrong, nothing can be written there, or another run has left work there
-            that was begun otherwise; nothing was sent.
+            that was begun otherwise or with another key; nothing was sent.
         ImportError: the format needs an extra; the message says how to get it.
         AuthenticationError: the key was refused; what came before is kept.
         SeoRepError: the account's campaigns could not be listed.
@@ -95,27 +98,42 @@ async def carry_out(
         await asyncio.to_thread(check_database, target)
     tally = Tally(on_progress)
     work = Work(target, order, restart=restart, retry_failed=retry_failed)
-    async with Shelf(work, tally) as shelf:
-        resumed = sum([(await shelf.do(work.journal.counts, feed))[0] for feed in order.feeds])
-        await Errand(client, order, work, shelf, tally).run()
-        outcomes = await shelf.do(_outcomes, work.journal, tally.failures)
-        paths = []
+    ended: list[PullSummary] = []
+
+    def finish(last_block: int, check: Callable[[], None]) -> None:
+        outcomes = _outcomes(work.journal, tally.failures)
+        resumed = sum(work.journal.counts(feed, last_block)[0] for feed in order.feeds)
+        paths: list[Path] = []
         if any(outcome.rows or outcome.ok for outcome in outcomes) or not outcomes:
-            tally.begin(Stage.WRITING, order.feeds[-1])
             write = write_database if target.format is Format.DUCKDB else write_files
-            failures = [failure for outcome in outcomes for failure in outcome.failures]
-            paths = await shelf.do(write, work, failures, shelf.check)
-        await shelf.do(work.end if tally.failures else work.remove)
-    return PullSummary(
-        feeds=order.feeds,
-        start_date=order.start_date,
-        end_date=order.end_date,
-        paths=tuple(target.as_named(path) for path in paths),
-        outcomes=outcomes,
-        resumed=resumed,
-        requests=client.stats.attempts - requests_before,
-        seconds=time.monotonic() - started,
-    )
+            paths = write(work, [failure for outcome in outcomes for failure in outcome.failures], check)
+        if tally.failures:
+            work.end()
+        else:
+            work.remove()
+        ended.append(
+            PullSummary(
+                feeds=order.feeds,
+                start_date=order.start_date,
+                end_date=order.end_date,
+                paths=tuple(target.as_named(path) for path in paths),
+                outcomes=outcomes,
+                resumed=resumed,
+                requests=client.stats.attempts - requests_before,
+                seconds=time.monotonic() - started,
+            )
+        )
+
+    try:
+        async with Shelf(work, tally) as shelf:
+            last_block = await shelf.do(work.journal.last_block)
+            await Errand(client, order, work, shelf, tally).run()
+            tally.begin(Stage.WRITING, order.feeds[-1])
+            await shelf.do(finish, last_block, shelf.check)
+    except asyncio.CancelledError:
+        if not ended:  # or else it came too late: everything is in its place
+            raise
+    return ended[0]
 
 
 def _outcomes(journal: Journal, failures: Sequence[PullFailure]) -> tuple[CampaignOutcome, ...]:

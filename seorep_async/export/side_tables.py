@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from seorep_async.export.formats import fits
 from seorep_async.export.journal import Journal
 from seorep_async.export.order import Order
 from seorep_async.export.progress import PullFailure
@@ -29,13 +30,13 @@ def totals_rows(order: Order, journal: Journal, feed: Feed) -> Iterator[Values]:
 
 
 def failure_rows(order: Order, failures: Iterable[PullFailure]) -> Iterator[Values]:
-    """Give a row for each failure."""
+    """Give a row for each failure; an id of more than 64 bits is told in the message only."""
     for failure in failures:
         error = failure.error
         yield (
             table_of(failure.feed).name,
-            failure.campaign_id,
-            failure.keyword_id,
+            failure.campaign_id if fits(failure.campaign_id) else None,
+            failure.keyword_id if failure.keyword_id is not None and fits(failure.keyword_id) else None,
             order.start_date,
             order.end_date,
             type(error).__name__,

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, ConfigurationError
 from seorep_async.export import csv_text
-from seorep_async.export.formats import Format, block_of
+from seorep_async.export.askable import askable
+from seorep_async.export.formats import UNSTORABLE, Format, block_of, unstorable
 from seorep_async.export.order import Order
 from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullSummary, Stage, Tally
 from seorep_async.models import Feed
@@ -51,25 +52,35 @@ async def stream(
         campaigns = list(dict.fromkeys([campaign.id async for campaign in client.campaigns.list()]))
     else:
         campaigns = list(order.campaigns)
-    owners = {campaign_id: [campaign_id] for campaign_id in campaigns}
+    good, wrong = askable("campaign", campaigns)
+    tally.failures += [PullFailure(feed, campaign_id, None, error) for campaign_id, error in wrong.items()]
+    owners = {campaign_id: [campaign_id] for campaign_id in good}
     if feed is Feed.KEYWORD_BY_DATE:
-        owners = await _keywords(client, order, campaigns, tally)
-    tally.begin(Stage.ROWS, feed, len(owners))
+        owners = await _keywords(client, order, good, tally)
+        good, wrong = askable("keyword", owners)
+        tally.failures += [PullFailure(feed, owner, id_, wrong[id_]) for id_ in wrong for owner in owners[id_]]
+    tally.begin(Stage.ROWS, feed, len(good))
     async with client.rankings.pull(
-        owners, order.start_date, order.end_date, feed=feed, ordered=True, **order.options
+        good, order.start_date, order.end_date, feed=feed, ordered=True, **order.options
     ) as outcomes:
         async for outcome in outcomes:
             report = outcome.report
             if isinstance(outcome.error, AuthenticationError):
                 raise outcome.error
             for campaign_id in owners[outcome.id]:
+                error = outcome.error
                 if report is not None:
-                    await write(block_of(kind, table, [Unit(campaign_id, report)]).data)
-                    rows[campaign_id] = rows.get(campaign_id, 0) + len(report.rows)
-                    tally.rows += len(report.rows)
-                elif outcome.error is not None:
+                    try:
+                        text = block_of(kind, table, [Unit(campaign_id, report)]).data
+                    except UNSTORABLE as refused:
+                        error = unstorable(kind, refused)
+                    else:
+                        await write(text)
+                        rows[campaign_id] = rows.get(campaign_id, 0) + len(report.rows)
+                        tally.rows += len(report.rows)
+                if error is not None:
                     keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
-                    tally.failures.append(PullFailure(feed, campaign_id, keyword_id, outcome.error))
+                    tally.failures.append(PullFailure(feed, campaign_id, keyword_id, error))
             tally.step()
     return PullSummary(
         feeds=order.feeds,

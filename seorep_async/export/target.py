@@ -13,7 +13,9 @@ import attrs
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.errors import reason
 from seorep_async.export.formats import Format
+from seorep_async.export.side_files import is_ours
 from seorep_async.models import Feed
+from seorep_async.models.columns import Table, failures_table, totals_table
 
 
 @attrs.frozen
@@ -36,17 +38,22 @@ class Target:
         """Return the file of a feed's rows: the path itself if there is one feed, or else `name.FEED.ending`."""
         if self.format is Format.DUCKDB or len(self.feeds) == 1:
             return self.path
-        return self._beside(feed.value)
+        return _beside(self.path, feed.value)
 
-    @property
-    def totals(self) -> Path:
-        """The file of the totals, `name.totals.ending`."""
-        return self._beside("totals")
+    def totals(self, feed: Feed) -> Path:
+        """Return the file of a feed's totals, which is named after that of its rows: `name.totals.ending`."""
+        return _beside(self.rows(feed), "totals")
 
-    @property
-    def failures(self) -> Path:
-        """The file of the failures, `name.failures.ending`."""
-        return self._beside("failures")
+    def failures(self, feed: Feed) -> Path:
+        """Return the file of a feed's failures, likewise: `name.failures.ending`."""
+        return _beside(self.rows(feed), "failures")
+
+    def side_files(self) -> Iterator[tuple[Path, Table]]:
+        """Give every file of totals or failures that may be written, replaced or removed, and its table."""
+        if self.format is not Format.DUCKDB:
+            for feed in self.feeds:
+                yield self.totals(feed), totals_table()
+                yield self.failures(feed), failures_table()
 
     @property
     def work_folder(self) -> Path:
@@ -62,8 +69,7 @@ class Target:
             yield self.path
         else:
             yield from (self.rows(feed) for feed in self.feeds)
-            yield self.totals
-            yield self.failures
+            yield from (file for file, _ in self.side_files())
 
     def as_named(self, file: Path) -> Path:
         """Return a file's path in the words in which the target was named: relative if it was."""
@@ -71,15 +77,13 @@ class Target:
             return self.named if file == self.path else file
         return self.named.with_name(file.name)
 
-    def _beside(self, word: str) -> Path:
-        return self.path.with_name(f"{self.path.stem}.{word}{self.path.suffix}")
-
 
 def target_of(out: str | os.PathLike[str], feeds: Sequence[Feed]) -> Target:
     """Return the target that a path names, after a look at the place.
 
     Raises:
-        ConfigurationError: the ending is none of the formats', or no file can be written there.
+        ConfigurationError: the ending is none of the formats', no file can be written there, or a file of somebody
+            else's has the name of the totals' or failures'.
         ImportError: the format needs an extra.
     """
     endings = [kind.value for kind in Format]
@@ -96,14 +100,21 @@ def target_of(out: str | os.PathLike[str], feeds: Sequence[Feed]) -> Target:
             raise _refusal(out, f"there is no folder {path.parent}; create it first")
         for file in target.files():
             _check_file(out, file)
+        target.format.require_extra()
+        for file, table in target.side_files():
+            if file.exists() and not is_ours(file, target.format, table):
+                raise _refusal(out, f"{file.name} is there, and no pull wrote it; move it away, or name another file")
     except ConfigurationError:
         raise
     except (OSError, ValueError) as error:
         raise _refusal(out, reason(error)) from error
     except TypeError:
         raise ConfigurationError(f"out must be a path, got {type(out).__name__}") from None
-    target.format.require_extra()
     return target
+
+
+def _beside(file: Path, word: str) -> Path:
+    return file.with_name(f"{file.stem}.{word}{file.suffix}")
 
 
 def _check_file(out: object, file: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -15,16 +16,13 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.errors import export_error, reason, told_as_export_errors
-from seorep_async.export.formats import Block, block_of
+from seorep_async.export.formats import UNSTORABLE, Block, block_of, unstorable
 from seorep_async.export.journal import BlockPlace, DoneUnit, Journal, differences, refusal
 from seorep_async.export.order import Order
 from seorep_async.export.parts import Parts
 from seorep_async.export.target import Target
 from seorep_async.models import Feed, RankingReport, RankingTotals
 from seorep_async.models.columns import Unit, table_of, totals_values
-
-UNSTORABLE = (OverflowError, ValueError)
-"""What a format raises for a value that it can't hold."""
 
 
 @attrs.frozen
@@ -199,14 +197,8 @@ class Work:
             try:
                 journal = Journal(path)
             except sqlite3.DatabaseError as error:
-                if isinstance(error, sqlite3.OperationalError):
-                    if "locked" in str(error):
-                        raise export_error(self.target.path, "another pull is writing it; wait for its end") from None
-                    raise export_error(self.folder, str(error)) from error
-                if not self._restart:
-                    raise export_error(
-                        self.folder, "its journal is damaged; begin anew with restart=True (--restart)"
-                    ) from error
+                if isinstance(error, sqlite3.OperationalError) or not self._restart:
+                    raise journal_error(self.target, error) from error
                 for leftover in self.folder.glob("journal*"):
                     leftover.unlink()
                 continue
@@ -214,21 +206,21 @@ class Work:
                 return journal
             journal.close()  # the process that had it has finished, and deleted it as we opened it
             self.folder.mkdir(exist_ok=True)
-        raise export_error(self.target.path, "another pull is writing it; wait for its end")
+        raise _at_work(self.target)
 
     def _go_on_or_begin(self) -> None:
-        begun, wanted = self.journal.read("parameters"), self.order.parameters(self.target)
-        ended = bool(self.journal.read("ended"))
-        goes_on = begun is not None and not self._restart and (self._retry_failed or not ended)
-        if goes_on and (told := differences(begun, wanted)):
-            raise refusal(self.target.path, told)
-        if goes_on:
+        if may_go_on(self.journal, self.target, self.order, restart=self._restart, retry_failed=self._retry_failed):
             self._mend()
             self.journal.note(ended=False)
-        else:
-            self.journal.empty()
-            self._parts.cut(0)
-            self.journal.note(parameters=wanted, begun=dt.datetime.now().astimezone().isoformat(timespec="minutes"))
+            return
+        self.journal.empty()
+        self._parts.cut(0)
+        salt = os.urandom(16)
+        self.journal.note(
+            parameters=self.order.parameters(self.target),
+            key={"salt": salt.hex(), "digest": self.order.fingerprint(salt)},
+            begun=dt.datetime.now().astimezone().isoformat(timespec="minutes"),
+        )
 
     def _mend(self) -> None:
         """Take what is not whole as not done, and take off what follows the last whole block."""
@@ -256,11 +248,39 @@ class Work:
             try:
                 block_of(kind, table, [unit])
             except UNSTORABLE as error:
-                told = ExportError(f"a value can't be written to {kind.value}: {error}")
-                failures.append((unit.campaign_id or 0, unit.report.keyword_id, told))
+                failures.append((unit.campaign_id or 0, unit.report.keyword_id, unstorable(kind, error)))
             else:
                 good.append(unit)
         return block_of(kind, table, good), failures
+
+
+def may_go_on(journal: Journal, target: Target, order: Order, *, restart: bool, retry_failed: bool) -> bool:
+    """Tell whether a pull goes on with what is in a journal, or begins anew.
+
+    Raises:
+        ConfigurationError: it would go on, but the other one was begun otherwise.
+    """
+    begun = journal.read("parameters")
+    if begun is None or restart or (journal.read("ended") and not retry_failed):
+        return False
+    told = differences(begun, order.parameters(target))
+    key = journal.read("key")
+    if key is None or order.fingerprint(bytes.fromhex(key["salt"])) != key["digest"]:
+        told.append("another API key (another account's, or an older one of the same)")
+    if told:
+        raise refusal(target.path, told)
+    return True
+
+
+def journal_error(target: Target, error: sqlite3.Error) -> ExportError:
+    """Return the error for a journal that could not be opened."""
+    if not isinstance(error, sqlite3.OperationalError):
+        return export_error(target.work_folder, "its journal is damaged; begin anew with restart=True (--restart)")
+    return _at_work(target) if "locked" in str(error) else export_error(target.work_folder, str(error))
+
+
+def _at_work(target: Target) -> ExportError:
+    return export_error(target.path, "another pull is writing it; wait for its end")
 
 
 def _done(unit: Unit, place: BlockPlace, start: int, length: int) -> DoneUnit:

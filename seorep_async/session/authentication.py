@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from typing import NoReturn
 
 from seorep_async.session.scrubbing import Scrubber
@@ -49,6 +50,10 @@ class Authentication:
     def scrub(self, text: str, *, cut: bool = False) -> str:
         """Return a text with every form of the key replaced; see `Scrubber.scrub`."""
         return self._scrubber.scrub(text, cut=cut)
+
+    def fingerprint(self, salt: bytes) -> str:
+        """Return what tells this key from others, and from which it can't be guessed; takes some 50 ms."""
+        return hashlib.scrypt(self._header.encode(), salt=salt, n=2**14, r=8, p=1).hex()
 
     def __repr__(self) -> str:
         return "Authentication(***)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import shlex
 import subprocess
 import sys
 import threading
@@ -74,3 +75,11 @@ def process(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
             yield running
         finally:
             running.kill()
+
+
+def shell(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a line of a shell, in which `seorep` is the command."""
+    # without `-X dev`, by which asyncio tells what took long
+    command = shlex.join([sys.executable, "-W", "error", *COMMAND[-2:]])
+    line = line.replace("seorep", command)
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=20, check=False, **options)

@@ -75,6 +75,17 @@ def test_what_can_not_be_reached_is_5(seorep: Seorep, monkeypatch: pytest.Monkey
     assert told in ended.err
 
 
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/s\u00e9o", "https://n\u00f6-such-host.invalid"])
+def test_an_address_that_is_not_ascii_is_looked_up_as_it_is_sent(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("SEOREP_BASE_URL", address)
+    monkeypatch.setenv("SEOREP_API_KEY", "key")
+    ended = seorep("doctor")
+    assert ended.code == 5
+    assert "FAIL  reachability" in ended.err
+
+
 def test_an_account_without_campaigns_is_told(seorep: Seorep) -> None:
     ended = seorep("doctor", "--sandbox", "--campaigns", 0)
     assert ended.code == 0

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import COMMAND, process, serving
+from tests.cli.running import COMMAND, process, serving, shell
 from tests.export.reports import names_in
 
 SLOW = ("pull", "--sandbox", "--campaigns", "400", "--latency", "0.2")
@@ -117,3 +117,36 @@ def test_without_the_extra_one_line_names_it(missing: str) -> None:
 def test_the_library_does_not_import_the_extra() -> None:
     program = "import sys, seorep_async, seorep_async.export; sys.exit(bool({'click', 'rich'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param("sys.meta_path.insert(0, Interrupting())", id="as it imports"),
+        pytest.param("atexit.register(interrupt)", id="as it ends"),
+    ],
+)
+def test_interrupted_where_nothing_is_to_put_away_it_ends_quietly(before: str) -> None:
+    program = f"""
+import atexit, os, signal, sys
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "rich":
+            interrupt()
+from seorep_async.cli import main
+{before}
+main()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "--version"], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("arguments", ["--dry-run", "--json", "--quiet"])
+def test_where_only_ascii_can_be_shown_it_works_all_the_same(tmp_path: Path, arguments: str) -> None:
+    environment = os.environ | {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    ended = shell(f"seorep pull --sandbox --campaigns 1 -o r\u00e4nge.csv {arguments}", cwd=tmp_path, env=environment)
+    assert (ended.returncode, "unexpected" in ended.stderr) == (0, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.cli.screen import screen
+from seorep_async.export.journal import Journal
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Timing
 from tests.cli.running import Ended, Seorep, serving
@@ -127,6 +129,77 @@ def test_a_dry_run_tells_what_is_kept(seorep: Seorep, monkeypatch: pytest.Monkey
     assert "  Kept       3 reports of a pull that ended with failures, begun " in ended.out
 
 
+@pytest.mark.parametrize("feeds", [("campaign",), ("keyword-by-date",), ("campaign", "keyword-by-date")])
+def test_a_dry_run_counts_only_what_is_not_kept(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, feeds: tuple[str, ...]
+) -> None:
+    arguments = ("--out", "a.csv", *(part for feed in feeds for part in ("--feed", feed)))
+    with serving(failing={2: 404}) as sandbox:
+        port = int(sandbox.base_url.rpartition(":")[2])
+        against(sandbox, monkeypatch)
+        assert seorep("pull", *arguments).code == 4
+    with serving(port=port):
+        (told,) = re.findall(r"about ([0-9,]+), judged", seorep("pull", *arguments, "--retry-failed", "--dry-run").out)
+        assert f"Requests   {told}\n" in seorep("pull", *arguments, "--retry-failed").err
+
+
+@pytest.mark.parametrize(("given", "then"), [((), "begin anew"), (("--retry-failed",), "go on with them")])
+def test_a_dry_run_tells_whether_it_would_go_on(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], then: str
+) -> None:
+    with serving(failing={2: 404}) as sandbox:
+        against(sandbox, monkeypatch)
+        seorep("pull")
+        assert f"; it would {then}\n" in seorep("pull", "--dry-run", *given).out
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_other_parameters_than_those_of_what_is_kept_are_refused_in_one_line(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, dry: tuple[str, ...]
+) -> None:
+    with serving(failing={2: 404}) as sandbox:
+        against(sandbox, monkeypatch)
+        seorep("pull")
+        asked = sandbox.stats.requests
+        ended = seorep("pull", "--from", "2022-01-01", "--retry-failed", *dry)
+        assert sandbox.stats.requests == asked
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "start date 2023-04-01, not 2022-01-01" in ended.err
+
+
+def test_a_dry_run_is_refused_what_the_pull_would_be(seorep: Seorep) -> None:
+    Path("a.duckdb").write_bytes(b"something else\n" * 1000)
+    ended = seorep("pull", "--sandbox", "-o", "a.duckdb", "--dry-run")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("Error: can't write ")
+    assert ended.err.endswith("it is not a valid DuckDB database file!\n")
+
+
+def test_a_dry_run_tells_that_another_pull_is_at_work(seorep: Seorep, tmp_path: Path) -> None:
+    (tmp_path / ".a.csv.pull").mkdir()
+    with contextlib.closing(Journal(tmp_path / ".a.csv.pull" / "journal")):
+        ended = seorep("pull", "--sandbox", "-o", "a.csv", "--dry-run")
+    assert (ended.code, ended.err.endswith("a.csv: another pull is writing it; wait for its end\n")) == (7, True)
+
+
+def test_a_dry_run_is_told_as_json(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(failing={2: 404}) as sandbox:
+        against(sandbox, monkeypatch)
+        seorep("pull")
+        told = json.loads(seorep("pull", "--dry-run", "--json", "--retry-failed").out)
+    kept = told.pop("kept")
+    assert (kept["reports"], kept["ended"], kept["goes_on"]) == (3, True, True)
+    assert told == {
+        "dry_run": True,
+        "feeds": ["campaign"],
+        "start_date": "2023-04-01",
+        "end_date": "2023-06-30",
+        "files": ["rankings-campaign.csv"],
+        "campaigns": 4,
+        "requests": 1,
+    }
+
+
 def test_with_no_color_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert screen().no_color
@@ -135,7 +208,11 @@ def test_with_no_color_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_several_feeds_go_into_several_files(seorep: Seorep, tmp_path: Path) -> None:
     feeds = ("--feed", "campaign", "--feed", "campaign-by-date")
     seorep("pull", "--sandbox", "--campaigns", 2, "--keywords", 2, *feeds)
-    assert names_in(tmp_path) == ["rankings.campaign-by-date.csv", "rankings.campaign.csv", "rankings.totals.csv"]
+    assert names_in(tmp_path) == [
+        "rankings.campaign-by-date.csv",
+        "rankings.campaign-by-date.totals.csv",
+        "rankings.campaign.csv",
+    ]
 
 
 def test_retry_failed_asks_for_the_rest(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,11 +269,15 @@ def test_failures_are_listed_by_reason(seorep: Seorep, monkeypatch: pytest.Monke
     assert "  Campaigns  1 of 4 complete, 3 failed" in told
 
 
-def test_if_all_fail_the_first_error_gives_the_code(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = failing(seorep, monkeypatch, {1: 501, 2: 404, 3: 404, 4: 404})
-    assert ended.code == 5
-    assert "campaigns 2, 3, 4: " in ended.err
-    assert not Path("rankings-campaign.csv").exists()
+@pytest.mark.parametrize(("third", "code"), [(404, 2), (501, 5)])
+@pytest.mark.parametrize("out", ["a.csv", "-"])
+def test_if_all_fail_what_may_pass_gives_the_code(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, out: str, third: int, code: int
+) -> None:
+    ended = failing(seorep, monkeypatch, {1: 404, 2: 404, 3: third, 4: 404}, "-o", out)
+    assert ended.code == code
+    assert "campaigns 1, 2, " in ended.err
+    assert not Path("a.csv").exists()
 
 
 @pytest.mark.parametrize("campaigns", [(), ("--campaign", 1, "--campaign", 2, "--campaign", 3)])

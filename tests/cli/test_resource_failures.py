@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import subprocess
-import sys
 import time
 from typing import Any
 
@@ -15,7 +12,7 @@ from seorep_async import InvalidRequestError, SeoRepClient
 from seorep_async.cli.resource_refusals import words_of_service
 from seorep_async.session import Timing
 from tests.cli.resource_account import KEY, account, give_stdin
-from tests.cli.running import COMMAND, Seorep, process
+from tests.cli.running import Seorep, process, shell
 
 
 @pytest.mark.parametrize(
@@ -120,12 +117,6 @@ def test_the_service_is_quoted_in_one_readable_line(body: str | None, told: str 
 def test_what_the_message_says_already_is_not_said_again() -> None:
     error = InvalidRequestError("the service says: taken", status=400, body_excerpt='{"message": "taken"}')
     assert words_of_service(error) is None
-
-
-def shell(line: str) -> subprocess.CompletedProcess[str]:
-    # without `-X dev`, by which asyncio tells what took long
-    command = shlex.join([sys.executable, "-W", "error", *COMMAND[-2:]])
-    return subprocess.run(["bash", "-c", line.replace("seorep", command)], capture_output=True, text=True, timeout=20)
 
 
 def test_a_full_disk_is_7_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,36 @@ async def test_a_file_that_is_no_database_is_refused_before_any_request(tmp_path
     assert path.read_bytes() == b"something else\n" * 1000
 
 
+async def test_a_name_with_lock_in_it_is_not_taken_for_a_lock(tmp_path: Path) -> None:
+    path = tmp_path / "locksmith.duckdb"
+    path.write_bytes(b"something else\n" * 1000)
+    async with account() as (_, client):
+        with pytest.raises(ConfigurationError, match="not a valid DuckDB"):
+            await fill(client, path)
+
+
+@pytest.mark.parametrize("name", ["campaign", "Campaign", "failures"])
+async def test_a_view_named_like_a_table_is_refused_before_any_request(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a.duckdb"
+    async with account(campaigns=1) as (sandbox, client):
+        await fill(client, path)
+        with duckdb.connect(str(path)) as database:
+            database.execute(f"ALTER TABLE {name} RENAME TO other; CREATE VIEW {name} AS SELECT * FROM other")  # noqa: S608
+        asked = sandbox.stats.requests
+        with pytest.raises(ConfigurationError, match=f"{name.lower()} is a view in it, where a table is needed"):
+            await fill(client, path)
+        assert sandbox.stats.requests == asked
+
+
+async def test_a_table_is_found_whatever_the_case_of_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as database:
+        database.execute("CREATE TABLE Campaign (name TEXT)")
+    async with account() as (_, client):
+        with pytest.raises(ConfigurationError, match="is another's, as the column"):
+            await fill(client, path)
+
+
 def opened_elsewhere(path: Path) -> subprocess.Popen[bytes]:
     """Start another program that has the database open until its stdin is closed."""
     program = "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"

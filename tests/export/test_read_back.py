@@ -166,6 +166,11 @@ async def test_json_lines_by_polars_and_duckdb(tmp_path: Path, feed: Feed) -> No
     expected = [{name: row[name] for name in ints} for row in found.rows]
     frame = pl.read_ndjson(found.path, schema_overrides=dict.fromkeys(ints, pl.Int64))
     assert frame.select(ints).to_dicts() == expected
+    types = {name: DUCKDB[kind] for name, kind in found.kinds.items() if kind not in (Kind.TAGS, Kind.FIELDS)}
+    table = duckdb.read_json(str(found.path), format="newline_delimited", columns=types)
+    assert [dict(zip(types, row, strict=True)) for row in table.fetchall()] == [
+        {name: row[name] for name in types} for row in found.rows
+    ]
     assert [json.loads(line)["start_date"] for line in found.path.read_text().splitlines()] == [
         START.isoformat() for _ in found.rows
     ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import datetime as dt
 import os
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from seorep_async.export.preview import kept_work
 from seorep_async.export.target import target_of
 from seorep_async.export.work import Work
 from seorep_async.sandbox import Sandbox
+from seorep_async.session import Authentication
+from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
 
 CAMPAIGNS = 24
@@ -77,7 +81,13 @@ async def test_the_result_is_the_same_as_of_a_pull_in_one_go(tmp_path: Path, end
         await cut_off(client, tmp_path / f"a.{ending}", feeds=Feed)
         await again(client, tmp_path / f"a.{ending}", feeds=Feed)
         await again(client, tmp_path / f"b.{ending}", feeds=Feed)
-    for name in ("campaign", "campaign-by-date", "keyword-by-date", "totals"):
+    for name in (
+        "campaign",
+        "campaign-by-date",
+        "keyword-by-date",
+        "campaign-by-date.totals",
+        "keyword-by-date.totals",
+    ):
         one, other = (tmp_path / f"{stem}.{name}.{ending}" for stem in "ab")
         assert one.read_bytes() == other.read_bytes()
 
@@ -119,6 +129,24 @@ async def test_with_another_service_it_is_refused(tmp_path: Path) -> None:
     async with slow() as (sandbox, client):
         with pytest.raises(ConfigurationError, match=f"service http://127.0.0.1:.*, not {sandbox.base_url}"):
             await again(client, tmp_path / "a.csv")
+
+
+async def test_with_another_key_it_is_refused_until_it_is_begun_anew(tmp_path: Path) -> None:
+    async with slow() as (sandbox, client):
+        port = int(sandbox.base_url.rpartition(":")[2])
+        await cut_off(client, tmp_path / "a.csv")
+    async with slow(port=port, key="another") as (sandbox, client):
+        with pytest.raises(ConfigurationError, match=r"begun with another API key .*--restart"):
+            await again(client, tmp_path / "a.csv")
+        assert sandbox.stats.requests == 0
+        assert (await again(client, tmp_path / "a.csv", restart=True)).resumed == 0
+
+
+def test_a_fingerprint_tells_keys_apart_and_salts_too() -> None:
+    keys, salts = [Authentication(key) for key in ("one", "one", "other")], (b"salt" * 4, b"more" * 4)
+    same, again, another = (key.fingerprint(salts[0]) for key in keys)
+    assert same == again
+    assert len({same, another, keys[0].fingerprint(salts[1])}) == 3
 
 
 async def test_another_page_size_is_no_other_parameter(tmp_path: Path) -> None:
@@ -264,7 +292,8 @@ async def test_the_key_is_in_no_file(tmp_path: Path) -> None:
         await cut_off(client, tmp_path / "a.csv", extra_params={"token": "s3cret-k3y"})
     folder = tmp_path / ".a.csv.pull"
     assert names_in(folder)
-    assert all(b"s3cret" not in (folder / name).read_bytes() for name in names_in(folder))
+    for form in (b"s3cret", base64.b64encode(b"s3cret-k3y"), base64.b64encode(b":s3cret-k3y")):
+        assert all(form not in (folder / name).read_bytes() for name in names_in(folder))
 
 
 def test_an_error_pickles_with_its_file() -> None:
@@ -289,3 +318,36 @@ def test_a_keyword_that_fails_is_missing_only_where_it_is_not_kept_already(tmp_p
     assert journal.owners(7) == [1, 2]
     assert journal.owners_without_report(7) == [2]
     journal.close()
+
+
+async def test_keywords_that_a_campaign_no_longer_has_are_not_counted(tmp_path: Path) -> None:
+    out, feeds = tmp_path / "a.csv", (Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE)
+    async with made({1: [10, 11]}, gone={11}) as (service, client):
+        await again(client, out, feeds=feeds)
+        rows = target_of(out, feeds).work_folder / "rows"
+        rows.write_bytes(b"\0" + rows.read_bytes()[1:])  # the campaign's own block, so that it is asked for again
+        service.keywords[1], service.gone = [12], set()
+        summary = await again(client, out, feeds=feeds, retry_failed=True)
+    assert (summary.ok, summary.rows, summary.resumed) == (True, 2, 0)
+    assert [row["keyword_id"] for row in rows_in(tmp_path / "a.keyword-by-date.csv")] == ["12"]
+
+
+async def test_interrupted_when_all_is_in_place_it_has_ended_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removing, goes_on, remove = asyncio.Event(), threading.Event(), Work.remove
+    loop = asyncio.get_running_loop()
+
+    def slowly(work: Work) -> None:
+        loop.call_soon_threadsafe(removing.set)
+        goes_on.wait(5)
+        remove(work)
+
+    monkeypatch.setattr(Work, "remove", slowly)
+    async with account() as (_, client):
+        pull = asyncio.create_task(again(client, tmp_path / "a.csv"))
+        await removing.wait()
+        pull.cancel()
+        goes_on.set()
+        assert (await pull).paths == (tmp_path / "a.csv",)
+    assert names_in(tmp_path) == ["a.csv"]

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from seorep_async import ConfigurationError, Feed
-from seorep_async.export import pull_to
+from seorep_async.export import ExportError, pull_to
+from seorep_async.export.csv_text import header
 from seorep_async.export.target import target_of
+from seorep_async.models.columns import totals_table
 from tests.export.reports import END, START, account, names_in
 
 ONE = (Feed.CAMPAIGN,)
@@ -86,3 +88,66 @@ async def test_a_long_name_is_possible(tmp_path: Path) -> None:
     async with account(campaigns=1) as (_, client):
         await pull_to(client, None, START, END, out=target)
     assert names_in(tmp_path) == [target.name]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("side", ["totals", "failures"])
+async def test_a_file_beside_it_that_no_pull_wrote_is_refused_before_any_request(
+    tmp_path: Path, side: str, ending: str
+) -> None:
+    mine = tmp_path / f"a.{side}.{ending}"
+    mine.write_text('{"feed": "mine"}\n')
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match=rf"a\.{side}\.{ending} is there, and no pull wrote it; move it"):
+            await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
+        assert sandbox.stats.requests == 0
+    assert mine.read_text() == '{"feed": "mine"}\n'
+
+
+async def test_a_file_with_more_columns_than_ours_is_somebody_elses(tmp_path: Path) -> None:
+    (tmp_path / "a.totals.csv").write_bytes(header(totals_table()).replace(b"\r\n", b",note\r\n"))
+    with pytest.raises(ConfigurationError, match="no pull wrote it"):
+        target_of(tmp_path / "a.csv", ONE)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+async def test_files_of_an_earlier_pull_are_replaced_or_go(tmp_path: Path, ending: str) -> None:
+    out, feed = tmp_path / f"a.{ending}", Feed.CAMPAIGN_BY_DATE
+    async with account(failing={2: 404}) as (_, client):
+        await pull_to(client, None, START, END, out=out, feeds=feed)
+        assert {f"a.failures.{ending}", f"a.totals.{ending}"} < set(names_in(tmp_path))
+    async with account() as (_, client):
+        await pull_to(client, None, START, END, out=out, feeds=feed)
+    assert names_in(tmp_path) == [out.name, f"a.totals.{ending}"]
+
+
+async def test_a_file_of_a_version_with_fewer_columns_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.failures.csv").write_text("feed,campaign_id,keyword_id,start_date,end_date,error\r\n")
+    async with account(campaigns=1) as (_, client):
+        await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+    assert names_in(tmp_path) == ["a.csv"]
+
+
+async def test_a_file_put_beside_it_meanwhile_stays(tmp_path: Path) -> None:
+    async with account(campaigns=1) as (_, client):
+        mine = lambda _: (tmp_path / "a.totals.csv").write_text("mine")  # noqa: E731
+        await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=mine)
+    assert (tmp_path / "a.totals.csv").read_text() == "mine"
+
+
+async def test_nor_is_it_overwritten(tmp_path: Path) -> None:
+    async with account(failing={2: 404}) as (_, client):
+        mine = lambda _: (tmp_path / "a.failures.csv").write_text("mine")  # noqa: E731
+        with pytest.raises(ExportError, match=r"a\.failures\.csv: it is there, and no pull wrote it"):
+            await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=mine)
+    assert names_in(tmp_path) == [".a.csv.pull", "a.failures.csv"]
+    assert (tmp_path / "a.failures.csv").read_text() == "mine"
+
+
+async def test_totals_of_several_feeds_outlive_a_pull_of_one(tmp_path: Path) -> None:
+    async with account(keywords=2) as (_, client):
+        await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=Feed)
+        before = {name: (tmp_path / name).read_bytes() for name in names_in(tmp_path)}
+        for feed in Feed:
+            await pull_to(client, [1], START, END, out=tmp_path / "a.csv", feeds=feed)
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before

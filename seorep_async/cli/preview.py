@@ -1,0 +1,46 @@
+"""What a pull would do: for a person to read, or as JSON."""
+
+from __future__ import annotations
+
+import json
+
+from seorep_async.cli.screen import printable
+from seorep_async.cli.wording import moment
+from seorep_async.export.order import Order
+from seorep_async.export.preview import PullPreview
+
+
+def preview_in_words(found: PullPreview, order: Order, source: str) -> str:
+    """Return lines for a person."""
+    days = f"{order.start_date} to {order.end_date}"
+    lines = [
+        f"Would pull {', '.join(feed.value for feed in order.feeds)}, {days}, from {printable(source)}",
+        f"  Campaigns  {found.campaigns:,}",
+        f"  Requests   about {found.requests:,}, judged by the first campaign",
+    ]
+    lines += [f"  File       {printable(str(file))}" for file in found.files]
+    if (kept := found.kept) is not None:
+        state = "ended with failures" if kept.ended else "was cut off"
+        then = "it would go on with them" if found.goes_on else "it would begin anew"
+        lines.append(
+            f"  Kept       {kept.reports:,} reports of a pull that {state}, begun {moment(kept.begun)}; {then}"
+        )
+    return "\n".join(lines)
+
+
+def preview_as_json(found: PullPreview, order: Order) -> str:
+    """Return one JSON object, for a program to read."""
+    kept = found.kept
+    facts = {
+        "dry_run": True,
+        "feeds": [feed.value for feed in order.feeds],
+        "start_date": order.start_date.isoformat(),
+        "end_date": order.end_date.isoformat(),
+        "files": [str(file) for file in found.files],
+        "campaigns": found.campaigns,
+        "requests": found.requests,
+        "kept": None
+        if kept is None
+        else {"begun": kept.begun, "reports": kept.reports, "ended": kept.ended, "goes_on": found.goes_on},
+    }
+    return json.dumps(facts, ensure_ascii=False, indent=2)

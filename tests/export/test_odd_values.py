@@ -1,0 +1,138 @@
+"""Ids and numbers that can't be asked for or kept fail their own report, and no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from seorep_async import DecodeError, Feed
+from seorep_async.export import ExportError, PullSummary, pull_to
+from seorep_async.export.errors import told_as_export_errors
+from seorep_async.export.formats import Format, block_of
+from seorep_async.export.order import order_of
+from seorep_async.export.preview import preview
+from seorep_async.export.stream import stream
+from tests.export.made_service import TOO_LARGE, made
+from tests.export.reports import END, FORMATS, START
+
+KEYWORDS = Feed.KEYWORD_BY_DATE
+ODD = [0, 2**31, TOO_LARGE]
+
+
+def failed(summary: PullSummary) -> list[tuple[int, int | None]]:
+    return [(failure.campaign_id, failure.keyword_id) for failure in summary.failures]
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("odd", ODD)
+async def test_a_keyword_that_can_not_be_asked_for_fails_alone(tmp_path: Path, odd: int, ending: str) -> None:
+    async with made({1: [10, odd], 2: [11]}) as (_, client):
+        summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}", feeds=KEYWORDS)
+    assert (failed(summary), summary.rows) == ([(1, odd)], 2)
+    assert isinstance(summary.failures[0].error, DecodeError)
+    assert "keyword_id must be an integer from 1 to 2147483647" in summary.failures[0].error.message
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_it_is_told_again_when_the_pull_goes_on(tmp_path: Path, odd: int) -> None:
+    async with made({1: [10, odd]}) as (service, client):
+        for again in (False, True):
+            service.asked.clear()
+            summary = await pull_to(client, [1], START, END, out=tmp_path / "a.csv", feeds=KEYWORDS, retry_failed=again)
+            assert failed(summary) == [(1, odd)]
+    assert service.asked == []
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_it_fails_alone_on_the_way_to_a_pipe(odd: int) -> None:
+    text = bytearray()
+
+    async def write(data: bytes) -> None:
+        text.extend(data)
+
+    async with made({1: [10, odd], 2: [11]}) as (_, client):
+        summary = await stream(client, order_of(client, None, START, END, KEYWORDS, {}), Format.CSV, write)
+    assert (failed(summary), text.count(b"\n")) == ([(1, odd)], 3)
+
+
+@pytest.mark.parametrize("ending", ["csv", "duckdb"])
+@pytest.mark.parametrize("odd", ODD)
+async def test_a_campaign_that_can_not_be_asked_for_fails_alone(tmp_path: Path, odd: int, ending: str) -> None:
+    async with made({odd: [], 2: [11]}) as (_, client):
+        for _ in range(2):
+            summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
+    assert (failed(summary), summary.rows) == ([(odd, None)], 1)
+
+
+async def test_failures_of_such_ids_do_not_add_up_in_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with made({TOO_LARGE: [], 2: [11]}) as (_, client):
+        for _ in range(2):
+            await pull_to(client, None, START, END, out=path)
+    with duckdb.connect(str(path), read_only=True) as database:
+        assert database.execute("SELECT campaign_id, error FROM failures").fetchall() == [(None, "DecodeError")]
+
+
+async def test_rows_of_the_other_keywords_are_not_doubled_in_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with made({1: [10, TOO_LARGE]}) as (_, client):
+        for _ in range(2):
+            await pull_to(client, None, START, END, out=path, feeds=KEYWORDS)
+    with duckdb.connect(str(path), read_only=True) as database:
+        assert database.execute("SELECT keyword_id FROM keyword_by_date").fetchall() == [(10,)]
+
+
+async def test_a_preview_is_judged_by_the_first_campaign_that_can_be_asked_for() -> None:
+    async with made({TOO_LARGE: [], 2: [11]}) as (_, client):
+        found = await preview(client, order_of(client, None, START, END, Feed.CAMPAIGN, {}), None)
+    assert found.campaigns == 2
+
+
+@pytest.mark.parametrize("ending", ["parquet", "duckdb"])
+async def test_a_total_of_more_than_64_bits_fails_its_report_only(tmp_path: Path, ending: str) -> None:
+    async with made({1: [], 2: []}, totals={1: 10**400, 2: 5}) as (_, client):
+        summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}", feeds=Feed.CAMPAIGN_BY_DATE)
+    assert (failed(summary), summary.rows) == ([(1, None)], 1)
+    assert summary.failures[0].error.message == (
+        f"an integer has more than 64 bits, which .{ending} can't hold; .csv and .jsonl can"
+    )
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+async def test_text_holds_a_total_of_any_size(tmp_path: Path, ending: str) -> None:
+    async with made({1: []}, totals={1: 10**400}) as (_, client):
+        await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}", feeds=Feed.CAMPAIGN_BY_DATE)
+    assert str(10**400) in (tmp_path / f"a.totals.{ending}").read_text()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "duckdb"])
+async def test_an_integer_of_more_than_64_bits_fails_its_report_only(tmp_path: Path, ending: str) -> None:
+    async with made({1: [10], 2: [11]}, competitors={10: TOO_LARGE}) as (_, client):
+        summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
+    assert (failed(summary), summary.rows) == ([(1, None)], 1)
+    assert "an integer has more than 64 bits" in summary.failures[0].error.message
+
+
+async def test_what_text_can_not_hold_fails_alone_on_the_way_to_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    def picky(kind: Any, table: Any, units: Any) -> Any:
+        if units[0].campaign_id == 1:
+            raise ValueError("not Unicode")
+        return block_of(kind, table, units)
+
+    async def write(_: bytes) -> None:
+        pass
+
+    monkeypatch.setattr("seorep_async.export.stream.block_of", picky)
+    async with made({1: [10], 2: [11]}) as (_, client):
+        order = order_of(client, None, START, END, Feed.CAMPAIGN, {})
+        summary = await stream(client, order, Format.JSON_LINES, write)
+    assert failed(summary) == [(1, None)]
+
+
+def test_whatever_else_can_not_be_held_is_an_export_error() -> None:
+    whole = pytest.raises(ExportError, match=r"can't write a\.parquet: int too big")
+    with whole, told_as_export_errors(Path("a.parquet")):
+        raise OverflowError("int too big to convert")
