@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Generator, Hashable
 from contextlib import aclosing
+from itertools import chain, count, repeat
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import attrs
@@ -291,7 +292,7 @@ class Ledger(Generic[T]):
         self._key = key
         self._subject = subject
         self._max_pages = max_pages
-        self._page_of: dict[Hashable, int] = {}
+        self._seen: dict[Hashable, None] = {}
         self._received = 0
         self._sizes: list[int] = []
         self._ended = False
@@ -320,14 +321,9 @@ class Ledger(Generic[T]):
             return False
         self._sizes.append(len(page.items))
         self._received += len(page.items)
-        keys = dict.fromkeys(map(self._key, page.items), page.number)
-        if len(keys) < len(page.items):
-            twice = Counter(map(self._key, page.items)).most_common(1)[0][0]
-            raise self._error(f"page {page.number} holds {twice!r} more than once", page.number)
-        if not keys.keys().isdisjoint(self._page_of):
-            repeated = next(key for key in keys if key in self._page_of)
-            raise self._error(f"page {page.number} repeats {repeated!r} of page {self._page_of[repeated]}", page.number)
-        self._page_of.update(keys)
+        self._seen.update(zip(map(self._key, page.items), repeat(None)))
+        if len(self._seen) < self._received:
+            raise self._repetition(page)
         if not page.items:
             self._ended = True
             if self._last is not None and self._last > 1:
@@ -381,7 +377,17 @@ class Ledger(Generic[T]):
                     raise self._error(f"page {number} has {size} records, another has {full}", number)
 
     def _is_known(self, page: Page[T]) -> bool:
-        return self._page_of.keys() >= set(map(self._key, page.items))
+        return self._seen.keys() >= set(map(self._key, page.items))
+
+    def _repetition(self, page: Page[T]) -> PaginationError:
+        """Find out what the last page holds that came before; the order in which keys were first seen tells where."""
+        earlier = dict(zip(self._seen, chain.from_iterable(map(repeat, count(1), self._sizes[:-1])), strict=False))
+        for key, times in Counter(map(self._key, page.items)).items():
+            if times > 1:
+                return self._error(f"page {page.number} holds {key!r} more than once", page.number)
+            if key in earlier:
+                return self._error(f"page {page.number} repeats {key!r} of page {earlier[key]}", page.number)
+        raise AssertionError("no key was repeated")
 
     def _error(self, problem: str, page: int | None) -> PaginationError:
         error = PaginationError(f"the pages do not add up: {problem}", subject=self._subject)

@@ -22,7 +22,7 @@ from seorep_async.errors import (
     SeoRepError,
 )
 from seorep_async.session.authentication import Authentication
-from seorep_async.session.base_url import BaseURL
+from seorep_async.session.base_url import BaseURL, origin_of
 from seorep_async.session.decision import Cause, Failure, Sent, Signal, signal_of_status
 from seorep_async.session.request import Request
 from seorep_async.session.retry_after import parse_retry_after
@@ -133,9 +133,9 @@ class Transport:
             return _classified(error, request)
 
     async def _exchange(self, request: Request[Any]) -> Answer:
-        headers = self._headers
+        headers = None if self._borrowed is None else self._headers  # sessions of our own send them by themselves
         if request.content_type is not None:
-            headers = headers | {"Content-Type": request.content_type}
+            headers = self._headers | {"Content-Type": request.content_type}
         target = self._base_url.text + request.path
         if request.query:
             target += f"?{request.query}"
@@ -147,7 +147,7 @@ class Transport:
             URL(target, encoded=True),
             data=request.body,
             headers=headers,
-            skip_auto_headers=() if request.body is not None else ("Content-Type",),
+            skip_auto_headers=None if request.method == "GET" or request.body is not None else ("Content-Type",),
             allow_redirects=False,
             raise_for_status=False,
             auto_decompress=True,
@@ -159,6 +159,8 @@ class Transport:
         except BaseException:
             response.close()
             raise
+        if response.status == 200:
+            return Answer(200, body)
         return Answer(
             status=response.status,
             body=body,
@@ -170,8 +172,8 @@ class Transport:
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         """Authenticate one wire attempt, count it, and keep aiohttp from resending it on its own."""
-        if request.url.origin() != self._base_url.origin:
-            raise ConfigurationError(f"refused to send the API key to another origin than {self._base_url.origin}")
+        if origin_of(request.url) != self._base_url.origin:
+            raise ConfigurationError(f"refused to send the API key to another origin than {self._base_url.text}")
         request.headers["Authorization"] = self._authentication.header()
         request.headers.popall("Cookie", None)
         self.attempts += 1
@@ -187,7 +189,7 @@ class Transport:
             raise _BodyTooLarge(f"the answer announces {announced} bytes, more than the limit of {limit}")
         chunks: list[bytes] = []
         size = 0
-        async for chunk in response.content.iter_any():
+        while chunk := await response.content.readany():
             size += len(chunk)
             self.bytes_received += len(chunk)
             if size > limit:
@@ -199,6 +201,7 @@ class Transport:
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=force_close),
             cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._headers,
             trust_env=False,
             read_bufsize=_LARGE,
             response_class=_WriteResponse if force_close else aiohttp.ClientResponse,

@@ -21,10 +21,15 @@ class BaseURL:
     def __init__(self, base_url: str) -> None:
         url = URL(base_url)
         self.text = str(url).rstrip("/")
-        self.origin = URL(self.text).origin()  # of the text, as yarl holds https://host and https://host:443 apart
+        self.origin = origin_of(URL(self.text))
 
     def __repr__(self) -> str:
         return f"BaseURL({self.text!r})"
+
+
+def origin_of(url: URL) -> tuple[str, str | None, int | None]:
+    """Return what an address has to share with the service's to be sent the key."""
+    return url.scheme, url.raw_host, url.port
 
 
 def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> str | None:

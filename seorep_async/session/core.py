@@ -33,12 +33,14 @@ from seorep_async.session.reading import Reader, Value
 from seorep_async.session.request import Request
 from seorep_async.session.stats import Stats
 from seorep_async.session.timing import Timing
+from seorep_async.session.turns import Turns
 from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
 _FIRST = -1  # a retry goes before everything that was not tried yet
 _LARGE = 64 * 1024  # bytes of a body whose decoding others on the loop notice
+_TURN = 512 * 1024  # bytes that are decoded before others on the loop get their turn
 _HUGE = 4 * 1024 * 1024  # bytes of a body whose decoding would hold them up
 _log = logging.getLogger("seorep_async")
 
@@ -88,7 +90,8 @@ class Session:
         self._reader = Reader(authentication)
         self._transport = Transport(base_url, authentication, settings, borrowed, self.timing.wall_clock)
         self._governor = Governor(settings, self.timing)
-        self._decoding = asyncio.Lock()
+        self._turns = Turns(_TURN)
+        self._thread = asyncio.Lock()
         self._closing = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
@@ -133,12 +136,15 @@ class Session:
 
     def require_open(self) -> None:
         """Raise a ConfigurationError unless requests can be sent from here."""
+        self._require_not_closed()
+        if asyncio.get_running_loop() is not self._loop:
+            raise ConfigurationError("this client was opened in another event loop; open one in each loop")
+
+    def _require_not_closed(self) -> None:
         if self.state != "open":
             raise ConfigurationError(
                 f"this client is {self.state}: use it inside `async with SeoRepClient(...) as client:`"
             )
-        if asyncio.get_running_loop() is not self._loop:
-            raise ConfigurationError("this client was opened in another event loop; open one in each loop")
 
     def spawn(
         self, work: Coroutine[Any, Any, T], when_done: Callable[[asyncio.Task[T]], None] | None = None
@@ -194,12 +200,12 @@ class Session:
                 except SeoRepError as error:
                     self._raise(error, request, attempts)
                 if admission is None:
-                    self.require_open()
+                    self._require_not_closed()
                     self._check_halt(request, attempts)
                     self._raise(deadline_exceeded(failure), request, attempts)
                 signal = retry_after = None
                 try:
-                    self.require_open()  # it may have been closed as we waited
+                    self._require_not_closed()
                     self._check_halt(request, attempts)
                     if request.patient and not attempts:
                         deadline = self.deadline()
@@ -253,13 +259,13 @@ class Session:
                 )
                 if isinstance(verdict, GiveUp):
                     self._raise(verdict.error, request, attempts)
-                self.require_open()
+                self._require_not_closed()
                 governor.quota.spend(verdict.cost)
                 spent += verdict.cost
                 self._retries[failure.cause.value] += 1
                 governor.waited["backoff"] += verdict.delay
                 await self._sleep(verdict.delay)
-                self.require_open()
+                self._require_not_closed()
         except asyncio.CancelledError:
             governor.quota.give_back(spent)  # that nobody waits any more tells nothing about the service
             raise
@@ -281,11 +287,11 @@ class Session:
         size = len(answer.body)
         if size <= _LARGE:
             return self._reader.read(request, answer)
-        async with self._decoding:  # one page at a time, so that others on the loop get their turn in between
-            if size > _HUGE:
-                return await asyncio.to_thread(self._reader.read, request, answer)
-            await asyncio.sleep(0)
+        if size <= _HUGE:
+            await self._turns.take(size)
             return self._reader.read(request, answer)
+        async with self._thread:
+            return await asyncio.to_thread(self._reader.read, request, answer)
 
     def _raise(self, error: SeoRepError, request: Request[Any], attempts: int) -> NoReturn:
         error.subject = request.subject

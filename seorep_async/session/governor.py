@@ -327,7 +327,8 @@ class Governor:
         heapq.heappush(self._waiting, (priority, next(self._arrivals), deadline, turn))
         expiry = None if deadline == math.inf else self._timing.call_later(deadline - now, lambda: _end(turn, None))
         self._groups[turn] = group
-        self._dispatch()
+        if reason != "concurrency":  # else there is nothing to do until an attempt ends
+            self._dispatch()
         try:
             outcome = await turn
         except asyncio.CancelledError:
