@@ -13,6 +13,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, NotFoundError, PaginationError
 from seorep_async.models import Page
+from seorep_async.models.rows import attributes
 from seorep_async.session import Halt, Request, Session, cancel_all
 
 T = TypeVar("T")
@@ -122,6 +123,7 @@ class Query(Generic[T]):
         decode: turns the body and the number of a page into the page.
         key: what tells one item from another, so that a repeated one is noticed.
         subject: what an error should call it, such as `campaign 42`, or None.
+        decode_in_steps: does the same for a huge page, as `Request.decode_in_steps` says, or None.
     """
 
     path: str
@@ -129,14 +131,17 @@ class Query(Generic[T]):
     decode: Callable[[bytes, int], Page[T]]
     key: Callable[[T], Hashable]
     subject: str | None = None
+    decode_in_steps: Callable[[bytes, int], Generator[None, None, Page[T] | None]] | None = None
 
     def page(self, number: int, schedule: Schedule) -> Request[Page[T]]:
         """Return the request for one page."""
+        in_steps = self.decode_in_steps
         return Request(
             method="GET",
             path=self.path,
             query=f"{self.query}&page={number}" if self.query else f"page={number}",
             decode=lambda body: self.decode(body, number),
+            decode_in_steps=None if in_steps is None else lambda body: in_steps(body, number),
             subject=self.subject,
             deadline=schedule.deadline,
             patient=schedule.deadline is None,
@@ -321,7 +326,7 @@ class Ledger(Generic[T]):
             return False
         self._sizes.append(len(page.items))
         self._received += len(page.items)
-        self._seen.update(zip(map(self._key, page.items), repeat(None)))
+        self._seen.update(zip(attributes(page.items, self._key), repeat(None)))
         if len(self._seen) < self._received:
             raise self._repetition(page)
         if not page.items:
@@ -377,12 +382,12 @@ class Ledger(Generic[T]):
                     raise self._error(f"page {number} has {size} records, another has {full}", number)
 
     def _is_known(self, page: Page[T]) -> bool:
-        return self._seen.keys() >= set(map(self._key, page.items))
+        return self._seen.keys() >= set(attributes(page.items, self._key))
 
     def _repetition(self, page: Page[T]) -> PaginationError:
         """Find out what the last page holds that came before; the order in which keys were first seen tells where."""
         earlier = dict(zip(self._seen, chain.from_iterable(map(repeat, count(1), self._sizes[:-1])), strict=False))
-        for key, times in Counter(map(self._key, page.items)).items():
+        for key, times in Counter(attributes(page.items, self._key)).items():
             if times > 1:
                 return self._error(f"page {page.number} holds {key!r} more than once", page.number)
             if key in earlier:

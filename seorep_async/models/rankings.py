@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
@@ -216,7 +216,8 @@ class RankingReport(Generic[R]):
         id: the campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`.
         start_date: first day asked for.
         end_date: last day asked for.
-        rows: every row exactly once, in the service's order.
+        rows: every row exactly once, in the service's order. They are checked already; each model is made as it is
+            looked at, and `list(report.rows)` makes all at once, to be kept.
         totals: the feed's totals, or None if it has none.
         total_records: rows that the service announced, or None if it did not.
         version: `metadata.version` of the answer, or None; not part of comparisons, as it tells the shape apart.
@@ -227,7 +228,7 @@ class RankingReport(Generic[R]):
     id: int
     start_date: dt.date
     end_date: dt.date
-    rows: tuple[R, ...]
+    rows: Sequence[R]
     totals: RankingTotals | None = None
     total_records: int | None = None
     version: bool | None = attrs.field(default=None, eq=False)

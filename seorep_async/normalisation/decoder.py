@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,7 +10,7 @@ from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, P
 from seorep_async.models.extra import NO_EXTRA
 from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation import values
-from seorep_async.normalisation.compiled import CompiledRows
+from seorep_async.normalisation.compiled import CompiledRows, ExactPage
 from seorep_async.settings import EngineNames
 
 if TYPE_CHECKING:
@@ -49,20 +49,38 @@ class Decoder:
         compiled: CompiledRows[M] = self._compiled[row]
         exact = compiled.page(body)
         if exact is not None:
-            metadata = envelopes.metadata({"metadata": exact.metadata})
-            rows, totals, extra = exact.rows, self._totals(exact.totals, exact.totals_path), NO_EXTRA
-        else:
-            envelope = envelopes.parse(body)
-            metadata = envelopes.metadata(envelope)
-            feed = envelopes.fold_feed(envelope)
-            rows = compiled.rows(feed.rows) or self._converter.structure_all(feed.rows, row, feed.rows_path)
-            totals, extra = self._totals(feed.totals, feed.totals_path), feed.extra
+            return self._exact_page(exact, number)
+        envelope = envelopes.parse(body)
+        metadata = envelopes.metadata(envelope)
+        feed = envelopes.fold_feed(envelope)
+        rows = compiled.rows(feed.rows) or self._converter.structure_all(feed.rows, row, feed.rows_path)
+        return self._feed_page(rows, number, metadata, feed.totals, feed.totals_path, feed.extra)
+
+    def feed_page_in_steps(self, body: bytes, row: type[M], number: int) -> Generator[None, None, Page[M] | None]:
+        """Decode a huge page of a ranking feed in small steps; the result is None where only `feed_page` can."""
+        compiled: CompiledRows[M] = self._compiled[row]
+        exact = yield from compiled.page_in_steps(body)
+        return None if exact is None else self._exact_page(exact, number)
+
+    def _exact_page(self, exact: ExactPage[M], number: int) -> Page[M]:
+        metadata = envelopes.metadata({"metadata": exact.metadata})
+        return self._feed_page(exact.rows, number, metadata, exact.totals, exact.totals_path, NO_EXTRA)
+
+    def _feed_page(
+        self,
+        rows: Sequence[M],
+        number: int,
+        metadata: envelopes.Metadata,
+        totals: object,
+        totals_path: str,
+        extra: Mapping[str, Any],
+    ) -> Page[M]:
         return Page(
             items=rows,
             number=number,
             total_pages=metadata.total_pages,
             total_records=metadata.total_records,
-            totals=totals,
+            totals=self._totals(totals, totals_path),
             version=metadata.version,
             extra=_with_metadata(extra, metadata),
         )

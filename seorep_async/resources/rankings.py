@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 from collections.abc import Callable, Hashable, Iterable
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
@@ -13,6 +12,7 @@ import attrs
 from seorep_async.errors import ConfigurationError
 from seorep_async.listing import Listing, Query
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page, RankingReport
+from seorep_async.models.rows import Rows
 from seorep_async.normalisation import Decoder
 from seorep_async.pull import Pull
 from seorep_async.resources.arguments import (
@@ -291,9 +291,7 @@ class Rankings:
                 id=one,
                 start_date=start,
                 end_date=end,
-                rows=first.items
-                if len(pages) == 1
-                else tuple(itertools.chain.from_iterable(page.items for page in pages)),
+                rows=Rows.joined([page.items for page in pages]),
                 totals=next((page.totals for page in pages if page.totals is not None), None),
                 total_records=first.total_records,
                 version=first.version,
@@ -304,6 +302,7 @@ class Rankings:
             path=endpoint.path,
             query=f"{asked}&{options}" if options else asked,
             decode=lambda body, number: self._decoder.feed_page(body, endpoint.row, number),
+            decode_in_steps=lambda body, number: self._decoder.feed_page_in_steps(body, endpoint.row, number),
             key=endpoint.key,
             subject=f"{endpoint.noun} {one}",
         )

@@ -26,6 +26,7 @@ from seorep_async.session.base_url import BaseURL, origin_of
 from seorep_async.session.decision import Cause, Failure, Sent, Signal, signal_of_status
 from seorep_async.session.request import Request
 from seorep_async.session.retry_after import parse_retry_after
+from seorep_async.session.turns import HUGE, Turns
 from seorep_async.settings import Settings
 
 _LARGE = 256 * 1024
@@ -60,6 +61,7 @@ class Transport:
         base_url: where requests go, and the only origin that ever sees the key.
         authentication: the key.
         settings: time limits, size limit, user agent.
+        turns: when work may be done that holds the event loop up.
         borrowed: an open session of the caller's, which is used for everything and never closed; None to own two,
             one of them for writes, whose connections are never reused, so that what fails before it was sent
             certainly was not executed.
@@ -70,12 +72,14 @@ class Transport:
         base_url: BaseURL,
         authentication: Authentication,
         settings: Settings,
+        turns: Turns,
         borrowed: aiohttp.ClientSession | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._base_url = base_url
         self._authentication = authentication
         self._settings = settings
+        self._turns = turns
         self._borrowed = borrowed
         self._wall_clock = wall_clock
         self._owned: list[aiohttp.ClientSession] = []
@@ -195,6 +199,8 @@ class Transport:
             if size > limit:
                 raise _BodyTooLarge(f"the answer is larger than the limit of {limit} bytes")
             chunks.append(chunk)
+        if size > HUGE:
+            await self._turns.take(size)
         return b"".join(chunks) if len(chunks) != 1 else chunks[0]
 
     def _own(self, *, force_close: bool) -> aiohttp.ClientSession:

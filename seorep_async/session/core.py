@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
@@ -33,7 +33,7 @@ from seorep_async.session.reading import Reader, Value
 from seorep_async.session.request import Request
 from seorep_async.session.stats import Stats
 from seorep_async.session.timing import Timing
-from seorep_async.session.turns import Turns
+from seorep_async.session.turns import HUGE, Turns
 from seorep_async.settings import Settings
 
 T = TypeVar("T")
@@ -41,7 +41,6 @@ T = TypeVar("T")
 _FIRST = -1  # a retry goes before everything that was not tried yet
 _LARGE = 64 * 1024  # bytes of a body whose decoding others on the loop notice
 _TURN = 512 * 1024  # bytes that are decoded before others on the loop get their turn
-_HUGE = 4 * 1024 * 1024  # bytes of a body whose decoding would hold them up
 _log = logging.getLogger("seorep_async")
 
 
@@ -88,10 +87,10 @@ class Session:
         self.timing = timing or Timing()
         self.state = "not open yet"
         self._reader = Reader(authentication)
-        self._transport = Transport(base_url, authentication, settings, borrowed, self.timing.wall_clock)
-        self._governor = Governor(settings, self.timing)
         self._turns = Turns(_TURN)
-        self._thread = asyncio.Lock()
+        self._transport = Transport(base_url, authentication, settings, self._turns, borrowed, self.timing.wall_clock)
+        self._governor = Governor(settings, self.timing)
+        self._huge = asyncio.Lock()
         self._closing = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
@@ -287,11 +286,26 @@ class Session:
         size = len(answer.body)
         if size <= _LARGE:
             return self._reader.read(request, answer)
-        if size <= _HUGE:
+        if size <= HUGE:
             await self._turns.take(size)
             return self._reader.read(request, answer)
-        async with self._thread:
+        async with self._huge:
+            if request.decode_in_steps is not None and answer.status == 200:
+                value = await self._in_turns(request.decode_in_steps(answer.body))
+                if value is not None:
+                    return Value(value)
             return await asyncio.to_thread(self._reader.read, request, answer)
+
+    async def _in_turns(self, steps: Generator[None, None, T | None]) -> T | None:
+        while True:
+            await self._turns.take(_TURN)
+            try:
+                next(steps)
+            except StopIteration as end:
+                value: T | None = end.value
+                return value
+            except SeoRepError:
+                return None
 
     def _raise(self, error: SeoRepError, request: Request[Any], attempts: int) -> NoReturn:
         error.subject = request.subject

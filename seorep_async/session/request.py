@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Generic, Literal, TypeVar
 
 import attrs
@@ -31,6 +31,8 @@ class Request(Generic[T]):
         method: HTTP method.
         path: path from `/v3` on.
         decode: turns the body of a successful answer into its result.
+        decode_in_steps: does the same for a huge body in small steps, or None if it can't be done; the result of the
+            steps is None where only `decode` can tell.
         query: the query, encoded, without `?`; may hold private text, so it is in no repr.
         body: the body of a write, encoded.
         content_type: the body's media type.
@@ -48,6 +50,7 @@ class Request(Generic[T]):
     method: str
     path: str
     decode: Callable[[bytes], T] = attrs.field(repr=False)
+    decode_in_steps: Callable[[bytes], Generator[None, None, T | None]] | None = attrs.field(default=None, repr=False)
     query: str = attrs.field(default="", repr=False)
     body: bytes | None = attrs.field(default=None, repr=False)
     content_type: str | None = None

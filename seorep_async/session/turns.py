@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+HUGE = 4 * 1024 * 1024
+"""Bytes of an answer with which even copying it holds others up."""
+
 
 class Turns:
-    """Lets so much work through in each iteration of the loop, in the order it came, so that others get their turn.
+    """Lets so much work through in every other iteration of the loop, in the order it came.
+
+    The iteration in between is for what became possible by it, and for all others on the loop.
 
     Args:
-        share: how much work an iteration may hold; more than this in one piece has an iteration of its own.
+        share: how much work goes through at once; more than this in one piece goes alone.
     """
 
     def __init__(self, share: int) -> None:
@@ -27,7 +32,7 @@ class Turns:
             await turn
         else:
             if not self._taken:
-                loop.call_soon(self._next, loop)
+                loop.call_soon(loop.call_soon, self._next, loop)
             self._taken += amount
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -41,4 +46,4 @@ class Turns:
                 turn.set_result(None)
                 self._taken += amount
         if self._taken:
-            loop.call_soon(self._next, loop)
+            loop.call_soon(loop.call_soon, self._next, loop)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Generator
 from typing import Any, get_args
 
 import attrs
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seorep_async.errors import SeoRepError
-from seorep_async.models import RankingTotals
+from seorep_async.models import Page, RankingTotals
 from seorep_async.normalisation import Decoder
 from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation.compiled import CompiledRows
@@ -137,3 +139,55 @@ def test_a_compiled_model_is_as_good_as_a_constructed_one(row: Any) -> None:
     assert attrs.evolve(found) == found
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         found.competitors = 1
+
+
+def in_steps(body: bytes, row: type) -> tuple[Any, int]:
+    """Return what decoding in steps makes of a body, None where it can't, and how many steps it takes."""
+    steps: Generator[None, None, Any] = decoder().feed_page_in_steps(body, row, 1)
+    for number in itertools.count():
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value, number
+        except SeoRepError as error:
+            return (type(error), str(error), getattr(error, "field_path", None)), number
+    raise AssertionError
+
+
+def test_decoding_in_steps_gives_the_same_of_generated_bodies_or_leaves_it() -> None:
+    taken = 0
+    for number in range(4000):
+        body, row = generated(number)
+        found, _ = in_steps(body, row)
+        if isinstance(found, Page):
+            assert found == decoder().feed_page(body, row, 1)
+            assert types_within(found.items) == types_within(decoder().feed_page(body, row, 1).items)
+            taken += 1
+        elif found is not None:
+            assert found == by_decoder(body, row, decoder())
+    assert taken > 100
+
+
+@every_feed
+@every_shape
+@every_variant
+def test_a_huge_page_of_known_rows_is_decoded_in_many_steps(row: type, shape: Shape, rows: Rows) -> None:
+    body = as_bytes(envelope([wire_row(row, 1, rows)] * 2000, shape, wire_row(RankingTotals, 1)))
+    found, steps = in_steps(body, row)
+    assert steps >= 5
+    assert found == decoder().feed_page(body, row, 1)
+
+
+@every_feed
+def test_a_huge_page_of_both_variants_is_decoded_in_steps(row: type) -> None:
+    variants: tuple[Rows, ...] = get_args(Rows)
+    body = as_bytes(envelope([wire_row(row, 1, rows) for rows in variants for _ in range(1000)], "nested"))
+    found, _ = in_steps(body, row)
+    assert found is not None
+    assert found.items == by_reference(body, row).rows
+
+
+@every_feed
+def test_a_huge_page_with_an_unknown_field_is_left_to_the_whole_decoder(row: type) -> None:
+    body = as_bytes(envelope([*[wire_row(row, 1)] * 1000, wire_row(row, 2) | {"serp": 1}], "nested"))
+    assert in_steps(body, row)[0] is None

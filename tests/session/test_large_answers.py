@@ -1,0 +1,102 @@
+"""Large answers are decoded so that others on the event loop keep running."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from seorep_async import DecodeError
+from seorep_async.session import Request, Session
+from tests.session.calls import StartServer, open_session
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import answer
+
+HUGE = answer(b" " * (5 * 2**20))
+
+
+class Beat:
+    """Counts the iterations of the loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def run(self) -> None:
+        while True:
+            self.count += 1
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def beating() -> AsyncIterator[Beat]:
+    beat = Beat()
+    task = asyncio.create_task(beat.run())
+    try:
+        yield beat
+    finally:
+        task.cancel()
+
+
+@pytest.fixture
+async def session(scripted_server: StartServer) -> AsyncIterator[Session]:
+    server = await scripted_server(forever=HUGE)
+    async with open_session(server.base_url, FakeTime()) as session:
+        yield session
+
+
+def request(decode: Any, decode_in_steps: Any = None) -> Request[Any]:
+    return Request("GET", "/v3/anything", decode, decode_in_steps=decode_in_steps)
+
+
+def never(body: bytes) -> Any:
+    raise AssertionError("decoded in one piece")
+
+
+async def test_others_run_between_the_steps_of_a_huge_answer(session: Session) -> None:
+    async with beating() as beat:
+
+        def steps(body: bytes) -> Generator[None, None, list[int]]:
+            seen = [beat.count]
+            for _ in range(5):
+                yield
+                seen.append(beat.count)
+            return seen
+
+        seen = await session.send(request(never, steps))
+    assert len(seen) == len(set(seen)) == 6
+
+
+async def test_a_huge_answer_without_steps_is_decoded_in_another_thread(session: Session) -> None:
+    assert await session.send(request(lambda body: threading.get_ident())) != threading.get_ident()
+
+
+async def test_a_huge_answer_whose_steps_give_nothing_is_decoded_in_one_piece(session: Session) -> None:
+    def steps(body: bytes) -> Generator[None, None, None]:
+        yield
+
+    assert await session.send(request(len, steps)) == 5 * 2**20
+
+
+async def test_what_is_wrong_with_a_huge_answer_is_told_by_decoding_it_in_one_piece(session: Session) -> None:
+    def steps(body: bytes) -> Generator[None, None, None]:
+        yield
+        raise DecodeError("in steps")
+
+    def whole(body: bytes) -> None:
+        raise DecodeError("in one piece")
+
+    with pytest.raises(DecodeError, match="in one piece"):
+        await session.send(request(whole, steps))
+
+
+async def test_large_answers_that_come_together_are_not_decoded_in_one_go(
+    scripted_server: StartServer,
+) -> None:
+    server = await scripted_server(forever=answer(b" " * (500 * 1024)))
+    async with open_session(server.base_url, FakeTime(), max_concurrency=8) as session, beating() as beat:
+        seen = await asyncio.gather(*(session.send(request(lambda body: beat.count)) for _ in range(8)))
+    assert len(set(seen)) == 8

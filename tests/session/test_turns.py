@@ -1,0 +1,76 @@
+"""Work is dealt out over the iterations of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from seorep_async.session.turns import Turns
+
+
+async def done_by_iteration(turns: Turns, amounts: list[int]) -> list[int]:
+    """Return in which iteration of the loop, from 0, each piece of work is done, when all begin at once."""
+    iteration = 0
+    ended = False
+
+    async def count() -> None:
+        nonlocal iteration
+        while not ended:
+            await asyncio.sleep(0)
+            iteration += 1
+
+    async def work(amount: int) -> int:
+        await turns.take(amount)
+        return iteration
+
+    found = [asyncio.ensure_future(work(amount)) for amount in amounts]
+    counting = asyncio.ensure_future(count())
+    done = await asyncio.gather(*found)
+    ended = True
+    await counting
+    return done
+
+
+async def test_work_within_the_share_is_done_at_once() -> None:
+    assert await done_by_iteration(Turns(10), [3, 3, 4]) == [0, 0, 0]
+
+
+async def test_an_iteration_without_work_follows_each_with_work() -> None:
+    first, second, third = await done_by_iteration(Turns(10), [10, 10, 10])
+    assert second - first >= 2
+    assert third - second >= 2
+
+
+async def test_small_pieces_share_a_turn() -> None:
+    done = await done_by_iteration(Turns(10), [10, 5, 5, 5])
+    assert done[1] == done[2] < done[3]
+
+
+async def test_more_than_the_share_in_one_piece_goes_alone() -> None:
+    done = await done_by_iteration(Turns(10), [1, 50, 1])
+    assert done[0] < done[1] < done[2]
+
+
+async def test_nobody_overtakes() -> None:
+    done = await done_by_iteration(Turns(10), [9, 9, 1, 9, 1])
+    assert done == sorted(done)
+
+
+async def test_who_waits_no_more_is_passed_over() -> None:
+    turns = Turns(10)
+    await turns.take(10)
+    leaving, staying = (asyncio.ensure_future(turns.take(10)) for _ in range(2))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await staying
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+
+
+async def test_after_all_is_done_turns_are_free_again() -> None:
+    turns = Turns(10)
+    assert await done_by_iteration(turns, [10, 10]) != [0, 0]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert await done_by_iteration(turns, [10]) == [0]
