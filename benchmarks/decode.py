@@ -76,7 +76,7 @@ def measure(quick: bool) -> Findings:
 def _ours(rows: int, body: bytes) -> Tool:
     decoder = Decoder(EngineNames())
     assert len(decoder.feed_page(body, KeywordRanking, 1).items) == rows
-    return lambda body: decoder.feed_page(body, KeywordRanking, 1)
+    return lambda body: list(decoder.feed_page(body, KeywordRanking, 1).items)
 
 
 def _others() -> tuple[dict[str, Tool], dict[str, str]]:
