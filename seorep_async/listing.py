@@ -200,35 +200,48 @@ class Listing(Generic[T, R]):
 
     async def collect(self, schedule: Schedule) -> R:
         """Fetch everything, as one listing among others."""
-        async with aclosing(self._pages(schedule)) as pages:
-            return self._gather([page async for page in pages])
+        ledger, first, further = await self._begin(schedule)
+        pages = [first]
+        if further is not None:
+            async with aclosing(further):
+                pages += [page async for page in further]
+        ledger.close()
+        return self._gather(pages)
 
     async def _pages(self, schedule: Schedule = Schedule()) -> AsyncGenerator[Page[T], None]:  # immutable
-        session, query = self._session, self._query
-        ledger = Ledger(query.key, query.subject, session.settings.max_pages)
-        first = await session.send(query.page(1, schedule))
-        last = ledger.open(first)
+        ledger, first, further = await self._begin(schedule)
         yield first
-        if last is None:
-            number = 1
-            while ledger.wants_more():
-                number += 1
-                try:
-                    page = await session.send(query.page(number, schedule))
-                except NotFoundError:
-                    if not ledger.has_all_records():
-                        raise
-                    break  # some services have no page beyond the end
-                if ledger.add(page):
-                    yield page
-        elif last > 1:
-            async with aclosing(self._fetch_ahead(last, schedule)) as pages:
-                async for page in pages:
-                    ledger.add(page)
+        if further is not None:
+            async with aclosing(further):
+                async for page in further:
                     yield page
         ledger.close()
 
-    async def _fetch_ahead(self, last: int, schedule: Schedule) -> AsyncGenerator[Page[T], None]:
+    async def _begin(self, schedule: Schedule) -> tuple[Ledger[T], Page[T], AsyncGenerator[Page[T], None] | None]:
+        """Fetch page 1, and return with it what checks the pages, and what fetches the others if there are any."""
+        query = self._query
+        ledger = Ledger(query.key, query.subject, self._session.settings.max_pages)
+        first = await self._session.send(query.page(1, schedule))
+        last = ledger.open(first)
+        if last is None:
+            return ledger, first, self._read_on(ledger, schedule)
+        return ledger, first, self._fetch_ahead(ledger, last, schedule) if last > 1 else None
+
+    async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
+        """Fetch one page after the other, until there are no more."""
+        number = 1
+        while ledger.wants_more():
+            number += 1
+            try:
+                page = await self._session.send(self._query.page(number, schedule))
+            except NotFoundError:
+                if not ledger.has_all_records():
+                    raise
+                break  # some services have no page beyond the end
+            if ledger.add(page):
+                yield page
+
+    async def _fetch_ahead(self, ledger: Ledger[T], last: int, schedule: Schedule) -> AsyncGenerator[Page[T], None]:
         """Fetch pages 2 to `last` concurrently and give them out in order; the first failure ends it at once.
 
         At most twice `max_concurrency` of them are in flight or wait to be taken. Each holds a place in the window from
@@ -268,7 +281,9 @@ class Listing(Generic[T, R]):
                 task = failed[0] if failed else fetching.popleft()
                 if task.cancelled():
                     raise ConfigurationError("the client was closed while a listing was being read")
-                yield task.result()
+                page = task.result()
+                ledger.add(page)
+                yield page
         finally:
             if has_place:
                 window.release()

@@ -261,7 +261,7 @@ class Rankings:
         known = FeedOptions.__annotations__.keys()
         if unknown := options.keys() - known:
             raise ConfigurationError(f"pull takes no {min(unknown)!r}; the feeds take {', '.join(known)}")
-        query = self._query(feed, options)
+        query = self._query(feed, start, end, options)
         return Pull(
             self._session,
             wanted,
@@ -276,13 +276,12 @@ class Rankings:
     ) -> Listing[Any, RankingReport[Any]]:
         one = check_id(_ENDPOINTS[feed].id_param, one)
         start, end = check_dates(start_date, end_date)
-        return self._listing(feed, one, start, end, self._query(feed, options))
+        return self._listing(feed, one, start, end, self._query(feed, start, end, options))
 
     def _listing(
-        self, feed: Feed, one: int, start: dt.date, end: dt.date, options: str
+        self, feed: Feed, one: int, start: dt.date, end: dt.date, asked: str
     ) -> Listing[Any, RankingReport[Any]]:
         endpoint = _ENDPOINTS[feed]
-        asked = f"{endpoint.id_param}={one}&start_date={start.isoformat()}&end_date={end.isoformat()}"
 
         def report(pages: list[Page[Any]]) -> RankingReport[Any]:
             first = pages[0]
@@ -300,7 +299,7 @@ class Rankings:
 
         query = Query(
             path=endpoint.path,
-            query=f"{asked}&{options}" if options else asked,
+            query=f"{endpoint.id_param}={one}&{asked}",
             decode=lambda body, number: self._decoder.feed_page(body, endpoint.row, number),
             decode_in_steps=lambda body, number: self._decoder.feed_page_in_steps(body, endpoint.row, number),
             key=endpoint.key,
@@ -308,7 +307,8 @@ class Rankings:
         )
         return Listing(self._session, query, report)
 
-    def _query(self, feed: Feed, options: FeedOptions) -> str:
+    def _query(self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions) -> str:
+        """Return the query without id and page."""
         settings = self._session.settings
         search, names = optional_texts(search=options.get("search"))["search"], settings.feed_search_param
         named: dict[str, Any] = {
@@ -319,4 +319,6 @@ class Rankings:
             "compare_previous_period": options.get("compare_previous_period"),
         }
         reserved = dict.fromkeys((_ENDPOINTS[feed].id_param, "start_date", "end_date", "page"))
-        return encode_query(given(reserved | named, options.get("extra_params")), settings.array_encoding)
+        chosen = encode_query(given(reserved | named, options.get("extra_params")), settings.array_encoding)
+        dates = f"start_date={start.isoformat()}&end_date={end.isoformat()}"
+        return f"{dates}&{chosen}" if chosen else dates
