@@ -16,7 +16,7 @@ from seorep_async.cli.progress import ProgressDisplay
 from seorep_async.cli.screen import screen
 from seorep_async.cli.stdout import in_daemon, write_stdout, write_stdout_bytes
 from seorep_async.cli.summary import as_json, show_failures, show_summary
-from seorep_async.cli.wording import moment
+from seorep_async.cli.wording import counted, moment
 from seorep_async.client import SeoRepClient
 from seorep_async.export import ExportError, PullSummary
 from seorep_async.export.formats import Format
@@ -92,7 +92,8 @@ class Job:
             work_to_go_on_with, target, order, restart=self.restart, retry_failed=self.retry_failed
         )
         if kept is not None and not self.quiet:
-            console.print(f"Going on with the pull begun {moment(kept.begun)}: {kept.reports:,} reports are there.")
+            there = counted(kept.reports, "report is", "reports are")
+            console.print(f"Going on with the pull begun {moment(kept.begun)}: {there} there.")
         try:
             async with ProgressDisplay(console, client, quiet=self.quiet) as display:
                 summary = await carry_out(
@@ -152,4 +153,5 @@ def _how_to_go_on(target: Target) -> str:
     kept = kept_work(target)
     if kept is None:
         return "nothing came yet, and nothing is left behind."
-    return f"{kept.reports:,} reports are kept. Run the same command again to go on, or with --restart to begin anew."
+    there = counted(kept.reports, "report is", "reports are")
+    return f"{there} kept.\nThe same command goes on; with --restart it begins anew."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from seorep_async.cli.screen import printable
-from seorep_async.cli.wording import moment
+from seorep_async.cli.wording import counted, moment
 from seorep_async.export.order import Order
 from seorep_async.export.preview import PullPreview
 
@@ -21,10 +21,11 @@ def preview_in_words(found: PullPreview, order: Order, source: str) -> str:
     lines += [f"  File       {printable(str(file))}" for file in found.files]
     if (kept := found.kept) is not None:
         state = "ended with failures" if kept.ended else "was cut off"
-        then = "it would go on with them" if found.goes_on else "it would begin anew"
-        lines.append(
-            f"  Kept       {kept.reports:,} reports of a pull that {state}, begun {moment(kept.begun)}; {then}"
+        then = (
+            f"it would go on with {'it' if kept.reports == 1 else 'them'}" if found.goes_on else "it would begin anew"
         )
+        reports = counted(kept.reports, "report", "reports")
+        lines.append(f"  Kept       {reports} of a pull that {state}, begun {moment(kept.begun)}; {then}")
     return "\n".join(lines)
 
 

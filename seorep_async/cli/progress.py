@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+import attrs
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.constrain import Constrain
+from rich.measure import Measurement
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.table import Column
+from rich.text import Text
 
-from seorep_async.cli.wording import duration
+from seorep_async.cli.wording import counted, duration
 from seorep_async.client import SeoRepClient
 from seorep_async.export import PullProgress, Stage
 from seorep_async.models import Feed
@@ -25,7 +30,7 @@ _DOING = {
 }
 _WAITING_FOR = {
     "pace": "paced by the service's limit",
-    "asked to wait": "the service asked to wait",
+    "asked to wait": "asked to wait by the service",
     "outage": "nothing gets through, trying again",
     "backoff": "retrying",
 }
@@ -33,6 +38,54 @@ _WAITING_FOR = {
 _TICK_SECONDS = 0.5
 _LINE_SECONDS = 60.0
 _ENOUGH_SECONDS = 2.0
+_BAR_COLUMNS = 20
+_COLUMNS_FOR_A_BAR = 60
+_COLUMNS_FOR_INTERRUPTS = 4
+"""Twice ^C, which a terminal echoes behind the line: wrapped by it, the line would not be wiped away whole."""
+
+
+@attrs.frozen
+class _Cut:
+    """A text that is cut where its room ends, but not within a number, which would be another one then."""
+
+    text: str
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(1, len(self.text))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        cut = self.text
+        if len(cut) > options.max_width:
+            cut = re.sub(r"( ·[ \d,]*| )$", "", cut[: options.max_width - 1]) + "…"
+        yield Text(cut, no_wrap=True)
+
+
+class _CutColumn(ProgressColumn):
+    """A text of the task that is cut as needed; a column that must not wrap would take the bar's room instead."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__()
+        self._field = field
+
+    def render(self, task: Task) -> RenderableType:
+        return _Cut(task.fields[self._field])
+
+
+@attrs.frozen
+class _Shorter:
+    """Something in less than the terminal's width."""
+
+    whole: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Constrain(self.whole, max(1, options.max_width - _COLUMNS_FOR_INTERRUPTS))
+
+
+class _Line(Progress):
+    """A progress display that leaves room for echoed interrupts."""
+
+    def get_renderable(self) -> RenderableType:
+        return _Shorter(super().get_renderable())
 
 
 class ProgressDisplay:
@@ -57,19 +110,21 @@ class ProgressDisplay:
         self._client = client
         self._quiet = quiet
         self._clock = clock
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[told]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+        self._may_redraw = console.is_terminal and not console.is_dumb_terminal
+        bar = BarColumn(_BAR_COLUMNS, table_column=Column(no_wrap=True))
+        self._bar = _Line(
+            SpinnerColumn(table_column=Column(no_wrap=True)),
+            _CutColumn("words"),
+            *([bar] if console.width >= _COLUMNS_FOR_A_BAR else []),
+            _CutColumn("told"),
             console=console,
             transient=True,
-            disable=quiet or not console.is_terminal,
+            disable=quiet or not self._may_redraw,
         )
         self._task: TaskID | None = None
         self._progress: PullProgress | None = None
         self._stage: tuple[Stage, Feed] | None = None
-        self._stage_began = self._last_line = clock()
+        self._stage_began = self._last_done = self._last_line = clock()
         self._rows_before = self._done_before = self._done_at_last_look = 0
         self._waited: Mapping[str, float] = {}
         self._waiting = ""
@@ -93,34 +148,45 @@ class ProgressDisplay:
         if stage != self._stage:
             self._stage, self._stage_began = stage, self._clock()
             self._rows_before, self._done_before = progress.rows, progress.done
+            self._look_what_it_waits_for()  # once more, as what was waited for so far is of the stage before
+            self._waiting, self._done_at_last_look = "", progress.done
             if self._task is not None:
                 self._bar.remove_task(self._task)
             words = _DOING[progress.stage].format(feed=progress.feed.value)
-            self._task = self._bar.add_task(words, total=progress.total, told="")
+            self._task = self._bar.add_task("", total=progress.total, words=words, told="")
+            self._last_done = self._stage_began
+        elif self._progress is not None and progress.done != self._progress.done:
+            self._last_done = self._clock()
         self._progress = progress
         if self._task is not None:
             self._bar.update(self._task, completed=progress.done, told=self.told())
 
     def told(self) -> str:
-        """Return how far the pull is in words: counts, rate, what it waits for, time left."""
+        """Return how far the pull is in words, what matters most first: counts, time left, waits, failures, rate."""
         progress = self._progress
         if progress is None or progress.total is None:
             return self._waiting
         by_keyword = progress.feed is Feed.KEYWORD_BY_DATE and progress.stage is Stage.ROWS
-        parts = [f"{progress.done:,}/{progress.total:,} {'keywords' if by_keyword else 'campaigns'}"]
+        noun = "keyword" if by_keyword else "campaign"
+        parts = [f"{progress.done:,}/{counted(progress.total, noun, f'{noun}s')}"]
         seconds = self._clock() - self._stage_began
-        if progress.stage is Stage.ROWS:
-            parts.append(f"{progress.rows:,} rows")
-            if seconds >= _ENOUGH_SECONDS:
-                parts.append(f"{(progress.rows - self._rows_before) / seconds:,.0f} rows/s")
-        if progress.failures:
-            parts.append(f"{progress.failures:,} failed")
+        done, left = progress.done - self._done_before, progress.total - progress.done
+        if done and left and seconds >= _ENOUGH_SECONDS and not self._stands_still():
+            parts.append(f"{duration(left * seconds / done, rough=True)} left")
         if self._waiting:
             parts.append(self._waiting)
-        done, left = progress.done - self._done_before, progress.total - progress.done
-        if done and left and seconds >= _ENOUGH_SECONDS:
-            parts.append(f"{duration(left * seconds / done, rough=True)} left")
+        if progress.failures:
+            parts.append(f"{progress.failures:,} failed")
+        if progress.stage is Stage.ROWS:
+            parts.append(counted(progress.rows, "row", "rows"))
+            if seconds >= _ENOUGH_SECONDS:
+                parts.append(f"{(progress.rows - self._rows_before) / seconds:,.0f}/s")
         return " · ".join(parts)
+
+    def _stands_still(self) -> bool:
+        """Tell whether nothing comes any more, so that what came before foretells nothing."""
+        waiting = self._waiting not in ("", _WAITING_FOR["pace"])
+        return waiting and self._clock() - self._last_done >= _ENOUGH_SECONDS
 
     async def _tick(self) -> None:
         while True:
@@ -130,7 +196,7 @@ class ProgressDisplay:
                 self._bar.update(self._task, told=self.told())
             if self._clock() - self._last_line >= _LINE_SECONDS:
                 self._last_line = self._clock()
-                if not self._quiet and not self._console.is_terminal and self._progress is not None:
+                if not self._quiet and not self._may_redraw and self._progress is not None:
                     words = _DOING[self._progress.stage].format(feed=self._progress.feed.value)
                     told = self.told()
                     self._console.print(f"{words}: {told}" if told else words, markup=False)
@@ -142,7 +208,9 @@ class ProgressDisplay:
         self._waited = waited
         reason = max(grown, key=lambda one: grown[one])
         done = self._progress.done if self._progress is not None else 0
-        if grown[reason] > 0:
+        if self._progress is not None and self._progress.stage is Stage.WRITING:
+            self._waiting = ""
+        elif grown[reason] > 0:
             self._waiting = _WAITING_FOR[reason]
         elif done != self._done_at_last_look:
             self._waiting = ""

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.screen import printable, reason
-from seorep_async.cli.wording import duration, size
+from seorep_async.cli.screen import printable
+from seorep_async.cli.wording import counted, duration, size
+from seorep_async.errors import SeoRepError
 from seorep_async.export import PullFailure, PullSummary
 from seorep_async.models import Feed
 
@@ -23,7 +23,8 @@ def show_failures(console: Console, summary: PullSummary) -> None:
     """Print what failed, and why."""
     console.print(Text("Failed", style="bold red"))
     for line in _failures(summary.failures, several=len(summary.feeds) > 1):
-        console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+        for number, part in enumerate(Text(line).wrap(console, max(1, console.width - 4))):
+            console.print(Text(("    " if number else "  ") + part.plain.rstrip()))
     console.print()
 
 
@@ -54,7 +55,7 @@ def show_summary(
     for label, value in _facts(summary, retries, to_file):
         console.print(Text.assemble((f"  {label:<11}", "dim"), value))
     if summary.failures and summary.paths:
-        console.print("The same command with --retry-failed asks again for what failed, and only for that.")
+        console.print("The same command with --retry-failed asks only for what failed.")
 
 
 def as_json(summary: PullSummary, code: ExitCode) -> str:
@@ -101,8 +102,9 @@ def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[
     several = f" ({', '.join(f'{feed.value} {summary.rows_of(feed):,}' for feed in summary.feeds)})"
     yield "Rows", Text(f"{summary.rows:,}{several if len(summary.feeds) > 1 else ''}")
     if summary.resumed:
-        yield "Resumed", Text(f"{summary.resumed:,} reports were there already")
-    yield "Requests", Text(f"{summary.requests:,}{f', {retries:,} of them retries' if retries else ''}")
+        yield "Resumed", Text(f"{counted(summary.resumed, 'report was', 'reports were')} there already")
+    again = counted(retries, "of them a retry", "of them retries")
+    yield "Requests", Text(f"{summary.requests:,}{f', {again}' if retries else ''}")
     yield "Time", Text(duration(summary.seconds))
     if to_file and not summary.paths:
         yield "File", Text("none was written, as no campaign came")
@@ -116,7 +118,7 @@ def _failures(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str
     for failure in failures:
         campaign = None if failure.keyword_id is None else failure.campaign_id
         feed = failure.feed if several else None
-        groups.setdefault((feed, campaign, printable(reason(failure.error))), []).append(failure)
+        groups.setdefault((feed, campaign, printable(_why(failure.error))), []).append(failure)
     for (feed, campaign, why), group in groups.items():
         told = f"{feed.value}: " if feed is not None else ""
         if campaign is None:
@@ -124,6 +126,11 @@ def _failures(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str
         else:
             keywords = [failure.keyword_id for failure in group if failure.keyword_id is not None]
             yield f"{told}campaign {campaign}, {_named('keyword', keywords)}: {why}"
+
+
+def _why(error: SeoRepError) -> str:
+    """Return why a report is missing, without its error's attempts: those are the last request's only."""
+    return error.message + (f" (status {error.status})" if error.status is not None else "")
 
 
 def _named(noun: str, ids: list[int]) -> str:

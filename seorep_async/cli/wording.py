@@ -1,8 +1,13 @@
-"""Times and sizes in words."""
+"""Counts, times and sizes in words."""
 
 from __future__ import annotations
 
 import datetime as dt
+
+
+def counted(count: int, one: str, several: str) -> str:
+    """Return a number and what there is of it, in singular or plural."""
+    return f"{count:,} {one if count == 1 else several}"
 
 
 def duration(seconds: float, *, rough: bool = False) -> str:

@@ -41,7 +41,8 @@ def test_interrupted_it_ends_with_130_and_says_how_to_go_on(tmp_path: Path, sent
         out, err = running.communicate(timeout=10)
     assert (running.returncode, out) == (130, "")
     assert re.fullmatch(
-        r"Interrupted; \d+ reports are kept. Run the same command again to go on, or with --restart to begin anew.\n",
+        r"Interrupted; (1 report is|\d+ reports are) kept\.\n"
+        r"The same command goes on; with --restart it begins anew\.\n",
         told(err),
     )
     assert names_in(tmp_path) == [".rankings-campaign.csv.pull"]

@@ -129,6 +129,19 @@ def test_a_dry_run_tells_what_is_kept(seorep: Seorep, monkeypatch: pytest.Monkey
     assert "  Kept       3 reports of a pull that ended with failures, begun " in ended.out
 
 
+def test_of_one_report_that_is_kept_there_is_no_plural(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(campaigns=2, failing={2: 404}) as sandbox:
+        against(sandbox, monkeypatch)
+        assert seorep("pull").code == 4
+        dry = seorep("pull", "--dry-run", "--retry-failed").out
+        told = seorep("pull", "--retry-failed").err
+    assert re.search(
+        r"  Kept       1 report of a pull that ended with failures, begun .*; it would go on with it\n", dry
+    )
+    assert re.match(r"Going on with the pull begun .*: 1 report is there\.\n", told)
+    assert "  Resumed    1 report was there already\n" in told
+
+
 @pytest.mark.parametrize("feeds", [("campaign",), ("keyword-by-date",), ("campaign", "keyword-by-date")])
 def test_a_dry_run_counts_only_what_is_not_kept(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, feeds: tuple[str, ...]
@@ -262,7 +275,7 @@ def test_failing_campaigns_end_in_4_with_the_others_whole(
 
 def test_failures_are_listed_by_reason(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     told = failing(seorep, monkeypatch, {1: 404, 2: 422, 3: 404}).err.splitlines()
-    assert told[-1] == "The same command with --retry-failed asks again for what failed, and only for that."
+    assert told[-1] == "The same command with --retry-failed asks only for what failed."
     assert told[0] == "Failed"
     assert told[1].startswith("  campaigns 1, 3: there is no such object (status 404)")
     assert told[2].startswith("  campaign 2: ")

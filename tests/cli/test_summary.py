@@ -17,9 +17,9 @@ from seorep_async.cli.summary import as_json, show_summary
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
 
 
-def shown(**values: Any) -> list[str]:
+def shown(*, columns: int = 1000, retries: int = 0, **values: Any) -> list[str]:
     text = io.StringIO()
-    show_summary(Console(file=text, width=1000), summary(**values), "somewhere")
+    show_summary(Console(file=text, width=columns), summary(**values), "somewhere", retries=retries)
     return text.getvalue().splitlines()
 
 
@@ -60,6 +60,28 @@ def test_keywords_that_fail_are_listed_by_campaign_and_reason() -> None:
         "  campaign 1, keyword 12: it failed",
         "  campaign 2, keyword 20: there is no such object (status 404)",
     ]
+
+
+def test_how_often_it_was_tried_is_not_told_of_a_failure_as_its_error_knows_of_the_last_request_only() -> None:
+    failures = tuple(failure(1, number, ServerError("it failed", status=500, attempts=number)) for number in (8, 9))
+    assert shown(failures=failures)[1] == "  campaign 1, keywords 8, 9: it failed (status 500)"
+
+
+def test_a_long_reason_goes_on_further_in() -> None:
+    failures = (failure(1, error=ServerError(f"the service{' really' * 8} failed", status=500)),)
+    assert shown(failures=failures, columns=60)[:4] == [
+        "Failed",
+        "  campaign 1: the service really really really really",
+        "    really really really really failed (status 500)",
+        "",
+    ]
+
+
+def test_the_next_step_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.touch()
+    told = shown(failures=(failure(2, 20),), paths=(path,), columns=80)
+    assert told[-1] == "The same command with --retry-failed asks only for what failed."
 
 
 def test_campaigns_that_lack_keywords_are_incomplete() -> None:
@@ -108,6 +130,13 @@ def test_several_feeds_are_told_apart() -> None:
 
 def test_what_was_there_already_is_told() -> None:
     assert "  Resumed    1,234 reports were there already" in shown(resumed=1234)
+    assert "  Resumed    1 report was there already" in shown(resumed=1)
+
+
+def test_retries_are_counted_among_the_requests() -> None:
+    assert "  Requests   9" in shown(requests=9)
+    assert "  Requests   9, 1 of them a retry" in shown(requests=9, retries=1)
+    assert "  Requests   9, 2 of them retries" in shown(requests=9, retries=2)
 
 
 def test_as_json_a_program_reads_the_same() -> None:
