@@ -13,7 +13,7 @@ V = TypeVar("V")
 class Rows(Sequence[R]):
     """The checked rows of a page or report: an immutable sequence of models, each made as it is looked at.
 
-    Compares, hashes and prints as the tuple of its models does. Making a model takes about half a microsecond; a
+    Compares, hashes, adds and prints as the tuple of its models does. Making a model takes about half a microsecond; a
     record, unlike a model, is of no concern to the garbage collector, so that many rows can be held without pauses.
     `list(rows)` makes all models at once, for many looks at the same rows.
 
@@ -54,24 +54,36 @@ class Rows(Sequence[R]):
     def __repr__(self) -> str:
         return repr(tuple(self))
 
+    def __add__(self, other: Sequence[R]) -> Rows[R]:
+        return joined([self, other]) if isinstance(other, Rows | tuple) else NotImplemented
+
+    def __radd__(self, other: Sequence[R]) -> Rows[R]:
+        return joined([other, self]) if isinstance(other, Rows | tuple) else NotImplemented
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return tuple, (list(self),)
+        return rows_of, (tuple(self),)
 
-    def attributes(self, read: Callable[[Any], V]) -> Iterator[V]:
-        """Give what a function reads from the attributes of each row, without making models."""
-        return map(read, self._records)
 
-    @classmethod
-    def joined(cls, parts: Sequence[Sequence[R]]) -> Sequence[R]:
-        """Return the rows of several pages as one sequence."""
+def rows_of(models: Sequence[R]) -> Rows[R]:
+    """Return rows that hold models as they are."""
+    return Rows(models, _itself)
+
+
+def joined(parts: Sequence[Sequence[R]]) -> Rows[R]:
+    """Return the rows of several pages as one sequence."""
+    first = parts[0]
+    if isinstance(first, Rows):
         if len(parts) == 1:
-            return parts[0]
-        rows = [part for part in parts if isinstance(part, Rows)]
-        if rows and len(rows) == len(parts) and all(part._make is rows[0]._make for part in rows):
-            return Rows(list(chain.from_iterable(part._records for part in rows)), rows[0]._make)
-        return tuple(chain.from_iterable(parts))
+            return first
+        if all(isinstance(part, Rows) and part._make is first._make for part in parts):
+            return Rows(list(chain.from_iterable(part._records for part in parts)), first._make)  # type: ignore[attr-defined]
+    return rows_of(tuple(chain.from_iterable(parts)))
 
 
 def attributes(items: Sequence[Any], read: Callable[[Any], V]) -> Iterator[V]:
-    """Give what a function reads from the attributes of each item, whether they are `Rows` or models in a sequence."""
-    return items.attributes(read) if isinstance(items, Rows) else map(read, items)
+    """Give what a function reads from the attributes of each item, without making models of rows."""
+    return map(read, items._records if isinstance(items, Rows) else items)
+
+
+def _itself(model: R) -> R:
+    return model

@@ -27,7 +27,7 @@ from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
 
-_STEP = 400  # rows
+_STEP = 512 * 1024  # bytes of rows
 
 _EmptyArray = Annotated[tuple[int, ...], msgspec.Meta(max_length=0)]
 
@@ -40,15 +40,27 @@ class _Memo(dict[Any, Any]):
     """
 
     LIMIT = 4096
+    LARGEST = 1024
+    """Characters of a key that is kept; long ones are rarely met again, and thousands of them fill the memory."""
 
     def __init__(self, convert: Callable[[Any], Any]) -> None:
         self._convert = convert
 
     def __missing__(self, key: Any) -> Any:
-        if len(self) >= self.LIMIT:
-            self.clear()
-        value = self[key] = self._convert(key)
+        value = self._convert(key)
+        if _size(key) <= self.LARGEST:
+            if len(self) >= self.LIMIT:
+                self.clear()
+            self[key] = value
         return value
+
+
+def _size(key: Any) -> int:
+    if isinstance(key, msgspec.Struct):
+        key = msgspec.structs.astuple(key)
+    if isinstance(key, tuple):
+        return sum(map(_size, key))
+    return len(key) if isinstance(key, bytes | str) else 0
 
 
 @attrs.frozen
@@ -135,9 +147,10 @@ class CompiledRows(Generic[M]):
         try:
             envelope = self._scan(body)
             rows = _rows_of(envelope)
-            for start in range(0, len(rows), _STEP):
+            step = 1 + _STEP * len(rows) // len(body)
+            for start in range(0, len(rows), step):
                 yield
-                records += self._some(rows[start : start + _STEP])
+                records += self._some(rows[start : start + step])
         except (ValueError, RecursionError):
             return None
         return self._page_of(envelope, records)
@@ -169,18 +182,33 @@ class CompiledRows(Generic[M]):
             totals_path="totals" if flat else "data.totals",
         )
 
-    def rows(self, rows: list[Any]) -> Rows[M] | None:
-        """Take parsed rows, unknown fields kept in `extra`, or return None if any row is refused."""
+    def rows(self, rows: list[Any], otherwise: Callable[[int], M]) -> Rows[M]:
+        """Take parsed rows, unknown fields kept in `extra`.
+
+        Args:
+            rows: as they were parsed.
+            otherwise: gives the model of a row that is refused here, by its place.
+        """
         try:
-            records: list[Any] = msgspec.convert(rows, list[self._tolerant.struct])  # type: ignore[name-defined]
-            self._tolerant.settle(records)
+            records = self._records(rows)
         except ValueError:
-            return None
+            records = [self._record(row) or otherwise(place) for place, row in enumerate(rows)]
+        return Rows(records, self._make)
+
+    def _records(self, rows: list[Any]) -> list[Any]:
+        records: list[Any] = msgspec.convert(rows, list[self._tolerant.struct])  # type: ignore[name-defined]
+        self._tolerant.settle(records)
         known = self._known
         for row, record in zip(rows, records, strict=True):
             if not row.keys() <= known:
                 record.extra = {name: row[name] for name in row if name not in known}
-        return Rows(records, self._make)
+        return records
+
+    def _record(self, row: Any) -> Any:
+        try:
+            return self._records([row])[0]
+        except ValueError:
+            return None
 
 
 def _rows_of(envelope: Any) -> list[Any]:

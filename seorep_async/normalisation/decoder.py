@@ -53,7 +53,11 @@ class Decoder:
         envelope = envelopes.parse(body)
         metadata = envelopes.metadata(envelope)
         feed = envelopes.fold_feed(envelope)
-        rows = compiled.rows(feed.rows) or self._converter.structure_all(feed.rows, row, feed.rows_path)
+
+        def by_reference(place: int) -> M:
+            return self._converter.structure(feed.rows[place], row, f"{feed.rows_path}[{place}]")
+
+        rows = compiled.rows(feed.rows, by_reference)
         return self._feed_page(rows, number, metadata, feed.totals, feed.totals_path, feed.extra)
 
     def feed_page_in_steps(self, body: bytes, row: type[M], number: int) -> Generator[None, None, Page[M] | None]:

@@ -226,7 +226,10 @@ class Session:
                     for session, answers in _recordings.get():
                         if session is self:
                             answers.append(RawAnswer(request.method, request.path, result.status, result.body))
-                    read = await self._read(request, result)
+                    try:
+                        read = await self._read(request, result, deadline)
+                    except TimeoutError:
+                        self._raise(deadline_exceeded(None), request, attempts)
                     if isinstance(read, Value):
                         governor.quota.succeed(spent)
                         return read.value
@@ -282,14 +285,15 @@ class Session:
             for end in ends:
                 end.cancel()
 
-    async def _read(self, request: Request[T], answer: Answer) -> Value[T] | Failure:
+    async def _read(self, request: Request[T], answer: Answer, deadline: float) -> Value[T] | Failure:
         size = len(answer.body)
         if size <= _LARGE:
             return self._reader.read(request, answer)
         if size <= HUGE:
             await self._turns.take(size)
             return self._reader.read(request, answer)
-        async with self._huge:
+        remaining = None if deadline == math.inf else deadline - self.timing.clock()
+        async with asyncio.timeout(remaining), self._huge:
             if request.decode_in_steps is not None and answer.status == 200:
                 value = await self._in_turns(request.decode_in_steps(answer.body))
                 if value is not None:

@@ -10,7 +10,7 @@ from operator import attrgetter
 import pytest
 
 from seorep_async.models import KeywordRanking, Tag
-from seorep_async.models.rows import Rows, attributes
+from seorep_async.models.rows import Rows, attributes, joined
 from seorep_async.normalisation import Decoder
 from seorep_async.settings import EngineNames
 from tests.normalisation.wire import as_bytes, envelope, wire_row
@@ -30,11 +30,11 @@ def make(record: Record) -> KeywordRanking:
     return KeywordRanking(record.keyword_id, record.keyword_phrase)
 
 
-def rows_of(models: Sequence[KeywordRanking]) -> Rows[KeywordRanking]:
+def recorded(models: Sequence[KeywordRanking]) -> Rows[KeywordRanking]:
     return Rows([Record(model) for model in models], make)
 
 
-rows = rows_of(MODELS)
+rows = recorded(MODELS)
 
 
 def test_rows_hold_models_in_order() -> None:
@@ -60,11 +60,11 @@ def test_a_slice_of_rows_is_rows(part: slice) -> None:
 
 
 def test_rows_equal_rows_and_tuples_of_equal_models_and_nothing_else() -> None:
-    assert rows == rows_of(MODELS)
+    assert rows == recorded(MODELS)
     assert rows == MODELS
     assert MODELS == rows  # noqa: SIM300  # the tuple is asked first
     assert rows != MODELS[:4]
-    assert rows != rows_of(MODELS[::-1])
+    assert rows != recorded(MODELS[::-1])
     assert rows != list(MODELS)
 
 
@@ -74,7 +74,7 @@ def test_rows_hash_and_print_as_their_tuple() -> None:
 
 
 def test_no_rows_are_false() -> None:
-    assert not rows_of(())
+    assert not recorded(())
 
 
 def test_a_model_is_among_the_rows() -> None:
@@ -87,6 +87,7 @@ def test_a_model_is_among_the_rows() -> None:
 def test_copied_and_pickled_rows_equal_them(again: object) -> None:
     assert callable(again)
     assert again(rows) == rows
+    assert isinstance(again(rows), Rows)
 
 
 def test_rows_can_not_be_changed() -> None:
@@ -108,11 +109,25 @@ def test_the_rows_of_pages_are_joined_without_making_models() -> None:
         raise AssertionError("a model was made")
 
     pages = [Rows([Record(MODELS[0])], no_model), Rows([Record(MODELS[1])], no_model)]
-    assert list(attributes(Rows.joined(pages), attrgetter("keyword_id"))) == [1, 2]
+    assert list(attributes(joined(pages), attrgetter("keyword_id"))) == [1, 2]
 
 
 def test_rows_and_models_are_joined_into_models() -> None:
-    assert Rows.joined([rows, MODELS, rows_of(())]) == MODELS + MODELS
+    assert joined([rows, MODELS, recorded(())]) == MODELS + MODELS
+
+
+def test_rows_add_up_with_rows_and_tuples() -> None:
+    assert rows + rows == MODELS + MODELS
+    assert rows + MODELS[:1] == MODELS + MODELS[:1]
+    assert MODELS[:1] + rows == MODELS[:1] + MODELS
+    with pytest.raises(TypeError):
+        rows + [MODELS[0]]  # noqa: RUF005  # as a tuple does
+
+
+@pytest.mark.parametrize("day", ["2023-01-01", "2023-01-01 09:30:00"], ids=["exact", "by the reference converter"])
+def test_a_page_has_rows_whatever_came(day: str) -> None:
+    body = as_bytes(envelope([wire_row(KeywordRanking, 1) | {"lastResultsDate": day}], "nested"))
+    assert isinstance(Decoder(EngineNames()).feed_page(body, KeywordRanking, 1).items, Rows)
 
 
 def test_attributes_are_read_from_rows_and_from_models_alike() -> None:

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import attrs
 import pytest
 
-from seorep_async import DecodeError
+from seorep_async import DeadlineExceededError, DecodeError
 from seorep_async.session import Request, Session
 from tests.session.calls import StartServer, open_session
 from tests.session.fake_time import FakeTime
@@ -100,3 +101,12 @@ async def test_large_answers_that_come_together_are_not_decoded_in_one_go(
     async with open_session(server.base_url, FakeTime(), max_concurrency=8) as session, beating() as beat:
         seen = await asyncio.gather(*(session.send(request(lambda body: beat.count)) for _ in range(8)))
     assert len(set(seen)) == 8
+
+
+async def test_a_huge_answer_is_not_decoded_past_the_deadline_of_the_call(session: Session) -> None:
+    def endless(body: bytes) -> Generator[None, None, None]:
+        while True:
+            yield
+
+    with pytest.raises(DeadlineExceededError):
+        await session.send(attrs.evolve(request(never, endless), deadline=session.timing.clock() + 0.01))
