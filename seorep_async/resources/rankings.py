@@ -12,7 +12,7 @@ import attrs
 from seorep_async.errors import ConfigurationError
 from seorep_async.listing import Listing, Query
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page, RankingReport
-from seorep_async.models.rows import Rows
+from seorep_async.models.rows import joined
 from seorep_async.normalisation import Decoder
 from seorep_async.pull import Pull
 from seorep_async.resources.arguments import (
@@ -290,7 +290,7 @@ class Rankings:
                 id=one,
                 start_date=start,
                 end_date=end,
-                rows=Rows.joined([page.items for page in pages]),
+                rows=joined([page.items for page in pages]),
                 totals=next((page.totals for page in pages if page.totals is not None), None),
                 total_records=first.total_records,
                 version=first.version,
