@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ def main() -> None:
         print("seorep needs more than the library: pip install 'seorep-async[cli]'", file=sys.stderr)
         sys.exit(2)
     from seorep_async.cli.application import run
+    from seorep_async.cli.interruption import end_with
 
     if signal.getsignal(signal.SIGINT) is _end_at_once:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -26,8 +28,15 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # as an error was told
         code = _INTERRUPTED
-    _end_at_once_on_interrupt()
+    end_with(code)
+    atexit.register(_ignore_signals)
     sys.exit(code)
+
+
+def _ignore_signals() -> None:
+    """Let no signal change the exit code when the interpreter takes our handlers away."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _end_at_once_on_interrupt() -> None:

@@ -41,7 +41,7 @@ _MEANINGS = {
     ExitCode.PARTIAL: "partial: some reports failed, the others are written",
     ExitCode.UNAVAILABLE: "the service is not available: network, 5xx, 429, deadline",
     ExitCode.SHAPE: "the service's answers have an unexpected shape",
-    ExitCode.UNWRITTEN: "the target could not be written: disk full, open elsewhere; what came is kept",
+    ExitCode.UNWRITTEN: "the target or stdout could not be written: disk full, open elsewhere; what came is kept",
     ExitCode.INTERRUPTED: "interrupted; what came is kept",
 }
 

@@ -8,12 +8,14 @@ from functools import partial
 from pathlib import Path
 
 import attrs
+import click
 from rich.console import Console
 
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of
+from seorep_async.cli.interruption import end_with
 from seorep_async.cli.preview import preview_as_json, preview_in_words
 from seorep_async.cli.progress import ProgressDisplay
-from seorep_async.cli.screen import screen
+from seorep_async.cli.screen import screen, show_error
 from seorep_async.cli.stdout import in_daemon, write_stdout, write_stdout_bytes
 from seorep_async.cli.summary import as_json, show_failures, show_summary
 from seorep_async.cli.wording import counted, moment
@@ -82,8 +84,11 @@ class Job:
                 await in_daemon(partial(write_stdout, told + "\n", as_data=self.json))
                 return ExitCode.OK
             if target is None:
-                return await self._to_stdout(client, order, console, source)
-            return await self._to_target(client, order, target, console, source)
+                code = await self._to_stdout(client, order, console, source)
+            else:
+                code = await self._to_target(client, order, target, console, source)
+            end_with(code)
+            return code
 
     async def _to_target(
         self, client: SeoRepClient, order: Order, target: Target, console: Console, source: str
@@ -107,8 +112,17 @@ class Job:
                 console.print(f"Stopped; {_how_to_go_on(target)}")
             raise
         code = _code_of(summary, came=bool(summary.paths))
-        await self._tell(client, console, summary, code, source, to_file=True)
-        return code
+        unwritten = await self._summary_as_json(summary, code)
+        self._tell(client, console, summary, source, to_file=True)
+        if unwritten is None:
+            return code
+        written = (
+            f"{_named(summary)} written, but the summary is not"
+            if summary.paths
+            else "neither a file nor the summary is written"
+        )
+        show_error(f"{written}: {unwritten}")
+        return code or ExitCode.UNWRITTEN
 
     async def _to_stdout(self, client: SeoRepClient, order: Order, console: Console, source: str) -> ExitCode:
         async def write(data: bytes) -> None:
@@ -117,21 +131,26 @@ class Job:
         async with ProgressDisplay(console, client, quiet=self.quiet) as display:
             summary = await stream(client, order, self.stdout_format, write, display.show)
         code = _code_of(summary, came=summary.rows > 0)
-        await self._tell(client, console, summary, code, source, to_file=False)
+        self._tell(client, console, summary, source, to_file=False)
         return code
 
-    async def _tell(
-        self,
-        client: SeoRepClient,
-        console: Console,
-        summary: PullSummary,
-        code: ExitCode,
-        source: str,
-        *,
-        to_file: bool,
-    ) -> None:
+    async def _summary_as_json(self, summary: PullSummary, code: ExitCode) -> str | None:
+        """Write the summary to stdout if that was asked for; return why that was not possible, or None.
+
+        Who does not read it has no need of it, and the target is there.
+        """
         if self.json:
-            await in_daemon(partial(write_stdout, as_json(summary, code) + "\n"))
+            try:
+                await in_daemon(partial(write_stdout, as_json(summary, code) + "\n"))
+            except ExportError as error:
+                return error.message
+            except (asyncio.CancelledError, click.exceptions.Exit):
+                pass
+        return None
+
+    def _tell(
+        self, client: SeoRepClient, console: Console, summary: PullSummary, source: str, *, to_file: bool
+    ) -> None:
         if not self.quiet:
             retries = sum(client.stats.retries.values())
             show_summary(console, summary, source, retries=retries, to_file=to_file)
@@ -147,6 +166,11 @@ def _code_of(summary: PullSummary, *, came: bool) -> ExitCode:
     codes = [exit_code_of(failure.error) for failure in summary.failures]
     # by this one scripts know that another try may help
     return ExitCode.UNAVAILABLE if ExitCode.UNAVAILABLE in codes else codes[0]
+
+
+def _named(summary: PullSummary) -> str:
+    names = [str(path) for path in summary.paths]
+    return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def _how_to_go_on(target: Target) -> str:

@@ -16,7 +16,7 @@ def preview_in_words(found: PullPreview, order: Order, source: str) -> str:
     lines = [
         f"Would pull {', '.join(feed.value for feed in order.feeds)}, {days}, from {printable(source)}",
         f"  Campaigns  {found.campaigns:,}",
-        f"  Requests   about {found.requests:,}, judged by the first campaign",
+        f"  Requests   about {found.requests:,}{_judged(found)}",
     ]
     lines += [f"  File       {printable(str(file))}" for file in found.files]
     if (kept := found.kept) is not None:
@@ -27,6 +27,13 @@ def preview_in_words(found: PullPreview, order: Order, source: str) -> str:
         reports = counted(kept.reports, "report", "reports")
         lines.append(f"  Kept       {reports} of a pull that {state}, begun {moment(kept.begun)}; {then}")
     return "\n".join(lines)
+
+
+def _judged(found: PullPreview) -> str:
+    by = f", judged by campaign {found.judged_by}" if found.judged_by is not None else ", at one page a report"
+    *several, last = ["", *map(str, found.unanswered)]
+    named = f"campaigns {', '.join(several[1:])} and {last}" if several[1:] else f"campaign {last}"
+    return f"{by}; {named} did not answer" if last else by
 
 
 def preview_as_json(found: PullPreview, order: Order) -> str:
@@ -40,6 +47,8 @@ def preview_as_json(found: PullPreview, order: Order) -> str:
         "files": [str(file) for file in found.files],
         "campaigns": found.campaigns,
         "requests": found.requests,
+        "judged_by": found.judged_by,
+        "unanswered": list(found.unanswered),
         "kept": None
         if kept is None
         else {"begun": kept.begun, "reports": kept.reports, "ended": kept.ended, "goes_on": found.goes_on},

@@ -29,7 +29,7 @@ def told_as_export_errors(file: Path) -> Iterator[None]:
         raise export_error(file, reason(error)) from error
     except sqlite3.Error as error:
         raise export_error(file, f"{error}") from error
-    except (OverflowError, ValueError) as error:  # a value that a database or a format can't hold
+    except (OverflowError, RecursionError, ValueError) as error:  # a value that a database or a format can't hold
         raise export_error(file, str(error)) from error
 
 

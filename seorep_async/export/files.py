@@ -18,7 +18,7 @@ from seorep_async.export.parts import RecentBlocks
 from seorep_async.export.progress import PullFailure
 from seorep_async.export.side_files import is_ours
 from seorep_async.export.side_tables import failure_rows, totals_rows
-from seorep_async.export.whole_file import made_file, put_in_place
+from seorep_async.export.whole_file import followed, made_file, put_in_place
 from seorep_async.export.work import Work
 from seorep_async.models import Feed
 from seorep_async.models.arrow_tables import arrow_schema, batch_of_rows
@@ -76,7 +76,7 @@ def write_files(work: Work, failures: Sequence[PullFailure], check: Callable[[],
         put_in_place(file, place)
     for place in old:
         with contextlib.suppress(OSError):
-            place.unlink()
+            followed(place).unlink()
     return [*(target.rows(feed) for feed in order.feeds), *beside]
 
 

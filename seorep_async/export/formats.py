@@ -17,8 +17,10 @@ from seorep_async.models.columns import FeedTable, Unit, totals_values
 from seorep_async.models.json_text import as_json
 from seorep_async.models.optional import need
 
-UNSTORABLE = (OverflowError, ValueError)
+UNSTORABLE = (OverflowError, RecursionError, ValueError)
 """What a format raises for a value that it can't hold."""
+
+_SPARE_LEVELS = 50
 
 
 class Format(enum.Enum):
@@ -64,6 +66,7 @@ def block_of(kind: Format, table: FeedTable, units: Sequence[Unit]) -> Block:
 
     Raises:
         OverflowError: an integer needs more than 64 bits, and the format has no more.
+        RecursionError: an unknown field is nested too deep.
         ValueError: a text is not valid Unicode.
     """
     if not units:
@@ -92,6 +95,8 @@ def unstorable(kind: Format, error: Exception) -> ExportError:
     """Return the error for a report with a value that a format can't hold, from what was raised for it."""
     if isinstance(error, OverflowError):
         return ExportError(f"an integer has more than 64 bits, which {kind.value} can't hold; .csv and .jsonl can")
+    if isinstance(error, RecursionError):
+        return ExportError(f"an unknown field is nested too deep to be written to {kind.value}")
     return ExportError(f"a value can't be written to {kind.value}: {error}")
 
 
@@ -100,4 +105,11 @@ def _check_totals(kind: Format, totals: RankingTotals | None) -> None:
         if isinstance(value, int) and not kind.is_text and not fits(value):
             raise OverflowError("a total has more than 64 bits")
         if isinstance(value, Mapping) and value:
-            as_json(value).encode()
+            as_json(_further_in(value)).encode()
+
+
+def _further_in(value: object) -> object:
+    """Return a value nested deeper than it is, as it will be written from deeper in the stack."""
+    for _ in range(_SPARE_LEVELS):
+        value = [value]
+    return value

@@ -5,8 +5,11 @@ It holds parameters, ids and places in the file of parts; no rows, and of the ke
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sqlite3
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -78,17 +81,19 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        # used by one thread at a time, though not always by the one that opened it
-        self._db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-        try:
-            self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
-            self._db.execute("PRAGMA journal_mode=WAL")
-            # a commit lost in a power failure costs one fetch, and what a kept one names is checked before it counts
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
-        except BaseException:
-            self._db.close()
-            raise
+        with one_at_a_time(path.parent):
+            # used by one thread at a time, though not always by the one that opened it
+            self._db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+            try:
+                self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
+                self._db.execute("PRAGMA journal_mode=WAL")
+                # a commit lost in a power failure costs one fetch, and what a kept one names is checked before it
+                # counts
+                self._db.execute("PRAGMA synchronous=NORMAL")
+                self._db.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+            except BaseException:
+                self._db.close()
+                raise
 
     def close(self) -> None:
         """Close it, and let others open it."""
@@ -112,6 +117,10 @@ class Journal:
         with self._transaction():
             for name in _NAMES:
                 self._db.execute(f"DELETE FROM {name}")  # noqa: S608  # our own names
+
+    def disown(self) -> None:
+        """Note that nobody is to go on with it."""
+        self.note(parameters=None, begun=None)
 
     def plan(self, campaigns: Iterable[int]) -> None:
         """Note which campaigns there are, in their order."""
@@ -242,6 +251,34 @@ class Journal:
     def _transaction(self) -> sqlite3.Connection:
         self._db.execute("BEGIN IMMEDIATE")
         return self._db  # as a context manager it commits, or rolls back
+
+
+@contextlib.contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Lock a folder while its journal is opened: two that open it at once would each be in the other's way.
+
+    Raises:
+        sqlite3.OperationalError: another process, or another part of this one, is opening it.
+    """
+    if sys.platform == "win32":  # which can't lock folders; there both may be refused
+        yield
+        return
+    import fcntl
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise sqlite3.OperationalError(f"unable to open the folder: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise sqlite3.OperationalError("the folder is locked") from None
+        except OSError:  # a file system without such locks
+            pass
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _kept(id_: int) -> int | str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from seorep_async.client import SeoRepClient
+from seorep_async.errors import AuthenticationError, DecodeError, PaginationError, StatusError
 from seorep_async.export.askable import askable
 from seorep_async.export.database import check_database
 from seorep_async.export.formats import Format
@@ -19,6 +22,8 @@ from seorep_async.export.order import Order
 from seorep_async.export.target import Target
 from seorep_async.export.work import journal_error, may_go_on
 from seorep_async.models import Feed, Page
+
+_TRIED = 3
 
 
 @attrs.frozen
@@ -43,7 +48,10 @@ class PullPreview:
     Attributes:
         files: where it would write.
         campaigns: campaigns that it would ask for.
-        requests: requests that it would still need, without retries, judged by its first campaign.
+        requests: requests that it would still need, without retries, judged by one campaign.
+        judged_by: that campaign, the first one that answers of those that are missing; or None if none was asked, or
+            none answered: then each report counts as one page.
+        unanswered: campaigns that were asked before it and did not answer.
         kept: what an earlier run has left, or None.
         goes_on: whether it would go on with that, or else begin anew.
     """
@@ -51,6 +59,8 @@ class PullPreview:
     files: tuple[Path, ...]
     campaigns: int
     requests: int
+    judged_by: int | None
+    unanswered: tuple[int, ...]
     kept: KeptWork | None
     goes_on: bool
 
@@ -61,17 +71,26 @@ class _Missing:
 
     Attributes:
         campaigns: the campaigns that it is for.
-        first: one of them that can be asked for, or None.
+        first: the first of them that something is missing of and that can be asked for.
         reports: for each feed of campaigns, how many reports are missing.
         without_keywords: campaigns whose keywords are to be found, if they are wanted.
         keywords: known keywords whose report is missing.
     """
 
     campaigns: int
-    first: int | None
+    first: Sequence[int]
     reports: Mapping[Feed, int]
     without_keywords: int
     keywords: int
+
+
+@attrs.frozen
+class _Judgement:
+    """How many requests are still needed, and by what that is judged; see `PullPreview`."""
+
+    requests: int
+    judged_by: int | None
+    unanswered: tuple[int, ...]
 
 
 def kept_work(target: Target) -> KeptWork | None:
@@ -101,7 +120,9 @@ def work_to_go_on_with(target: Target, order: Order, *, restart: bool, retry_fai
 async def preview(
     client: SeoRepClient, order: Order, target: Target | None, *, restart: bool = False, retry_failed: bool = False
 ) -> PullPreview:
-    """Tell what a pull would ask for, by a handful of requests: one for the campaigns, one for each feed of the first.
+    """Tell what a pull would ask for, by a handful of requests: one for the campaigns, one for each feed of one.
+
+    One that does not answer would only fail alone in the pull, so the next one is asked.
 
     Args:
         client: an open client.
@@ -113,7 +134,8 @@ async def preview(
     Raises:
         ConfigurationError: the pull would be refused; nothing was sent.
         ExportError: another pull is at work on it, the work kept is damaged, or the database is open elsewhere.
-        SeoRepError: the service did not answer that.
+        AuthenticationError: the key was refused.
+        SeoRepError: the account's campaigns could not be listed, or the service can't be reached.
     """
     kept, missing, requests = None, None, 0
     if target is not None:
@@ -123,10 +145,13 @@ async def preview(
     goes_on = missing is not None
     if missing is None:
         missing, requests = await _everything(client, order)
+    judgement = await _judge(client, order, missing)
     return PullPreview(
         files=tuple(dict.fromkeys(target.as_named(target.rows(feed)) for feed in order.feeds)) if target else (),
         campaigns=missing.campaigns,
-        requests=requests + await _requests(client, order, missing),
+        requests=requests + judgement.requests,
+        judged_by=judgement.judged_by,
+        unanswered=judgement.unanswered,
         kept=kept,
         goes_on=goes_on,
     )
@@ -141,12 +166,13 @@ def _left(target: Target, order: Order, restart: bool, retry_failed: bool) -> tu
             goes_on = may_go_on(journal, target, order, restart=restart, retry_failed=retry_failed)
             if not goes_on or not journal.read("planned"):
                 return _kept(journal), None
-            campaigns = journal.campaigns()
+            reports = {feed: journal.missing(feed) for feed in _of_campaigns(order)}
+            without_keywords = journal.without_keywords() if Feed.KEYWORD_BY_DATE in order.feeds else []
             return _kept(journal), _Missing(
-                campaigns=len(campaigns),
-                first=_first(campaigns),
-                reports={feed: len(journal.missing(feed)) for feed in _of_campaigns(order)},
-                without_keywords=len(journal.without_keywords()),
+                campaigns=len(journal.campaigns()),
+                first=_first(chain(*reports.values(), without_keywords)),
+                reports={feed: len(missing) for feed, missing in reports.items()},
+                without_keywords=len(without_keywords),
                 keywords=len(journal.missing(Feed.KEYWORD_BY_DATE)),
             )
     except sqlite3.Error as error:
@@ -180,33 +206,42 @@ async def _everything(client: SeoRepClient, order: Order) -> tuple[_Missing, int
         first, requests = _first(campaign.id for campaign in page.items), page.total_pages or 1
     else:
         campaigns, first, requests = len(order.campaigns), _first(order.campaigns), 0
-    return _Missing(campaigns, first, dict.fromkeys(_of_campaigns(order), campaigns), campaigns, 0), requests
+    without_keywords = campaigns if Feed.KEYWORD_BY_DATE in order.feeds else 0
+    return _Missing(campaigns, first, dict.fromkeys(_of_campaigns(order), campaigns), without_keywords, 0), requests
 
 
-async def _requests(client: SeoRepClient, order: Order, missing: _Missing) -> int:
-    """Return how many requests are still needed, by asking for a page of each feed of the first campaign."""
-    if missing.first is None:
-        return 0
-    limit, requests = order.options.get("limit"), 0
-    campaigns = dict(missing.reports)
-    if Feed.KEYWORD_BY_DATE in order.feeds:
+async def _judge(client: SeoRepClient, order: Order, missing: _Missing) -> _Judgement:
+    """Return how many requests are still needed, by asking for a page of each feed of the first that answers."""
+    needed = {feed: count for feed, count in missing.reports.items() if count}
+    if Feed.KEYWORD_BY_DATE in order.feeds and missing.without_keywords:
         # keywords are found in the feed of the campaigns' rows, which is not asked for twice
-        campaigns.setdefault(Feed.CAMPAIGN, missing.without_keywords)
-        requests += missing.keywords
-    for feed, count in campaigns.items():
-        if count:
-            feeds = client.rankings.campaign if feed is Feed.CAMPAIGN else client.rankings.campaign_by_date
-            found: Page[object] = await feeds(missing.first, order.start_date, order.end_date, limit=limit).page(1)  # type: ignore[assignment]
-            requests += count * (found.total_pages or 1)
-            if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in order.feeds:
-                keywords = found.total_records if found.total_records is not None else len(found.items)
-                requests += missing.without_keywords * keywords
-    return requests
+        needed.setdefault(Feed.CAMPAIGN, missing.without_keywords)
+    unanswered: tuple[int, ...] = ()
+    for campaign_id in missing.first:
+        try:
+            pages = {feed: await _page(client, order, feed, campaign_id) for feed in needed}
+        except AuthenticationError:
+            raise
+        except (StatusError, DecodeError, PaginationError):
+            unanswered += (campaign_id,)
+            continue
+        requests = missing.keywords + sum(count * (pages[feed].total_pages or 1) for feed, count in needed.items())
+        if missing.without_keywords:
+            found = pages[Feed.CAMPAIGN]
+            keywords = found.total_records if found.total_records is not None else len(found.items)
+            requests += missing.without_keywords * keywords
+        return _Judgement(requests, campaign_id, unanswered)
+    return _Judgement(missing.keywords + sum(needed.values()), None, unanswered)
+
+
+async def _page(client: SeoRepClient, order: Order, feed: Feed, campaign_id: int) -> Page[Any]:
+    feeds = client.rankings.campaign if feed is Feed.CAMPAIGN else client.rankings.campaign_by_date
+    return await feeds(campaign_id, order.start_date, order.end_date, limit=order.options.get("limit")).page(1)
 
 
 def _of_campaigns(order: Order) -> list[Feed]:
     return [feed for feed in order.feeds if feed is not Feed.KEYWORD_BY_DATE]
 
 
-def _first(campaigns: Iterable[int]) -> int | None:
-    return next(iter(askable("campaign", campaigns)[0]), None)
+def _first(campaigns: Iterable[int]) -> list[int]:
+    return list(dict.fromkeys(askable("campaign", campaigns)[0]))[:_TRIED]

@@ -104,6 +104,7 @@ class PullSummary:
         resumed: reports that an earlier run had brought.
         requests: requests that the client sent meanwhile, retries included.
         seconds: how long it took.
+        left: the work folder beside the target if it could not be removed, or None. Nothing goes on with it.
     """
 
     feeds: tuple[Feed, ...]
@@ -114,6 +115,7 @@ class PullSummary:
     resumed: int
     requests: int
     seconds: float
+    left: Path | None = None
 
     @property
     def ok(self) -> bool:

@@ -107,10 +107,12 @@ async def carry_out(
         if any(outcome.rows or outcome.ok for outcome in outcomes) or not outcomes:
             write = write_database if target.format is Format.DUCKDB else write_files
             paths = write(work, [failure for outcome in outcomes for failure in outcome.failures], check)
+        left = None
         if tally.failures:
             work.end()
         else:
-            work.remove()
+            left = work.remove()
+            left = None if left is None else target.as_named(left)
         ended.append(
             PullSummary(
                 feeds=order.feeds,
@@ -121,6 +123,7 @@ async def carry_out(
                 resumed=resumed,
                 requests=client.stats.attempts - requests_before,
                 seconds=time.monotonic() - started,
+                left=left,
             )
         )
 

@@ -35,7 +35,7 @@ def _columns(file: Path, kind: Format) -> list[str]:
             return next(csv.reader([line]), [])
         first = json.loads(line)
         return list(first) if isinstance(first, dict) else []
-    except (ValueError, csv.Error):  # pyarrow's own error is a ValueError
+    except (ValueError, RecursionError, csv.Error):  # pyarrow's own error is a ValueError
         return []
     except OSError as error:
         if error.errno is None:  # and so pyarrow says that a file is damaged

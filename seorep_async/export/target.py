@@ -14,6 +14,7 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.export.errors import reason
 from seorep_async.export.formats import Format
 from seorep_async.export.side_files import is_ours
+from seorep_async.export.whole_file import followed
 from seorep_async.models import Feed
 from seorep_async.models.columns import Table, failures_table, totals_table
 
@@ -89,7 +90,7 @@ def target_of(out: str | os.PathLike[str], feeds: Sequence[Feed]) -> Target:
     endings = [kind.value for kind in Format]
     try:
         named = Path(out)
-        path = Path(os.path.realpath(named))
+        path = followed(named)
         if path.is_dir():
             raise _refusal(out, "it is a folder; name a file in it")
         ending = path.suffix.lower()
@@ -121,6 +122,9 @@ def _check_file(out: object, file: Path) -> None:
     try:
         found = file.stat().st_mode
     except FileNotFoundError:
+        folder = followed(file).parent
+        if not folder.is_dir():
+            raise _refusal(out, f"{file.name} leads to {folder}, which is not there; create it first") from None
         return
     if stat.S_ISDIR(found):
         raise _refusal(out, f"{file.name} is a folder; name another file")

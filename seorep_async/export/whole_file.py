@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,20 +14,33 @@ from seorep_async.export.errors import export_error, told_as_export_errors
 def put_in_place(made: Path, target: Path) -> None:
     """Make a finished file durable, and put it at its place in one step; what was there keeps its permissions.
 
+    A link is followed, also to another disk.
+
     Raises:
         ExportError: that was not possible; nothing has changed in the target's place.
     """
-    with told_as_export_errors(target):
+    place = followed(target)
+    with told_as_export_errors(target), contextlib.ExitStack() as cleaning:
+        if made.stat().st_dev != place.parent.stat().st_dev:
+            near = place.with_name(f".{place.name[-100:]}.pull.new")
+            cleaning.callback(near.unlink, missing_ok=True)
+            shutil.move(made, near)
+            made = near
         with open(made, "rb+") as file:
             os.fsync(file.fileno())
         with contextlib.suppress(OSError):  # none was there, or the file system has no permissions to keep
-            made.chmod(target.stat().st_mode & 0o7777)
+            made.chmod(place.stat().st_mode & 0o7777)
         try:
-            os.replace(made, target)
+            os.replace(made, place)
         except PermissionError as error:
             # a system that locks open files says so like this
             raise export_error(target, f"{error.strerror}; is it open in another program?") from error
-        _sync_folder(target.parent)
+        _sync_folder(place.parent)
+
+
+def followed(path: Path) -> Path:
+    """Return where a path leads, if it is a link."""
+    return Path(os.path.realpath(path))
 
 
 @contextlib.contextmanager

@@ -9,6 +9,8 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -17,12 +19,13 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.errors import export_error, reason, told_as_export_errors
 from seorep_async.export.formats import UNSTORABLE, Block, block_of, unstorable
-from seorep_async.export.journal import BlockPlace, DoneUnit, Journal, differences, refusal
+from seorep_async.export.journal import BlockPlace, DoneUnit, Journal, differences, one_at_a_time, refusal
 from seorep_async.export.order import Order
 from seorep_async.export.parts import Parts
 from seorep_async.export.target import Target
 from seorep_async.models import Feed, RankingReport, RankingTotals
 from seorep_async.models.columns import Unit, table_of, totals_values
+from seorep_async.models.rows import attributes
 
 
 @attrs.frozen
@@ -96,7 +99,8 @@ class Work:
                 self._go_on_or_begin()
         except BaseException:
             self.close()
-            with contextlib.suppress(OSError):  # it is not empty, as a rule
+            # it is not empty, as a rule, but for a moment it may be another's who is opening it
+            with contextlib.suppress(OSError, sqlite3.Error), one_at_a_time(self.folder):
                 self.folder.rmdir()
             raise
         self.is_open = True
@@ -123,17 +127,20 @@ class Work:
         self.is_open = False
         self._open.close()
 
-    def remove(self) -> None:
-        """Delete the folder, and what is in it."""
+    def remove(self) -> Path | None:
+        """Delete the folder, and what is in it; return what could not be deleted, or None."""
         # renamed first, and while it is locked: half-deleted it would look like the work of a pull that was cut off
         try:
             self.folder.rename(self._removed)
         except OSError:  # some systems don't rename what is open
+            with contextlib.suppress(sqlite3.Error):
+                self.journal.disown()  # nobody is to go on with it, if it stays
             self.close()
             with contextlib.suppress(OSError):
                 self.folder.rename(self._removed)
         shutil.rmtree(self._removed, ignore_errors=True)
         self.close()
+        return next((folder for folder in (self.folder, self._removed) if folder.is_dir()), None)
 
     def store(self, feed: Feed, arrived: Arrived) -> Stored:
         """Write a report, and then note that it is done, with the checksum of its rows.
@@ -154,7 +161,9 @@ class Work:
             for unit, length in zip(kept, block.lengths, strict=True):
                 done.append(_done(unit, place, start, length))
                 start += length
-            found = {arrived.report.id: [row.keyword_id for row in arrived.report.rows]} if arrived.keywords else {}
+            found: dict[int, Iterable[int]] = {}
+            if arrived.keywords:
+                found[arrived.report.id] = attributes(arrived.report.rows, attrgetter("keyword_id"))
             self.journal.add(feed, place, done, found)
         return Stored(sum(unit.rows for unit in done), tuple(failures))
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,30 +121,88 @@ def test_the_library_does_not_import_the_extra() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        pytest.param("sys.meta_path.insert(0, Interrupting())", id="as it imports"),
-        pytest.param("atexit.register(interrupt)", id="as it ends"),
-    ],
-)
-def test_interrupted_where_nothing_is_to_put_away_it_ends_quietly(before: str) -> None:
-    program = f"""
-import atexit, os, signal, sys
-def interrupt():
-    os.kill(os.getpid(), signal.SIGINT)
+def program(before: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command, with some lines of Python before it."""
+    lines = f"""
+import asyncio, atexit, os, signal, sys
+from functools import partial
+interrupt = partial(os.kill, os.getpid())
+{before}
+from seorep_async.cli import main
+main()
+"""
+    return subprocess.run(
+        [sys.executable, "-c", lines, *arguments], capture_output=True, text=True, timeout=20, check=False, **options
+    )
+
+
+SIGNALS = ["SIGINT", "SIGTERM"]
+
+
+def test_interrupted_where_nothing_is_to_put_away_it_ends_quietly() -> None:
+    before = """
 class Interrupting:
     def find_spec(self, name, *_):
         if name == "rich":
-            interrupt()
-from seorep_async.cli import main
-{before}
-main()
+            interrupt(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
 """
-    ended = subprocess.run(
-        [sys.executable, "-c", program, "--version"], capture_output=True, text=True, timeout=20, check=False
-    )
+    ended = program(before, "--version")
     assert (ended.returncode, ended.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("sent", SIGNALS)
+def test_interrupted_as_it_ends_it_ends_as_it_would(sent: str) -> None:
+    ended = program(f"atexit.register(interrupt, signal.{sent})", "--version")
+    assert (ended.returncode, ended.stdout[:7], ended.stderr) == (0, "seorep ", "")
+
+
+LEAVING = """
+from seorep_async import SeoRepClient
+leave = SeoRepClient.__aexit__
+async def interrupted(self, *error):
+    interrupt(signal.{sent})
+    await asyncio.sleep(0)
+    await leave(self, *error)
+SeoRepClient.__aexit__ = interrupted
+"""
+
+
+@pytest.mark.parametrize("sent", SIGNALS)
+@pytest.mark.parametrize("out", ["a.csv", "-"])
+def test_interrupted_when_all_is_told_it_ends_as_it_would(tmp_path: Path, sent: str, out: str) -> None:
+    ended = program(LEAVING.format(sent=sent), "pull", "--sandbox", "--campaigns", "1", "-o", out, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr[:7], ended.stderr.count("Interrupted")) == (0, "Pulled ", 0)
+
+
+@pytest.mark.parametrize("sent", SIGNALS)
+def test_interrupted_while_nobody_reads_the_summary_it_has_ended_well(tmp_path: Path, sent: str) -> None:
+    unread = f"""
+import time
+import seorep_async.cli.job as job
+def unread(*_):
+    interrupt(signal.{sent})
+    time.sleep(60)
+job.write_stdout = unread
+"""
+    ended = program(unread, "pull", "--sandbox", "--campaigns", "1", "--json", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr[:7]) == (0, "Pulled ")
+
+
+@pytest.mark.parametrize("sent", SIGNALS)
+def test_interrupted_again_when_that_is_told_it_ends_with_130(tmp_path: Path, sent: str) -> None:
+    stuck = """
+import seorep_async.cli.job as job
+async def stuck(*_, **__):
+    interrupt(signal.SIGTERM)
+    await asyncio.sleep(60)
+job.carry_out = stuck
+"""
+    ended = program(LEAVING.format(sent=sent) + stuck, "pull", "--sandbox", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (
+        130,
+        "Interrupted; nothing came yet, and nothing is left behind.\n",
+    )
 
 
 @pytest.mark.parametrize("arguments", ["--dry-run", "--json", "--quiet"])

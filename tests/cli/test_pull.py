@@ -121,6 +121,23 @@ def test_a_dry_run_counts_the_requests_of_every_feed(seorep: Seorep, feed: str) 
     assert f"Requests   {told}\n" in seorep(*arguments).err
 
 
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        ((1,), "about 9, judged by campaign 2; campaign 1 did not answer"),
+        ((1, 2, 3, 4), "about 5, at one page a report; campaigns 1, 2 and 3 did not answer"),
+    ],
+)
+def test_a_dry_run_tells_which_campaigns_did_not_answer(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, gone: tuple[int, ...], told: str
+) -> None:
+    with serving(keywords=30, failing=dict.fromkeys(gone, 404)) as sandbox:
+        against(sandbox, monkeypatch)
+        ended = seorep("pull", "--dry-run")
+    assert (ended.code, ended.err) == (0, "")
+    assert f"  Requests   {told}\n" in ended.out
+
+
 def test_a_dry_run_tells_what_is_kept(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(failing={2: 404}) as sandbox:
         against(sandbox, monkeypatch)
@@ -210,6 +227,8 @@ def test_a_dry_run_is_told_as_json(seorep: Seorep, monkeypatch: pytest.MonkeyPat
         "files": ["rankings-campaign.csv"],
         "campaigns": 4,
         "requests": 1,
+        "judged_by": None,
+        "unanswered": [2],
     }
 
 

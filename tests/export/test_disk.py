@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from seorep_async import ConfigurationError
+from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
 
@@ -81,6 +81,14 @@ async def test_in_a_read_only_folder_it_is_refused_before_any_request(small_disk
         with pytest.raises(ConfigurationError, match=f"can't write .*a.{ending}: Read-only file system"):
             await pull_to(client, None, START, END, out=small_disk / f"a.{ending}")
         assert sandbox.stats.requests == 0
+
+
+@can_mount
+async def test_a_link_beside_it_may_lead_to_another_disk(tmp_path: Path, small_disk: Path) -> None:
+    (tmp_path / "a.totals.csv").symlink_to(small_disk / "file.csv")
+    async with account() as (_, client):
+        await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=Feed.CAMPAIGN_BY_DATE)
+    assert (names_in(small_disk), len(rows_in(small_disk / "file.csv"))) == (["file.csv"], 4)
 
 
 async def test_a_target_that_can_not_be_replaced_is_an_error_and_goes_on_later(tmp_path: Path) -> None:

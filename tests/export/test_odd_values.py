@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import duckdb
 import pytest
 
@@ -15,8 +16,13 @@ from seorep_async.export.formats import Format, block_of
 from seorep_async.export.order import order_of
 from seorep_async.export.preview import preview
 from seorep_async.export.stream import stream
+from seorep_async.export.target import target_of
+from seorep_async.export.work import Arrived, Work
+from seorep_async.models import RankingReport, RankingTotals, Tag
+from seorep_async.models.columns import table_of
+from seorep_async.models.json_text import as_json
 from tests.export.made_service import TOO_LARGE, made
-from tests.export.reports import END, FORMATS, START
+from tests.export.reports import END, FORMATS, START, ranking, unit
 
 KEYWORDS = Feed.KEYWORD_BY_DATE
 ODD = [0, 2**31, TOO_LARGE]
@@ -116,10 +122,13 @@ async def test_an_integer_of_more_than_64_bits_fails_its_report_only(tmp_path: P
     assert "an integer has more than 64 bits" in summary.failures[0].error.message
 
 
-async def test_what_text_can_not_hold_fails_alone_on_the_way_to_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("refused", [ValueError("not Unicode"), RecursionError("maximum recursion depth exceeded")])
+async def test_what_text_can_not_hold_fails_alone_on_the_way_to_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, refused: Exception
+) -> None:
     def picky(kind: Any, table: Any, units: Any) -> Any:
         if units[0].campaign_id == 1:
-            raise ValueError("not Unicode")
+            raise refused
         return block_of(kind, table, units)
 
     async def write(_: bytes) -> None:
@@ -132,7 +141,60 @@ async def test_what_text_can_not_hold_fails_alone_on_the_way_to_a_pipe(monkeypat
     assert failed(summary) == [(1, None)]
 
 
-def test_whatever_else_can_not_be_held_is_an_export_error() -> None:
-    whole = pytest.raises(ExportError, match=r"can't write a\.parquet: int too big")
+def nested(depth: int) -> dict[str, Any]:
+    """Return unknown fields, one of them nested so deep."""
+    value: list[Any] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return {"zz": value}
+
+
+def just_possible() -> int:
+    """Return how deep lists may be nested to be written as JSON by whoever calls this."""
+    depth = 1
+    while True:
+        try:
+            as_json(nested(depth + 1))
+        except RecursionError:
+            return depth
+        depth += 1
+
+
+TOO_DEEP = nested(5_000)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize(
+    "report",
+    [
+        pytest.param(unit(ranking(extra=TOO_DEEP)).report, id="row"),
+        pytest.param(unit(ranking(tags=(Tag(1, "x", extra=TOO_DEEP),))).report, id="tag"),
+        pytest.param(attrs.evolve(unit(ranking()).report, totals=RankingTotals(extra=TOO_DEEP)), id="totals"),
+    ],
+)
+async def test_a_field_that_is_nested_too_deep_fails_its_report_only(
+    tmp_path: Path, report: RankingReport[Any], ending: str
+) -> None:
+    async with made({7: []}) as (_, client):
+        order = order_of(client, [7], START, END, Feed.CAMPAIGN, {})
+        with Work(target_of(tmp_path / f"a.{ending}", order.feeds), order) as work:
+            stored = work.store(Feed.CAMPAIGN, Arrived(report))
+    ((campaign_id, _, error),) = stored.failures
+    assert (stored.rows, campaign_id) == (0, 7)
+    assert error.message == f"an unknown field is nested too deep to be written to .{ending}"
+
+
+def test_a_total_is_refused_that_could_not_be_written_from_further_in() -> None:
+    report = attrs.evolve(unit(ranking()).report, totals=RankingTotals(extra=nested(just_possible() - 20)))
+    with pytest.raises(RecursionError):
+        block_of(Format.CSV, table_of(Feed.CAMPAIGN), [attrs.evolve(unit(), report=report)])
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [(OverflowError("int too big to convert"), "int too big"), (RecursionError("maximum depth"), "maximum depth")],
+)
+def test_whatever_else_can_not_be_held_is_an_export_error(raised: Exception, told: str) -> None:
+    whole = pytest.raises(ExportError, match=rf"can't write a\.parquet: {told}")
     with whole, told_as_export_errors(Path("a.parquet")):
-        raise OverflowError("int too big to convert")
+        raise raised

@@ -7,7 +7,9 @@ import base64
 import datetime as dt
 import os
 import pickle
+import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pytest
 from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import ExportError, PullProgress, PullSummary, pull_to
 from seorep_async.export.errors import export_error
-from seorep_async.export.journal import BlockPlace, DoneUnit, Journal
+from seorep_async.export.journal import BlockPlace, DoneUnit, Journal, one_at_a_time
 from seorep_async.export.order import order_of
 from seorep_async.export.preview import kept_work
 from seorep_async.export.target import target_of
@@ -330,6 +332,63 @@ async def test_keywords_that_a_campaign_no_longer_has_are_not_counted(tmp_path: 
         summary = await again(client, out, feeds=feeds, retry_failed=True)
     assert (summary.ok, summary.rows, summary.resumed) == (True, 2, 0)
     assert [row["keyword_id"] for row in rows_in(tmp_path / "a.keyword-by-date.csv")] == ["12"]
+
+
+@pytest.mark.parametrize("retry_failed", [False, True])
+async def test_with_work_that_could_not_be_removed_the_next_pull_begins_anew(
+    tmp_path: Path, retry_failed: bool
+) -> None:
+    (tmp_path / ".a.csv.pull.done").touch()  # so that the folder can't be moved there
+    async with account() as (_, client):
+        await again(client, tmp_path / "a.csv")
+        assert (await again(client, tmp_path / "a.csv", retry_failed=retry_failed)).resumed == 0
+
+
+async def test_work_that_could_not_be_removed_is_told(tmp_path: Path) -> None:
+    (tmp_path / ".a.csv.pull.done").touch()
+    async with account() as (_, client):
+        assert (await again(client, tmp_path / "a.csv")).left == tmp_path / ".a.csv.pull"
+
+
+async def test_it_is_no_pull_that_could_be_gone_on_with(tmp_path: Path) -> None:
+    (tmp_path / ".a.csv.pull.done").touch()
+    async with account() as (_, client):
+        await again(client, tmp_path / "a.csv")
+    assert kept_work(target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,))) is None
+
+
+async def test_of_work_that_was_removed_nothing_is_told(tmp_path: Path) -> None:
+    async with account() as (_, client):
+        assert (await again(client, tmp_path / "a.csv")).left is None
+
+
+def test_of_pulls_begun_at_the_same_instant_one_has_the_journal(tmp_path: Path) -> None:
+    together = threading.Barrier(4)
+
+    def open_journal(path: Path) -> Journal | None:
+        together.wait(5)
+        try:
+            return Journal(path)
+        except sqlite3.OperationalError:
+            return None
+
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(30):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            opened = [one for one in threads.map(open_journal, [folder / "journal"] * 4) if one is not None]
+            for journal in opened:
+                journal.close()
+            assert len(opened) == 1
+
+
+async def test_a_pull_that_is_refused_does_not_take_the_folder_from_one_that_is_opening_it(tmp_path: Path) -> None:
+    folder = tmp_path / ".a.csv.pull"
+    folder.mkdir()
+    async with account() as (_, client):
+        with one_at_a_time(folder), pytest.raises(ExportError, match="another pull is writing it"):
+            await again(client, tmp_path / "a.csv")
+    assert folder.exists()
 
 
 async def test_interrupted_when_all_is_in_place_it_has_ended_well(

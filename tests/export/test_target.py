@@ -13,7 +13,7 @@ from seorep_async.export import ExportError, pull_to
 from seorep_async.export.csv_text import header
 from seorep_async.export.target import target_of
 from seorep_async.models.columns import totals_table
-from tests.export.reports import END, START, account, names_in
+from tests.export.reports import END, START, account, names_in, rows_in
 
 ONE = (Feed.CAMPAIGN,)
 
@@ -75,6 +75,31 @@ def test_a_relative_name_is_told_as_it_was(tmp_path: Path, monkeypatch: pytest.M
     assert target.as_named(target.rows(Feed.CAMPAIGN)) == Path("a.campaign.csv")
 
 
+@pytest.mark.parametrize("name", ["a.campaign-by-date.csv", "a.campaign-by-date.totals.csv"])
+async def test_links_among_several_files_are_followed_too(tmp_path: Path, name: str) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / name).symlink_to(tmp_path / "real" / "file.csv")
+    async with account() as (_, client):
+        await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=Feed)
+    assert (tmp_path / name).is_symlink()
+    assert rows_in(tmp_path / "real" / "file.csv")
+
+
+async def test_where_a_link_leads_goes_what_is_there_no_more(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "a.failures.csv").symlink_to(tmp_path / "real" / "file.csv")
+    for failing in ({2: 404}, {}):
+        async with account(failing=failing) as (_, client):
+            await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+    assert (names_in(tmp_path / "real"), (tmp_path / "a.failures.csv").is_symlink()) == ([], True)
+
+
+def test_a_link_beside_it_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.totals.csv").symlink_to(tmp_path / "missing" / "file.csv")
+    with pytest.raises(ConfigurationError, match=r"a\.totals\.csv leads to .*missing, which is not there"):
+        target_of(tmp_path / "a.csv", ONE)
+
+
 async def test_permissions_of_the_old_file_are_kept(tmp_path: Path) -> None:
     target = tmp_path / "a.csv"
     target.touch(0o600)
@@ -102,6 +127,12 @@ async def test_a_file_beside_it_that_no_pull_wrote_is_refused_before_any_request
             await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
         assert sandbox.stats.requests == 0
     assert mine.read_text() == '{"feed": "mine"}\n'
+
+
+def test_a_file_beside_it_that_is_nested_too_deep_to_be_read_is_somebody_elses(tmp_path: Path) -> None:
+    (tmp_path / "a.totals.jsonl").write_text("[" * 100_000)
+    with pytest.raises(ConfigurationError, match="no pull wrote it"):
+        target_of(tmp_path / "a.jsonl", ONE)
 
 
 async def test_a_file_with_more_columns_than_ours_is_somebody_elses(tmp_path: Path) -> None:

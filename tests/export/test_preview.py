@@ -1,0 +1,56 @@
+"""What a preview is judged by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seorep_async import AuthenticationError, Feed, SeoRepClient
+from seorep_async.export import pull_to
+from seorep_async.export.order import order_of
+from seorep_async.export.preview import PullPreview, preview
+from seorep_async.export.target import target_of
+from tests.export.reports import END, START, account
+
+
+async def previewed(client: SeoRepClient, feeds: Any = Feed.CAMPAIGN, out: Path | None = None) -> PullPreview:
+    order = order_of(client, None, START, END, feeds, {})
+    target = None if out is None else target_of(out, order.feeds)
+    return await preview(client, order, target, retry_failed=True)
+
+
+@pytest.mark.parametrize("status", [404, 422, 501])
+async def test_it_is_judged_by_the_first_campaign_that_answers(status: int) -> None:
+    async with account(failing={1: status}) as (_, client):
+        found = await previewed(client)
+    assert (found.judged_by, found.unanswered, found.requests) == (2, (1,), 1 + 4 * 2)
+
+
+@pytest.mark.parametrize("feed", Feed)
+async def test_if_none_answers_each_report_counts_as_one_page(feed: Feed) -> None:
+    async with account(failing=dict.fromkeys(range(1, 5), 404)) as (_, client):
+        found = await previewed(client, feed)
+    assert (found.judged_by, found.unanswered, found.requests) == (None, (1, 2, 3), 1 + 4)
+
+
+async def test_a_refused_key_is_an_error_all_the_same() -> None:
+    async with account(failing={1: 403}) as (_, client):
+        with pytest.raises(AuthenticationError):
+            await previewed(client)
+
+
+async def test_it_is_judged_by_what_is_missing_only(tmp_path: Path) -> None:
+    async with account(failing={3: 404}) as (sandbox, client):
+        port = int(sandbox.base_url.rpartition(":")[2])
+        await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+    async with account(port=port) as (_, client):
+        found = await previewed(client, out=tmp_path / "a.csv")
+    assert (found.judged_by, found.requests) == (3, 2)
+
+
+async def test_where_nothing_is_missing_nothing_is_asked(tmp_path: Path) -> None:
+    async with account(campaigns=0) as (sandbox, client):
+        found = await previewed(client)
+        assert (found.judged_by, found.unanswered, found.requests) == (None, (), sandbox.stats.requests)
