@@ -10,9 +10,10 @@ HUGE = 4 * 1024 * 1024
 
 
 class Turns:
-    """Lets so much work through in every other iteration of the loop, in the order it came.
+    """Lets so much work through in every other iteration of the loop, in the order it came, and none at once.
 
-    The iteration in between is for what became possible by it, and for all others on the loop.
+    So what an answer made possible, such as the next request, goes before the work on it; and the iteration in between
+    is for all others on the loop.
 
     Args:
         share: how much work goes through at once; more than this in one piece goes alone.
@@ -20,30 +21,29 @@ class Turns:
 
     def __init__(self, share: int) -> None:
         self._share = share
-        self._taken = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._dealing = False
 
     async def take(self, amount: int) -> None:
         """Wait until so much work may be done; it is to be done before the next `await`."""
         loop = asyncio.get_running_loop()
-        if self._waiting or (self._taken and self._taken + amount > self._share):
-            turn = loop.create_future()
-            self._waiting.append((amount, turn))
-            await turn
-        else:
-            if not self._taken:
-                loop.call_soon(loop.call_soon, self._next, loop)
-            self._taken += amount
+        turn = loop.create_future()
+        self._waiting.append((amount, turn))
+        if not self._dealing:
+            self._dealing = True
+            loop.call_soon(self._deal, loop)
+        await turn
 
-    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._taken = 0
+    def _deal(self, loop: asyncio.AbstractEventLoop) -> None:
+        dealt = 0
         while self._waiting:
             amount, turn = self._waiting[0]
-            if self._taken and self._taken + amount > self._share:
+            if dealt and dealt + amount > self._share:
                 break
             self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
-                self._taken += amount
-        if self._taken:
-            loop.call_soon(loop.call_soon, self._next, loop)
+                dealt += amount
+        self._dealing = dealt > 0
+        if self._dealing:
+            loop.call_soon(loop.call_soon, self._deal, loop)

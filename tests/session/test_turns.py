@@ -32,8 +32,21 @@ async def done_by_iteration(turns: Turns, amounts: list[int]) -> list[int]:
     return done
 
 
-async def test_work_within_the_share_is_done_at_once() -> None:
-    assert await done_by_iteration(Turns(10), [3, 3, 4]) == [0, 0, 0]
+async def test_work_within_the_share_is_done_together() -> None:
+    assert len(set(await done_by_iteration(Turns(10), [3, 3, 4]))) == 1
+
+
+async def test_what_was_to_be_done_already_goes_before_work() -> None:
+    done = []
+
+    async def work() -> None:
+        asyncio.get_running_loop().call_soon(done.append, "what an answer made possible")
+        await turns.take(1)
+        done.append("work")
+
+    turns = Turns(10)
+    await work()
+    assert done == ["what an answer made possible", "work"]
 
 
 async def test_an_iteration_without_work_follows_each_with_work() -> None:
@@ -68,9 +81,9 @@ async def test_who_waits_no_more_is_passed_over() -> None:
         await leaving
 
 
-async def test_after_all_is_done_turns_are_free_again() -> None:
+async def test_turns_begin_again_after_all_is_done() -> None:
     turns = Turns(10)
-    assert await done_by_iteration(turns, [10, 10]) != [0, 0]
+    await done_by_iteration(turns, [10, 10])
     for _ in range(5):
         await asyncio.sleep(0)
-    assert await done_by_iteration(turns, [10]) == [0]
+    assert len(await done_by_iteration(turns, [10, 10])) == 2
