@@ -37,7 +37,7 @@ async def test_work_within_the_share_is_done_together() -> None:
 
 
 async def test_what_was_to_be_done_already_goes_before_work() -> None:
-    done = []
+    done: list[str] = []
 
     async def work() -> None:
         asyncio.get_running_loop().call_soon(done.append, "what an answer made possible")
