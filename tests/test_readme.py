@@ -23,10 +23,17 @@ def test_every_example_is_a_program_or_a_test() -> None:
     assert len(PROGRAMS) + len(TESTS) == len(EXAMPLES)
 
 
-async def output_of(*command: str, **environment: str) -> str:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Where the examples run, one after the other: some read what others wrote."""
+    return tmp_path_factory.mktemp("readme")
+
+
+async def output_of(*command: str, folder: pathlib.Path, **environment: str) -> str:
+    here = {"PYTHONPATH": str(README.parent)}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-X", "dev", "-W", "error", *command,
-        env=os.environ | environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        sys.executable, "-X", "dev", "-W", "error", *command, cwd=folder,
+        env=os.environ | here | environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     output, _ = await process.communicate()
     assert process.returncode == 0, output.decode()
@@ -34,9 +41,10 @@ async def output_of(*command: str, **environment: str) -> str:
 
 
 @pytest.mark.parametrize("example", PROGRAMS)
-async def test_an_example_runs_without_a_warning(example: str) -> None:
+async def test_an_example_runs_without_a_warning(example: str, folder: pathlib.Path) -> None:
     async with Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed") as sandbox:
-        assert await output_of("-c", example, SEOREP_BASE_URL=sandbox.base_url, SEOREP_API_KEY=sandbox.api_key)
+        service = {"SEOREP_BASE_URL": sandbox.base_url, "SEOREP_API_KEY": sandbox.api_key}
+        assert await output_of("-c", example, folder=folder, **service)
 
 
 @pytest.mark.parametrize("example", TESTS)
@@ -44,7 +52,7 @@ async def test_an_example_of_a_test_passes(example: str, tmp_path: pathlib.Path)
     (tmp_path / "test_example.py").write_text(example, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n", encoding="utf-8")
     plugin = [] if "seorep_async.pytest_plugin" in installed_plugins() else ["-p", "seorep_async.pytest_plugin"]
-    output = await output_of("-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, str(tmp_path))
+    output = await output_of("-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, str(tmp_path), folder=tmp_path)
     assert "1 passed" in output
 
 
