@@ -10,6 +10,9 @@ from pathlib import Path
 
 from seorep_async.errors import ExportError, SeoRepError
 
+UNSTORABLE = (OverflowError, RecursionError, ValueError)
+"""What a format or a database raises for a value that it can't hold."""
+
 
 def export_error(file: Path, problem: str) -> ExportError:
     """Return the error that says what is wrong with a file."""
@@ -29,7 +32,7 @@ def told_as_export_errors(file: Path) -> Iterator[None]:
         raise export_error(file, reason(error)) from error
     except sqlite3.Error as error:
         raise export_error(file, f"{error}") from error
-    except (OverflowError, RecursionError, ValueError) as error:  # a value that a database or a format can't hold
+    except UNSTORABLE as error:
         raise export_error(file, str(error)) from error
 
 

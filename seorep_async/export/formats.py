@@ -17,9 +17,6 @@ from seorep_async.models.columns import FeedTable, Unit, totals_values
 from seorep_async.models.json_text import as_json
 from seorep_async.models.optional import need
 
-UNSTORABLE = (OverflowError, RecursionError, ValueError)
-"""What a format raises for a value that it can't hold."""
-
 _SPARE_LEVELS = 50
 
 

@@ -9,7 +9,8 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, ConfigurationError
 from seorep_async.export import csv_text
 from seorep_async.export.askable import askable
-from seorep_async.export.formats import UNSTORABLE, Format, block_of, unstorable
+from seorep_async.export.errors import UNSTORABLE
+from seorep_async.export.formats import Format, block_of, unstorable
 from seorep_async.export.order import Order
 from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullSummary, Stage, Tally
 from seorep_async.models import Feed

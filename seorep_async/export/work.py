@@ -17,8 +17,8 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.errors import export_error, reason, told_as_export_errors
-from seorep_async.export.formats import UNSTORABLE, Block, block_of, unstorable
+from seorep_async.export.errors import UNSTORABLE, export_error, reason, told_as_export_errors
+from seorep_async.export.formats import Block, block_of, unstorable
 from seorep_async.export.journal import BlockPlace, DoneUnit, Journal, differences, one_at_a_time, refusal
 from seorep_async.export.order import Order
 from seorep_async.export.parts import Parts

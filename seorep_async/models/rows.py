@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, TypeVar, overload
@@ -46,7 +47,7 @@ class Rows(Sequence[R]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rows | tuple):
             return NotImplemented
-        return len(self) == len(other) and all(map(lambda one, two: one == two, self, other))
+        return len(self) == len(other) and all(map(operator.eq, self, other))
 
     def __hash__(self) -> int:
         return hash(tuple(self))

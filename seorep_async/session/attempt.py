@@ -163,8 +163,6 @@ class Transport:
         except BaseException:
             response.close()
             raise
-        if response.status == 200:
-            return Answer(200, body)
         return Answer(
             status=response.status,
             body=body,

@@ -146,10 +146,15 @@ async def test_throttling_under_status_200_slows_the_client_down(
     assert client.stats.pace is not None
 
 
+@pytest.mark.parametrize(("status", "body"), [(429, b""), (200, {"status": "error", "code": 429})])
 async def test_wait_asked_for_in_an_answer_holds_for_other_calls(
-    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+    status: int,
+    body: bytes | dict[str, Any],
+    scripted_server: StartServer,
+    open_client: OpenClient,
+    fake_time: FakeTime,
 ) -> None:
-    server = await scripted_server(answer(status=429, headers=[("Retry-After", "3600")]))
+    server = await scripted_server(answer(body, status=status, headers=[("Retry-After", "3600")]))
     client = await open_client(server.base_url)
     for attempts in (1, 0, 0):
         with pytest.raises(RateLimitedError) as caught:
