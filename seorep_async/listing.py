@@ -13,7 +13,6 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, NotFoundError, PaginationError
 from seorep_async.models import Page
-from seorep_async.models.rows import attributes
 from seorep_async.session import Halt, Request, Session, cancel_all
 
 T = TypeVar("T")
@@ -88,13 +87,15 @@ class Place:
         held, self._held = self._held, False
         return held
 
-    def release(self) -> None:
-        """Give the place back, if it is still held."""
-        if self.hand_over():
+    def release(self) -> bool:
+        """Give the place back if it is still held, and tell whether it was."""
+        held = self.hand_over()
+        if held:
             self._window.release()
+        return held
 
 
-@attrs.frozen
+@attrs.define
 class Schedule:
     """How the requests of a listing take their place among others.
 
@@ -113,7 +114,7 @@ class Schedule:
     halt: Halt | None = None
 
 
-@attrs.frozen
+@attrs.define
 class Query(Generic[T]):
     """What a listing asks for, page by page.
 
@@ -128,10 +129,10 @@ class Query(Generic[T]):
 
     path: str
     query: str
-    decode: Callable[[bytes, int], Page[T]]
+    decode: Callable[[bytes | memoryview, int], Page[T]]
     key: Callable[[T], Hashable]
     subject: str | None = None
-    decode_in_steps: Callable[[bytes, int], Generator[None, None, Page[T] | None]] | None = None
+    decode_in_steps: Callable[[bytes | memoryview, int], Generator[None, None, Page[T] | None]] | None = None
 
     def page(self, number: int, schedule: Schedule) -> Request[Page[T]]:
         """Return the request for one page."""
@@ -169,17 +170,23 @@ class Listing(Generic[T, R]):
         return self._everything().__await__()
 
     async def __aiter__(self) -> AsyncGenerator[T, None]:
-        async with aclosing(self._pages()) as pages:
+        async with aclosing(self.pages()) as pages:
             async for page in pages:
                 for item in page.items:
                     yield item
 
-    def pages(self) -> AsyncGenerator[Page[T], None]:
-        """Return an iterator over the pages, in order; the next ones are fetched ahead in a bounded window.
+    async def pages(self) -> AsyncGenerator[Page[T], None]:
+        """Give the pages, in order; the next ones are fetched ahead in a bounded window.
 
         Left early it stops by itself; `async with contextlib.aclosing(listing.pages())` says exactly when.
         """
-        return self._pages()
+        ledger, first, further = await self._begin(Schedule())
+        yield first
+        if further is not None:
+            async with aclosing(further):
+                async for page in further:
+                    yield page
+        ledger.close()
 
     async def page(self, number: int) -> Page[T]:
         """Fetch one page.
@@ -207,15 +214,6 @@ class Listing(Generic[T, R]):
                 pages += [page async for page in further]
         ledger.close()
         return self._gather(pages)
-
-    async def _pages(self, schedule: Schedule = Schedule()) -> AsyncGenerator[Page[T], None]:  # immutable
-        ledger, first, further = await self._begin(schedule)
-        yield first
-        if further is not None:
-            async with aclosing(further):
-                async for page in further:
-                    yield page
-        ledger.close()
 
     async def _begin(self, schedule: Schedule) -> tuple[Ledger[T], Page[T], AsyncGenerator[Page[T], None] | None]:
         """Fetch page 1, and return with it what checks the pages, and what fetches the others if there are any."""
@@ -341,7 +339,7 @@ class Ledger(Generic[T]):
             return False
         self._sizes.append(len(page.items))
         self._received += len(page.items)
-        self._seen.update(zip(attributes(page.items, self._key), repeat(None)))
+        self._seen.update(zip(map(self._key, page.items), repeat(None)))
         if len(self._seen) < self._received:
             raise self._repetition(page)
         if not page.items:
@@ -397,12 +395,12 @@ class Ledger(Generic[T]):
                     raise self._error(f"page {number} has {size} records, another has {full}", number)
 
     def _is_known(self, page: Page[T]) -> bool:
-        return self._seen.keys() >= set(attributes(page.items, self._key))
+        return self._seen.keys() >= set(map(self._key, page.items))
 
     def _repetition(self, page: Page[T]) -> PaginationError:
         """Find out what the last page holds that came before; the order in which keys were first seen tells where."""
         earlier = dict(zip(self._seen, chain.from_iterable(map(repeat, count(1), self._sizes[:-1])), strict=False))
-        for key, times in Counter(attributes(page.items, self._key)).items():
+        for key, times in Counter(map(self._key, page.items)).items():
             if times > 1:
                 return self._error(f"page {page.number} holds {key!r} more than once", page.number)
             if key in earlier:

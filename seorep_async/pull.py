@@ -28,6 +28,7 @@ from seorep_async.session import Halt, Session, cancel_all
 R = TypeVar("R")
 
 MOST_REPULLS = 3
+_STARTED_AT_ONCE = 4
 _PASSING = (
     AttemptTimeoutError,
     ConnectionFailedError,
@@ -145,11 +146,13 @@ class Pull(Generic[R]):
             self._changed.clear()
             await self._changed.wait()
         outcome = self._outcomes.pop(number)
+        was_full = self._is_full()
         self._taken += 1
         if self._raise_errors and outcome.error is not None:
             await self.__aexit__(None, None, None)
             raise outcome.error
-        self._start()
+        if was_full:
+            self._start()
         return outcome
 
     def _next_number(self) -> int | None:
@@ -158,8 +161,15 @@ class Pull(Generic[R]):
         return self._landed.pop(0) if self._landed else None
 
     def _start(self) -> None:
-        """Start as many ids as there is room for; with the key refused they end without a request."""
-        while self._open and (self._again or self._may_begin()) and (place := self._window.enter()) is not None:
+        """Start ids as long as there is room, some now and more in the next iteration of the loop.
+
+        With the key refused they end without a request.
+        """
+        for _ in range(_STARTED_AT_ONCE):
+            if not self._open or not (self._again or (self._started < len(self._ids) and not self._is_full())):
+                return
+            if (place := self._window.enter()) is None:
+                return
             if self._again:
                 number = self._again.popleft()
             else:
@@ -167,10 +177,10 @@ class Pull(Generic[R]):
                 self._started += 1
             task = self._session.spawn(self._unit(number, place), self._land)
             self._running[task] = (number, place)
+        asyncio.get_running_loop().call_soon(self._start)
 
-    def _may_begin(self) -> bool:
-        waiting = self._started - self._taken - len(self._aside)
-        return self._started < len(self._ids) and waiting < self._limit
+    def _is_full(self) -> bool:
+        return self._started - self._taken - len(self._aside) >= self._limit
 
     async def _unit(self, number: int, place: Place) -> RankingReport[R]:
         """Fetch one report; pages that don't add up may have changed as they were read, so they are read again."""
@@ -185,7 +195,6 @@ class Pull(Generic[R]):
 
     def _land(self, task: asyncio.Task[RankingReport[R]]) -> None:
         number, place = self._running.pop(task)
-        place.release()
         if not self._open:
             return
         unit = self._ids[number]
@@ -205,7 +214,8 @@ class Pull(Generic[R]):
             if self._ordered and self._taken in self._aside:
                 self._try_again(self._taken)  # all others wait for it, and the service answers
             self._finish(number, PullOutcome(unit, report=task.result()))
-        self._start()
+        if not place.release():  # which starts the next, if none in progress wants the place
+            self._start()
         if not self._running:
             self._sweep()
             self._start()

@@ -108,7 +108,7 @@ def test_a_dropped_row_is_refused(cut: Cut, data: st.DataObject) -> None:
     pages = cut.announced(pages=data.draw(st.booleans()))
     at = data.draw(st.integers(0, len(pages) - 1))
     row = data.draw(st.integers(0, len(pages[at].items) - 1))
-    pages[at] = attrs.evolve(pages[at], items=[*pages[at].items[:row], *pages[at].items[row + 1 :]])
+    pages[at] = attrs.evolve(pages[at], items=pages[at].items[:row] + pages[at].items[row + 1 :])
     with pytest.raises(PaginationError):
         added_up(pages)
 

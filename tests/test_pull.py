@@ -333,6 +333,17 @@ async def test_pages_of_many_long_campaigns_are_no_crowd_of_tasks() -> None:
     assert tasks <= 300
 
 
+async def test_campaigns_are_started_a_few_at_a_time_and_without_a_consumer(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        await stuck.wait()
+
+    async with asyncio.timeout(30), serving(script, max_concurrency=16) as (client, service):
+        before = len(asyncio.all_tasks())
+        async with pull_of(client, range(1, 101)):
+            assert 1 <= len(asyncio.all_tasks()) - before <= 4
+            await service.arrival(lambda service: service.in_flight == 16)
+
+
 async def test_failed_campaigns_do_not_use_up_the_window() -> None:
     def script(asked: Asked) -> Any:
         if asked.id <= 50 and asked.page > 1:

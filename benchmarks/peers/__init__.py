@@ -14,7 +14,6 @@ Pull = Callable[[str, Load], int]
 """Pulls a load from an address and returns how many rows came."""
 
 OURS = "seorep_async"
-COUNTED = "seorep_async, rows only counted"
 BARE = "aiohttp + orjson"
 PYDANTIC = "aiohttp + pydantic"
 GENERATED = "generated client"
@@ -22,11 +21,10 @@ REQUESTS = "requests, 32 threads"
 DLT = "dlt RESTClient"
 
 GIVES_MODELS = frozenset({OURS, PYDANTIC, GENERATED})
-"""The peers that give typed rows; the others give dicts, or records that are checked but are no models yet."""
+"""The peers that give typed rows; the others give dicts."""
 
 _MODULES = {
     OURS: "ours",
-    COUNTED: "counted",
     BARE: "bare",
     PYDANTIC: "pydantic_models",
     GENERATED: "generated",

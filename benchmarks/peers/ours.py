@@ -1,4 +1,4 @@
-"""seorep_async: `rankings.pull`, every check that it makes, and every typed row looked at."""
+"""seorep_async: `rankings.pull`, with every check that it makes; its models are counted, and dropped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def pull(address: str, load: Load) -> int:
     return asyncio.run(pull_rows(address, load, range(1, load.campaigns + 1)))
 
 
-async def pull_rows(address: str, load: Load, ids: Iterable[int], *, look: bool = True) -> int:
+async def pull_rows(address: str, load: Load, ids: Iterable[int]) -> int:
     """Pull campaigns of a load in a running loop."""
     rows = 0
     async with (
@@ -24,9 +24,5 @@ async def pull_rows(address: str, load: Load, ids: Iterable[int], *, look: bool 
         async for outcome in outcomes:
             if outcome.report is None:
                 raise outcome.error or AssertionError("an outcome without report and error")
-            if look:
-                for _ in outcome.report.rows:  # each model is made as it is looked at
-                    rows += 1
-            else:
-                rows += len(outcome.report.rows)
+            rows += len(outcome.report.rows)
     return rows

@@ -25,7 +25,6 @@ from seorep_async.export.parts import Parts
 from seorep_async.export.target import Target
 from seorep_async.models import Feed, RankingReport, RankingTotals
 from seorep_async.models.columns import Unit, table_of, totals_values
-from seorep_async.models.rows import attributes
 
 
 @attrs.frozen
@@ -163,7 +162,7 @@ class Work:
                 start += length
             found: dict[int, Iterable[int]] = {}
             if arrived.keywords:
-                found[arrived.report.id] = attributes(arrived.report.rows, attrgetter("keyword_id"))
+                found[arrived.report.id] = map(attrgetter("keyword_id"), arrived.report.rows)
             self.journal.add(feed, place, done, found)
         return Stored(sum(unit.rows for unit in done), tuple(failures))
 

@@ -22,7 +22,6 @@ from seorep_async.models.rankings import (
     RankingTotals,
     Tag,
 )
-from seorep_async.models.rows import Rows, attributes
 
 _ROW_MODELS: dict[Feed, type] = {
     Feed.CAMPAIGN: KeywordRanking,
@@ -112,7 +111,7 @@ class FeedTable(Table):
         lead: Values = (unit.campaign_id, report.start_date, report.end_date)
         if self.feed is Feed.KEYWORD_BY_DATE:
             lead = (unit.campaign_id, report.id, report.start_date, report.end_date)
-        for values in attributes(report.rows, self._values):
+        for values in map(self._values, report.rows):
             yield lead + values
 
 
@@ -187,14 +186,14 @@ def _reader(model: type) -> Callable[[Any], Values]:
 def _columns_of(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
     """Return the values of each column of models of one type; any of them may be None."""
     columns: list[Sequence[Any]] = []
-    gaps = not isinstance(rows, Rows) and any(row is None for row in rows)
+    gaps = any(row is None for row in rows)
     for name, held in _attributes(model).items():
         read = attrgetter(name)
         if gaps:
             absent: Any = {} if _KINDS.get(held) is Kind.FIELDS else None
             values = [absent if row is None else read(row) for row in rows]
         else:
-            values = list(attributes(rows, read))
+            values = list(map(read, rows))
         columns += _columns_of(held, values) if attrs.has(held) else [values]
     return columns
 

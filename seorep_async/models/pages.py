@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -18,7 +18,7 @@ class Page(Generic[T]):
     """One page of a listing or a feed, as the service gave it (`service-api-v3.md` §1, §4.4).
 
     Attributes:
-        items: the models on this page, in the service's order; a feed's rows are as those of a `RankingReport`.
+        items: the models on this page, in the service's order.
         number: the page's number, from 1.
         total_pages: pages that the service announced, or None where it gave no usable number.
         total_records: records that the service announced, or None where it gave no usable number.
@@ -27,7 +27,7 @@ class Page(Generic[T]):
         extra: envelope fields that are not known, kept as they came.
     """
 
-    items: Sequence[T]
+    items: tuple[T, ...]
     number: int
     total_pages: int | None = None
     total_records: int | None = None

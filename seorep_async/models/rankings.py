@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
 
+from seorep_async.models.compact import compact
 from seorep_async.models.extra import extra_field
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class SearchLanguage:
     extra: Mapping[str, Any] = extra_field()
 
 
+@compact
 @attrs.frozen(weakref_slot=False)
 class KeywordRanking:
     """One keyword's rankings: a row of the campaign-by-keyword feed (`service-api-v3.md` §2.7).
@@ -109,6 +111,7 @@ class KeywordRanking:
     extra: Mapping[str, Any] = extra_field()
 
 
+@compact
 @attrs.frozen(weakref_slot=False)
 class CampaignPeriod:
     """One period of a campaign: a row of the campaign-by-date feed (`service-api-v3.md` §2.7).
@@ -152,6 +155,7 @@ class CampaignPeriod:
     extra: Mapping[str, Any] = extra_field()
 
 
+@compact
 @attrs.frozen(weakref_slot=False)
 class KeywordPeriod:
     """One date of a keyword: a row of the keyword-by-date feed (`service-api-v3.md` §2.7).
@@ -216,8 +220,7 @@ class RankingReport(Generic[R]):
         id: the campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`.
         start_date: first day asked for.
         end_date: last day asked for.
-        rows: every row exactly once, in the service's order. They are checked already; each model is made as it is
-            looked at, and `list(report.rows)` makes all at once, to be kept.
+        rows: every row exactly once, in the service's order.
         totals: the feed's totals, or None if it has none.
         total_records: rows that the service announced, or None if it did not.
         version: `metadata.version` of the answer, or None; not part of comparisons, as it tells the shape apart.
@@ -228,7 +231,7 @@ class RankingReport(Generic[R]):
     id: int
     start_date: dt.date
     end_date: dt.date
-    rows: Sequence[R]
+    rows: tuple[R, ...]
     totals: RankingTotals | None = None
     total_records: int | None = None
     version: bool | None = attrs.field(default=None, eq=False)

@@ -1,9 +1,9 @@
 """Decoders compiled from the row models, for the hot path: they take the known shapes only, and refuse the rest.
 
-A page is decoded into records: msgspec structs derived from the models, whose values two generated functions then
-bring into the models' form, and copy into a model when a row is looked at. A model is filled as an unfrozen draft with
-the same slots, whose class is then set: attrs' own frozen constructor would cost more than all the rest. What is
-refused here goes to the reference converter, which tells what is wrong with it; property tests hold the two equal.
+A page is decoded into drafts: msgspec structs derived from the models, with the same fields under the wire's names. A
+generated function then brings their values into the models' form, and makes each draft a model by setting its class
+(`models/compact.py`). What is refused here goes to the reference converter, which tells what is wrong with it; property
+tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import msgspec
 
 from seorep_async.models import Tag
 from seorep_async.models.extra import NO_EXTRA
-from seorep_async.models.rows import Rows
 from seorep_async.normalisation import values
 from seorep_async.normalisation.names import wire_names
 from seorep_async.settings import EngineNames
@@ -63,11 +62,11 @@ def _size(key: Any) -> int:
     return len(key) if isinstance(key, bytes | str) else 0
 
 
-@attrs.frozen
+@attrs.define
 class ExactPage(Generic[M]):
     """A page that held nothing unknown."""
 
-    rows: Rows[M]
+    rows: tuple[M, ...]
     metadata: Any
     totals: Any
     totals_path: str
@@ -76,7 +75,7 @@ class ExactPage(Generic[M]):
 @attrs.frozen
 class _Compiled:
     struct: type[msgspec.Struct]
-    decode: Callable[[bytes], Any]
+    decode: Callable[[bytes | memoryview], Any]
     decode_row: Callable[[msgspec.Raw], Any]
     settle: Callable[[list[Any]], None]
 
@@ -93,7 +92,6 @@ class CompiledRows(Generic[M]):
         self._model = model
         self._names = wire_names(model, engine_names)
         self._known = frozenset(self._names.values())
-        self._make: Callable[[Any], M] = _maker(model)
         self._dates_are_text = False
 
     @cached_property
@@ -109,7 +107,7 @@ class CompiledRows(Generic[M]):
         return self._compile(dates_as_text=True, exact=False)
 
     @cached_property
-    def _scan(self) -> Callable[[bytes], Any]:
+    def _scan(self) -> Callable[[bytes | memoryview], Any]:
         return msgspec.json.Decoder(_envelope_struct(msgspec.Raw)).decode
 
     def _compile(self, *, dates_as_text: bool, exact: bool) -> _Compiled:
@@ -121,7 +119,7 @@ class CompiledRows(Generic[M]):
             settle=_settler(self._model, dates_as_text=dates_as_text, exact=exact),
         )
 
-    def page(self, body: bytes) -> ExactPage[M] | None:
+    def page(self, body: bytes | memoryview) -> ExactPage[M] | None:
         """Decode a whole page in either shape, or return None if it is anything but exactly known.
 
         The way that took the last page is tried first, so that an account with older rows does not pay for a failed
@@ -130,41 +128,41 @@ class CompiledRows(Generic[M]):
         for compiled in self._exact_ways():
             try:
                 envelope = compiled.decode(body)
-                records = _rows_of(envelope)
-                compiled.settle(records)
+                rows = _rows_of(envelope)
+                compiled.settle(rows)
             except (ValueError, RecursionError):
                 continue
             self._dates_are_text = compiled is self._dates_as_text
-            return self._page_of(envelope, records)
+            return _page_of(envelope, rows)
         return None
 
-    def page_in_steps(self, body: bytes) -> Generator[None, None, ExactPage[M] | None]:
+    def page_in_steps(self, body: bytes | memoryview) -> Generator[None, None, ExactPage[M] | None]:
         """Decode a page as `page` does, but in steps of about a millisecond, after a first one that finds the rows.
 
         That takes half as long again, which a program that must not stall gladly pays for a huge page.
         """
-        records: list[Any] = []
+        rows: list[M] = []
         try:
             envelope = self._scan(body)
-            rows = _rows_of(envelope)
-            step = 1 + _STEP * len(rows) // len(body)
-            for start in range(0, len(rows), step):
+            undecoded = _rows_of(envelope)
+            step = 1 + _STEP * len(undecoded) // len(body)
+            for start in range(0, len(undecoded), step):
                 yield
-                records += self._some(rows[start : start + step])
+                rows += self._some(undecoded[start : start + step])
         except (ValueError, RecursionError):
             return None
-        return self._page_of(envelope, records)
+        return _page_of(envelope, rows)
 
-    def _some(self, rows: list[msgspec.Raw]) -> list[Any]:
+    def _some(self, undecoded: list[msgspec.Raw]) -> list[M]:
         for compiled in self._exact_ways():
             try:
-                records = [compiled.decode_row(row) for row in rows]
-                compiled.settle(records)
+                rows: list[Any] = [compiled.decode_row(row) for row in undecoded]
+                compiled.settle(rows)
             except ValueError as error:
                 refusal = error
                 continue
             self._dates_are_text = compiled is self._dates_as_text
-            return records
+            return rows
         raise refusal
 
     def _exact_ways(self) -> tuple[_Compiled, _Compiled]:
@@ -172,17 +170,7 @@ class CompiledRows(Generic[M]):
             return self._dates_as_text, self._dates
         return self._dates, self._dates_as_text
 
-    def _page_of(self, envelope: Any, records: list[Any]) -> ExactPage[M]:
-        flat = type(envelope.data) is list
-        totals = envelope.totals if flat else envelope.data.totals
-        return ExactPage(
-            rows=Rows(records, self._make),
-            metadata=envelope.metadata,
-            totals=None if totals is msgspec.UNSET else totals,
-            totals_path="totals" if flat else "data.totals",
-        )
-
-    def rows(self, rows: list[Any], otherwise: Callable[[int], M]) -> Rows[M]:
+    def rows(self, rows: list[Any], otherwise: Callable[[int], M]) -> tuple[M, ...]:
         """Take parsed rows, unknown fields kept in `extra`.
 
         Args:
@@ -190,25 +178,35 @@ class CompiledRows(Generic[M]):
             otherwise: gives the model of a row that is refused here, by its place.
         """
         try:
-            records = self._records(rows)
+            return tuple(self._converted(rows))
         except ValueError:
-            records = [self._record(row) or otherwise(place) for place, row in enumerate(rows)]
-        return Rows(records, self._make)
+            return tuple(self._one_converted(row) or otherwise(place) for place, row in enumerate(rows))
 
-    def _records(self, rows: list[Any]) -> list[Any]:
-        records: list[Any] = msgspec.convert(rows, list[self._tolerant.struct])  # type: ignore[name-defined]
-        self._tolerant.settle(records)
+    def _converted(self, rows: list[Any]) -> list[M]:
+        drafts: list[Any] = msgspec.convert(rows, list[self._tolerant.struct])  # type: ignore[name-defined]
         known = self._known
-        for row, record in zip(rows, records, strict=True):
+        for row, draft in zip(rows, drafts, strict=True):
             if not row.keys() <= known:
-                record.extra = {name: row[name] for name in row if name not in known}
-        return records
+                draft.extra = {name: row[name] for name in row if name not in known}
+        self._tolerant.settle(drafts)
+        return drafts
 
-    def _record(self, row: Any) -> Any:
+    def _one_converted(self, row: Any) -> M | None:
         try:
-            return self._records([row])[0]
+            return self._converted([row])[0]
         except ValueError:
             return None
+
+
+def _page_of(envelope: Any, rows: list[M]) -> ExactPage[M]:
+    flat = type(envelope.data) is list
+    totals = envelope.totals if flat else envelope.data.totals
+    return ExactPage(
+        rows=tuple(rows),
+        metadata=envelope.metadata,
+        totals=None if totals is msgspec.UNSET else totals,
+        totals_path="totals" if flat else "data.totals",
+    )
 
 
 def _rows_of(envelope: Any) -> list[Any]:
@@ -246,7 +244,7 @@ def _row_struct(model: type, names: dict[str, str], *, dates_as_text: bool, exac
         absent = msgspec.Raw(b"null") if kind is msgspec.Raw else None
         fields.append((field.name, kind) if field.default is attrs.NOTHING else (field.name, kind, absent))
     unsent = {name: f" {name}" for name, *_ in settled}
-    return msgspec.defstruct("Row", [*fields, *settled], rename=names | unsent, forbid_unknown_fields=exact, gc=False)
+    return msgspec.defstruct("Draft", [*fields, *settled], rename=names | unsent, forbid_unknown_fields=exact, gc=False)
 
 
 def _wire_type(hint: Any, *, dates_as_text: bool, exact: bool) -> Any:
@@ -290,12 +288,12 @@ def _part_struct(model: type) -> type[msgspec.Struct]:
 
 
 def _settler(model: type, *, dates_as_text: bool, exact: bool) -> Callable[[list[Any]], None]:
-    """Generate the function that brings the values of fresh records into the form that the model has."""
+    """Generate the function that makes drafts models: their values are brought into the form that the model has."""
     hints = typing.get_type_hints(model)
-    scope: dict[str, Any] = {"period": _period, "days": _days, "booleans": _booleans}
+    scope: dict[str, Any] = {"model": model, "period": _period, "days": _days, "booleans": _booleans}
     lines = []
     for field in attrs.fields(typing.cast("Any", model)):
-        name, hint, held = field.name, hints[field.name], f"record.{field.name}"
+        name, hint, held = field.name, hints[field.name], f"draft.{field.name}"
         part = _part_type(hint)
         if hint == dt.date:
             lines.append(f"{held}, {held}_precision = period({held})")
@@ -307,26 +305,10 @@ def _settler(model: type, *, dates_as_text: bool, exact: bool) -> Callable[[list
             convert = _tags if hint == tuple[Tag, ...] else _part_maker(_optional_model(hint))
             scope[f"of_{name}"] = _Memo(_from_bytes(convert, part) if exact else convert)
             lines.append(f"{held} = of_{name}[bytes({held})]" if exact else f"{held} = of_{name}[{held}]")
-    code = ["def settle(records):", "    for record in records:", *(f"        {line}" for line in lines)]
-    return typing.cast("Callable[[list[Any]], None]", _generated(code, model, scope)["settle"])
-
-
-def _maker(model: type[M]) -> Callable[[Any], M]:
-    """Generate the function that makes a model of a settled record, one assignment for each attribute."""
-    draft = type("Draft", (), {"__slots__": model.__slots__})  # type: ignore[attr-defined]
-    lines = [
-        "draft = Draft()",
-        *(f"draft.{field.name} = record.{field.name}" for field in attrs.fields(typing.cast("Any", model))),
-        "draft.__class__ = model",
-        "return draft",
-    ]
-    code = ["def make(record):", *(f"    {line}" for line in lines)]
-    return typing.cast("Callable[[Any], M]", _generated(code, model, {"model": model, "Draft": draft})["make"])
-
-
-def _generated(code: list[str], model: type, scope: dict[str, Any]) -> dict[str, Any]:
+    lines.append("draft.__class__ = model")
+    code = ["def settle(drafts):", "    for draft in drafts:", *(f"        {line}" for line in lines)]
     exec(compile("\n".join(code), f"<compiled for {model.__name__}>", "exec"), scope)  # noqa: S102  # our own text
-    return scope
+    return typing.cast("Callable[[list[Any]], None]", scope["settle"])
 
 
 _period = lru_cache(maxsize=_Memo.LIMIT)(values.period)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,7 +44,7 @@ class Decoder:
 
         return ModelConverter(self._engine_names)
 
-    def feed_page(self, body: bytes, row: type[M], number: int) -> Page[M]:
+    def feed_page(self, body: bytes | memoryview, row: type[M], number: int) -> Page[M]:
         """Decode a page of a ranking feed, in either of its shapes (`service-api-v3.md` §4.4)."""
         compiled: CompiledRows[M] = self._compiled[row]
         exact = compiled.page(body)
@@ -60,7 +60,9 @@ class Decoder:
         rows = compiled.rows(feed.rows, by_reference)
         return self._feed_page(rows, number, metadata, feed.totals, feed.totals_path, feed.extra)
 
-    def feed_page_in_steps(self, body: bytes, row: type[M], number: int) -> Generator[None, None, Page[M] | None]:
+    def feed_page_in_steps(
+        self, body: bytes | memoryview, row: type[M], number: int
+    ) -> Generator[None, None, Page[M] | None]:
         """Decode a huge page of a ranking feed in small steps; the result is None where only `feed_page` can."""
         compiled: CompiledRows[M] = self._compiled[row]
         exact = yield from compiled.page_in_steps(body)
@@ -72,7 +74,7 @@ class Decoder:
 
     def _feed_page(
         self,
-        rows: Sequence[M],
+        rows: tuple[M, ...],
         number: int,
         metadata: envelopes.Metadata,
         totals: object,
@@ -89,7 +91,7 @@ class Decoder:
             extra=_with_metadata(extra, metadata),
         )
 
-    def model_page(self, body: bytes, model: type[M], number: int) -> Page[M]:
+    def model_page(self, body: bytes | memoryview, model: type[M], number: int) -> Page[M]:
         """Decode a page of a list response: `data` is an array (`service-api-v3.md` §1)."""
         envelope = envelopes.parse(body)
         metadata = envelopes.metadata(envelope)
@@ -105,11 +107,11 @@ class Decoder:
             extra=_with_metadata({k: envelope[k] for k in envelope.keys() - {"metadata", "data"}}, metadata),
         )
 
-    def single(self, body: bytes, model: type[M]) -> M:
+    def single(self, body: bytes | memoryview, model: type[M]) -> M:
         """Decode a single-object response: `data` is an object (`service-api-v3.md` §1)."""
         return self._converter.structure(envelopes.parse(body)["data"], model, "data")
 
-    def envelope(self, body: bytes) -> dict[str, Any]:
+    def envelope(self, body: bytes | memoryview) -> dict[str, Any]:
         """Parse any answer, without a look at what it holds; nothing (204) is an empty envelope."""
         return envelopes.parse(body, needs_data=False) if body else {}
 

@@ -11,10 +11,10 @@ from seorep_async.errors import DecodeError, ProtocolError, StatusError, status_
 from seorep_async.normalisation import values
 
 _MESSAGE_LENGTH = 200
-_METADATA = frozenset({"total_pages", "total_records", "version"})
+_COUNTS = frozenset({"total_pages", "total_records"})
 
 
-@attrs.frozen
+@attrs.define
 class Metadata:
     """What an envelope's `metadata` says about paging, as far as it makes sense, and what else it holds."""
 
@@ -35,7 +35,7 @@ class FeedPayload:
     extra: dict[str, Any]
 
 
-def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
+def parse(body: bytes | memoryview, *, needs_data: bool = True) -> dict[str, Any]:
     """Return the envelope in a body.
 
     Args:
@@ -73,9 +73,11 @@ def metadata(envelope: dict[str, Any]) -> Metadata:
         found = {}
     if not isinstance(found, dict):
         raise refused("metadata", str(values.refusal("an object", found)))
+    if found.keys() <= _COUNTS:
+        return Metadata(_count(found.get("total_pages")), _count(found.get("total_records")), None, {})
     version = found.get("version")
     has_version = values.is_boolean(version)
-    known = _METADATA if has_version or version is None else _METADATA - {"version"}
+    known = {*_COUNTS, "version"} if has_version or version is None else _COUNTS
     return Metadata(
         total_pages=_count(found.get("total_pages")),
         total_records=_count(found.get("total_records")),
@@ -119,6 +121,8 @@ def refused(path: str, problem: str) -> DecodeError:
 
 
 def _count(value: object) -> int | None:
+    if type(value) is int and value >= 0:
+        return value
     try:
         count = values.integer(value)
     except ValueError:

@@ -90,20 +90,20 @@ class Endpoint(Generic[M]):
         )
         return Listing(self._session, query, all_items)
 
-    def _decode_single(self, body: bytes) -> M:
+    def _decode_single(self, body: bytes | memoryview) -> M:
         return self._decoder.single(body, self._model)
 
-    def _decode_nothing(self, body: bytes) -> None:
+    def _decode_nothing(self, body: bytes | memoryview) -> None:
         self._decoder.envelope(body)  # no body is documented; one that is an error is still an error
 
-    def _decode_page(self, body: bytes, number: int) -> Page[M]:
+    def _decode_page(self, body: bytes | memoryview, number: int) -> Page[M]:
         return self._decoder.model_page(body, self._model, number)
 
     def _of_one(
         self,
         method: str,
         one: int,
-        decode: Callable[[bytes], T],
+        decode: Callable[[bytes | memoryview], T],
         extra_params: ExtraParams | None,
         *,
         subpath: str = "",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
@@ -12,7 +13,6 @@ import attrs
 from seorep_async.errors import ConfigurationError
 from seorep_async.listing import Listing, Query
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page, RankingReport
-from seorep_async.models.rows import joined
 from seorep_async.normalisation import Decoder
 from seorep_async.pull import Pull
 from seorep_async.resources.arguments import (
@@ -51,6 +51,19 @@ _ENDPOINTS = {
         "/v3/resources/rankings/keyword/date", "keyword_id", "keyword", KeywordPeriod, attrgetter("date")
     ),
 }
+
+
+@attrs.frozen
+class _Asked:
+    """What a feed is asked for, whatever the id; `query` is without id and page."""
+
+    feed: Feed
+    endpoint: _FeedEndpoint
+    start: dt.date
+    end: dt.date
+    query: str
+    decode: Callable[[bytes | memoryview, int], Page[Any]]
+    decode_in_steps: Callable[[bytes | memoryview, int], Generator[None, None, Page[Any] | None]]
 
 
 class FeedOptions(TypedDict, total=False):
@@ -261,11 +274,11 @@ class Rankings:
         known = FeedOptions.__annotations__.keys()
         if unknown := options.keys() - known:
             raise ConfigurationError(f"pull takes no {min(unknown)!r}; the feeds take {', '.join(known)}")
-        query = self._query(feed, start, end, options)
+        asked = self._asked(feed, start, end, options)
         return Pull(
             self._session,
             wanted,
-            lambda one: self._listing(feed, one, start, end, query),
+            lambda one: self._listing(asked, one),
             lambda one: f"{noun} {one}",
             on_error=on_error,
             ordered=ordered,
@@ -276,21 +289,19 @@ class Rankings:
     ) -> Listing[Any, RankingReport[Any]]:
         one = check_id(_ENDPOINTS[feed].id_param, one)
         start, end = check_dates(start_date, end_date)
-        return self._listing(feed, one, start, end, self._query(feed, start, end, options))
+        return self._listing(self._asked(feed, start, end, options), one)
 
-    def _listing(
-        self, feed: Feed, one: int, start: dt.date, end: dt.date, asked: str
-    ) -> Listing[Any, RankingReport[Any]]:
-        endpoint = _ENDPOINTS[feed]
+    def _listing(self, asked: _Asked, one: int) -> Listing[Any, RankingReport[Any]]:
+        endpoint = asked.endpoint
 
         def report(pages: list[Page[Any]]) -> RankingReport[Any]:
             first = pages[0]
             return RankingReport(
-                feed=feed,
+                feed=asked.feed,
                 id=one,
-                start_date=start,
-                end_date=end,
-                rows=joined([page.items for page in pages]),
+                start_date=asked.start,
+                end_date=asked.end,
+                rows=first.items if len(pages) == 1 else tuple(chain.from_iterable(page.items for page in pages)),
                 totals=next((page.totals for page in pages if page.totals is not None), None),
                 total_records=first.total_records,
                 version=first.version,
@@ -299,17 +310,16 @@ class Rankings:
 
         query = Query(
             path=endpoint.path,
-            query=f"{endpoint.id_param}={one}&{asked}",
-            decode=lambda body, number: self._decoder.feed_page(body, endpoint.row, number),
-            decode_in_steps=lambda body, number: self._decoder.feed_page_in_steps(body, endpoint.row, number),
+            query=f"{endpoint.id_param}={one}&{asked.query}",
+            decode=asked.decode,
+            decode_in_steps=asked.decode_in_steps,
             key=endpoint.key,
             subject=f"{endpoint.noun} {one}",
         )
         return Listing(self._session, query, report)
 
-    def _query(self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions) -> str:
-        """Return the query without id and page."""
-        settings = self._session.settings
+    def _asked(self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions) -> _Asked:
+        endpoint, decoder, settings = _ENDPOINTS[feed], self._decoder, self._session.settings
         search, names = optional_texts(search=options.get("search"))["search"], settings.feed_search_param
         named: dict[str, Any] = {
             "filter": search if names is not FeedSearchParam.SEARCH else None,
@@ -318,7 +328,15 @@ class Rankings:
             **optional_texts(sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")),
             "compare_previous_period": options.get("compare_previous_period"),
         }
-        reserved = dict.fromkeys((_ENDPOINTS[feed].id_param, "start_date", "end_date", "page"))
+        reserved = dict.fromkeys((endpoint.id_param, "start_date", "end_date", "page"))
         chosen = encode_query(given(reserved | named, options.get("extra_params")), settings.array_encoding)
         dates = f"start_date={start.isoformat()}&end_date={end.isoformat()}"
-        return f"{dates}&{chosen}" if chosen else dates
+        return _Asked(
+            feed,
+            endpoint,
+            start,
+            end,
+            query=f"{dates}&{chosen}" if chosen else dates,
+            decode=lambda body, number: decoder.feed_page(body, endpoint.row, number),
+            decode_in_steps=lambda body, number: decoder.feed_page_in_steps(body, endpoint.row, number),
+        )

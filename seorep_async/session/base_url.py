@@ -21,7 +21,25 @@ class BaseURL:
     def __init__(self, base_url: str) -> None:
         url = URL(base_url)
         self.text = str(url).rstrip("/")
-        self.origin = origin_of(URL(self.text))
+        self._url = URL(self.text)
+        self._prefix = self._url.raw_path.rstrip("/")
+        self.origin = origin_of(self._url)
+
+    def address(self, path: str, query: str) -> URL:
+        """Return where a request goes.
+
+        Args:
+            path: path from `/v3` on, encoded.
+            query: the query, encoded, without `?`.
+        """
+        own = self._url
+        return URL.build(
+            scheme=own.scheme,
+            authority=own.raw_authority,
+            path=self._prefix + path,
+            query_string=query,
+            encoded=True,  # and put together from its parts, as parsing would take twice as long
+        )
 
     def __repr__(self) -> str:
         return f"BaseURL({self.text!r})"

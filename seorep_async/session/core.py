@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 _FIRST = -1  # a retry goes before everything that was not tried yet
 _LARGE = 64 * 1024  # bytes of a body whose decoding others on the loop notice
-_TURN = 512 * 1024  # bytes that are decoded before others on the loop get their turn
+_TURN = 640 * 1024  # bytes that are decoded before others on the loop get their turn
 _log = logging.getLogger("seorep_async")
 
 
@@ -184,9 +184,11 @@ class Session:
         self.require_open()
         self._requests += 1
         governor, clock = self._governor, self.timing.clock
-        deadline = self.deadline() if request.deadline is None else request.deadline
+        deadline = request.deadline
         if request.patient:
             deadline = math.inf
+        elif deadline is None:
+            deadline = self.deadline()
         failure: Failure | None = None
         attempts = throttled = spent = 0
         maybe_done = False
@@ -225,7 +227,7 @@ class Session:
                 if isinstance(result, Answer):
                     for session, answers in _recordings.get():
                         if session is self:
-                            answers.append(RawAnswer(request.method, request.path, result.status, result.body))
+                            answers.append(RawAnswer(request.method, request.path, result.status, bytes(result.body)))
                     try:
                         read = await self._read(request, result, deadline)
                     except TimeoutError:
@@ -286,7 +288,7 @@ class Session:
                 end.cancel()
 
     async def _read(self, request: Request[T], answer: Answer, deadline: float) -> Value[T] | Failure:
-        size = len(answer.body)
+        size = answer.size
         if size <= _LARGE:
             return self._reader.read(request, answer)
         if size <= HUGE:

@@ -35,7 +35,7 @@ _MESSAGES = {
 }
 
 
-@attrs.frozen
+@attrs.define
 class Value(Generic[T]):
     """The result that was asked for."""
 
@@ -97,9 +97,9 @@ class Reader:
             text = Scrubber(request.secrets).scrub(text, cut=cut)
         return self._authentication.scrub(text, cut=cut)
 
-    def _excerpt(self, body: bytes, request: Request[Any]) -> str | None:
+    def _excerpt(self, body: bytes | memoryview, request: Request[Any]) -> str | None:
         # scrubbed before it is cut, or half a key could remain at the cut
-        beginning = body[: 8 * _EXCERPT]
+        beginning = bytes(body[: 8 * _EXCERPT])
         text = self._scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
         text = _printable(text)
         return (text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…") or None

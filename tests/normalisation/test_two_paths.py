@@ -145,7 +145,7 @@ def test_a_compiled_model_is_as_good_as_a_constructed_one(row: Any) -> None:
         found.competitors = 1
 
 
-def in_steps(body: bytes, row: type) -> tuple[Any, int]:
+def in_steps(body: bytes | memoryview, row: type) -> tuple[Any, int]:
     """Return what decoding in steps makes of a body, None where it can't, and how many steps it takes."""
     steps: Generator[None, None, Any] = decoder().feed_page_in_steps(body, row, 1)
     for number in itertools.count():
@@ -181,6 +181,7 @@ def test_a_huge_page_of_known_rows_is_decoded_in_many_steps(row: type, shape: Sh
     found, steps = in_steps(body, row)
     assert steps >= 7
     assert found == decoder().feed_page(body, row, 1)
+    assert found == in_steps(memoryview(body), row)[0] == decoder().feed_page(memoryview(body), row, 1)
 
 
 @every_feed

@@ -91,9 +91,16 @@ def test_address_is_taken(base_url: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("base_url", [base_url for base_url, _ in GOOD])
-def test_every_path_stays_at_the_origin(base_url: str) -> None:
-    address = BaseURL(base_url)
-    assert origin_of(URL(f"{address.text}/v3/campaigns?page=1", encoded=True)) == address.origin
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [("/v3/campaigns", ""), ("/v3/campaigns/7", "page=1"), ("/v3/a%2Fb", "search=a%26b%20c&role%5B%5D=%3F")],
+)
+def test_every_path_goes_behind_the_address_at_the_same_origin(base_url: str, path: str, query: str) -> None:
+    base = BaseURL(base_url)
+    address = base.address(path, query)
+    assert str(address) == base.text + path + (f"?{query}" if query else "")
+    assert address == URL(str(address), encoded=True)
+    assert origin_of(address) == base.origin
 
 
 @pytest.mark.parametrize(("base_url", "told"), BAD)

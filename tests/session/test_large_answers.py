@@ -13,6 +13,7 @@ import pytest
 
 from seorep_async import DeadlineExceededError, DecodeError
 from seorep_async.session import Request, Session
+from seorep_async.session.turns import Turns
 from tests.session.calls import StartServer, open_session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import answer
@@ -69,6 +70,34 @@ async def test_others_run_between_the_steps_of_a_huge_answer(session: Session) -
 
         seen = await session.send(request(never, steps))
     assert len(seen) == len(set(seen)) == 6
+
+
+async def test_a_huge_answer_is_put_together_in_turns(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    take = Turns.take
+
+    async def noted(turns: Turns, amount: int) -> None:
+        taken.append(amount)
+        await take(turns, amount)
+
+    monkeypatch.setattr(Turns, "take", noted)
+    await session.send(request(len))
+    assert taken == [2**20] * len(taken)
+    assert 3 <= len(taken) <= 5  # of 5 MiB, in pieces of any size below
+
+
+async def test_a_huge_answer_comes_whole_and_in_order(scripted_server: StartServer) -> None:
+    body = b"".join(b"%08d" % number for number in range(700_000))
+    server = await scripted_server(forever=answer(body))
+    async with open_session(server.base_url, FakeTime()) as session:
+        assert await session.send(request(bytes)) == body
+
+
+async def test_a_huge_answer_is_recorded_as_bytes(session: Session) -> None:
+    with session.record_answers() as answers:
+        await session.send(request(len))
+    assert [type(one.body) for one in answers] == [bytes]
+    assert len(answers[0].body) == 5 * 2**20
 
 
 async def test_a_huge_answer_without_steps_is_decoded_in_another_thread(session: Session) -> None:

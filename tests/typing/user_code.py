@@ -6,7 +6,7 @@ A wrong use carries the error that it must be: an ignored error that does not oc
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import assert_type
 
@@ -38,7 +38,7 @@ async def listings(client: SeoRepClient) -> None:
     async for page in listing.pages():
         assert_type(page, Page[Campaign])
     assert_type(await listing.page(3), Page[Campaign])
-    assert_type((await listing.page(3)).items, Sequence[Campaign])
+    assert_type((await listing.page(3)).items, tuple[Campaign, ...])
     assert_type(listing.pages(), AsyncGenerator[Page[Campaign], None])
     async with aclosing(listing.pages()) as pages:
         assert_type(await anext(pages), Page[Campaign])

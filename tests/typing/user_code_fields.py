@@ -8,7 +8,7 @@ anything else is an error itself.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, assert_type
 
 from seorep_async import (
@@ -247,7 +247,7 @@ def ranking_report(one: RankingReport[KeywordRanking]) -> None:
     assert_type(one.id, int)
     assert_type(one.start_date, dt.date)
     assert_type(one.end_date, dt.date)
-    assert_type(one.rows, Sequence[KeywordRanking])
+    assert_type(one.rows, tuple[KeywordRanking, ...])
     assert_type(one.totals, RankingTotals | None)
     assert_type(one.total_records, int | None)
     assert_type(one.version, bool | None)
@@ -257,7 +257,7 @@ def ranking_report(one: RankingReport[KeywordRanking]) -> None:
 
 
 def page(one: Page[User]) -> None:
-    assert_type(one.items, Sequence[User])
+    assert_type(one.items, tuple[User, ...])
     assert_type(one.number, int)
     assert_type(one.total_pages, int | None)
     assert_type(one.total_records, int | None)

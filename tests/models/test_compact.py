@@ -1,0 +1,55 @@
+"""Rows are attrs models that the garbage collector does not see."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gc
+from typing import Any
+
+import attrs
+import pytest
+
+from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking
+from tests.normalisation.wire import FEED_ROWS, Shape, as_bytes, decoder, envelope, wire_row
+
+DAY = dt.date(2023, 1, 31)
+MADE = [CampaignPeriod(DAY), KeywordPeriod(DAY, "day"), KeywordRanking(1, "running shoes")]
+
+
+@pytest.mark.parametrize("row", MADE, ids=lambda row: type(row).__name__)
+def test_a_row_is_of_no_concern_to_the_garbage_collector(row: Any) -> None:
+    assert not gc.is_tracked(row)
+
+
+@pytest.mark.parametrize("model", FEED_ROWS)
+@pytest.mark.parametrize("extra", [{}, {"visibility": [1]}], ids=["known", "with an unknown field"])
+@pytest.mark.parametrize("shape", ["nested", "flat"])
+def test_a_decoded_row_is_such_a_model(model: type, extra: dict[str, Any], shape: Shape) -> None:
+    row: Any = decoder().feed_page(as_bytes(envelope([wire_row(model, 1) | extra], shape)), model, 1).items[0]
+    assert (type(row), gc.is_tracked(row)) == (model, False)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        row.extra = {}
+
+
+@pytest.mark.parametrize("model", FEED_ROWS)
+def test_a_row_model_can_not_be_made_without_what_every_row_has(model: type) -> None:
+    with pytest.raises(TypeError, match="Missing required argument"):
+        model()
+
+
+def test_a_row_model_takes_no_argument_that_it_does_not_name() -> None:
+    with pytest.raises(TypeError, match="Unexpected keyword argument"):
+        KeywordRanking(1, "shoes", visibility=2)  # type: ignore[call-arg]
+
+
+def test_rows_are_matched_by_their_places() -> None:
+    match MADE[2]:
+        case KeywordRanking(number, phrase):
+            assert (number, phrase) == (1, "running shoes")
+        case _:
+            pytest.fail("no match")
+
+
+def test_rows_of_two_types_are_never_equal() -> None:
+    rows: list[Any] = [CampaignPeriod(DAY), KeywordPeriod(DAY)]
+    assert rows[0] != rows[1]
