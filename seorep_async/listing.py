@@ -128,7 +128,7 @@ class Query(Generic[T]):
     """
 
     path: str
-    query: str
+    query: str = attrs.field(repr=False)  # may hold private text
     decode: Callable[[bytes | memoryview, int], Page[T]]
     key: Callable[[T], Hashable]
     subject: str | None = None

@@ -722,6 +722,25 @@ async def test_in_order_one_that_others_wait_for_is_tried_again_at_once() -> Non
     assert asked_for.index(30) > max(place for place, one in enumerate(asked_for) if one == 2)
 
 
+async def test_in_order_one_is_tried_again_though_nothing_else_ends() -> None:
+    tried_again = asyncio.Event()
+    asked_for: list[int] = []
+
+    async def script(asked: Asked) -> Any:
+        asked_for.append(asked.id)
+        if asked.id == 1 and asked_for.count(1) == 1:
+            return 500
+        if asked.id == 1:
+            tried_again.set()
+        if asked.id == 3:
+            await tried_again.wait()
+        return whole(asked, 2)
+
+    async with asyncio.timeout(30), serving(script, max_attempts=1, max_concurrency=2) as (client, _):
+        outcomes = await outcomes_of(client, range(1, 4), ordered=True)
+    assert [outcome.id for outcome in outcomes if outcome.ok] == [1, 2, 3]
+
+
 async def test_a_client_closed_before_a_pull_began_to_work_ends_the_pull() -> None:
     async with serving(whole) as (client, _), pull_of(client, range(1, 50)) as outcomes:
         await client.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import enum
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, final
 
 import attrs
 
@@ -60,6 +60,7 @@ class SearchLanguage:
     extra: Mapping[str, Any] = extra_field()
 
 
+@final
 @compact
 @attrs.frozen(weakref_slot=False)
 class KeywordRanking:
@@ -111,6 +112,7 @@ class KeywordRanking:
     extra: Mapping[str, Any] = extra_field()
 
 
+@final
 @compact
 @attrs.frozen(weakref_slot=False)
 class CampaignPeriod:
@@ -155,6 +157,7 @@ class CampaignPeriod:
     extra: Mapping[str, Any] = extra_field()
 
 
+@final
 @compact
 @attrs.frozen(weakref_slot=False)
 class KeywordPeriod:

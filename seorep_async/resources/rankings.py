@@ -61,7 +61,7 @@ class _Asked:
     endpoint: _FeedEndpoint
     start: dt.date
     end: dt.date
-    query: str
+    query: str = attrs.field(repr=False)  # may hold private text
     decode: Callable[[bytes | memoryview, int], Page[Any]]
     decode_in_steps: Callable[[bytes | memoryview, int], Generator[None, None, Page[Any] | None]]
 

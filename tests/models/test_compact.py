@@ -10,7 +10,44 @@ import attrs
 import pytest
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking
+from seorep_async.models.compact import compact
 from tests.normalisation.wire import FEED_ROWS, Shape, as_bytes, decoder, envelope, wire_row
+
+
+@compact
+@attrs.frozen
+class Ranks:
+    id: int
+    ranking: int | None = None
+    clicks: int | None = None
+
+
+@compact
+@attrs.frozen
+class LaterRanks:
+    id: int
+    places: int | None = None
+    ranking: int | None = None
+    clicks: int | None = None
+
+
+@attrs.frozen
+class AfterInit:
+    id: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        raise AssertionError("never called")
+
+
+UNSUITABLE: dict[str, Any] = {
+    "converter": attrs.field(converter=int),
+    "validator": attrs.field(validator=attrs.validators.gt(0)),
+    "factory": attrs.field(factory=list),
+    "kw_only": attrs.field(kw_only=True),
+    "no_init": attrs.field(init=False, default=1),
+    "alias": attrs.field(alias="other"),
+}
+TOO_MUCH = [attrs.make_class(name, {"held": field}, frozen=True) for name, field in UNSUITABLE.items()] + [AfterInit]
 
 DAY = dt.date(2023, 1, 31)
 MADE = [CampaignPeriod(DAY), KeywordPeriod(DAY, "day"), KeywordRanking(1, "running shoes")]
@@ -48,6 +85,23 @@ def test_rows_are_matched_by_their_places() -> None:
             assert (number, phrase) == (1, "running shoes")
         case _:
             pytest.fail("no match")
+
+
+def test_a_row_is_pickled_by_the_names_of_its_fields() -> None:
+    reduced: Any = Ranks(1, 7, 2).__reduce__()
+    restore, (_, values) = reduced
+    assert restore(LaterRanks, values) == LaterRanks(1, places=None, ranking=7, clicks=2)
+
+
+def test_a_row_model_can_not_be_subclassed() -> None:
+    with pytest.raises(TypeError, match=r"KeywordRanking can't be subclassed"):
+        attrs.frozen(type("Mine", (KeywordRanking,), {}))
+
+
+@pytest.mark.parametrize("model", TOO_MUCH, ids=lambda model: model.__name__)
+def test_what_a_compact_model_can_not_do_is_refused(model: type) -> None:
+    with pytest.raises(TypeError, match="does more than hold values"):
+        compact(model)
 
 
 def test_rows_of_two_types_are_never_equal() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from typing import Any
 
@@ -69,6 +70,29 @@ async def test_a_task_that_was_cancelled_as_its_time_was_over_ends_cancelled() -
 
     with pytest.raises(asyncio.CancelledError):
         await asyncio.create_task(work())
+
+
+async def test_a_task_that_went_on_after_it_was_cancelled_can_still_run_out_of_time() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(NEVER)
+    with pytest.raises(TimeoutError), limit(0):
+        await asyncio.sleep(NEVER)
+    assert task.uncancel() == 0
+
+
+async def test_an_error_that_the_end_of_the_time_led_to_passes() -> None:
+    async def work() -> None:
+        with limit(0):
+            try:
+                await asyncio.sleep(NEVER)
+            except asyncio.CancelledError:
+                raise LookupError from None
+
+    with pytest.raises(LookupError):
+        await work()
 
 
 async def test_the_limit_of_a_caller_ends_it_in_the_caller() -> None:
