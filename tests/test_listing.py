@@ -914,3 +914,8 @@ async def test_a_page_that_is_missing_before_the_end_is_an_error() -> None:
     async with serving(script) as (client, _):
         with pytest.raises(NotFoundError):
             await LIST.everything(client)
+
+
+def test_a_query_that_may_hold_private_text_is_not_shown() -> None:
+    query = Query[int]("/v3/anything", "search=c4n4ry", decode=lambda body, number: page(number, []), key=int)
+    assert "c4n4ry" not in repr(query)
