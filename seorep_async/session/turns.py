@@ -10,10 +10,10 @@ HUGE = 4 * 1024 * 1024
 
 
 class Turns:
-    """Lets so much work through in every third iteration of the loop, in the order it came, and none at once.
+    """Lets so much work through in every fourth iteration of the loop, in the order it came, and none at once.
 
     So what an answer made possible, such as the next request, goes before the work on it; and the iterations in between
-    are for all others on the loop, of whom many need two: one for a timer, one for the task that it wakes.
+    are for all others on the loop: for what the work led to, for a timer, and for the task that the timer wakes.
 
     Args:
         share: how much work goes through at once; more than this in one piece goes alone.
@@ -46,4 +46,4 @@ class Turns:
                 dealt += amount
         self._dealing = dealt > 0
         if self._dealing:
-            loop.call_soon(loop.call_soon, loop.call_soon, self._deal, loop)
+            loop.call_soon(loop.call_soon, loop.call_soon, loop.call_soon, self._deal, loop)
