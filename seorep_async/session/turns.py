@@ -19,6 +19,9 @@ class Turns:
         share: how much work goes through at once; more than this in one piece goes alone.
     """
 
+    RESTS = 3
+    """Iterations without work that follow each with work."""
+
     def __init__(self, share: int) -> None:
         self._share = share
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -46,4 +49,10 @@ class Turns:
                 dealt += amount
         self._dealing = dealt > 0
         if self._dealing:
-            loop.call_soon(loop.call_soon, loop.call_soon, loop.call_soon, self._deal, loop)
+            loop.call_soon(self._rest, loop, self.RESTS)
+
+    def _rest(self, loop: asyncio.AbstractEventLoop, iterations: int) -> None:
+        if iterations > 1:
+            loop.call_soon(self._rest, loop, iterations - 1)
+        else:
+            loop.call_soon(self._deal, loop)
