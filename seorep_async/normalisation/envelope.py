@@ -11,7 +11,7 @@ from seorep_async.errors import DecodeError, ProtocolError, StatusError, status_
 from seorep_async.normalisation import values
 
 _MESSAGE_LENGTH = 200
-_COUNTS = frozenset({"total_pages", "total_records"})
+_METADATA = frozenset({"total_pages", "total_records", "version"})
 
 
 @attrs.define
@@ -73,11 +73,9 @@ def metadata(envelope: dict[str, Any]) -> Metadata:
         found = {}
     if not isinstance(found, dict):
         raise refused("metadata", str(values.refusal("an object", found)))
-    if found.keys() <= _COUNTS:
-        return Metadata(_count(found.get("total_pages")), _count(found.get("total_records")), None, {})
     version = found.get("version")
     has_version = values.is_boolean(version)
-    known = {*_COUNTS, "version"} if has_version or version is None else _COUNTS
+    known = _METADATA if has_version or version is None else _METADATA - {"version"}
     return Metadata(
         total_pages=_count(found.get("total_pages")),
         total_records=_count(found.get("total_records")),
@@ -121,8 +119,6 @@ def refused(path: str, problem: str) -> DecodeError:
 
 
 def _count(value: object) -> int | None:
-    if type(value) is int and value >= 0:
-        return value
     try:
         count = values.integer(value)
     except ValueError:

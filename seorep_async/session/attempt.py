@@ -43,16 +43,19 @@ class Answer:
     Attributes:
         status: HTTP status.
         pieces: the whole body, decompressed, in the pieces that came.
-        size: bytes of it.
         retry_after: seconds that the service asked to wait, or None.
         location: where a redirect points, or None.
     """
 
     status: int
     pieces: list[bytes | memoryview] = attrs.field(repr=False)
-    size: int
     retry_after: float | None = None
     location: str | None = attrs.field(default=None, repr=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return sum(map(len, self.pieces))
 
     @property
     def body(self) -> bytes | memoryview:
@@ -171,14 +174,13 @@ class Transport:
             middlewares=(self._on_the_wire,),
         )
         try:
-            pieces, size = await self._read(response)
+            pieces = await self._read(response)
         except BaseException:
             response.close()
             raise
         return Answer(
             status=response.status,
             pieces=pieces,
-            size=size,
             retry_after=parse_retry_after(response.headers.get(hdrs.RETRY_AFTER), self._wall_clock()),
             location=response.headers.get(hdrs.LOCATION),
         )
@@ -197,7 +199,7 @@ class Transport:
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
             raise _WireError(error) from None
 
-    async def _read(self, response: aiohttp.ClientResponse) -> tuple[list[bytes | memoryview], int]:
+    async def _read(self, response: aiohttp.ClientResponse) -> list[bytes | memoryview]:
         limit, content = self._settings.max_body_bytes, response.content
         if not content.is_eof() and (announced := response.content_length) is not None and announced > limit:
             raise _BodyTooLarge(f"the answer announces {announced} bytes, more than the limit of {limit}")
@@ -209,7 +211,7 @@ class Transport:
             if size > limit:
                 raise _BodyTooLarge(f"the answer is larger than the limit of {limit} bytes")
             pieces.append(piece)
-        return [await self._joined(pieces, size)] if size > HUGE else pieces, size
+        return [await self._joined(pieces, size)] if size > HUGE else pieces
 
     async def _joined(self, pieces: list[bytes | memoryview], size: int) -> memoryview:
         """Join the pieces of a huge body in turns, into memory that takes no time until it is written to."""

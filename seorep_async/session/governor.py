@@ -87,7 +87,6 @@ class Pace:
 
     def __init__(self, cap: float | None) -> None:
         self._cap = math.inf if cap is None else cap
-        self._is_free = cap is None
         self._armed = False
         self._searching = True
         self._known = 0.0
@@ -107,9 +106,13 @@ class Pace:
             rate = self._known * (1 + self.DIP * min((elapsed / self.PLATEAU - 1) ** 3, 1e6))
         return min(self._cap, max(rate, self.SLOWEST))
 
+    @property
+    def _is_free(self) -> bool:
+        return not self._armed and self._cap == math.inf
+
     def next_start(self, now: float) -> float:
         """Return the time from which the next attempt may start."""
-        return now if self._is_free or self.rate(now) == math.inf else self._next
+        return now if self._is_free else self._next
 
     def start(self, now: float) -> None:
         """Note that an attempt starts."""
@@ -140,7 +143,7 @@ class Pace:
         window = min(self.SEEN, now - self._since) if self._armed else self.SEEN
         accepted = sum(1 for moment in self._accepted if moment > now - window)
         if not self._armed:
-            self._armed, self._is_free = True, False
+            self._armed = True
             self._known = max(1.0, accepted / window)
         elif accepted < self.FEW:
             self._known = max(self.SLOWEST, self._known / 2 if self._searching else 0.7 * self.rate(now))
@@ -319,7 +322,7 @@ class Governor:
         now = self._timing.clock()
         if now >= deadline or self._closed:
             return None
-        if self._gate > now and self._gate_is_too_far(now, deadline):
+        if self._gate_is_too_far(now, deadline):
             raise _asked_to_wait(self._gate - now)
         reason, _ = self._obstacle(now)
         if reason is None and not self._waiting:

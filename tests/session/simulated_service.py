@@ -80,11 +80,11 @@ class SimulatedService:
         status = 503 if self.down[0] <= now < self.down[1] else 200 if self._bucket.take(now) else 429
         await asyncio.sleep(self._latency / 2)
         if status != 429:
-            return Answer(status, [], 0)
+            return Answer(status, [])
         self.refused += 1
         if self._retry_after is not None:
             self.announced.append((here().now, here().now + self._retry_after))
-        return Answer(429, [], 0, self._retry_after)
+        return Answer(429, [], self._retry_after)
 
     async def __aenter__(self) -> SimulatedService:
         return self
