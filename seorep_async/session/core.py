@@ -195,12 +195,15 @@ class Session:
         try:
             while True:
                 self._check_halt(request, attempts)
-                try:
-                    priority = _FIRST if attempts else request.priority
-                    admission = await governor.admit(priority, deadline, request.halt)
-                except SeoRepError as error:
-                    self._raise(error, request, attempts)
-                if admission is None:
+                refused = failure is not None and failure.is_refusal
+                permit = governor.try_acquire(deadline, refused=refused)
+                if permit is None:
+                    try:
+                        priority = _FIRST if attempts else request.priority
+                        permit = await governor.acquire(priority, deadline, request.halt, refused=refused)
+                    except SeoRepError as error:
+                        self._raise(error, request, attempts)
+                if permit is None:
                     self._require_not_closed()
                     self._check_halt(request, attempts)
                     self._raise(deadline_exceeded(failure), request, attempts)
@@ -223,7 +226,7 @@ class Session:
                     ):
                         signal = None  # it was our own time that was over, which tells nothing about the service
                 finally:
-                    governor.settle(admission, signal, retry_after)
+                    governor.release(permit, signal, retry_after)
                 if isinstance(result, Answer):
                     for session, answers in _recordings.get():
                         if session is self:
@@ -237,7 +240,7 @@ class Session:
                         return read.value
                     result = read
                     if read.cause is Cause.THROTTLE and signal is Signal.FINE:
-                        governor.observe(admission.started, Signal.THROTTLED, retry_after)
+                        governor.observe(permit.started, Signal.THROTTLED, retry_after)
                 failure = result
                 self._reader.clean(failure.error, request)
                 if request.halt is not None and isinstance(failure.error, AuthenticationError):

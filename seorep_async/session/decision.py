@@ -75,6 +75,11 @@ class Failure:
     retry_after: float | None = None
 
     @property
+    def is_refusal(self) -> bool:
+        """Whether the service answered with 429 or 503."""
+        return self.sent is Sent.ANSWERED and self.cause in (Cause.THROTTLE, Cause.OVERLOAD)
+
+    @property
     def signal(self) -> Signal:
         """What it tells about the state of the service."""
         if self.cause is Cause.OVERLOAD:

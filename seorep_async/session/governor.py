@@ -245,8 +245,8 @@ class RetryQuota:
 
 
 @attrs.define
-class Admission:
-    """Leave to make one attempt, to be given back with what it told.
+class Permit:
+    """A permit for one attempt; release it with the attempt's outcome.
 
     Attributes:
         started: when it was given.
@@ -257,7 +257,7 @@ class Admission:
     probe: bool
 
 
-_Turn: TypeAlias = "asyncio.Future[Admission | RateLimitedError | None]"
+_Turn: TypeAlias = "asyncio.Future[Permit | RateLimitedError | None]"
 
 
 class Governor:
@@ -304,16 +304,33 @@ class Governor:
         rate = self._pace.rate(self._timing.clock())
         return None if rate == math.inf else rate
 
-    async def admit(self, priority: int, deadline: float, group: object = None) -> Admission | None:
-        """Wait for leave to make an attempt.
+    def try_acquire(self, deadline: float, *, refused: bool = False) -> Permit | None:
+        """Return a permit if one is free at once and nobody waits, else None: the way without a coroutine.
+
+        Args:
+            deadline: monotonic time after which a permit is of no use.
+            refused: whether the request was refused before (429, 503).
+        """
+        if self._waiting or self._closed:
+            return None
+        now = self._timing.clock()
+        if now >= deadline or self._obstacle(now)[0] is not None:
+            return None
+        return self._start(now)
+
+    async def acquire(
+        self, priority: int, deadline: float, group: object = None, *, refused: bool = False
+    ) -> Permit | None:
+        """Wait for a permit for one attempt.
 
         Args:
             priority: the lowest is served first, equals in the order they came.
-            deadline: monotonic time after which leave is of no use.
+            deadline: monotonic time after which a permit is of no use.
             group: what `withdraw` knows the attempt by, or None.
+            refused: whether the request was refused before (429, 503).
 
         Returns:
-            The admission, to be given to `settle`; or None if the deadline passed, or an outage has lasted for
+            The permit, to be given to `release`; or None if the deadline passed, or an outage has lasted for
             `call_timeout`, or the attempt was withdrawn, or the governor closed.
 
         Raises:
@@ -338,8 +355,8 @@ class Governor:
         try:
             outcome = await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and isinstance(admission := turn.result(), Admission):
-                self.settle(admission, None)  # leave came as we were cancelled
+            if turn.done() and not turn.cancelled() and isinstance(permit := turn.result(), Permit):
+                self.release(permit, None)  # leave came as we were cancelled
             raise
         finally:
             del self._groups[turn]
@@ -364,19 +381,19 @@ class Governor:
             _end(turn, None)
         self._dispatch()
 
-    def settle(self, admission: Admission, signal: Signal | None, retry_after: float | None = None) -> None:
-        """Give an admission back.
+    def release(self, permit: Permit, signal: Signal | None, retry_after: float | None = None) -> None:
+        """Give a permit back.
 
         Args:
-            admission: what `admit` gave.
+            permit: from `acquire` or `try_acquire`.
             signal: what the attempt told, or None if it was cancelled.
             retry_after: seconds that the service asked to wait, or None.
         """
         self._in_flight -= 1
-        if admission.probe:
+        if permit.probe:
             self._breaker.end_probe()
         if signal is not None:
-            self.observe(admission.started, signal, retry_after)
+            self.observe(permit.started, signal, retry_after)
         self._dispatch()
 
     def observe(self, started: float, signal: Signal, retry_after: float | None) -> None:
@@ -432,10 +449,10 @@ class Governor:
             return "pace", moment
         return None, now
 
-    def _start(self, now: float) -> Admission:
+    def _start(self, now: float) -> Permit:
         self._in_flight += 1
         self._pace.start(now)
-        return Admission(now, self._breaker.start(now))
+        return Permit(now, self._breaker.start(now))
 
     def _dispatch(self) -> None:
         if self._alarm is not None:

@@ -141,11 +141,11 @@ async def test_waiting_for_a_permit_is_no_part_of_the_attempt(
     server = await scripted_server(FINE)
     limits = {"max_concurrency": 1, "max_attempts": 1, "attempt_timeout": 0.5}
     async with open_session(server.base_url, fake_time, **limits) as session:
-        admission = await session._governor.admit(0, math.inf)
-        assert admission is not None
+        permit = await session._governor.acquire(0, math.inf)
+        assert permit is not None
         call = session.spawn(session.send(get("/v3/x")))
         await asyncio.sleep(0.6)
-        session._governor.settle(admission, None)
+        session._governor.release(permit, None)
         await call
 
 

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from seorep_async import RateLimitedError, Settings
 from seorep_async.session import Timing
 from seorep_async.session.decision import Signal
-from seorep_async.session.governor import Admission, Breaker, Governor, Pace
+from seorep_async.session.governor import Breaker, Governor, Pace, Permit
 from tests.session.virtual_loop import VirtualLoop, here, virtual
 
 NEVER = math.inf
@@ -32,11 +32,11 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-async def leave(governor: Governor) -> Admission:
+async def leave(governor: Governor) -> Permit:
     """Return leave that must be there at once or after a wait."""
-    admission = await governor.admit(0, NEVER)
-    assert admission is not None
-    return admission
+    permit = await governor.acquire(0, NEVER)
+    assert permit is not None
+    return permit
 
 
 class Queue:
@@ -56,12 +56,12 @@ class Queue:
             for place, priority in enumerate(priorities)
         ]
 
-    async def _wait(self, governor: Governor, place: int, priority: int, deadline: float) -> Admission | None:
-        admission = await governor.admit(priority, deadline)
-        if admission is not None:
+    async def _wait(self, governor: Governor, place: int, priority: int, deadline: float) -> Permit | None:
+        permit = await governor.acquire(priority, deadline)
+        if permit is not None:
             self.served.append(place)
-            self.times.append(admission.started)
-        return admission
+            self.times.append(permit.started)
+        return permit
 
     async def __aenter__(self) -> Queue:
         await turn()
@@ -89,7 +89,7 @@ async def test_leave_given_back_is_given_to_the_next() -> None:
     governor = govern(max_concurrency=1)
     first = await leave(governor)
     async with Queue(governor, 0, 0) as waiters:
-        governor.settle(first, Signal.FINE)
+        governor.release(first, Signal.FINE)
         assert governor.in_flight == 1
         await turn()
         assert waiters.served == [0]
@@ -111,7 +111,7 @@ async def test_lowest_priority_goes_first_and_equals_in_their_order(
     held = await leave(governor)
     async with Queue(governor, *priorities) as waiters:
         for place in order:
-            governor.settle(held, Signal.FINE)
+            governor.release(held, Signal.FINE)
             held = await waiters.tasks[place]  # type: ignore[assignment]
         assert waiters.served == order
 
@@ -121,7 +121,7 @@ async def test_nobody_overtakes_a_waiter_that_was_called() -> None:
     governor = govern(max_concurrency=1)
     held = await leave(governor)
     async with Queue(governor, 0, 0) as waiters:
-        governor.settle(held, Signal.FINE)
+        governor.release(held, Signal.FINE)
         async with Queue(governor, 0) as late:
             await waiters.tasks[0]
             assert (waiters.served, late.served) == ([0], [])
@@ -145,7 +145,7 @@ async def test_cancelled_waiter_gets_nothing_and_takes_nothing() -> None:
     async with Queue(governor, 0, 0) as waiters:
         waiters.tasks[0].cancel()
         await turn()
-        governor.settle(held, Signal.FINE)
+        governor.release(held, Signal.FINE)
         await turn()
         assert (waiters.served, governor.in_flight) == ([1], 1)
 
@@ -156,7 +156,7 @@ async def test_waiter_cancelled_as_it_is_called_passes_its_leave_on(others: int)
     governor = govern(max_concurrency=1)
     held = await leave(governor)
     async with Queue(governor, *[0] * (1 + others)) as waiters:
-        governor.settle(held, Signal.FINE)
+        governor.release(held, Signal.FINE)
         waiters.tasks[0].cancel()
         await turn()
         assert (waiters.served, governor.in_flight) == ([1] * others, others)
@@ -176,7 +176,7 @@ async def test_probe_cancelled_as_it_is_called_is_followed_by_another() -> None:
 async def test_attempt_that_was_cancelled_tells_nothing() -> None:
     governor = govern(max_concurrency=2)
     for _ in range(50):
-        governor.settle(await leave(governor), None)
+        governor.release(await leave(governor), None)
     assert (governor.in_flight, governor.concurrency, governor.pace) == (0, 2, None)
     assert here().now == 0
 
@@ -188,7 +188,7 @@ async def test_attempt_that_was_cancelled_tells_nothing() -> None:
 @virtual
 async def test_who_comes_too_late_gets_no_leave(deadline: float) -> None:
     governor = govern()
-    assert await governor.admit(0, deadline) is None
+    assert await governor.acquire(0, deadline) is None
     assert (governor.in_flight, here().now) == (0, 0)
 
 
@@ -197,9 +197,9 @@ async def test_wait_ends_with_its_deadline() -> None:
     governor = govern(max_concurrency=1)
     held = await leave(governor)
     await asyncio.sleep(2)
-    assert await governor.admit(0, 3.0) is None
+    assert await governor.acquire(0, 3.0) is None
     assert (here().now, governor.in_flight) == (3.0, 1)
-    governor.settle(held, Signal.FINE)
+    governor.release(held, Signal.FINE)
     assert governor.in_flight == 0
 
 
@@ -209,7 +209,7 @@ async def test_leave_passes_over_who_waited_too_long() -> None:
     held = await leave(governor)
     async with Queue(governor, 0, deadline=3.0) as impatient, Queue(governor, 1) as patient:
         await asyncio.sleep(5)
-        governor.settle(held, Signal.FINE)
+        governor.release(held, Signal.FINE)
         await turn()
         assert (impatient.served, patient.served) == ([], [0])
 
@@ -219,7 +219,7 @@ async def test_deadline_of_who_got_leave_is_forgotten() -> None:
     governor = govern(max_concurrency=1)
     held = await leave(governor)
     async with Queue(governor, 0, deadline=3.0) as waiters:
-        governor.settle(held, Signal.FINE)
+        governor.release(held, Signal.FINE)
         await asyncio.sleep(10)
         assert (waiters.served, governor.in_flight) == ([0], 1)
 
@@ -234,7 +234,7 @@ async def test_deadline_of_who_got_leave_is_forgotten() -> None:
 @virtual
 async def test_nothing_starts_in_a_wait_that_was_asked_for(signal: Signal, start: float) -> None:
     governor = govern()
-    governor.settle(await leave(governor), signal, 7.0)
+    governor.release(await leave(governor), signal, 7.0)
     assert (await leave(governor)).started == start
 
 
@@ -252,7 +252,7 @@ async def test_wait_that_was_asked_for_holds_for_those_that_wait_already() -> No
     governor = govern(max_concurrency=1)
     held = await leave(governor)
     async with Queue(governor, 0, 0) as waiters:
-        governor.settle(held, Signal.THROTTLED, 7.0)
+        governor.release(held, Signal.THROTTLED, 7.0)
         await waiters.tasks[0]
         assert here().now == 7.0
 
@@ -265,7 +265,7 @@ async def test_wait_that_is_too_long_is_an_error_at_once(wait: float, deadline: 
     governor.observe(-1.0, Signal.THROTTLED, wait + since)
     await asyncio.sleep(since)
     with pytest.raises(RateLimitedError) as caught:
-        await governor.admit(0, deadline + since)
+        await governor.acquire(0, deadline + since)
     assert caught.value.retry_after == pytest.approx(wait)
     assert here().now == since
 
@@ -282,7 +282,7 @@ async def test_wait_that_is_too_long_is_told_in_words() -> None:
     governor = govern()
     governor.observe(-1.0, Signal.THROTTLED, 1234.5)
     with pytest.raises(RateLimitedError) as caught:
-        await governor.admit(0, NEVER)
+        await governor.acquire(0, NEVER)
     assert caught.value.message == "not sent, because the service asked to wait for another 1.23e+03 s"
 
 
@@ -293,7 +293,7 @@ async def test_who_waits_already_is_told_at_once_that_the_wait_is_too_long(wait:
     held = await leave(governor)
     await asyncio.sleep(50)
     async with Queue(governor, 0, 0, deadline=50 + deadline) as waiters:
-        governor.settle(held, Signal.THROTTLED, wait)
+        governor.release(held, Signal.THROTTLED, wait)
         for task in waiters.tasks:
             with pytest.raises(RateLimitedError) as caught:
                 await task
@@ -309,7 +309,7 @@ async def test_who_waits_already_waits_for_as_long_as_the_limit(wait: float, dea
     held = await leave(governor)
     await asyncio.sleep(50)
     async with Queue(governor, 0, deadline=50 + deadline) as waiters:
-        governor.settle(held, Signal.THROTTLED, wait)
+        governor.release(held, Signal.THROTTLED, wait)
         assert await waiters.tasks[0] is not None
         assert here().now == 50 + wait
 
@@ -319,7 +319,7 @@ async def test_wait_that_is_too_long_for_one_is_waited_by_another() -> None:
     governor = govern(max_concurrency=1)
     held = await leave(governor)
     async with Queue(governor, 0, deadline=5.0) as impatient, Queue(governor, 0) as patient:
-        governor.settle(held, Signal.THROTTLED, 7.0)
+        governor.release(held, Signal.THROTTLED, 7.0)
         await patient.tasks[0]
         assert isinstance(impatient.tasks[0].exception(), RateLimitedError)
         assert patient.times == [7.0]
@@ -330,7 +330,7 @@ async def test_waiter_cancelled_as_it_is_refused_ends_cancelled() -> None:
     governor = govern(max_concurrency=1)
     held = await leave(governor)
     async with Queue(governor, 0) as waiters:
-        governor.settle(held, Signal.THROTTLED, 3600.0)
+        governor.release(held, Signal.THROTTLED, 3600.0)
         waiters.tasks[0].cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiters.tasks[0]
@@ -342,7 +342,7 @@ async def test_waiter_cancelled_as_it_is_refused_ends_cancelled() -> None:
 async def test_wait_of_just_the_limit_is_waited(wait: float, deadline: float) -> None:
     governor = govern(retry_after_max=120)
     governor.observe(-1.0, Signal.THROTTLED, wait)
-    assert await governor.admit(0, deadline) is not None
+    assert await governor.acquire(0, deadline) is not None
     assert here().now == wait
 
 
@@ -356,7 +356,7 @@ async def test_wait_of_just_the_limit_is_waited(wait: float, deadline: float) ->
 @virtual
 async def test_overload_cuts_the_concurrency(signal: Signal | None, limit: int) -> None:
     governor = govern()
-    governor.settle(await leave(governor), signal)
+    governor.release(await leave(governor), signal)
     assert governor.concurrency == limit
 
 
@@ -365,27 +365,27 @@ async def test_attempts_of_one_burst_cut_the_concurrency_once() -> None:
     governor = govern()
     burst = [await leave(governor) for _ in range(16)]
     await asyncio.sleep(1)
-    for admission in burst:
-        governor.settle(admission, Signal.THROTTLED)
+    for permit in burst:
+        governor.release(permit, Signal.THROTTLED)
     assert governor.concurrency == 11
 
 
 @virtual
 async def test_concurrency_grows_back_with_what_succeeds() -> None:
     governor = govern()
-    governor.settle(await leave(governor), Signal.OVERLOADED)
+    governor.release(await leave(governor), Signal.OVERLOADED)
     for _ in range(12):
-        governor.settle(await leave(governor), Signal.FINE)
+        governor.release(await leave(governor), Signal.FINE)
     assert governor.concurrency == 12
 
 
 @virtual
 async def test_growth_lets_another_one_start() -> None:
     governor = govern(max_concurrency=2)
-    governor.settle(await leave(governor), Signal.OVERLOADED)
+    governor.release(await leave(governor), Signal.OVERLOADED)
     held = await leave(governor)
     async with Queue(governor, 0, 0, 0) as waiters:
-        governor.settle(held, Signal.FINE)
+        governor.release(held, Signal.FINE)
         await turn()
         assert (len(waiters.served), governor.concurrency) == (2, 2)
 
@@ -398,15 +398,15 @@ async def test_growth_lets_another_one_start() -> None:
 async def test_only_a_429_arms_the_pace(signal: Signal, pace: float | None) -> None:
     governor = govern()
     for _ in range(3):
-        governor.settle(await leave(governor), Signal.FINE)
-    governor.settle(await leave(governor), signal)
+        governor.release(await leave(governor), Signal.FINE)
+    governor.release(await leave(governor), signal)
     assert governor.pace == pace
 
 
 @virtual
 async def test_pace_begins_to_grow_after_the_wait_that_was_asked_for() -> None:
     governor = govern()
-    governor.settle(await leave(governor), Signal.THROTTLED, 7.0)
+    governor.release(await leave(governor), Signal.THROTTLED, 7.0)
     seen = []
     for moment in (7.0, 8.0):
         await asyncio.sleep(moment - here().now)
@@ -437,7 +437,7 @@ async def in_an_outage(signal: Signal = Signal.UNREACHABLE, **options: Any) -> G
     """Return a governor whose breaker has just opened."""
     governor = govern(**options)
     for _ in range(Breaker.ROW):
-        governor.settle(await leave(governor), signal)
+        governor.release(await leave(governor), signal)
     return governor
 
 
@@ -445,8 +445,8 @@ async def in_an_outage(signal: Signal = Signal.UNREACHABLE, **options: Any) -> G
 @virtual
 async def test_row_of_failures_without_contact_ends_in_probes(signal: Signal, start: float) -> None:
     governor = await in_an_outage(signal)
-    admission = await leave(governor)
-    assert (admission.started, admission.probe) == (start, start > 0)
+    permit = await leave(governor)
+    assert (permit.started, permit.probe) == (start, start > 0)
 
 
 @pytest.mark.parametrize("signal", [Signal.FINE, Signal.THROTTLED])
@@ -455,7 +455,7 @@ async def test_answer_interrupts_the_row(signal: Signal) -> None:
     governor = govern()
     for told in [Signal.UNREACHABLE] * 9 + [signal] + [Signal.UNREACHABLE] * 9:
         await asyncio.sleep(1)
-        governor.settle(await leave(governor), told)
+        governor.release(await leave(governor), told)
     assert not (await leave(governor)).probe
 
 
@@ -466,7 +466,7 @@ async def test_answer_to_an_attempt_from_before_the_row_makes_up_for_one_failure
     await asyncio.sleep(1)
     for _ in range(9):
         governor.observe(1.0, Signal.UNREACHABLE, None)
-    governor.settle(old, Signal.FINE)
+    governor.release(old, Signal.FINE)
     governor.observe(1.0, Signal.UNREACHABLE, None)
     assert not (await leave(governor)).probe
     governor.observe(1.0, Signal.UNREACHABLE, None)
@@ -488,10 +488,10 @@ async def test_end_of_an_attempt_from_before_the_outage_lets_no_second_probe_out
     governor = govern()
     old = await leave(governor)
     for _ in range(Breaker.ROW):
-        governor.settle(await leave(governor), Signal.UNREACHABLE)
+        governor.release(await leave(governor), Signal.UNREACHABLE)
     await leave(governor)
     async with Queue(governor, 0) as waiters:
-        governor.settle(old, told)
+        governor.release(old, told)
         await asyncio.sleep(100)
         assert waiters.served == []
 
@@ -500,7 +500,7 @@ async def test_end_of_an_attempt_from_before_the_outage_lets_no_second_probe_out
 @virtual
 async def test_probe_that_failed_is_followed_by_another(told: Signal | None) -> None:
     governor = await in_an_outage()
-    governor.settle(await leave(governor), told)
+    governor.release(await leave(governor), told)
     assert (await leave(governor)).started == pytest.approx(0.2)
 
 
@@ -510,7 +510,7 @@ async def test_probe_that_was_answered_lets_the_others_go(told: Signal) -> None:
     governor = await in_an_outage()
     probe = await leave(governor)
     async with Queue(governor, *[0] * 5) as waiters:
-        governor.settle(probe, told)
+        governor.release(probe, told)
         await asyncio.wait(waiters.tasks, timeout=10)
         assert len(waiters.served) == 5
 
@@ -521,7 +521,7 @@ async def test_cancelled_probe_makes_room_for_another() -> None:
     async with Queue(governor, 0, 0) as waiters:
         probe = await waiters.tasks[0]
         assert probe is not None
-        governor.settle(probe, None)
+        governor.release(probe, None)
         await waiters.tasks[1]
         assert waiters.times == pytest.approx([0.1, 0.2])
 
@@ -543,10 +543,10 @@ async def test_waits_are_added_up_by_their_reason() -> None:
     await asyncio.sleep(1)
     async with Queue(governor, 0, 0) as waiters:
         await asyncio.sleep(2)
-        governor.settle(held, Signal.FINE)
+        governor.release(held, Signal.FINE)
         held = await waiters.tasks[0]  # type: ignore[assignment]
         await asyncio.sleep(3)
-        governor.settle(held, Signal.FINE)
+        governor.release(held, Signal.FINE)
         await waiters.tasks[1]
     assert governor.waited == {"concurrency": 7.0}
 
@@ -562,7 +562,7 @@ async def test_wait_for_the_pace_is_told_as_such() -> None:
 @virtual
 async def test_wait_that_was_asked_for_is_told_as_such() -> None:
     governor = govern()
-    governor.settle(await leave(governor), Signal.THROTTLED, 7.0)
+    governor.release(await leave(governor), Signal.THROTTLED, 7.0)
     await leave(governor)
     assert governor.waited == {"asked to wait": 7.0}
 
@@ -589,8 +589,8 @@ async def test_figures_of_what_is_in_flight_are_true() -> None:
     governor = govern(max_concurrency=3)
     held = [await leave(governor) for _ in range(3)]
     seen = [governor.in_flight]
-    for admission in held:
-        governor.settle(admission, Signal.FINE)
+    for permit in held:
+        governor.release(permit, Signal.FINE)
         seen.append(governor.in_flight)
     assert seen == [3, 2, 1, 0]
 
@@ -611,7 +611,7 @@ async def test_who_waits_when_the_governor_is_closed_gets_no_leave() -> None:
         governor.close()
         assert [await task for task in waiters.tasks] == [None, None]
         assert here().now == 0
-    governor.settle(held, None)
+    governor.release(held, None)
     assert governor.in_flight == 0
 
 
@@ -619,7 +619,7 @@ async def test_who_waits_when_the_governor_is_closed_gets_no_leave() -> None:
 async def test_closed_governor_leaves_no_alarm() -> None:
     alarms = Alarms()
     governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
-    governor.settle(await leave(governor), Signal.THROTTLED, 7.0)
+    governor.release(await leave(governor), Signal.THROTTLED, 7.0)
     async with Queue(governor, 0, deadline=60.0):
         governor.close()
         await turn()
@@ -657,7 +657,7 @@ async def test_who_waits_for_others_and_has_time_sets_no_alarm() -> None:
     governor = Governor(Settings(max_concurrency=1), Timing(clock=here().time, call_later=alarms.call_later))
     held = await leave(governor)
     async with Queue(governor, 0, 0):
-        governor.settle(held, Signal.FINE)
+        governor.release(held, Signal.FINE)
     assert alarms.delays == []
 
 
@@ -666,7 +666,7 @@ async def test_who_waits_for_a_probe_sets_no_alarm() -> None:
     alarms = Alarms()
     governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
     for _ in range(Breaker.ROW):
-        governor.settle(await leave(governor), Signal.UNREACHABLE)
+        governor.release(await leave(governor), Signal.UNREACHABLE)
     await leave(governor)
     alarms.delays.clear()
     async with Queue(governor, 0, 0):
@@ -684,7 +684,7 @@ async def test_who_waits_no_more_leaves_no_alarm(ending: str) -> None:
         if ending == "cancelled":
             waiters.tasks[0].cancel()
         else:
-            governor.settle(held, Signal.FINE if ending == "served" else Signal.THROTTLED, 3600.0)
+            governor.release(held, Signal.FINE if ending == "served" else Signal.THROTTLED, 3600.0)
         await turn()
         assert alarms.pending == []
 
@@ -693,7 +693,7 @@ async def test_who_waits_no_more_leaves_no_alarm(ending: str) -> None:
 async def test_one_alarm_is_set_for_all_that_wait_for_the_same() -> None:
     alarms = Alarms()
     governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
-    governor.settle(await leave(governor), Signal.THROTTLED, 7.0)
+    governor.release(await leave(governor), Signal.THROTTLED, 7.0)
     async with Queue(governor, *[0] * 20):
         assert alarms.pending == [7.0]
 
@@ -703,9 +703,9 @@ async def test_alarm_moves_with_what_is_waited_for() -> None:
     alarms = Alarms()
     governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
     first, second = await leave(governor), await leave(governor)
-    governor.settle(first, Signal.THROTTLED, 7.0)
+    governor.release(first, Signal.THROTTLED, 7.0)
     async with Queue(governor, 0):
-        governor.settle(second, Signal.THROTTLED, 9.0)
+        governor.release(second, Signal.THROTTLED, 9.0)
         assert alarms.pending == [9.0]
 
 
@@ -722,7 +722,7 @@ class AnyUse(RuleBasedStateMachine):
             Settings(max_concurrency=self.CEILING, requests_per_second=self.CAP, retry_after_max=10),
             Timing(clock=self.loop.time, call_later=self.loop.call_later),
         )
-        self.held: list[Admission] = []
+        self.held: list[Permit] = []
         self.waiting: dict[tuple[int, int], asyncio.Task[None]] = {}
         self.arrivals = 0
         self.gate = 0.0
@@ -740,20 +740,20 @@ class AnyUse(RuleBasedStateMachine):
     async def ask(self, key: tuple[int, int], deadline: float) -> None:
         came = self.loop.now
         try:
-            admission = await self.governor.admit(key[0], deadline)
+            permit = await self.governor.acquire(key[0], deadline)
         except RateLimitedError:
             assert self.gate > min(deadline, self.loop.now + 10)
             return
         finally:
             del self.waiting[key]
-        if admission is None:
+        if permit is None:
             assert self.loop.now >= deadline
             return
         self.served.append(key)
-        self.held.append(admission)
-        self.starts.append(admission.started)
-        assert came <= admission.started < deadline
-        assert admission.started >= self.gate
+        self.held.append(permit)
+        self.starts.append(permit.started)
+        assert came <= permit.started < deadline
+        assert permit.started >= self.gate
         assert self.governor.in_flight <= self.CEILING
 
     @rule(priority=st.integers(-1, 2), patience=st.sampled_from([math.inf, 0.03, 1.0, 8.0]))
@@ -763,14 +763,14 @@ class AnyUse(RuleBasedStateMachine):
         self.waiting[key] = self.loop.create_task(self.ask(key, self.loop.now + patience))
         self.let_run()
 
-    def draw_held(self, data: st.DataObject) -> Admission:
+    def draw_held(self, data: st.DataObject) -> Permit:
         return self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
 
-    def settle(self, admission: Admission, signal: Signal | None, retry_after: float | None) -> None:
+    def release(self, permit: Permit, signal: Signal | None, retry_after: float | None) -> None:
         if retry_after is not None and signal in (Signal.THROTTLED, Signal.OVERLOADED):
             wait = retry_after if signal is Signal.THROTTLED else min(retry_after, 10)
             self.gate = max(self.gate, self.loop.now + wait)
-        self.governor.settle(admission, signal, retry_after)
+        self.governor.release(permit, signal, retry_after)
 
     @precondition(lambda self: self.held)
     @rule(
@@ -779,7 +779,7 @@ class AnyUse(RuleBasedStateMachine):
         retry_after=st.sampled_from([None, None, None, 0.0, 0.5, 5.0, 11.0]),
     )
     def answer(self, data: st.DataObject, signal: Signal | None, retry_after: float | None) -> None:
-        self.settle(self.draw_held(data), signal, retry_after)
+        self.release(self.draw_held(data), signal, retry_after)
         self.let_run()
 
     @precondition(lambda self: self.waiting)
@@ -788,7 +788,7 @@ class AnyUse(RuleBasedStateMachine):
         key = data.draw(st.sampled_from(sorted(self.waiting)))
         task = self.waiting[key]
         if called_at_once and self.held:
-            self.settle(self.draw_held(data), signal, None if signal is Signal.FINE else 11.0)
+            self.release(self.draw_held(data), signal, None if signal is Signal.FINE else 11.0)
         task.cancel()
         self.let_run()
         assert task.cancelled()
@@ -825,7 +825,7 @@ class AnyUse(RuleBasedStateMachine):
             if not (self.waiting or self.held):
                 break
             while self.held:
-                self.settle(self.held.pop(), Signal.FINE, None)
+                self.release(self.held.pop(), Signal.FINE, None)
             self.let_run(1.0)
         assert not self.waiting
         assert self.governor.in_flight == 0
@@ -849,7 +849,7 @@ async def test_withdrawn_group_waits_no_more() -> None:
     governor = govern(max_concurrency=1)
     await leave(governor)
     group = object()
-    waits = [asyncio.ensure_future(governor.admit(0, NEVER, one)) for one in (group, None)]
+    waits = [asyncio.ensure_future(governor.acquire(0, NEVER, one)) for one in (group, None)]
     await asyncio.sleep(0)
     governor.withdraw(group)
     await asyncio.sleep(0)
@@ -864,9 +864,9 @@ async def test_who_has_no_deadline_waits_no_longer_than_call_timeout_in_an_outag
     for _ in range(Breaker.ROW):
         governor.observe(-1.0, Signal.UNREACHABLE, None)
     probe = await leave(governor)
-    wait = asyncio.ensure_future(governor.admit(0, NEVER))
+    wait = asyncio.ensure_future(governor.acquire(0, NEVER))
     await asyncio.sleep(6)
-    governor.settle(probe, Signal.UNREACHABLE)
+    governor.release(probe, Signal.UNREACHABLE)
     assert await wait is None
 
 
@@ -874,4 +874,4 @@ async def test_who_has_no_deadline_waits_no_longer_than_call_timeout_in_an_outag
 async def test_closed_governor_gives_no_leave() -> None:
     governor = govern()
     governor.close()
-    assert await governor.admit(0, NEVER) is None
+    assert await governor.acquire(0, NEVER) is None
