@@ -22,7 +22,6 @@ from seorep_async.errors import (
     StatusError,
     TransportError,
 )
-from seorep_async.listing import Listing
 from seorep_async.models import (
     Backlink,
     Campaign,
@@ -40,6 +39,7 @@ from seorep_async.models import (
     Tag,
     User,
 )
+from seorep_async.paging import Listing
 from seorep_async.pull import Pull, PullOutcome
 from seorep_async.session import RawAnswer, Stats
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings

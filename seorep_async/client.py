@@ -12,8 +12,8 @@ import aiohttp
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import decoder_for
-from seorep_async.resources import Backlinks, Campaigns, Envelopes, Keywords, Rankings, Users
-from seorep_async.resources.arguments import ExtraParams, guarded
+from seorep_async.resources import Backlinks, Campaigns, Keywords, Rankings, RawRequests, Users
+from seorep_async.resources.arguments import ExtraParams, mask_secrets
 from seorep_async.session import (
     Authentication,
     BaseURL,
@@ -89,7 +89,7 @@ class SeoRepClient:
         self.keywords = Keywords(self._session, decoder)
         self.backlinks = Backlinks(self._session, decoder)
         self.rankings = Rankings(self._session, decoder)
-        self._envelopes = Envelopes(self._session, decoder)
+        self._raw_requests = RawRequests(self._session, decoder)
 
     async def open(self) -> SeoRepClient:
         """Open the client for use in the running event loop.
@@ -151,8 +151,8 @@ class SeoRepClient:
             ConfigurationError: an argument is wrong.
             SeoRepError: the service refused or failed.
         """
-        params, body = guarded(params), guarded(body)
-        return await self._envelopes.request(method, path, params, body)
+        params, body = mask_secrets(params), mask_secrets(body)
+        return await self._raw_requests.request(method, path, params, body)
 
     @contextmanager
     def record_answers(self) -> Iterator[list[RawAnswer]]:

@@ -21,8 +21,8 @@ from seorep_async.errors import (
     SeoRepError,
     ServerError,
 )
-from seorep_async.listing import Listing, Place, Schedule, Window
 from seorep_async.models import RankingReport
+from seorep_async.paging import Listing, PageBudget, Schedule, Slot
 from seorep_async.session import Halt, Session, cancel_all
 
 R = TypeVar("R")
@@ -93,11 +93,11 @@ class Pull(Generic[R]):
             raise ConfigurationError("this pull is running already; make another one")
         self._open = True
         self._limit = 2 * self._session.settings.max_concurrency
-        self._window = Window(self._limit, on_free=self._start)
+        self._window = PageBudget(self._limit, on_free=self._start)
         self._halt = Halt()
         self._started = 0
         self._taken = 0
-        self._running: dict[asyncio.Task[RankingReport[R]], tuple[int, Place]] = {}
+        self._running: dict[asyncio.Task[RankingReport[R]], tuple[int, Slot]] = {}
         self._landed: list[int] = []
         self._aside: dict[int, SeoRepError] = {}
         self._again: deque[int] = deque()
@@ -182,16 +182,16 @@ class Pull(Generic[R]):
     def _is_full(self) -> bool:
         return self._started - self._taken - len(self._aside) >= self._limit
 
-    async def _unit(self, number: int, place: Place) -> RankingReport[R]:
+    async def _unit(self, number: int, place: Slot) -> RankingReport[R]:
         """Fetch one report; pages that don't add up may have changed as they were read, so they are read again."""
         schedule = Schedule(priority=number, window=self._window, place=place, halt=self._halt)
         listing = self._listing(self._ids[number])
         for _ in range(MOST_REPULLS):
             try:
-                return await listing.collect(schedule)
+                return await listing.fetch_all(schedule)
             except PaginationError:
                 continue
-        return await listing.collect(schedule)
+        return await listing.fetch_all(schedule)
 
     def _land(self, task: asyncio.Task[RankingReport[R]]) -> None:
         number, place = self._running.pop(task)

@@ -18,7 +18,7 @@ FLOORS = [
     {"errors"},
     {"models", "settings"},
     {"session", "normalisation"},
-    {"listing", "pull"},
+    {"paging", "pull"},
     {"resources"},
     {"client"},
     {"seorep_async"},

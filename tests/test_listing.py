@@ -30,7 +30,8 @@ from seorep_async import (
     ServerError,
     Settings,
 )
-from seorep_async.listing import Ledger, Query, Schedule, Window, all_items
+from seorep_async.paging import PageBudget, Query, Schedule, all_items
+from seorep_async.paging.checks import Ledger
 from seorep_async.session import Request
 from tests.resources.scripted import (
     FEED,
@@ -61,7 +62,7 @@ def page(
 def added_up(pages: list[Page[int]], max_pages: int = 1000) -> list[int]:
     """Go through pages as a listing does, empty ones after the last, and return what was taken for whole."""
     ledger: Ledger[int] = Ledger(lambda item: item, "campaign 42", max_pages)
-    last = ledger.open(pages[0])
+    last = ledger.start(pages[0])
     taken = list(pages[0].items)
     number = 1
     while number < last if last is not None else ledger.wants_more():
@@ -69,7 +70,7 @@ def added_up(pages: list[Page[int]], max_pages: int = 1000) -> list[int]:
         fetched = pages[number - 1] if number <= len(pages) else page(number, [])
         ledger.add(fetched)
         taken += fetched.items
-    ledger.close()
+    ledger.finish()
     return taken
 
 
@@ -177,14 +178,14 @@ def test_total_records_that_only_a_later_page_announces_are_met_too(late: int) -
 @pytest.mark.parametrize("nonsense", [None, 0, 4, 1001, 10**9])
 def test_a_number_of_pages_that_cannot_be_is_not_used(nonsense: int | None) -> None:
     ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
-    assert ledger.open(page(1, [1, 2], nonsense, 3)) is None
+    assert ledger.start(page(1, [1, 2], nonsense, 3)) is None
 
 
 @given(cuts())
 def test_reading_on_ends_with_all_records_and_a_page_that_is_not_full_or_is_empty(cut: Cut) -> None:
     ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
     pages = cut.announced(pages=False)
-    ledger.open(pages[0])
+    ledger.start(pages[0])
     for later in pages[1:]:
         assert ledger.wants_more()
         ledger.add(later)
@@ -549,17 +550,17 @@ def listing_of(session: Any, pages: int) -> Listing[int, list[int]]:
     )
 
 
-async def read_together(session: Any, pages: list[int], window: Window) -> list[list[int] | BaseException]:
+async def read_together(session: Any, pages: list[int], window: PageBudget) -> list[list[int] | BaseException]:
     return await asyncio.gather(
         *(
-            listing_of(session, count).collect(Schedule(priority=place, window=window))
+            listing_of(session, count).fetch_all(Schedule(priority=place, window=window))
             for place, count in enumerate(pages)
         ),
         return_exceptions=True,
     )
 
 
-def places_free(window: Window) -> int:
+def places_free(window: PageBudget) -> int:
     return len(list(itertools.takewhile(bool, (window.take(99, lambda: None) for _ in range(100)))))
 
 
@@ -570,20 +571,20 @@ chance = st.randoms(use_true_random=False)
 @given(some_listings, st.integers(1, 5), chance)
 def test_listings_that_share_a_window_all_end_within_it(pages: list[int], limit: int, random: Random) -> None:
     session = Unhurried(lambda: random.randrange(6))
-    read = asyncio.run(read_together(session, pages, Window(limit)))
+    read = asyncio.run(read_together(session, pages, PageBudget(limit)))
     assert read == [list(range(1, count + 1)) for count in pages]
     assert session.most_in_flight <= limit + len(pages)
 
 
 @given(some_listings, st.integers(1, 5), chance)
 def test_listings_leave_the_window_empty_however_they_end(pages: list[int], limit: int, random: Random) -> None:
-    window = Window(limit)
+    window = PageBudget(limit)
     asyncio.run(read_together(Unhurried(lambda: random.randrange(6), lambda: random.random() < 0.1), pages, window))
     assert places_free(window) == limit
 
 
 def test_a_free_place_in_a_window_goes_to_the_most_urgent_that_wants_one() -> None:
-    window = Window(1)
+    window = PageBudget(1)
     woken: list[int] = []
     assert window.take(0, lambda: woken.append(0))
     assert not window.take(3, lambda: woken.append(3))
@@ -595,7 +596,7 @@ def test_a_free_place_in_a_window_goes_to_the_most_urgent_that_wants_one() -> No
 
 
 def test_who_wants_no_place_any_more_lets_the_next_one_have_it() -> None:
-    window = Window(1)
+    window = PageBudget(1)
     woken: list[int] = []
     assert window.take(0, lambda: woken.append(0))
     assert not window.take(2, lambda: woken.append(2))
@@ -825,7 +826,7 @@ async def test_a_page_number_that_is_none_is_refused_before_any_request(number: 
 @pytest.mark.parametrize(
     "use",
     [
-        lambda listing: listing._everything(),
+        lambda listing: listing._fetch_all(),
         lambda listing: listing.page(1),
         lambda listing: anext(listing.pages()),
         lambda listing: anext(aiter(listing)),

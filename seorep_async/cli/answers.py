@@ -12,8 +12,8 @@ import attrs
 
 from seorep_async.cli.findings import Finding, Verdict
 from seorep_async.client import SeoRepClient
-from seorep_async.listing import Listing
 from seorep_async.models import Page
+from seorep_async.paging import Listing
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from seorep_async.cli.resource_formats import Format, Output, Writer
 from seorep_async.cli.screen import screen
 from seorep_async.cli.stdout import in_daemon, stdout_is_terminal
 from seorep_async.client import SeoRepClient
-from seorep_async.listing import ModelListing
 from seorep_async.models import Page
+from seorep_async.paging import ModelListing
 from seorep_async.settings import Settings
 
 _FEW_AHEAD = 4

@@ -16,8 +16,8 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes w
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what UTF-8 can't write
 
 Date: TypeAlias = dt.date | str
-Given: TypeAlias = Mapping[str, Value | Iterable[str] | None]
-ExtraParams: TypeAlias = Given
+Params: TypeAlias = Mapping[str, Value | Iterable[str] | None]
+ExtraParams: TypeAlias = Params
 
 
 class Secret(str):
@@ -37,7 +37,7 @@ class Secret(str):
 _SECRET_NAME = re.compile("password|token|secret", re.IGNORECASE)
 
 
-def guarded(values: ExtraParams | None) -> ExtraParams | None:
+def mask_secrets(values: ExtraParams | None) -> ExtraParams | None:
     """Return parameters in which those that are secrets by their name are `Secret`s; anything else as it is."""
     if not isinstance(values, Mapping):
         return values  # which is refused later
@@ -145,7 +145,9 @@ def several_texts(name: str, value: object) -> Iterable[str] | None:
     raise ConfigurationError(f"{name} must be text, or several texts, got {_shown(value)}")
 
 
-def given(named: Given, extra_params: ExtraParams | None, *, argument: str = "extra_params") -> dict[str, Value]:
+def build_params(
+    named: Params, extra_params: ExtraParams | None, *, argument: str = "extra_params"
+) -> dict[str, Value]:
     """Return the parameters that were given, checked, the additional ones last.
 
     Args:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.listing import ModelListing
 from seorep_async.models import Backlink
 from seorep_async.normalisation import Decoder
+from seorep_async.paging import ModelListing
 from seorep_async.resources.arguments import (
     Date,
     ExtraParams,
-    Given,
+    Params,
     check_date,
     check_dates,
     check_id,
@@ -65,7 +65,7 @@ class Backlinks:
         Raises:
             OutcomeUnknownError: the backlink may have been created; look with `list(campaign_id, search=title)`.
         """
-        values: Given = {
+        values: Params = {
             "campaign_id": check_id("campaign_id", campaign_id),
             "title": check_text("title", title),
             "url": check_text("url", url),
@@ -119,7 +119,7 @@ class Backlinks:
             ConfigurationError: there is nothing to change.
             NotFoundError: there is no such backlink.
         """
-        values: Given = {
+        values: Params = {
             "date_published": None if date_published is None else check_date("date_published", date_published),
             "status": None if status is None else _check_status(status),
             **optional_texts(url=url, link_type=link_type, notes=notes, title=title),
@@ -168,7 +168,7 @@ class Backlinks:
         Returns:
             A `Listing` of `Backlink`, without `target_anchor` and `target_url`: await it for all, or iterate over it.
         """
-        values: Given = {
+        values: Params = {
             "campaign_id": check_id("campaign_id", campaign_id),
             "status": None if status is None else _check_status(status),
             "date_string": _date_string(date_string),

@@ -7,10 +7,10 @@ from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.listing import Listing, ModelListing, Query, all_items
 from seorep_async.models import Page
 from seorep_async.normalisation import Decoder
-from seorep_async.resources.arguments import ExtraParams, Given, check_id, given, secrets_in
+from seorep_async.paging import Listing, ModelListing, Query, all_items
+from seorep_async.resources.arguments import ExtraParams, Params, build_params, check_id, secrets_in
 from seorep_async.session import Request, Session, encode_query, encode_write
 
 M = TypeVar("M")
@@ -52,17 +52,17 @@ class Endpoint(Generic[M]):
         )
         return await self._session.send(request)
 
-    async def create(self, values: Given, extra_params: ExtraParams | None, *, secret: str | None = None) -> M:
+    async def create(self, values: Params, extra_params: ExtraParams | None, *, secret: str | None = None) -> M:
         """Create an object from the values that are not None."""
-        sent = given(values, extra_params)
+        sent = build_params(values, extra_params)
         return await self._write("POST", self._path, self._noun, sent, secret, resend="unsent")
 
     async def update(
-        self, one: int, values: Given, extra_params: ExtraParams | None, *, secret: str | None = None
+        self, one: int, values: Params, extra_params: ExtraParams | None, *, secret: str | None = None
     ) -> M:
         """Change the values of an object that are not None."""
         path = f"{self._path}/{check_id('id', one)}"
-        sent = given({**values, "id": None}, extra_params)
+        sent = build_params({**values, "id": None}, extra_params)
         if not sent:
             raise ConfigurationError(f"{self._noun} {one}: there is nothing to change; give at least one value")
         return await self._write("PUT", path, f"{self._noun} {one}", sent, secret, resend="safe")
@@ -73,7 +73,7 @@ class Endpoint(Generic[M]):
 
     def list(
         self,
-        values: Given,
+        values: Params,
         extra_params: ExtraParams | None,
         *,
         path: str | None = None,
@@ -83,7 +83,7 @@ class Endpoint(Generic[M]):
         settings = self._session.settings
         query = Query(
             path=path or self._path,
-            query=encode_query(given({**values, "page": None}, extra_params), settings.array_encoding),
+            query=encode_query(build_params({**values, "page": None}, extra_params), settings.array_encoding),
             decode=self._decode_page,
             key=attrgetter("id"),
             subject=subject,
@@ -113,7 +113,7 @@ class Endpoint(Generic[M]):
             method=method,
             path=f"{self._path}/{check_id('id', one)}{subpath}",
             decode=decode,
-            query=encode_query(given({"id": None}, extra_params), self._session.settings.array_encoding),
+            query=encode_query(build_params({"id": None}, extra_params), self._session.settings.array_encoding),
             subject=f"{self._noun} {one}",
             **how,
         )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from seorep_async.listing import ModelListing
 from seorep_async.models import Keyword
 from seorep_async.normalisation import Decoder
+from seorep_async.paging import ModelListing
 from seorep_async.resources.arguments import ExtraParams, check_limit, optional_texts
 from seorep_async.resources.endpoint import Endpoint
 from seorep_async.session import Session

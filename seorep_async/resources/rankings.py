@@ -11,17 +11,17 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 import attrs
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.listing import Listing, Query
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page, RankingReport
 from seorep_async.normalisation import Decoder
+from seorep_async.paging import Listing, Query
 from seorep_async.pull import Pull
 from seorep_async.resources.arguments import (
     Date,
     ExtraParams,
+    build_params,
     check_dates,
     check_id,
     check_limit,
-    given,
     optional_texts,
 )
 from seorep_async.session import Session, encode_query
@@ -329,7 +329,7 @@ class Rankings:
             "compare_previous_period": options.get("compare_previous_period"),
         }
         reserved = dict.fromkeys((endpoint.id_param, "start_date", "end_date", "page"))
-        chosen = encode_query(given(reserved | named, options.get("extra_params")), settings.array_encoding)
+        chosen = encode_query(build_params(reserved | named, options.get("extra_params")), settings.array_encoding)
         dates = f"start_date={start.isoformat()}&end_date={end.isoformat()}"
         return _Asked(
             feed,

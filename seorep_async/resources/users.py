@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from seorep_async.listing import ModelListing
 from seorep_async.models import LoginGrant, User
 from seorep_async.normalisation import Decoder
+from seorep_async.paging import ModelListing
 from seorep_async.resources.arguments import (
     ExtraParams,
     Secret,

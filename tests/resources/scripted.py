@@ -121,7 +121,7 @@ async def serving(
 
 def sends() -> set[asyncio.Task[Any]]:
     """Return the tasks in which a client fetches pages ahead or pulls."""
-    names = {"Session.send", "Listing.collect", "Pull._unit"}
+    names = {"Session.send", "Listing.fetch_all", "Pull._unit"}
     return {task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") in names}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import Decoder
 from seorep_async.normalisation.envelope import parse
-from seorep_async.resources.arguments import ExtraParams, given, secrets_in
+from seorep_async.resources.arguments import ExtraParams, build_params, secrets_in
 from seorep_async.session import Request, Session, encode_query, encode_write
 from seorep_async.settings import RequestEncoding
 
@@ -17,7 +17,7 @@ _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
 _PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
 
 
-class Envelopes:
+class RawRequests:
     """Requests that no other method makes."""
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
@@ -37,9 +37,9 @@ class Envelopes:
         is_grant = path.rstrip("/").endswith("/loginGrant")
         if body is not None and method in ("GET", "DELETE"):
             raise ConfigurationError(f"a {method} request has no body; use params")
-        asked = given({}, params, argument="params")
+        asked = build_params({}, params, argument="params")
         query = encode_query(asked, settings.array_encoding)
-        values = given({}, body, argument="body")
+        values = build_params({}, body, argument="body")
         written, content, content_type = "", None, None
         if body is not None:
             written, content, content_type = encode_write(values, settings.request_encoding, settings.array_encoding)
