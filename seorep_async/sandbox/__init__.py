@@ -1,11 +1,11 @@
 """The whole service, embedded: for trying, rehearsing and testing without an account.
 
 From the outside in: `server` listens, `application` is the chain that every request passes (`traffic` counts it,
-`faults` may spoil it, `rate_limit` may refuse it), `api` holds the operations, `data` the account that they work on.
+`faults` may spoil it, `limits` may refuse it), `api` holds the operations, `data` the account that they work on.
 """
 
 from .faults import Faults
-from .rate_limit import RateLimit
+from .limits import RateLimit
 from .server import Sandbox
 from .traffic import Stats
 

@@ -1,7 +1,7 @@
 """The service as an aiohttp application: one chain that every request passes, then the operation.
 
-The chain: count -> latency -> faults -> refusals as JSON -> rate limit -> authenticate -> operation. The description at
-/openapi.json is counted, and otherwise passes none of it.
+The chain: count -> limit -> latency -> faults -> refusals as JSON -> authenticate -> operation. The description at
+/openapi.json is counted, and otherwise passes none of it. A request over the limit is answered after the latency, too.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from .api.call import Body, Call
 from .api.openapi import describe
 from .api.operations import OPERATIONS, Operation
 from .api.service import Service
-from .rate_limit import TokenBucket
+from .limits import Limiter
 from .refusals import Refusal
 from .spoiling import Spoilt, spoil
 from .traffic import Traffic
@@ -36,7 +36,7 @@ def application(
     *,
     api_key: str,
     latency: float,
-    bucket: TokenBucket | None,
+    limiter: Callable[[], Limiter | None],
     fault: Callable[[int], str | None],
 ) -> web.Application:
     """Build the application.
@@ -46,16 +46,13 @@ def application(
         traffic: counts every request.
         api_key: the only key that is let in.
         latency: seconds that every answer takes at least.
-        bucket: the rate limit, if there is one.
+        limiter: gives what keeps to the limit, or None if there is none.
         fault: gives the kind of fault that meets a request of some number, or None.
     """
-    chain: list[Middleware] = [_count(traffic), _pass_by]
+    chain: list[Middleware] = [_count(traffic), _pass_by, _keep_to_limit(limiter, latency)]
     if latency:
         chain.append(_wait(latency))
-    chain += [_bring_about(fault), _refusals_as_json]
-    if bucket:
-        chain.append(_limit_rate(bucket))
-    chain.append(_authenticate(api_key))
+    chain += [_bring_about(fault), _refusals_as_json, _authenticate(api_key)]
     app = web.Application(middlewares=[web.middleware(link) for link in chain], client_max_size=_LARGEST_BODY)
     app.router.add_get(DESCRIPTION, _describe, allow_head=False)
     for operation in OPERATIONS:
@@ -89,6 +86,24 @@ def _count(traffic: Traffic) -> Middleware:
 
 async def _pass_by(request: web.Request, handler: Handler) -> web.StreamResponse:
     return await (_describe(request) if request.match_info.handler is _describe else handler(request))
+
+
+def _keep_to_limit(limiter: Callable[[], Limiter | None], latency: float) -> Middleware:
+    async def keep_to_limit(request: web.Request, handler: Handler) -> web.StreamResponse:
+        limit = limiter()
+        if limit is None:
+            return await handler(request)
+        try:
+            limit.acquire()
+        except Refusal as refusal:
+            await asyncio.sleep(latency)
+            return _error(refusal.status, refusal.message, refusal.headers)
+        try:
+            return await handler(request)
+        finally:
+            limit.release()
+
+    return keep_to_limit
 
 
 def _wait(seconds: float) -> Middleware:
@@ -128,14 +143,6 @@ async def _refusals_as_json(request: web.Request, handler: Handler) -> web.Strea
     except web.HTTPException as error:
         allowed = {name: error.headers[name] for name in ("Allow",) if name in error.headers}
         return _error(error.status, error.reason, allowed)
-
-
-def _limit_rate(bucket: TokenBucket) -> Middleware:
-    async def limit_rate(request: web.Request, handler: Handler) -> web.StreamResponse:
-        bucket.take()
-        return await handler(request)
-
-    return limit_rate
 
 
 def _authenticate(api_key: str) -> Middleware:

@@ -17,8 +17,8 @@ from .data.account import MOST_CAMPAIGNS, Account
 from .data.backlinks import BACKLINKS_PER_CAMPAIGN
 from .data.keywords import KEYWORDS_PER_CAMPAIGN
 from .faults import Faults
+from .limits import Limiter, RateLimit
 from .options import at_least, between, callable_, integer, not_empty, not_negative, one_of
-from .rate_limit import RateLimit, TokenBucket
 from .traffic import Stats, Traffic
 
 _SHUTDOWN_SECONDS = 0.1
@@ -30,7 +30,9 @@ def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> dict[int, int]:
     return dict(campaigns) if isinstance(campaigns, Mapping) else dict.fromkeys(campaigns, 500)
 
 
-def _rate_limit(limit: float | RateLimit | None) -> RateLimit | None:
+def _rate_limit(limit: float | str | RateLimit | None) -> RateLimit | None:
+    if isinstance(limit, str):
+        return RateLimit.parse(limit)
     return limit if limit is None or isinstance(limit, RateLimit) else RateLimit(limit)
 
 
@@ -55,9 +57,11 @@ class Sandbox:
         shape: the envelope of the feeds: "nested" (`data.rows`), "flat" (rows in `data`), or "mixed" by id.
         rows: the variant of the feeds' rows: "current", "older", or "mixed" by id.
         latency: seconds that each answer takes at least.
-        rate_limit: requests a second, or a `RateLimit`; over it the answer is 429.
+        rate_limit: requests a second, a string such as "100/10s,fixed-window,status=503" or a `RateLimit`; over it the
+            answer is 429 or 503. May be set anew while it runs.
         failing: ids of campaigns that always answer 500, with their feeds and their keywords' feeds; or a mapping of
             such ids to the status they answer with.
+        forbidden: ids of campaigns that the key has no access to: these answer 403 in the same places.
         faults: faults to meet, a text such as "resets=5%,500s=5%,cut=2%" or `Faults`; may be set anew while it runs.
         clock: gives the date and time that created and changed things bear.
         default_limit: records a page when no limit is asked for.
@@ -81,6 +85,7 @@ class Sandbox:
     latency: float = field(default=0.0, validator=not_negative)
     rate_limit: RateLimit | None = field(default=None, converter=_rate_limit)
     failing: Mapping[int, int] = field(default=(), converter=_failing)
+    forbidden: frozenset[int] = field(default=(), converter=frozenset)
     faults: Faults = field(default=None, converter=_faults)
     clock: Callable[[], datetime] = field(default=datetime.now, validator=callable_)
     default_limit: int = field(default=25, validator=at_least(1))
@@ -88,6 +93,7 @@ class Sandbox:
     api_key: str = field(default="sandbox", validator=not_empty, repr=False)
     host: str = field(default="127.0.0.1", validator=not_empty)
     port: int = field(default=0, validator=between(0, 65535))
+    _limiter: Limiter | None = field(init=False, default=None, repr=False)
     _traffic: Traffic = field(init=False, factory=Traffic, repr=False)
     _listener: asyncio.Server | None = field(init=False, default=None, repr=False)
     _runner: web.AppRunner | None = field(init=False, default=None, repr=False)
@@ -99,6 +105,14 @@ class Sandbox:
                 raise ValueError(f"failing must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}")
             if not isinstance(status, int) or not 400 <= status <= 599:
                 raise ValueError(f"failing must map to statuses from 400 to 599, not {status!r}")
+
+    @forbidden.validator
+    def _check_forbidden(self, attribute: "Attribute[frozenset[int]]", forbidden: frozenset[Any]) -> None:
+        for id_ in forbidden:
+            if not isinstance(id_, int) or not 1 <= id_ <= self.campaigns:
+                raise ValueError(f"forbidden must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}")
+            if id_ in self.failing:
+                raise ValueError(f"forbidden and failing must not hold the same campaign, {id_}")
 
     def __attrs_post_init__(self) -> None:
         if self.default_limit > self.max_limit:
@@ -120,7 +134,7 @@ class Sandbox:
     async def __aenter__(self) -> Self:
         if self._listener is not None:
             raise RuntimeError("the sandbox is running already")
-        self._traffic = Traffic()
+        self._traffic, self._limiter = Traffic(), None
         account = Account(self.seed, self.campaigns, self.keywords, self.users, self.backlinks)
         service = Service(
             account=account,
@@ -128,14 +142,14 @@ class Sandbox:
             clock=self.clock,
             default_limit=self.default_limit,
             max_limit=self.max_limit,
-            failing=self.failing,
+            failing={**self.failing, **dict.fromkeys(self.forbidden, 403)},
         )
         app = application(
             service,
             self._traffic,
             api_key=self.api_key,
             latency=self.latency,
-            bucket=TokenBucket(self.rate_limit) if self.rate_limit else None,
+            limiter=self._current_limiter,
             fault=lambda number: self.faults.draw(self.seed, number),
         )
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, auto_decompress=False)
@@ -166,3 +180,10 @@ class Sandbox:
         await asyncio.sleep(0)
         listener.close()
         await runner.cleanup()
+
+    def _current_limiter(self) -> Limiter | None:
+        if self.rate_limit is None:
+            return None
+        if self._limiter is None or self._limiter.limit is not self.rate_limit:
+            self._limiter = Limiter(self.rate_limit)
+        return self._limiter

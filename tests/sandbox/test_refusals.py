@@ -178,6 +178,14 @@ async def test_a_failing_campaign_fails_with_its_feeds(path: str, failing: Any, 
         assert await call.status(path, **FEEDS.get(path, {})) == status
 
 
+@pytest.mark.parametrize("path", ["/v3/campaigns/2", *FEEDS])
+async def test_a_forbidden_campaign_gets_403_under_a_good_key(path: str) -> None:
+    async with calling(forbidden=[2]) as call:
+        reply = await call.send(path, FEEDS.get(path))
+        assert (reply.status, "campaign 2" in reply.json()["message"]) == (403, True)
+        assert await call.status("/v3/campaigns/3") == 200
+
+
 async def test_a_failing_campaign_is_still_listed_and_spares_the_others() -> None:
     async with calling(failing=[2]) as call:
         assert len((await call.get("/v3/campaigns"))["data"]) == 6

@@ -63,7 +63,9 @@ class Service:
     def campaign(self, id_: int) -> Campaign:
         """Return a campaign; an unknown or a failing one is refused."""
         if id_ in self.failing:
-            raise Refusal(self.failing[id_], f"campaign {id_} was asked to fail")
+            status = self.failing[id_]
+            problem = "is not one that this API key has access to" if status == 403 else "was asked to fail"
+            raise Refusal(status, f"campaign {id_} {problem}")
         campaign = self.account.campaigns.get(id_)
         if campaign is None:
             raise Refusal(404, f"there is no campaign {id_}")

@@ -1,0 +1,235 @@
+"""Limits, as real services and the proxies before them have them, and how they refuse what is over.
+
+As a string, a limit is a rate and any of these, with commas between: `200/s,burst=40,retry-after=seconds`,
+`100/10s,fixed-window,status=503`, `1000/m,sliding-window,counts-refused`, `at-once=8`.
+
+| part | meaning |
+|---|---|
+| `200`, `200/s`, `100/10s`, `1000/m`, `5000/h` | requests in a second, or in that time; it is a window's length, too |
+| `bucket` | tokens are refilled steadily, up to `burst` of them; the default |
+| `fixed-window` | requests are counted from zero again at the start of each window |
+| `sliding-window` | requests are counted over the last window |
+| `counts-refused` | with a sliding window: refused requests count, too |
+| `burst=40` | with a bucket: requests at once after a pause |
+| `at-once=8` | more requests than this being answered at the same time are refused, too |
+| `status=503` | the status of a refusal; 429 unless given |
+| `retry-after=seconds`, `retry-after=date` | refusals say when to come back; they do not unless given |
+"""
+
+import math
+import re
+import time
+from collections import deque
+from collections.abc import Callable
+from email.utils import formatdate
+from typing import Any, Literal, Self
+
+from attrs import Attribute, field, frozen
+
+from .options import above_zero, at_least, one_of, optional
+from .refusals import Refusal
+
+Kind = Literal["bucket", "fixed-window", "sliding-window"]
+KINDS = ("bucket", "fixed-window", "sliding-window")
+
+_RATE = re.compile(r"([0-9]+(?:\.[0-9]*)?)(?:/([0-9]+(?:\.[0-9]*)?)?([smh]))?")
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+@frozen
+class RateLimit:
+    """How many requests are let through, and how the others are refused.
+
+    Attributes:
+        per_second: requests a second in the long run; None for no limit of the rate, only `at_once`.
+        kind: "bucket", "fixed-window" or "sliding-window": how requests are counted.
+        window: a window's length in seconds; it lets `per_second * window` requests through.
+        counts_refused: whether refused requests count in a sliding window.
+        burst: requests at once after a pause, of a bucket; a fifth of a second's worth, but at least one, unless given.
+        at_once: the most requests that are answered at the same time.
+        status: the status of a refusal, 429 or 503.
+        retry_after: how a refusal says when to come back: None if not at all, "seconds" or "date" in a Retry-After.
+
+    Raises:
+        ValueError: a value is out of its range, or has no meaning beside the others.
+    """
+
+    per_second: float | None = field(default=None, validator=optional(above_zero))
+    kind: Kind = field(default="bucket", kw_only=True, validator=one_of(*KINDS))
+    window: float = field(default=1.0, kw_only=True, validator=above_zero)
+    counts_refused: bool = field(default=False, kw_only=True)
+    burst: int | None = field(default=None, kw_only=True, validator=optional(at_least(1)))
+    at_once: int | None = field(default=None, kw_only=True, validator=optional(at_least(1)))
+    status: int = field(default=429, kw_only=True)
+    retry_after: Literal["seconds", "date"] | None = field(
+        default=None, kw_only=True, validator=optional(one_of("seconds", "date"))
+    )
+
+    @status.validator
+    def _check_status(self, attribute: "Attribute[int]", status: object) -> None:
+        if status not in (429, 503):
+            raise ValueError(f"status must be 429 or 503, not {status!r}")
+
+    def __attrs_post_init__(self) -> None:
+        if self.per_second is None and self.at_once is None:
+            raise ValueError("per_second or at_once must be given")
+        if self.counts_refused and self.kind != "sliding-window":
+            raise ValueError("counts_refused must be given with a sliding-window only")
+        if self.burst is not None and (self.kind != "bucket" or self.per_second is None):
+            raise ValueError("burst must be given with a bucket only")
+        if self.kind != "bucket" and self.per_window < 1:
+            raise ValueError("per_second * window must be at least 1: a window has to let a request through")
+
+    @property
+    def per_window(self) -> int:
+        """How many requests a window lets through."""
+        return round((self.per_second or 0) * self.window)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a limit from a string such as `100/10s,fixed-window,status=503`.
+
+        Raises:
+            ValueError: the string is not of this form.
+        """
+        values: dict[str, Any] = {}
+        for part in (part.strip() for part in text.split(",")):
+            name, value = _parse_part(part)
+            if name in values:
+                raise ValueError(f"rate_limit: {name.replace('_', '-')} is given twice")
+            values[name] = value
+        count, seconds = values.pop("rate", (None, 1.0))
+        if values.get("kind", "bucket") != "bucket":
+            values["window"] = seconds
+        try:
+            return cls(None if count is None else count / seconds, **values)
+        except ValueError as error:
+            raise ValueError(f"rate_limit: {error}") from None
+
+
+class Limiter:
+    """Lets requests through as a `RateLimit` says. It waits for nothing: time comes from its clocks alone.
+
+    Args:
+        limit: what it lets through.
+        clock: seconds on a clock that never goes back.
+        wall_clock: seconds since 1970, for dates only.
+    """
+
+    def __init__(
+        self,
+        limit: RateLimit,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.limit = limit
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._in_progress = 0
+        self._rate = _RULES[limit.kind](limit, clock()) if limit.per_second else None
+
+    def acquire(self) -> None:
+        """Let a request through; call `release` when it is answered.
+
+        Raises:
+            Refusal: it is over the limit.
+        """
+        if self.limit.at_once is not None and self._in_progress >= self.limit.at_once:
+            raise self._refusal("too many requests at once", 1.0)
+        wait = self._rate.wait(self._clock()) if self._rate else 0.0
+        if wait > 0:
+            raise self._refusal("too many requests", wait)
+        self._in_progress += 1
+
+    def release(self) -> None:
+        """End a request that was let through."""
+        self._in_progress -= 1
+
+    def _refusal(self, message: str, wait: float) -> Refusal:
+        # Rounded up: who comes back at the moment that was named is let through.
+        headers = {}
+        if self.limit.retry_after == "seconds":
+            headers["Retry-After"] = str(math.ceil(wait))
+        elif self.limit.retry_after == "date":
+            headers["Retry-After"] = formatdate(math.ceil(self._wall_clock() + wait), usegmt=True)
+        return Refusal(self.limit.status, message, headers)
+
+
+class _Bucket:
+    """Tokens, one a request, refilled at the limit's rate."""
+
+    def __init__(self, limit: RateLimit, now: float) -> None:
+        self._per_second = limit.per_second or 0.0
+        self._size = float(limit.burst or max(1.0, self._per_second / 5))
+        self._tokens = self._size
+        self._filled_at = now
+
+    def wait(self, now: float) -> float:
+        """Take a token and return 0, or return the seconds until there is one."""
+        self._tokens = min(self._size, self._tokens + (now - self._filled_at) * self._per_second)
+        self._filled_at = now
+        if self._tokens < 1:
+            return (1 - self._tokens) / self._per_second
+        self._tokens -= 1
+        return 0.0
+
+
+class _FixedWindow:
+    """A count that begins again with each window."""
+
+    def __init__(self, limit: RateLimit, now: float) -> None:
+        self._limit = limit
+        self._ends = now + limit.window
+        self._count = 0
+
+    def wait(self, now: float) -> float:
+        """Count a request and return 0, or return the seconds until the next window."""
+        if now >= self._ends:
+            self._ends += ((now - self._ends) // self._limit.window + 1) * self._limit.window
+            self._count = 0
+        if self._count >= self._limit.per_window:
+            return self._ends - now
+        self._count += 1
+        return 0.0
+
+
+class _SlidingWindow:
+    """The times of the latest requests, as many as a window lets through."""
+
+    def __init__(self, limit: RateLimit, now: float) -> None:
+        self._limit = limit
+        self._times: deque[float] = deque(maxlen=limit.per_window)
+
+    def wait(self, now: float) -> float:
+        """Record a request and return 0, or return the seconds until one is let through if none comes meanwhile."""
+        full = len(self._times) == self._limit.per_window
+        refused = full and self._times[0] + self._limit.window > now
+        if not refused or self._limit.counts_refused:
+            self._times.append(now)
+        return self._times[0] + self._limit.window - now if refused else 0.0
+
+
+_RULES: dict[Kind, type[_Bucket | _FixedWindow | _SlidingWindow]] = {
+    "bucket": _Bucket,
+    "fixed-window": _FixedWindow,
+    "sliding-window": _SlidingWindow,
+}
+
+
+def _parse_part(part: str) -> tuple[str, Any]:
+    name, _, value = (piece.strip() for piece in part.partition("="))
+    if part in KINDS:
+        return "kind", part
+    if part == "counts-refused":
+        return "counts_refused", True
+    if name in ("burst", "at-once", "status") and value.isascii() and value.isdigit():
+        return name.replace("-", "_"), int(value)
+    if name == "retry-after" and value in ("seconds", "date"):
+        return "retry_after", value
+    rate = _RATE.fullmatch(part)
+    if rate and (seconds := float(rate[2] or 1) * _UNIT_SECONDS[rate[3] or "s"]):
+        return "rate", (float(rate[1]), seconds)
+    raise ValueError(
+        f"rate_limit: {part!r} is none of: a rate such as 200, 100/10s or 1000/m; {', '.join(KINDS)}; counts-refused; "
+        "burst=N; at-once=N; status=429 or 503; retry-after=seconds or date"
+    )

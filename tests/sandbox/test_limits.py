@@ -1,0 +1,249 @@
+"""Limits on a clock of the test's own, their strings, and their refusals over HTTP."""
+
+import asyncio
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+import pytest
+
+from seorep_async.sandbox import Faults, RateLimit
+from seorep_async.sandbox.limits import Limiter
+from seorep_async.sandbox.refusals import Refusal
+from tests.sandbox.calls import Caller, calling
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def let_through(limiter: Limiter, tries: int) -> int:
+    taken = 0
+    for _ in range(tries):
+        try:
+            limiter.acquire()
+        except Refusal:
+            continue
+        limiter.release()
+        taken += 1
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("limit", "at_once"),
+    [
+        (RateLimit(20), 4),
+        (RateLimit(200, burst=40), 40),
+        (RateLimit(0.1), 1),
+        (RateLimit(20, kind="fixed-window"), 20),
+        (RateLimit(10, kind="sliding-window", window=5), 50),
+    ],
+)
+def test_a_rested_limit_lets_a_burst_through(limit: RateLimit, at_once: int) -> None:
+    clock = Clock()
+    limiter = Limiter(limit, clock)
+    clock.now += 3600
+    assert let_through(limiter, 100) == at_once
+
+
+def test_tokens_come_back_at_the_rate() -> None:
+    clock = Clock()
+    limiter = Limiter(RateLimit(20, burst=10), clock)
+    assert let_through(limiter, 100) == 10
+    taken = 0
+    for _ in range(1000):
+        clock.now += 0.01
+        taken += let_through(limiter, 3)
+    assert taken in (199, 200)
+
+
+def test_a_fixed_window_counts_from_zero_when_the_next_begins() -> None:
+    clock = Clock()
+    limiter = Limiter(RateLimit(10, kind="fixed-window", window=2), clock)
+    clock.now += 1.75
+    assert let_through(limiter, 30) == 20
+    clock.now += 0.125
+    assert let_through(limiter, 30) == 0
+    clock.now += 0.125
+    assert let_through(limiter, 30) == 20
+    clock.now += 7
+    assert let_through(limiter, 30) == 20
+    clock.now += 1
+    assert let_through(limiter, 30) == 20, "windows begin at even distances, whenever requests come"
+
+
+def test_a_sliding_window_frees_each_place_a_window_later() -> None:
+    clock = Clock()
+    limiter = Limiter(RateLimit(4, kind="sliding-window"), clock)
+    assert let_through(limiter, 3) == 3
+    clock.now += 0.5
+    assert let_through(limiter, 3) == 1
+    clock.now += 0.5
+    assert let_through(limiter, 9) == 3
+    clock.now += 0.5
+    assert let_through(limiter, 9) == 1
+
+
+def test_refused_requests_keep_a_window_full_where_they_count() -> None:
+    for counts_refused, taken in [(True, 4), (False, 8)]:
+        clock = Clock()
+        limiter = Limiter(RateLimit(4, kind="sliding-window", counts_refused=counts_refused), clock)
+        through = 0
+        for _ in range(8):
+            through += let_through(limiter, 2)
+            clock.now += 0.25
+        assert through == taken
+
+
+def test_a_limit_at_once_refuses_until_one_is_answered() -> None:
+    limiter = Limiter(RateLimit(at_once=2), Clock())
+    limiter.acquire()
+    assert let_through(limiter, 5) == 5
+    limiter.acquire()
+    assert let_through(limiter, 5) == 0
+    limiter.release()
+    assert let_through(limiter, 5) == 5
+
+
+def test_what_is_refused_at_once_costs_no_token() -> None:
+    limiter = Limiter(RateLimit(5, burst=3, at_once=1), Clock())
+    limiter.acquire()
+    assert let_through(limiter, 5) == 0
+    limiter.release()
+    assert let_through(limiter, 5) == 2
+
+
+@pytest.mark.parametrize(
+    ("form", "headers"),
+    [(None, {}), ("seconds", {"Retry-After": "2"}), ("date", {"Retry-After": "Thu, 01 Jan 1970 00:00:12 GMT"})],
+)
+@pytest.mark.parametrize("kind", ["bucket", "fixed-window", "sliding-window"])
+def test_a_refusal_names_a_moment_that_lets_one_through(
+    form: Literal["seconds", "date"] | None,
+    headers: dict[str, str],
+    kind: Literal["bucket", "fixed-window", "sliding-window"],
+) -> None:
+    clock = Clock()
+    limit = RateLimit(0.5, kind=kind, window=2, status=503, retry_after=form)
+    limiter = Limiter(limit, clock, wall_clock=lambda: 9.25)
+    limiter.acquire()
+    with pytest.raises(Refusal) as refused:
+        limiter.acquire()
+    assert (refused.value.status, refused.value.headers) == (503, headers)
+    clock.now += 2
+    limiter.acquire()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"per_second": 0},
+        {"per_second": float("inf")},
+        {"per_second": "5"},
+        {"per_second": True},
+        {"per_second": 5, "burst": 0},
+        {"per_second": 5, "burst": 1.5},
+        {"burst": 5, "at_once": 8},
+        {"per_second": 5, "burst": 5, "kind": "fixed-window"},
+        {"per_second": 5, "kind": "leaky"},
+        {"per_second": 5, "window": 0},
+        {"per_second": 0.1, "kind": "fixed-window"},
+        {"per_second": 5, "counts_refused": True},
+        {"at_once": 0},
+        {"per_second": 5, "status": 500},
+        {"per_second": 5, "retry_after": "soon"},
+    ],
+)
+def test_a_limit_out_of_range_is_a_value_error(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=" must be "):
+        RateLimit(**options)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("200", RateLimit(200)),
+        ("0.5", RateLimit(0.5)),
+        (" 200/s , burst=40", RateLimit(200, burst=40)),
+        ("30/m", RateLimit(0.5)),
+        ("100/10s,fixed-window,status=503", RateLimit(10, kind="fixed-window", window=10, status=503)),
+        ("7200/h,sliding-window", RateLimit(2, kind="sliding-window", window=3600)),
+        (
+            "5,sliding-window,counts-refused,retry-after=date",
+            RateLimit(5, kind="sliding-window", counts_refused=True, retry_after="date"),
+        ),
+        ("at-once=8,retry-after=seconds", RateLimit(at_once=8, retry_after="seconds")),
+        ("20/s,at-once=8", RateLimit(20, at_once=8)),
+    ],
+)
+def test_a_limit_is_read_from_a_string(text: str, limit: RateLimit) -> None:
+    assert RateLimit.parse(text) == limit
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "'' is none of"),
+        ("fast", "'fast' is none of"),
+        ("5/0s", "'5/0s' is none of"),
+        ("burst", "'burst' is none of"),
+        ("5,burst=٣", "'burst=٣' is none of"),
+        ("5,retry-after=soon", "'retry-after=soon' is none of"),
+        ("5,6", "rate is given twice"),
+        ("bucket,5,fixed-window", "kind is given twice"),
+        ("5,status=404", "status must be 429 or 503, not 404"),
+        ("burst=3", "per_second or at_once must be given"),
+    ],
+)
+def test_a_string_that_is_no_limit_says_which_part(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^rate_limit: {problem}"):
+        RateLimit.parse(text)
+
+
+async def test_requests_over_the_limit_get_429_with_retry_after() -> None:
+    async with calling(rate_limit=RateLimit(0.01, retry_after="date")) as call:
+        assert await call.status("/v3/campaigns") == 200
+        response = await call.send("/v3/campaigns")
+        assert (response.status, response.json()["code"]) == (429, 429)
+        assert parsedate_to_datetime(response.headers["Retry-After"]).tzinfo is not None
+
+
+@pytest.mark.parametrize("limit", [0.01, "36/h", "36/h,burst=1"])
+async def test_a_limit_is_given_as_a_number_or_a_string(limit: float | str) -> None:
+    async with calling(rate_limit=limit) as call:
+        assert [await call.status("/v3/campaigns") for _ in range(3)] == [200, 429, 429]
+
+
+async def test_a_limit_is_set_anew_while_it_runs() -> None:
+    async with calling(rate_limit=0.01) as call:
+        assert [await call.status("/v3/campaigns") for _ in range(2)] == [200, 429]
+        call.sandbox.rate_limit = RateLimit(0.01, burst=2, status=503)
+        assert [await call.status("/v3/campaigns") for _ in range(3)] == [200, 200, 503]
+        call.sandbox.rate_limit = None
+        assert await call.status("/v3/campaigns") == 200
+
+
+async def test_a_wrong_key_uses_up_the_limit_too() -> None:
+    async with calling(rate_limit=0.01) as call:
+        assert (await call.send("/v3/campaigns", authorization="")).status == 403
+        assert await call.status("/v3/campaigns") == 429
+
+
+async def in_flight(call: Caller, number: int) -> None:
+    while call.sandbox.stats.in_flight != number:  # noqa: ASYNC110, no event tells
+        await asyncio.sleep(0.005)
+
+
+async def test_a_request_counts_at_once_until_it_is_answered() -> None:
+    async with calling(rate_limit="at-once=1,status=503", faults="hang=100%") as call:
+        first = asyncio.create_task(call.send("/v3/campaigns"))
+        await in_flight(call, 1)
+        assert await call.status("/v3/campaigns") == 503
+        first.cancel()
+        await in_flight(call, 0)
+        call.sandbox.faults = Faults()
+        assert await call.status("/v3/campaigns") == 200
