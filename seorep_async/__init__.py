@@ -32,7 +32,6 @@ from seorep_async.models import (
     KeywordRanking,
     LoginGrant,
     Page,
-    RankingReport,
     RankingTotals,
     SearchLanguage,
     SearchLocation,
@@ -41,6 +40,7 @@ from seorep_async.models import (
 )
 from seorep_async.paging import Listing
 from seorep_async.pull import Pull, PullOutcome
+from seorep_async.reports import RankingReport
 from seorep_async.session import RawAnswer, Stats
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
 

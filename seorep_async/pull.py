@@ -21,8 +21,8 @@ from seorep_async.errors import (
     SeoRepError,
     ServerError,
 )
-from seorep_async.models import RankingReport
 from seorep_async.paging import Listing, PageBudget, Schedule, Slot
+from seorep_async.reports import RankingReport
 from seorep_async.session import Halt, Session, cancel_all
 
 R = TypeVar("R")

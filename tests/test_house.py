@@ -17,6 +17,8 @@ PACKAGE = REPO / "seorep_async"
 FLOORS = [
     {"errors"},
     {"models", "settings"},
+    {"tables"},
+    {"reports"},
     {"session", "normalisation"},
     {"paging", "pull"},
     {"resources"},
@@ -28,6 +30,13 @@ FLOORS = [
 """Rooms from the ground up, `seorep_async` being the public names; a room imports from its own floor or below."""
 APART = [("session", "normalisation"), ("models", "settings")]
 """Rooms of one floor that do not import each other."""
+
+IMPORTS_WHEN_NEEDED = {
+    "seorep_async.cli",  # says how to install click and rich where they are missing
+    "seorep_async.pytest_plugin",  # pytest loads it always, though few tests ask for its fixtures
+    "seorep_async.normalisation.decoder",  # cattrs takes a while to import, and most pulls never need it
+}
+"""Modules with imports inside functions, and why; libraries of the extras are imported by `tables/optional.py`."""
 
 ENTRIES = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "seorep_async", "tests", "benchmarks"}
 
@@ -83,6 +92,25 @@ def test_every_module_is_in_a_room_that_the_design_names(module: str) -> None:
 def test_imports_go_down_only(module: str) -> None:
     found = rooms_imported(module) - {"sandbox"}
     assert {name for name in found if floor(name) > floor(room(module))} == set()
+
+
+def modules_imported(module: str) -> set[str]:
+    found = {name if name in SOURCES else name.rpartition(".")[0] for name in imports(module)}
+    return {name for name in found if name in SOURCES}
+
+
+def test_no_circle_of_imports_hidden_ones_included() -> None:
+    graph = {module: modules_imported(module) for module in SOURCES}
+    while leaves := [module for module, needed in graph.items() if not needed]:
+        graph = {module: needed.difference(leaves) for module, needed in graph.items() if needed}
+    assert graph == {}
+
+
+@pytest.mark.parametrize("module", [name for name in SOURCES if name not in IMPORTS_WHEN_NEEDED])
+def test_no_import_hides_in_a_function(module: str) -> None:
+    tree = ast.parse(SOURCES[module].read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    assert [name for function in functions for name in imported_by(function)] == []
 
 
 @pytest.mark.parametrize("module", OURS)

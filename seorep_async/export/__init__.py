@@ -3,7 +3,7 @@
 from seorep_async.errors import ExportError
 from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullProgress, PullSummary, Stage
 from seorep_async.export.pull_to import pull_to
-from seorep_async.models.frames import arrow_stream, schema, to_arrow, to_html, to_pandas, to_polars
+from seorep_async.reports import arrow_stream, schema, to_arrow, to_html, to_pandas, to_polars
 
 __all__ = [
     "CampaignOutcome",

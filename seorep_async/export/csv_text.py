@@ -7,8 +7,8 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from seorep_async.models import Tag
-from seorep_async.models.columns import Kind, Table, Values
-from seorep_async.models.json_text import as_json, plain_tags
+from seorep_async.tables.columns import ColumnType, Table, Values
+from seorep_async.tables.json_strings import as_json, plain_tags
 
 
 def header(table: Table) -> bytes:
@@ -32,7 +32,7 @@ def columns_as_csv(table: Table, columns: Sequence[Sequence[Any]]) -> bytes:
     """
     if not columns or not columns[0]:
         return b""
-    texts = [_TEXTS[column.kind](values) for column, values in zip(table.columns, columns, strict=True)]
+    texts = [_TEXTS[column.type](values) for column, values in zip(table.columns, columns, strict=True)]
     # joined by columns and not by `csv.writer`, which takes twice as long
     lines = "\r\n".join(map(",".join, zip(*texts, strict=True)))
     return f"{lines}\r\n".encode()
@@ -77,12 +77,12 @@ def _fields(values: Sequence[Any]) -> list[str]:
     return _quoted([as_json(fields) if fields else "" for fields in values])
 
 
-_TEXTS: dict[Kind, Callable[[Sequence[Any]], list[str]]] = {
-    Kind.INTEGER: _numbers,
-    Kind.NUMBER: _numbers,
-    Kind.TEXT: _quoted,
-    Kind.BOOLEAN: _booleans,
-    Kind.DATE: _dates,
-    Kind.TAGS: _tags,
-    Kind.FIELDS: _fields,
+_TEXTS: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
+    ColumnType.INTEGER: _numbers,
+    ColumnType.NUMBER: _numbers,
+    ColumnType.STRING: _quoted,
+    ColumnType.BOOLEAN: _booleans,
+    ColumnType.DATE: _dates,
+    ColumnType.TAGS: _tags,
+    ColumnType.FIELDS: _fields,
 }

@@ -17,21 +17,21 @@ from seorep_async.export.side_tables import failure_rows, totals_rows
 from seorep_async.export.target import Target
 from seorep_async.export.whole_file import put_in_place
 from seorep_async.export.work import Work
-from seorep_async.models.arrow_tables import batch_of_rows
-from seorep_async.models.columns import Kind, Table, failures_table, table_of, totals_table
-from seorep_async.models.optional import need
+from seorep_async.tables.arrow import batch_of_rows
+from seorep_async.tables.columns import ColumnType, Table, failures_table, table_of, totals_table
+from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
     import duckdb
 
 _TYPES = {
-    Kind.INTEGER: "BIGINT",
-    Kind.NUMBER: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.DATE: "DATE",
-    Kind.TAGS: "STRUCT(id BIGINT, label VARCHAR, extra VARCHAR)[]",
-    Kind.FIELDS: "VARCHAR",
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.NUMBER: "DOUBLE",
+    ColumnType.STRING: "VARCHAR",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.DATE: "DATE",
+    ColumnType.TAGS: "STRUCT(id BIGINT, label VARCHAR, extra VARCHAR)[]",
+    ColumnType.FIELDS: "VARCHAR",
 }
 _PIECE_ROWS = 1 << 16
 _VIEWS = "SELECT lower(view_name) FROM duckdb_views() WHERE schema_name = 'main' AND database_name = current_database()"
@@ -47,7 +47,7 @@ def check_database(target: Target) -> None:
     """
     if not target.path.exists():
         return
-    duckdb = need("duckdb")
+    duckdb = require("duckdb")
     try:
         with _connected(target.path, target.path) as database:
             views = {name for (name,) in database.execute(_VIEWS).fetchall()}
@@ -87,7 +87,7 @@ def write_database(work: Work, failures: Sequence[PullFailure], check: Callable[
 
 
 def _fill(file: Path, work: Work, failures: Sequence[PullFailure], check: Callable[[], None]) -> None:
-    duckdb, place, order = need("duckdb"), work.target.path, work.order
+    duckdb, place, order = require("duckdb"), work.target.path, work.order
     try:
         with told_as_export_errors(place), _connected(file, place) as database:
             database.execute(f"SET temp_directory = {_quoted(str(work.folder / 'overflow'))}")
@@ -124,7 +124,7 @@ def _fill(file: Path, work: Work, failures: Sequence[PullFailure], check: Callab
 
 @contextlib.contextmanager
 def _connected(file: Path, place: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    duckdb = need("duckdb")
+    duckdb = require("duckdb")
     try:
         database = duckdb.connect(str(file))
     except duckdb.IOException as error:
@@ -140,7 +140,7 @@ def _note_scope(database: duckdb.DuckDBPyConnection, work: Work, failures: Seque
 
     Ids of more than 64 bits are left out: there are no rows of them.
     """
-    pa = need("pyarrow")
+    pa = require("pyarrow")
     first, last = work.order.start_date, work.order.end_date
     wanted = pa.table({"id": pa.array(filter(fits, work.journal.campaigns()), pa.int64())})
     database.register("wanted_rows", wanted)
@@ -167,7 +167,7 @@ def _delete(database: duckdb.DuckDBPyConnection, name: str, feed: str) -> None:
 
 
 def _insert(database: duckdb.DuckDBPyConnection, table: Table, rows: Any) -> None:
-    pa = need("pyarrow")
+    pa = require("pyarrow")
     if rows.num_rows:
         database.register("piece", rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]))
         database.execute(f"INSERT INTO {table.name} BY NAME SELECT * FROM piece")  # noqa: S608  # our own names
@@ -175,12 +175,12 @@ def _insert(database: duckdb.DuckDBPyConnection, table: Table, rows: Any) -> Non
 
 
 def _make_table(database: duckdb.DuckDBPyConnection, table: Table) -> None:
-    columns = ", ".join(f'"{column.name}" {_TYPES[column.kind]}' for column in table.columns)
+    columns = ", ".join(f'"{column.name}" {_TYPES[column.type]}' for column in table.columns)
     database.execute(f"CREATE TABLE IF NOT EXISTS {table.name} ({columns})")
     there = dict(_columns(database, table))
     for column in table.columns:
         if column.name not in there:  # a later version knows more
-            database.execute(f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {_TYPES[column.kind]}')
+            database.execute(f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {_TYPES[column.type]}')
 
 
 def _check_table(target: Target, table: Table, there: dict[str, str], views: set[str]) -> None:
@@ -191,12 +191,12 @@ def _check_table(target: Target, table: Table, there: dict[str, str], views: set
         )
     for column in table.columns if there else ():
         # a column may be missing in a table of an earlier version, but not those that tell whose a row is
-        missing = "missing" if column.name in ("campaign_id", "start_date", "end_date") else _TYPES[column.kind]
+        missing = "missing" if column.name in ("campaign_id", "start_date", "end_date") else _TYPES[column.type]
         found = there.get(column.name, missing).replace('"', "")
-        if found != _TYPES[column.kind]:
+        if found != _TYPES[column.type]:
             raise ConfigurationError(
                 f"can't write {target.path}: its table {table.name} is another's, as the column {column.name} shows "
-                f"({found}, not {_TYPES[column.kind]}); name another file"
+                f"({found}, not {_TYPES[column.type]}); name another file"
             )
 
 

@@ -21,9 +21,9 @@ from seorep_async.export.side_tables import failure_rows, totals_rows
 from seorep_async.export.whole_file import followed, made_file, put_in_place
 from seorep_async.export.work import Work
 from seorep_async.models import Feed
-from seorep_async.models.arrow_tables import arrow_schema, batch_of_rows
-from seorep_async.models.columns import Table, Values, table_of
-from seorep_async.models.optional import need
+from seorep_async.tables.arrow import arrow_schema, batch_of_rows
+from seorep_async.tables.columns import Table, Values, table_of
+from seorep_async.tables.optional import require
 
 _GROUP_ROWS = 1 << 16
 _COPIED_BYTES = 1 << 20
@@ -121,14 +121,14 @@ def _write_parquet(path: Path, work: Work, feed: Feed, check: Callable[[], None]
 @contextlib.contextmanager
 def parquet_writer(path: Path, table: Table) -> Iterator[Callable[[Any], None]]:
     """Give what writes an Arrow table to a Parquet file, as one row group."""
-    pq = need("pyarrow.parquet")
+    pq = require("pyarrow.parquet")
     with pq.ParquetWriter(path, arrow_schema(table), compression="zstd") as writer:
         yield lambda rows: writer.write_table(rows, row_group_size=_GROUP_ROWS)
 
 
 def arrow_pieces(work: Work, feed: Feed) -> Iterator[Any]:
     """Give a feed's rows in order, as Arrow tables of a fixed number of rows, so that the same rows give the same."""
-    pa = need("pyarrow")
+    pa = require("pyarrow")
     schema = arrow_schema(table_of(feed))
     blocks = RecentBlocks(work.parts, lambda data: pa.ipc.read_record_batch(pa.py_buffer(data), schema))
     waiting: list[Any] = []
@@ -151,7 +151,7 @@ def _write_side_table(
 ) -> None:
     pieces = iter(lambda: list(itertools.islice(rows, _GROUP_ROWS)), [])
     if kind is Format.PARQUET:
-        pa = need("pyarrow")
+        pa = require("pyarrow")
         with parquet_writer(path, table) as write:
             for piece in pieces:
                 check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import attrs
 
@@ -12,10 +13,11 @@ from seorep_async.errors import ExportError
 from seorep_async.export.csv_text import columns_as_csv
 from seorep_async.export.json_lines import rows_as_json_lines
 from seorep_async.models import RankingTotals
-from seorep_async.models.arrow_tables import record_batch
-from seorep_async.models.columns import FeedTable, Unit, totals_values
-from seorep_async.models.json_text import as_json
-from seorep_async.models.optional import need
+from seorep_async.reports import RankingReport, column_values, row_values
+from seorep_async.tables.arrow import record_batch
+from seorep_async.tables.columns import FeedTable, totals_values
+from seorep_async.tables.json_strings import as_json
+from seorep_async.tables.optional import require
 
 _SPARE_LEVELS = 50
 
@@ -40,9 +42,17 @@ class Format(enum.Enum):
             ImportError: an extra is missing; the message says how to get it.
         """
         if self is Format.DUCKDB:
-            need("duckdb")
+            require("duckdb")
         if not self.is_text:
-            need("pyarrow")
+            require("pyarrow")
+
+
+@attrs.frozen
+class Unit:
+    """A report, and the campaign that it belongs to."""
+
+    campaign_id: int
+    report: RankingReport[Any]
 
 
 @attrs.frozen
@@ -73,11 +83,11 @@ def block_of(kind: Format, table: FeedTable, units: Sequence[Unit]) -> Block:
         _check_totals(kind, unit.report.totals)
     if kind.is_text:
         if kind is Format.CSV:
-            pieces = [columns_as_csv(table, table.columns_of(unit)) for unit in units]
+            pieces = [columns_as_csv(table, column_values(unit.report, unit.campaign_id)) for unit in units]
         else:
-            pieces = [rows_as_json_lines(table, table.rows(unit)) for unit in units]
+            pieces = [rows_as_json_lines(table, row_values(unit.report, unit.campaign_id)) for unit in units]
         return Block(b"".join(pieces), [len(piece) for piece in pieces])
-    columns = [table.columns_of(unit) for unit in units]
+    columns = [column_values(unit.report, unit.campaign_id) for unit in units]
     joined = columns[0] if len(columns) == 1 else [list(chain(*parts)) for parts in zip(*columns, strict=True)]
     data = record_batch(table, joined).serialize().to_pybytes()
     return Block(data, [len(unit.report.rows) for unit in units])

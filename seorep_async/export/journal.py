@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import sqlite3
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,11 @@ import attrs
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.formats import fits
 from seorep_async.models import Feed
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 # the ids that the service names have no type, so that one of more than 64 bits is kept too, as text
 _TABLES = """
@@ -260,11 +264,9 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
     Raises:
         sqlite3.OperationalError: another process, or another part of this one, is opening it.
     """
-    if sys.platform == "win32":  # which can't lock folders; there both may be refused
+    if fcntl is None:  # Windows can't lock folders; there both may be refused
         yield
         return
-    import fcntl
-
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError as error:

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from seorep_async.models.columns import Kind, Table, Values
-from seorep_async.models.json_text import as_json, plain_tags
+from seorep_async.tables.columns import ColumnType, Table, Values
+from seorep_async.tables.json_strings import as_json, plain_tags
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -24,7 +24,7 @@ def rows_as_json_lines(table: Table, rows: Iterable[Values]) -> bytes:
 
 def _objects(table: Table, rows: Iterable[Values]) -> Iterator[dict[str, Any]]:
     names = [column.name for column in table.columns]
-    special = [(column.name, _MEMBERS[column.kind]) for column in table.columns if column.kind in _MEMBERS]
+    special = [(column.name, _MEMBERS[column.type]) for column in table.columns if column.type in _MEMBERS]
     for values in rows:
         members = dict(zip(names, values, strict=True))
         for name, as_member in special:
@@ -37,4 +37,4 @@ def _fields(fields: Mapping[str, Any]) -> msgspec.Raw:
     return msgspec.Raw(as_json(fields).encode())
 
 
-_MEMBERS: dict[Kind, Callable[[Any], object]] = {Kind.TAGS: plain_tags, Kind.FIELDS: _fields}
+_MEMBERS: dict[ColumnType, Callable[[Any], object]] = {ColumnType.TAGS: plain_tags, ColumnType.FIELDS: _fields}

@@ -14,8 +14,8 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.target import Target
 from seorep_async.models import Feed
-from seorep_async.models.columns import table_of
 from seorep_async.resources.rankings import FeedOptions
+from seorep_async.tables.columns import table_of
 
 VERSION = 2
 """Of the work folder's contents; another one is not gone on with."""
@@ -47,7 +47,7 @@ class Order:
         """Return what another run must agree in, by what it is called in words; JSON can hold it."""
         options: dict[str, Any] = {name: _plain(value) for name, value in self.options.items() if value is not None}
         options.pop("limit", None)  # changes how many requests there are, but not what comes
-        columns = [(column.name, column.kind.value) for feed in self.feeds for column in table_of(feed).columns]
+        columns = [(column.name, column.type.value) for feed in self.feeds for column in table_of(feed).columns]
         return {
             "service": self.service,
             "feeds": [feed.value for feed in self.feeds],

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 from seorep_async.export.formats import Format
-from seorep_async.models.columns import Table
-from seorep_async.models.optional import need
+from seorep_async.tables.columns import Table
+from seorep_async.tables.optional import require
 
 _MOST_BYTES = 1 << 20
 _ASKED_COLUMNS = 5  # feed, ids and dates, which every version has
@@ -28,7 +28,7 @@ def _columns(file: Path, kind: Format) -> list[str]:
     """Return the names of a file's columns, or none if it is not of the format."""
     try:
         if kind is Format.PARQUET:
-            return list(need("pyarrow.parquet").read_schema(file).names)
+            return list(require("pyarrow.parquet").read_schema(file).names)
         with open(file, "rb") as opened:
             line = opened.readline(_MOST_BYTES).decode()
         if kind is Format.CSV:

@@ -10,7 +10,7 @@ from seorep_async.export.journal import Journal
 from seorep_async.export.order import Order
 from seorep_async.export.progress import PullFailure
 from seorep_async.models import Feed
-from seorep_async.models.columns import Values, table_of
+from seorep_async.tables.columns import Values, table_of
 
 
 def totals_rows(order: Order, journal: Journal, feed: Feed) -> Iterator[Values]:

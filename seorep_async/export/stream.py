@@ -10,11 +10,11 @@ from seorep_async.errors import AuthenticationError, ConfigurationError
 from seorep_async.export import csv_text
 from seorep_async.export.askable import askable
 from seorep_async.export.errors import UNSTORABLE
-from seorep_async.export.formats import Format, block_of, unstorable
+from seorep_async.export.formats import Format, Unit, block_of, unstorable
 from seorep_async.export.order import Order
 from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullSummary, Stage, Tally
 from seorep_async.models import Feed
-from seorep_async.models.columns import Unit, table_of
+from seorep_async.tables.columns import table_of
 
 
 async def stream(

@@ -16,7 +16,7 @@ from seorep_async.export.formats import Format
 from seorep_async.export.side_files import is_ours
 from seorep_async.export.whole_file import followed
 from seorep_async.models import Feed
-from seorep_async.models.columns import Table, failures_table, totals_table
+from seorep_async.tables.columns import Table, failures_table, totals_table
 
 
 @attrs.frozen

@@ -18,13 +18,14 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.errors import UNSTORABLE, export_error, reason, told_as_export_errors
-from seorep_async.export.formats import Block, block_of, unstorable
+from seorep_async.export.formats import Block, Unit, block_of, unstorable
 from seorep_async.export.journal import BlockPlace, DoneUnit, Journal, differences, one_at_a_time, refusal
 from seorep_async.export.order import Order
 from seorep_async.export.parts import Parts
 from seorep_async.export.target import Target
-from seorep_async.models import Feed, RankingReport, RankingTotals
-from seorep_async.models.columns import Unit, table_of, totals_values
+from seorep_async.models import Feed, RankingTotals
+from seorep_async.reports import RankingReport
+from seorep_async.tables.columns import table_of, totals_values
 
 
 @attrs.frozen
@@ -256,7 +257,7 @@ class Work:
             try:
                 block_of(kind, table, [unit])
             except UNSTORABLE as error:
-                failures.append((unit.campaign_id or 0, unit.report.keyword_id, unstorable(kind, error)))
+                failures.append((unit.campaign_id, unit.report.keyword_id, unstorable(kind, error)))
             else:
                 good.append(unit)
         return block_of(kind, table, good), failures
@@ -294,7 +295,7 @@ def _at_work(target: Target) -> ExportError:
 def _done(unit: Unit, place: BlockPlace, start: int, length: int) -> DoneUnit:
     report = unit.report
     totals = None if report.totals is None else totals_as_json(report.totals)
-    return DoneUnit(unit.campaign_id or 0, report.id, place, start, length, len(report.rows), totals)
+    return DoneUnit(unit.campaign_id, report.id, place, start, length, len(report.rows), totals)
 
 
 def totals_as_json(totals: RankingTotals) -> str:

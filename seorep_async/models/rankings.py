@@ -1,23 +1,16 @@
-"""Rankings: the rows of the three feeds, their totals, and the report that holds both."""
+"""Rankings: the rows of the three feeds, and their totals."""
 
 from __future__ import annotations
 
 import datetime as dt
 import enum
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, final
+from typing import Any, Literal, final
 
 import attrs
 
 from seorep_async.models.compact import compact
 from seorep_async.models.extra import extra_field
-
-if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
-    import polars as pl
-    import pyarrow as pa  # type: ignore[import-untyped]
-
-R = TypeVar("R")
 
 
 class Feed(enum.Enum):
@@ -212,80 +205,3 @@ class RankingTotals:
     wmt_ctr: float | None = None
     backlinks: float | None = None
     extra: Mapping[str, Any] = extra_field()
-
-
-@attrs.frozen(weakref_slot=False)
-class RankingReport(Generic[R]):
-    """Every row of one feed for one campaign or keyword, and what was asked for.
-
-    Attributes:
-        feed: the feed that was asked.
-        id: the campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`.
-        start_date: first day asked for.
-        end_date: last day asked for.
-        rows: every row exactly once, in the service's order.
-        totals: the feed's totals, or None if it has none.
-        total_records: rows that the service announced, or None if it did not.
-        version: `metadata.version` of the answer, or None; not part of comparisons, as it tells the shape apart.
-        extra: envelope fields that are not known, kept as they came.
-    """
-
-    feed: Feed
-    id: int
-    start_date: dt.date
-    end_date: dt.date
-    rows: tuple[R, ...]
-    totals: RankingTotals | None = None
-    total_records: int | None = None
-    version: bool | None = attrs.field(default=None, eq=False)
-    extra: Mapping[str, Any] = extra_field()
-
-    @property
-    def campaign_id(self) -> int | None:
-        """The campaign asked for, or None for a keyword's report."""
-        return None if self.feed is Feed.KEYWORD_BY_DATE else self.id
-
-    @property
-    def keyword_id(self) -> int | None:
-        """The keyword asked for, or None for a campaign's report."""
-        return self.id if self.feed is Feed.KEYWORD_BY_DATE else None
-
-    def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table; see `seorep_async.export.to_arrow`.
-
-        Raises:
-            ImportError: pyarrow is missing; the message says how to get it.
-        """
-        from seorep_async.models import frames
-
-        return frames.to_arrow(self)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas data frame, in which integers stay integers.
-
-        Raises:
-            ImportError: pandas or pyarrow is missing; the message says how to get it.
-        """
-        from seorep_async.models import frames
-
-        return frames.to_pandas(self)
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return the rows as a polars data frame.
-
-        Raises:
-            ImportError: polars or pyarrow is missing; the message says how to get it.
-        """
-        from seorep_async.models import frames
-
-        return frames.to_polars(self)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        from seorep_async.models import frames
-
-        return frames.arrow_stream(self, requested_schema)
-
-    def _repr_html_(self) -> str:
-        from seorep_async.models import frames
-
-        return frames.to_html(self)

@@ -11,10 +11,11 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 import attrs
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page, RankingReport
+from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder
 from seorep_async.paging import Listing, Query
 from seorep_async.pull import Pull
+from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import (
     Date,
     ExtraParams,

@@ -6,7 +6,7 @@ import csv
 import datetime as dt
 import io
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ import attrs
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
 from seorep_async.export.csv_text import header, rows_as_csv
-from seorep_async.models.columns import Unit, table_of
+from seorep_async.export.formats import Unit
+from seorep_async.reports import row_values
 from seorep_async.sandbox import Sandbox
+from seorep_async.tables.columns import Values, table_of
 
 START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)
 FORMATS = ["csv", "jsonl", "parquet", "duckdb"]
@@ -30,9 +32,13 @@ def ranking(**values: Any) -> KeywordRanking:
     return attrs.evolve(KeywordRanking(1, "shoes"), **values)
 
 
+def rows_of(one: Unit) -> Iterator[Values]:
+    return row_values(one.report, one.campaign_id)
+
+
 def as_csv(*units: Unit, feed: Feed = Feed.CAMPAIGN) -> str:
     table = table_of(feed)
-    return (header(table) + b"".join(rows_as_csv(table, table.rows(one)) for one in units)).decode()
+    return (header(table) + b"".join(rows_as_csv(table, rows_of(one)) for one in units)).decode()
 
 
 def parsed(text: str) -> list[dict[str, str]]:

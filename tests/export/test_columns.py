@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 from seorep_async import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, SearchLanguage, SearchLocation, Tag
-from seorep_async.models.columns import Kind, table_of
-from tests.export.reports import END, START, ranking, unit
+from seorep_async.tables.columns import ColumnType, table_of
+from tests.export.reports import END, START, ranking, rows_of, unit
 
 MODELS = {
     Feed.CAMPAIGN: KeywordRanking,
@@ -57,26 +57,26 @@ def test_a_model_in_a_row_is_flattened(prefix: str, model: type) -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("campaign_id", Kind.INTEGER),
-        ("start_date", Kind.DATE),
-        ("keyword_phrase", Kind.TEXT),
-        ("search_location_id", Kind.INTEGER),
-        ("search_location_canonical_name", Kind.TEXT),
-        ("search_location_extra", Kind.FIELDS),
-        ("primary_keyword", Kind.BOOLEAN),
-        ("engine_a_ranking", Kind.INTEGER),
-        ("last_results_date", Kind.DATE),
-        ("tags", Kind.TAGS),
-        ("extra", Kind.FIELDS),
+        ("campaign_id", ColumnType.INTEGER),
+        ("start_date", ColumnType.DATE),
+        ("keyword_phrase", ColumnType.STRING),
+        ("search_location_id", ColumnType.INTEGER),
+        ("search_location_canonical_name", ColumnType.STRING),
+        ("search_location_extra", ColumnType.FIELDS),
+        ("primary_keyword", ColumnType.BOOLEAN),
+        ("engine_a_ranking", ColumnType.INTEGER),
+        ("last_results_date", ColumnType.DATE),
+        ("tags", ColumnType.TAGS),
+        ("extra", ColumnType.FIELDS),
     ],
 )
-def test_a_column_knows_what_it_holds(name: str, kind: Kind) -> None:
-    assert {column.name: column.kind for column in table_of(Feed.CAMPAIGN).columns}[name] is kind
+def test_a_column_knows_what_it_holds(name: str, kind: ColumnType) -> None:
+    assert {column.name: column.type for column in table_of(Feed.CAMPAIGN).columns}[name] is kind
 
 
 def test_a_literal_of_texts_is_text() -> None:
-    kinds = {column.name: column.kind for column in table_of(Feed.CAMPAIGN_BY_DATE).columns}
-    assert kinds["date_precision"] is Kind.TEXT
+    kinds = {column.name: column.type for column in table_of(Feed.CAMPAIGN_BY_DATE).columns}
+    assert kinds["date_precision"] is ColumnType.STRING
 
 
 def test_a_row_gives_its_values_as_they_are() -> None:
@@ -88,7 +88,7 @@ def test_a_row_gives_its_values_as_they_are() -> None:
         tags=(Tag(1, "a"),),
     )
     table = table_of(Feed.CAMPAIGN)
-    (values,) = table.rows(unit(row))
+    (values,) = rows_of(unit(row))
     found = dict(zip([column.name for column in table.columns], values, strict=True))
     assert found["campaign_id"] == 7
     assert (found["start_date"], found["end_date"]) == (START, END)
@@ -101,12 +101,12 @@ def test_a_row_gives_its_values_as_they_are() -> None:
 
 def test_a_missing_location_gives_empty_columns() -> None:
     table = table_of(Feed.CAMPAIGN)
-    (values,) = table.rows(unit(ranking()))
+    (values,) = rows_of(unit(ranking()))
     found = dict(zip([column.name for column in table.columns], values, strict=True))
     assert [found[name] for name in found if name.startswith("search_location")] == [None] * 4 + [{}]
 
 
 def test_a_keyword_report_bears_its_campaign_and_its_keyword() -> None:
     row = KeywordPeriod(date=dt.date(2023, 1, 1))
-    (values,) = table_of(Feed.KEYWORD_BY_DATE).rows(unit(row, feed=Feed.KEYWORD_BY_DATE, campaign_id=7, id_=99))
+    (values,) = rows_of(unit(row, feed=Feed.KEYWORD_BY_DATE, campaign_id=7, id_=99))
     assert values[:5] == (7, 99, START, END, dt.date(2023, 1, 1))

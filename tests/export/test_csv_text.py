@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from seorep_async import Tag
 from seorep_async.export.csv_text import rows_as_csv
 from seorep_async.models import Feed
-from seorep_async.models.columns import table_of
-from tests.export.reports import as_csv, parsed, ranking, unit
+from seorep_async.tables.columns import table_of
+from tests.export.reports import as_csv, parsed, ranking, rows_of, unit
 
 
 def cell(name: str, **values: object) -> str:
@@ -70,4 +70,4 @@ def test_unknown_fields_come_back(extra: dict[str, object]) -> None:
 def test_a_text_that_is_no_unicode_is_refused() -> None:
     table = table_of(Feed.CAMPAIGN)
     with pytest.raises(ValueError, match="surrogates"):
-        rows_as_csv(table, table.rows(unit(ranking(keyword_phrase="\ud800"))))
+        rows_as_csv(table, rows_of(unit(ranking(keyword_phrase="\ud800"))))

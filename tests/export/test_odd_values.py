@@ -18,9 +18,10 @@ from seorep_async.export.preview import preview
 from seorep_async.export.stream import stream
 from seorep_async.export.target import target_of
 from seorep_async.export.work import Arrived, Work
-from seorep_async.models import RankingReport, RankingTotals, Tag
-from seorep_async.models.columns import table_of
-from seorep_async.models.json_text import as_json
+from seorep_async.models import RankingTotals, Tag
+from seorep_async.reports import RankingReport
+from seorep_async.tables.columns import table_of
+from seorep_async.tables.json_strings import as_json
 from tests.export.made_service import TOO_LARGE, made
 from tests.export.reports import END, FORMATS, START, ranking, unit
 

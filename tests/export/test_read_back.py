@@ -15,23 +15,24 @@ import pytest
 
 from seorep_async import Feed, RankingReport
 from seorep_async.export import pull_to
-from seorep_async.models.columns import Kind, Unit, table_of
+from seorep_async.reports import row_values
+from seorep_async.tables.columns import ColumnType, table_of
 from tests.export.reports import END, START, account
 
 POLARS = {
-    Kind.INTEGER: pl.Int64,
-    Kind.TEXT: pl.String,
-    Kind.BOOLEAN: pl.Boolean,
-    Kind.DATE: pl.Date,
-    Kind.FIELDS: pl.String,
+    ColumnType.INTEGER: pl.Int64,
+    ColumnType.STRING: pl.String,
+    ColumnType.BOOLEAN: pl.Boolean,
+    ColumnType.DATE: pl.Date,
+    ColumnType.FIELDS: pl.String,
 }
 DUCKDB = {
-    Kind.INTEGER: "BIGINT",
-    Kind.TEXT: "VARCHAR",
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.DATE: "DATE",
-    Kind.FIELDS: "VARCHAR",
-    Kind.TAGS: "STRUCT(id BIGINT, label VARCHAR, extra VARCHAR)[]",
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.STRING: "VARCHAR",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.DATE: "DATE",
+    ColumnType.FIELDS: "VARCHAR",
+    ColumnType.TAGS: "STRUCT(id BIGINT, label VARCHAR, extra VARCHAR)[]",
 }
 
 
@@ -59,8 +60,8 @@ class Pulled:
     rows: list[dict[str, Any]]
 
     @property
-    def kinds(self) -> dict[str, Kind]:
-        return {column.name: column.kind for column in table_of(self.feed).columns}
+    def kinds(self) -> dict[str, ColumnType]:
+        return {column.name: column.type for column in table_of(self.feed).columns}
 
 
 async def pulled(folder: Path, feed: Feed, ending: str) -> Pulled:
@@ -79,7 +80,7 @@ async def pulled(folder: Path, feed: Feed, ending: str) -> Pulled:
             else:
                 reports = [await client.rankings.campaign_by_date(campaign_id, START, END)]
             for report in reports:
-                for values in table_of(feed).rows(Unit(campaign_id, report)):
+                for values in row_values(report, campaign_id):
                     expected.append(dict(zip(names, map(plain, values), strict=True)))
     assert any(None in row.values() for row in expected)
     return Pulled(path, feed, expected)
@@ -111,12 +112,12 @@ async def test_parquet_by_pandas_as_it_is(tmp_path: Path, feed: Feed) -> None:
     frame = pd.read_parquet(found.path)
     for name, kind in found.kinds.items():
         assert not pd.api.types.is_float_dtype(frame[name]), name
-        if kind is Kind.INTEGER:
+        if kind is ColumnType.INTEGER:
             assert str(frame[name].dtype) == "Int64"
-        if kind is Kind.BOOLEAN:
+        if kind is ColumnType.BOOLEAN:
             assert str(frame[name].dtype) == "boolean"
-        values = [None if kind is not Kind.TAGS and pd.isna(value) else value for value in frame[name]]
-        if kind is Kind.TAGS:
+        values = [None if kind is not ColumnType.TAGS and pd.isna(value) else value for value in frame[name]]
+        if kind is ColumnType.TAGS:
             values = [list(value) for value in frame[name]]
         assert values == [row[name] for row in found.rows], name
 
@@ -140,7 +141,7 @@ async def test_a_database_by_polars_and_pandas(tmp_path: Path, feed: Feed) -> No
     assert pl.DataFrame(pl.from_arrow(table)).to_dicts() == found.rows
     frame = table.to_pandas(types_mapper=pd.ArrowDtype)
     assert [name for name in frame if pd.api.types.is_float_dtype(frame[name])] == []
-    ints = [name for name, kind in found.kinds.items() if kind is Kind.INTEGER]
+    ints = [name for name, kind in found.kinds.items() if kind is ColumnType.INTEGER]
     assert frame[ints].astype(object).where(frame[ints].notna(), None).to_dict("records") == [
         {name: row[name] for name in ints} for row in found.rows
     ]
@@ -149,7 +150,7 @@ async def test_a_database_by_polars_and_pandas(tmp_path: Path, feed: Feed) -> No
 @pytest.mark.parametrize("feed", Feed)
 async def test_csv_by_polars_and_pandas_and_duckdb_told_the_types(tmp_path: Path, feed: Feed) -> None:
     found = await pulled(tmp_path, feed, "csv")
-    ints = [name for name, kind in found.kinds.items() if kind is Kind.INTEGER]
+    ints = [name for name, kind in found.kinds.items() if kind is ColumnType.INTEGER]
     expected = [{name: row[name] for name in ints} for row in found.rows]
     frame = pl.read_csv(found.path, schema_overrides=dict.fromkeys(ints, pl.Int64))
     assert frame.select(ints).to_dicts() == expected
@@ -162,11 +163,13 @@ async def test_csv_by_polars_and_pandas_and_duckdb_told_the_types(tmp_path: Path
 @pytest.mark.parametrize("feed", Feed)
 async def test_json_lines_by_polars_and_duckdb(tmp_path: Path, feed: Feed) -> None:
     found = await pulled(tmp_path, feed, "jsonl")
-    ints = [name for name, kind in found.kinds.items() if kind is Kind.INTEGER]
+    ints = [name for name, kind in found.kinds.items() if kind is ColumnType.INTEGER]
     expected = [{name: row[name] for name in ints} for row in found.rows]
     frame = pl.read_ndjson(found.path, schema_overrides=dict.fromkeys(ints, pl.Int64))
     assert frame.select(ints).to_dicts() == expected
-    types = {name: DUCKDB[kind] for name, kind in found.kinds.items() if kind not in (Kind.TAGS, Kind.FIELDS)}
+    types = {
+        name: DUCKDB[kind] for name, kind in found.kinds.items() if kind not in (ColumnType.TAGS, ColumnType.FIELDS)
+    }
     table = duckdb.read_json(str(found.path), format="newline_delimited", columns=types)
     assert [dict(zip(types, row, strict=True)) for row in table.fetchall()] == [
         {name: row[name] for name in types} for row in found.rows
@@ -177,7 +180,7 @@ async def test_json_lines_by_polars_and_duckdb(tmp_path: Path, feed: Feed) -> No
     lines = [json.loads(line) for line in found.path.read_text().splitlines()]
     for line, row in zip(lines, found.rows, strict=True):
         for name, kind in found.kinds.items():
-            if kind is Kind.DATE:
+            if kind is ColumnType.DATE:
                 assert (line[name] and dt.date.fromisoformat(line[name])) == row[name]
-            elif kind in (Kind.INTEGER, Kind.TEXT, Kind.BOOLEAN):
+            elif kind in (ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN):
                 assert (line[name], type(line[name])) == (row[name], type(row[name]))

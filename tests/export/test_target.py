@@ -12,7 +12,7 @@ from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
 from seorep_async.export.csv_text import header
 from seorep_async.export.target import target_of
-from seorep_async.models.columns import totals_table
+from seorep_async.tables.columns import totals_table
 from tests.export.reports import END, START, account, names_in, rows_in
 
 ONE = (Feed.CAMPAIGN,)

@@ -13,8 +13,7 @@ import attrs
 import pytest
 
 import seorep_async
-from seorep_async import PullOutcome, SeoRepClient, models
-from seorep_async.models import RankingReport
+from seorep_async import PullOutcome, RankingReport, SeoRepClient, models
 
 HERE = pathlib.Path(__file__).parent
 USER_CODE = sorted(HERE.glob("user_code*.py"))
@@ -57,7 +56,7 @@ def test_the_types_of_every_field_of_every_model_are_checked() -> None:
                 for node in ast.walk(function)
                 if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "one"
             }
-    public = {*models.__all__, "PullOutcome", "RawAnswer", "Stats"} - {"Feed"}
+    public = {*models.__all__, "RankingReport", "PullOutcome", "RawAnswer", "Stats"} - {"Feed"}
     fields = {name: set(attrs.fields_dict(getattr(seorep_async, name))) for name in public}
     for model in (RankingReport, PullOutcome):
         fields[model.__name__] |= {n for n, one in inspect.getmembers(model) if isinstance(one, property)}

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from seorep_async.models.columns import Kind, Table, Values
-from seorep_async.models.json_text import as_json
-from seorep_async.models.optional import need
+from seorep_async.tables.columns import ColumnType, Table, Values
+from seorep_async.tables.json_strings import as_json
+from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -21,8 +21,8 @@ def arrow_schema(table: Table) -> pa.Schema:
 
     It says to pandas, too, that integers and booleans are nullable, so that they don't become floats there.
     """
-    pa = need("pyarrow")
-    fields = [pa.field(column.name, _type(column.kind)) for column in table.columns]
+    pa = require("pyarrow")
+    fields = [pa.field(column.name, _type(column.type)) for column in table.columns]
     return pa.schema(fields, metadata={b"pandas": json.dumps(_for_pandas(table)).encode()})
 
 
@@ -38,39 +38,39 @@ def record_batch(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBat
         OverflowError: an integer needs more than 64 bits.
         ValueError: a text is not valid Unicode.
     """
-    pa = need("pyarrow")
+    pa = require("pyarrow")
     schema = arrow_schema(table)
     arrays = [
-        _SPECIAL[column.kind](values) if column.kind in _SPECIAL else pa.array(values, field.type)
+        _SPECIAL[column.type](values) if column.type in _SPECIAL else pa.array(values, field.type)
         for column, values, field in zip(table.columns, columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _type(kind: Kind) -> pa.DataType:
-    pa = need("pyarrow")
+def _type(kind: ColumnType) -> pa.DataType:
+    pa = require("pyarrow")
     match kind:
-        case Kind.INTEGER:
+        case ColumnType.INTEGER:
             return pa.int64()
-        case Kind.NUMBER:
+        case ColumnType.NUMBER:
             return pa.float64()
-        case Kind.BOOLEAN:
+        case ColumnType.BOOLEAN:
             return pa.bool_()
-        case Kind.DATE:
+        case ColumnType.DATE:
             return pa.date32()
-        case Kind.TAGS:
+        case ColumnType.TAGS:
             return pa.list_(pa.struct({"id": pa.int64(), "label": pa.string(), "extra": pa.string()}))
     return pa.string()
 
 
 def _tags(column: Sequence[Any]) -> pa.Array:
-    pa = need("pyarrow")
+    pa = require("pyarrow")
     # built from flat columns, as a list of dicts takes ten times as long
     ends, tags = [0], []
     for held in column:
         tags += held
         ends.append(len(tags))
-    kind = _type(Kind.TAGS)
+    kind = _type(ColumnType.TAGS)
     flat = pa.StructArray.from_arrays(
         [
             pa.array([tag.id for tag in tags], pa.int64()),
@@ -83,34 +83,34 @@ def _tags(column: Sequence[Any]) -> pa.Array:
 
 
 def _fields(column: Sequence[Any]) -> pa.Array:
-    pa = need("pyarrow")
+    pa = require("pyarrow")
     return pa.array([as_json(fields) if fields else None for fields in column], pa.string())
 
 
 def _numbers(column: Sequence[Any]) -> pa.Array:
-    pa = need("pyarrow")
+    pa = require("pyarrow")
     return pa.array([None if value is None else float(value) for value in column], pa.float64())
 
 
-_SPECIAL: dict[Kind, Callable[[Sequence[Any]], Any]] = {
-    Kind.TAGS: _tags,
-    Kind.FIELDS: _fields,
-    Kind.NUMBER: _numbers,
+_SPECIAL: dict[ColumnType, Callable[[Sequence[Any]], Any]] = {
+    ColumnType.TAGS: _tags,
+    ColumnType.FIELDS: _fields,
+    ColumnType.NUMBER: _numbers,
 }
 
 _PANDAS_TYPES = {
-    Kind.INTEGER: ("int64", "Int64"),
-    Kind.NUMBER: ("float64", "float64"),
-    Kind.BOOLEAN: ("bool", "boolean"),
-    Kind.DATE: ("date", "object"),
-    Kind.TAGS: ("list[struct]", "object"),
+    ColumnType.INTEGER: ("int64", "Int64"),
+    ColumnType.NUMBER: ("float64", "float64"),
+    ColumnType.BOOLEAN: ("bool", "boolean"),
+    ColumnType.DATE: ("date", "object"),
+    ColumnType.TAGS: ("list[struct]", "object"),
 }
 
 
 def _for_pandas(table: Table) -> dict[str, Any]:
     columns = []
     for column in table.columns:
-        kind, stored = _PANDAS_TYPES.get(column.kind, ("unicode", "object"))
+        kind, stored = _PANDAS_TYPES.get(column.type, ("unicode", "object"))
         columns.append(
             {
                 "name": column.name,

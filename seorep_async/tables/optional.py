@@ -1,4 +1,4 @@
-"""Libraries that come with an extra, imported when they are needed."""
+"""The one place where libraries of the extras are imported, and only when something needs them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import importlib
 from typing import Any
 
 EXTRAS = {"pyarrow": "arrow", "duckdb": "duckdb", "pandas": "pandas", "polars": "polars"}
-"""The extra that brings each library."""
+"""The extra that installs each library."""
 
 
-def need(library: str) -> Any:
-    """Import a library of an extra.
+def require(module: str) -> Any:
+    """Import a library of an extra, or a module in it.
 
     Raises:
-        ImportError: it is not installed; the message says how to get it.
+        ImportError: it is not installed; the message says how to install it.
     """
+    library = module.partition(".")[0]
     try:
-        return importlib.import_module(library)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != library:
             raise

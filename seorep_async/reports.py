@@ -1,0 +1,234 @@
+"""Ranking reports: the rows and totals of one feed, and how reports become tables and data frames."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import attrs
+
+from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.models import Feed, RankingTotals
+from seorep_async.models.extra import extra_field
+from seorep_async.tables.arrow import arrow_schema, record_batch
+from seorep_async.tables.columns import Values, table_of
+from seorep_async.tables.html import html_table
+from seorep_async.tables.optional import require
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import pandas as pd  # type: ignore[import-untyped]
+    import polars as pl
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    Reports: TypeAlias = "RankingReport[Any] | Iterable[RankingReport[Any] | Outcome]"
+
+R = TypeVar("R")
+
+_HTML_ROWS = 10
+
+
+@attrs.frozen(weakref_slot=False)
+class RankingReport(Generic[R]):
+    """Every row of one feed for one campaign or keyword, and what was asked for.
+
+    Attributes:
+        feed: the feed that was asked.
+        id: the campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`.
+        start_date: first day asked for.
+        end_date: last day asked for.
+        rows: every row exactly once, in the service's order.
+        totals: the feed's totals, or None if it has none.
+        total_records: rows that the service announced, or None if it did not.
+        version: `metadata.version` of the response, or None; not part of comparisons, as it tells the shape apart.
+        extra: unknown fields of the envelope, as the service sent them.
+    """
+
+    feed: Feed
+    id: int
+    start_date: dt.date
+    end_date: dt.date
+    rows: tuple[R, ...]
+    totals: RankingTotals | None = None
+    total_records: int | None = None
+    version: bool | None = attrs.field(default=None, eq=False)
+    extra: Mapping[str, Any] = extra_field()
+
+    @property
+    def campaign_id(self) -> int | None:
+        """The campaign asked for, or None for a keyword's report."""
+        return None if self.feed is Feed.KEYWORD_BY_DATE else self.id
+
+    @property
+    def keyword_id(self) -> int | None:
+        """The keyword asked for, or None for a campaign's report."""
+        return self.id if self.feed is Feed.KEYWORD_BY_DATE else None
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table; see `seorep_async.export.to_arrow`.
+
+        Raises:
+            ImportError: pyarrow is missing; the message says how to install it.
+        """
+        return to_arrow(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a pandas data frame, in which integers stay integers.
+
+        Raises:
+            ImportError: pandas or pyarrow is missing; the message says how to install it.
+        """
+        return to_pandas(self)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows as a polars data frame.
+
+        Raises:
+            ImportError: polars or pyarrow is missing; the message says how to install it.
+        """
+        return to_polars(self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return arrow_stream(self, requested_schema)
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
+
+
+class Outcome(Protocol):
+    """One id's outcome in a pull: a report, or the error in its place."""
+
+    @property
+    def id(self) -> int:
+        """The id that was asked for."""
+
+    @property
+    def report(self) -> RankingReport[Any] | None:
+        """The report, or None if it failed."""
+
+    @property
+    def error(self) -> SeoRepError | None:
+        """The error, or None if there is a report."""
+
+
+def column_values(report: RankingReport[Any], campaign_id: int | None = None) -> list[Sequence[Any]]:
+    """Return a report's rows as columns of its feed's table.
+
+    Args:
+        report: the report.
+        campaign_id: the campaign of a keyword's report, which does not know it.
+    """
+    return table_of(report.feed).column_values(report.rows, _lead(report, campaign_id))
+
+
+def row_values(report: RankingReport[Any], campaign_id: int | None = None) -> Iterator[Values]:
+    """Yield a report's rows as rows of its feed's table; arguments as for `column_values`."""
+    return table_of(report.feed).row_values(report.rows, _lead(report, campaign_id))
+
+
+def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
+    """Return the rows of reports as one Arrow table, with the columns of an exported file (see `schema`).
+
+    Args:
+        reports: a report, or several of one feed, or outcomes of a pull.
+        feed: their feed; needed only if there may be no report at all.
+
+    Returns:
+        A `pyarrow.Table`. A keyword's report does not know its campaign: there `campaign_id` is null.
+
+    Raises:
+        ImportError: pyarrow is missing; the message says how to install it.
+        SeoRepError: an outcome's own error, if it failed: no rows are left out silently.
+        ConfigurationError: the reports are of different feeds, or there is none and `feed` was not given.
+        OverflowError: an integer needs more than 64 bits.
+    """
+    pa = require("pyarrow")
+    batches = []
+    for report in _unwrap(reports):
+        feed = feed or report.feed
+        if report.feed is not feed:
+            raise ConfigurationError(f"reports of one feed make one table; these are {feed} and {report.feed}")
+        batches.append(record_batch(table_of(feed), column_values(report)))
+    if feed is None:
+        raise ConfigurationError("there is no report; say which feed's columns an empty table should have: feed=…")
+    return pa.Table.from_batches(batches, schema=schema(feed))
+
+
+def to_pandas(reports: Reports, *, feed: Feed | None = None) -> pd.DataFrame:
+    """Return the rows of reports as a pandas data frame, each column of its own Arrow type, integers with gaps too.
+
+    Args: as for `to_arrow`.
+
+    Raises:
+        ImportError: pandas or pyarrow is missing; the message says how to install it.
+    """
+    pd = require("pandas")
+    # without the metadata: it asks for pandas' own types, which is right for files only
+    return to_arrow(reports, feed=feed).replace_schema_metadata().to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def to_polars(reports: Reports, *, feed: Feed | None = None) -> pl.DataFrame:
+    """Return the rows of reports as a polars data frame.
+
+    Args: as for `to_arrow`.
+
+    Raises:
+        ImportError: polars or pyarrow is missing; the message says how to install it.
+    """
+    frame: pl.DataFrame = require("polars").from_arrow(to_arrow(reports, feed=feed))
+    return frame
+
+
+def arrow_stream(reports: Reports, requested_schema: object = None) -> object:
+    """Return the rows of reports as an Arrow C stream, as `__arrow_c_stream__` does for libraries that read Arrow.
+
+    Args:
+        reports: as for `to_arrow`.
+        requested_schema: an Arrow C schema to cast to, or None.
+
+    Raises:
+        ImportError: pyarrow is missing; the message says how to install it.
+    """
+    stream: object = to_arrow(reports).__arrow_c_stream__(requested_schema)
+    return stream
+
+
+def schema(feed: Feed) -> pa.Schema:
+    """Return the Arrow schema of a feed's table, in memory and in files.
+
+    Raises:
+        ImportError: pyarrow is missing; the message says how to install it.
+    """
+    return arrow_schema(table_of(feed))
+
+
+def to_html(report: RankingReport[Any]) -> str:
+    """Return the first rows of a report as a small HTML table for notebooks, without columns that are empty."""
+    table = table_of(report.feed)
+    rows = [values[table.lead :] for values in islice(row_values(report), _HTML_ROWS)]
+    noun = "keyword" if report.feed is Feed.KEYWORD_BY_DATE else "campaign"
+    more = f", the first {len(rows)} shown" if len(rows) < len(report.rows) else ""
+    caption = (
+        f"{report.feed.value} feed, {noun} {report.id}, {report.start_date} to {report.end_date}: "
+        f"{len(report.rows):,} rows{more}"
+    )
+    return html_table(caption, [column.name for column in table.columns[table.lead :]], rows)
+
+
+def _lead(report: RankingReport[Any], campaign_id: int | None) -> Values:
+    if report.feed is Feed.KEYWORD_BY_DATE:
+        return (campaign_id, report.id, report.start_date, report.end_date)
+    return (report.id, report.start_date, report.end_date)
+
+
+def _unwrap(reports: Reports) -> Iterator[RankingReport[Any]]:
+    for one in [reports] if isinstance(reports, RankingReport) else reports:
+        if isinstance(one, RankingReport):
+            yield one
+        elif one.report is None:
+            raise one.error or ConfigurationError(f"the outcome of {one.id} has neither report nor error")
+        else:
+            yield one.report
