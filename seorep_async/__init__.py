@@ -1,93 +1,21 @@
 """Async Python client for an SEO reporting service: every ranking row of every campaign, exactly once, typed."""
 
-from seorep_async.client import SeoRepClient
-from seorep_async.errors import (
-    AttemptTimeoutError,
-    AuthenticationError,
-    BodyTooLargeError,
-    ConfigurationError,
-    ConnectionFailedError,
-    DeadlineExceededError,
-    DecodeError,
-    ExportError,
-    InvalidRequestError,
-    NotFoundError,
-    OutcomeUnknownError,
-    PaginationError,
-    ProtocolError,
-    RateLimitedError,
-    RedirectError,
-    SeoRepError,
-    ServerError,
-    StatusError,
-    TransportError,
-)
-from seorep_async.models import (
-    Backlink,
-    Campaign,
-    CampaignPeriod,
-    Feed,
-    Keyword,
-    KeywordPeriod,
-    KeywordRanking,
-    LoginGrant,
-    Page,
-    RankingTotals,
-    SearchLanguage,
-    SearchLocation,
-    Tag,
-    User,
-)
-from seorep_async.paging import Listing
-from seorep_async.pull import Pull, PullOutcome
-from seorep_async.reports import RankingReport
-from seorep_async.session import RawAnswer, Stats
-from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ArrayEncoding",
-    "AttemptTimeoutError",
-    "AuthenticationError",
-    "Backlink",
-    "BodyTooLargeError",
-    "Campaign",
-    "CampaignPeriod",
-    "ConfigurationError",
-    "ConnectionFailedError",
-    "DeadlineExceededError",
-    "DecodeError",
-    "EngineNames",
-    "ExportError",
-    "Feed",
-    "FeedSearchParam",
-    "InvalidRequestError",
-    "Keyword",
-    "KeywordPeriod",
-    "KeywordRanking",
-    "Listing",
-    "LoginGrant",
-    "NotFoundError",
-    "OutcomeUnknownError",
-    "Page",
-    "PaginationError",
-    "ProtocolError",
-    "Pull",
-    "PullOutcome",
-    "RankingReport",
-    "RankingTotals",
-    "RateLimitedError",
-    "RawAnswer",
-    "RedirectError",
-    "RequestEncoding",
-    "SearchLanguage",
-    "SearchLocation",
-    "SeoRepClient",
-    "SeoRepError",
-    "ServerError",
-    "Settings",
-    "Stats",
-    "StatusError",
-    "Tag",
-    "TransportError",
-    "User",
-]
+if TYPE_CHECKING:
+    from seorep_async.public import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> object:
+        """Load all public names when the first is used: aiohttp takes 0.3 s, which `seorep --help` need not wait."""
+        if name.startswith("_") and name != "__all__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import seorep_async.public as public
+
+        globals().update({known: getattr(public, known) for known in ("__all__", *public.__all__)})
+        if name not in globals():
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

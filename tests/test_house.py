@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import seorep_async
+from seorep_async import public
+
 REPO = Path(__file__).parent.parent
 PACKAGE = REPO / "seorep_async"
 
@@ -23,6 +26,7 @@ FLOORS = [
     {"paging", "pull"},
     {"resources"},
     {"client"},
+    {"public"},
     {"seorep_async"},
     {"export"},
     {"cli", "pytest_plugin"},
@@ -32,6 +36,7 @@ APART = [("session", "normalisation"), ("models", "settings")]
 """Rooms of one floor that do not import each other."""
 
 IMPORTS_WHEN_NEEDED = {
+    "seorep_async",  # loads the public names when the first is used
     "seorep_async.cli",  # says how to install click and rich where they are missing
     "seorep_async.pytest_plugin",  # pytest loads it always, though few tests ask for its fixtures
     "seorep_async.normalisation.decoder",  # cattrs takes a while to import, and most pulls never need it
@@ -155,8 +160,8 @@ def test_aiohttp_is_imported_by_the_session_for_its_client_and_by_the_sandbox_fo
         assert found == set()
 
 
-def test_the_package_page_holds_imports_and_all_and_nothing_else() -> None:
-    page = ast.parse(SOURCES["seorep_async"].read_text(encoding="utf-8")).body
+def test_the_page_of_public_names_holds_nothing_else() -> None:
+    page = ast.parse(SOURCES["seorep_async.public"].read_text(encoding="utf-8")).body
     docstring, *rest = page
     assert isinstance(docstring, ast.Expr)
     assert isinstance(docstring.value, ast.Constant)
@@ -168,6 +173,30 @@ def test_the_package_page_holds_imports_and_all_and_nothing_else() -> None:
         alias.asname or alias.name for node in imported if isinstance(node, ast.ImportFrom) for alias in node.names
     }
     assert set(ast.literal_eval(last.value)) == names
+
+
+def test_the_package_gives_its_public_names_and_no_others() -> None:
+    given: dict[str, object] = {}
+    exec("from seorep_async import *", given)  # noqa: S102
+    assert given.keys() - {"__builtins__"} == set(public.__all__)
+    assert set(public.__all__) <= set(dir(seorep_async))
+    with pytest.raises(AttributeError, match="module 'seorep_async' has no attribute 'Nothing'"):
+        _ = seorep_async.Nothing  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import seorep_async",
+        "import seorep_async.cli",
+        "import seorep_async.errors",
+        "import seorep_async.pytest_plugin",
+    ],
+)
+def test_aiohttp_is_imported_only_when_a_public_name_is_used(statement: str) -> None:
+    script = f"import sys; {statement}; print('aiohttp' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=REPO, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_the_package_is_typed() -> None:
