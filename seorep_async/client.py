@@ -17,10 +17,10 @@ from seorep_async.resources.arguments import ExtraParams, mask_secrets
 from seorep_async.session import (
     Authentication,
     BaseURL,
+    Clock,
     RawAnswer,
     Session,
     Stats,
-    Timing,
     base_url_problem,
     key_problem,
 )
@@ -51,7 +51,7 @@ class SeoRepClient:
         rankings: the three ranking feeds, and pulls of many campaigns.
     """
 
-    _timing: Timing | None = None
+    _clock: Clock | None = None
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class SeoRepClient:
             raise ConfigurationError(problem or "no base URL")
         self._base_url = address
         self._key_fingerprint = authentication.fingerprint
-        self._session = Session(self._base_url, authentication, settings, session, self._timing)
+        self._session = Session(self._base_url, authentication, settings, session, self._clock)
         decoder = decoder_for(settings.engine_names)
         self.campaigns = Campaigns(self._session, decoder)
         self.users = Users(self._session, decoder)

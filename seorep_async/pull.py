@@ -23,7 +23,7 @@ from seorep_async.errors import (
 )
 from seorep_async.paging import Listing, PageBudget, Schedule, Slot
 from seorep_async.reports import RankingReport
-from seorep_async.session import Halt, Session, cancel_all
+from seorep_async.session import CancelScope, Session, cancel_all
 
 R = TypeVar("R")
 
@@ -94,7 +94,7 @@ class Pull(Generic[R]):
         self._open = True
         self._limit = 2 * self._session.settings.max_concurrency
         self._window = PageBudget(self._limit, on_free=self._start)
-        self._halt = Halt()
+        self._cancel_scope = CancelScope()
         self._started = 0
         self._taken = 0
         self._running: dict[asyncio.Task[RankingReport[R]], tuple[int, Slot]] = {}
@@ -184,7 +184,7 @@ class Pull(Generic[R]):
 
     async def _unit(self, number: int, place: Slot) -> RankingReport[R]:
         """Fetch one report; pages that don't add up may have changed as they were read, so they are read again."""
-        schedule = Schedule(priority=number, window=self._window, place=place, halt=self._halt)
+        schedule = Schedule(priority=number, window=self._window, place=place, cancel_scope=self._cancel_scope)
         listing = self._listing(self._ids[number])
         for _ in range(MOST_REPULLS):
             try:

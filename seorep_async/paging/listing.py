@@ -14,7 +14,7 @@ from seorep_async.errors import ConfigurationError, NotFoundError
 from seorep_async.models import Page
 from seorep_async.paging.budget import PageBudget, Slot
 from seorep_async.paging.checks import Ledger
-from seorep_async.session import Halt, Request, Session, cancel_all
+from seorep_async.session import CancelScope, Request, Session, cancel_all
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -29,14 +29,14 @@ class Schedule:
         priority: the lowest is served first.
         window: limits the pages that all listings with this window together have in progress, or None.
         place: the place in the window for page 1, or None.
-        halt: stops all requests with this halt once the key is refused to one, or None.
+        cancel_scope: stops all requests of this scope once the key is refused to one, or None.
     """
 
     deadline: float | None = None
     priority: int = 0
     window: PageBudget | None = None
     place: Slot | None = None
-    halt: Halt | None = None
+    cancel_scope: CancelScope | None = None
 
 
 @attrs.define
@@ -70,9 +70,8 @@ class Query(Generic[T]):
             decode_in_steps=None if in_steps is None else lambda body: in_steps(body, number),
             subject=self.subject,
             deadline=schedule.deadline,
-            patient=schedule.deadline is None,
             priority=schedule.priority,
-            halt=schedule.halt,
+            cancel_scope=schedule.cancel_scope,
         )
 
 

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.session import Value
+from seorep_async.session import ParamValue
 
 MAX_ID = 2**31 - 1
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what UTF-8 can't write
 
 Date: TypeAlias = dt.date | str
-Params: TypeAlias = Mapping[str, Value | Iterable[str] | None]
+Params: TypeAlias = Mapping[str, ParamValue | Iterable[str] | None]
 ExtraParams: TypeAlias = Params
 
 
@@ -44,7 +44,7 @@ def mask_secrets(values: ExtraParams | None) -> ExtraParams | None:
     return {name: Secret(value) if _is_secret(name, value) else value for name, value in values.items()}
 
 
-def secrets_in(values: Mapping[str, Value]) -> tuple[str, ...]:
+def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
     """Return the values that are secrets by their name."""
     return tuple(value for name, value in values.items() if isinstance(value, str) and _is_secret(name, value))
 
@@ -147,7 +147,7 @@ def several_texts(name: str, value: object) -> Iterable[str] | None:
 
 def build_params(
     named: Params, extra_params: ExtraParams | None, *, argument: str = "extra_params"
-) -> dict[str, Value]:
+) -> dict[str, ParamValue]:
     """Return the parameters that were given, checked, the additional ones last.
 
     Args:
@@ -174,7 +174,7 @@ def build_params(
     return checked
 
 
-def _checked(name: str, value: object) -> Value:
+def _checked(name: str, value: object) -> ParamValue:
     match value:
         case int() if abs(value) < 2**63:
             return value

@@ -47,7 +47,7 @@ class Endpoint(Generic[M]):
             lambda body: self._decoder.single(body, model),
             extra_params,
             subpath=subpath,
-            resend="unsent",
+            idempotent=False,
             private=True,
         )
         return await self._session.send(request)
@@ -55,7 +55,7 @@ class Endpoint(Generic[M]):
     async def create(self, values: Params, extra_params: ExtraParams | None, *, secret: str | None = None) -> M:
         """Create an object from the values that are not None."""
         sent = build_params(values, extra_params)
-        return await self._write("POST", self._path, self._noun, sent, secret, resend="unsent")
+        return await self._write("POST", self._path, self._noun, sent, secret, idempotent=False)
 
     async def update(
         self, one: int, values: Params, extra_params: ExtraParams | None, *, secret: str | None = None
@@ -65,7 +65,7 @@ class Endpoint(Generic[M]):
         sent = build_params({**values, "id": None}, extra_params)
         if not sent:
             raise ConfigurationError(f"{self._noun} {one}: there is nothing to change; give at least one value")
-        return await self._write("PUT", path, f"{self._noun} {one}", sent, secret, resend="safe")
+        return await self._write("PUT", path, f"{self._noun} {one}", sent, secret, idempotent=True)
 
     async def delete(self, one: int, extra_params: ExtraParams | None) -> None:
         """Delete an object."""
@@ -115,11 +115,12 @@ class Endpoint(Generic[M]):
             decode=decode,
             query=encode_query(build_params({"id": None}, extra_params), self._session.settings.array_encoding),
             subject=f"{self._noun} {one}",
+            deadline=self._session.deadline(),
             **how,
         )
 
     async def _write(
-        self, method: str, path: str, subject: str, values: Mapping[str, Any], secret: str | None, *, resend: Any
+        self, method: str, path: str, subject: str, values: Mapping[str, Any], secret: str | None, *, idempotent: bool
     ) -> M:
         settings = self._session.settings
         query, body, content_type = encode_write(values, settings.request_encoding, settings.array_encoding)
@@ -131,7 +132,8 @@ class Endpoint(Generic[M]):
             body=body,
             content_type=content_type,
             subject=subject,
-            resend=resend,
+            deadline=self._session.deadline(),
+            idempotent=idempotent,
             secrets=secrets_in(values) if secret is None else (secret, *secrets_in(values)),
         )
         del query, body  # they hold what is secret, and tracebacks may show locals

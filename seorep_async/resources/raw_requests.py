@@ -52,7 +52,8 @@ class RawRequests:
             query=query,
             body=content,
             content_type=content_type,
-            resend="safe" if method in ("GET", "PUT", "DELETE") and not is_grant else "unsent",
+            deadline=self._session.deadline(),
+            idempotent=method in ("GET", "PUT", "DELETE") and not is_grant,
             private=is_grant,
             secrets=secrets_in(asked | values),
         )

@@ -10,16 +10,16 @@ from typing import TypeAlias
 
 from seorep_async.settings import ArrayEncoding, RequestEncoding
 
-Value: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
+ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
 
 
-def encode_query(values: Mapping[str, Value], arrays: ArrayEncoding) -> str:
+def encode_query(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> str:
     """Return values as a query string, percent-encoded, without `?`."""
     return urllib.parse.urlencode(_pairs(values, arrays), quote_via=urllib.parse.quote)
 
 
 def encode_write(
-    values: Mapping[str, Value], encoding: RequestEncoding, arrays: ArrayEncoding
+    values: Mapping[str, ParamValue], encoding: RequestEncoding, arrays: ArrayEncoding
 ) -> tuple[str, bytes | None, str | None]:
     """Return the query, the body and its media type of a request that writes values."""
     match encoding:
@@ -32,7 +32,7 @@ def encode_write(
             return "", form.encode(), "application/x-www-form-urlencoded"
 
 
-def _pairs(values: Mapping[str, Value], arrays: ArrayEncoding) -> list[tuple[str, str]]:
+def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
     for name, value in values.items():
         if not isinstance(value, tuple):
@@ -56,7 +56,7 @@ def _text(value: str | float | dt.date) -> str:
     return int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
 
 
-def _json(value: Value) -> str | float | list[str]:
+def _json(value: ParamValue) -> str | float | list[str]:
     if isinstance(value, tuple):
         return list(value)
     # what the reference types as text is text in JSON too: booleans are "true" and "false"

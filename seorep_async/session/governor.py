@@ -23,8 +23,8 @@ from typing import TypeAlias
 import attrs
 
 from seorep_async.errors import RateLimitedError
-from seorep_async.session.decision import TRANSIENT_COST, Signal
-from seorep_async.session.timing import Alarm, Timing
+from seorep_async.session.clock import Alarm, Clock
+from seorep_async.session.retry_policy import TRANSIENT_COST, Signal
 from seorep_async.settings import Settings
 
 
@@ -265,14 +265,14 @@ class Governor:
 
     Args:
         settings: `max_concurrency`, `requests_per_second`, `retry_after_max`.
-        timing: clock and alarms.
+        clock: time and alarms.
     """
 
     LONGEST_GATE = 3600.0
     """Seconds for which a 429 can stop everything."""
 
-    def __init__(self, settings: Settings, timing: Timing) -> None:
-        self._timing = timing
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._clock = clock
         self._longest_gate = settings.retry_after_max
         self._concurrency = Concurrency(settings.max_concurrency)
         self._pace = Pace(settings.requests_per_second)
@@ -301,7 +301,7 @@ class Governor:
     @property
     def pace(self) -> float | None:
         """Attempts a second that may start now, or None where no limit is known."""
-        rate = self._pace.rate(self._timing.clock())
+        rate = self._pace.rate(self._clock.monotonic())
         return None if rate == math.inf else rate
 
     def try_acquire(self, deadline: float, *, refused: bool = False) -> Permit | None:
@@ -313,7 +313,7 @@ class Governor:
         """
         if self._waiting or self._closed:
             return None
-        now = self._timing.clock()
+        now = self._clock.monotonic()
         if now >= deadline or self._obstacle(now)[0] is not None:
             return None
         return self._start(now)
@@ -336,7 +336,7 @@ class Governor:
         Raises:
             RateLimitedError: the service asked to wait past the deadline, or past `retry_after_max`.
         """
-        now = self._timing.clock()
+        now = self._clock.monotonic()
         if now >= deadline or self._closed:
             return None
         if self._gate_is_too_far(now, deadline):
@@ -348,7 +348,7 @@ class Governor:
             return None
         turn: _Turn = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (priority, next(self._arrivals), deadline, turn))
-        expiry = None if deadline == math.inf else self._timing.call_later(deadline - now, lambda: _end(turn, None))
+        expiry = None if deadline == math.inf else self._clock.call_later(deadline - now, lambda: _end(turn, None))
         self._groups[turn] = group
         if reason != "concurrency":  # else there is nothing to do until an attempt ends
             self._dispatch()
@@ -362,7 +362,7 @@ class Governor:
             del self._groups[turn]
             if expiry is not None:
                 expiry.cancel()
-            self.waited[reason or "concurrency"] += self._timing.clock() - now
+            self.waited[reason or "concurrency"] += self._clock.monotonic() - now
         if isinstance(outcome, RateLimitedError):
             raise outcome
         return outcome
@@ -404,7 +404,7 @@ class Governor:
             signal: what it told.
             retry_after: seconds that the service asked to wait, or None.
         """
-        now = self._timing.clock()
+        now = self._clock.monotonic()
         if retry_after is not None and signal in (Signal.THROTTLED, Signal.OVERLOADED):
             # an overload may be about one object only; and no mistake in a header should stop the client for ever
             longest = self._longest_gate if signal is Signal.OVERLOADED else max(self._longest_gate, self.LONGEST_GATE)
@@ -463,11 +463,11 @@ class Governor:
             if turn.done():
                 heapq.heappop(self._waiting)
                 continue
-            now = self._timing.clock()
+            now = self._clock.monotonic()
             reason, moment = self._obstacle(now)
             if reason is not None:
                 if moment < math.inf:
-                    self._alarm = self._timing.call_later(moment - now, self._dispatch)
+                    self._alarm = self._clock.call_later(moment - now, self._dispatch)
                 return
             heapq.heappop(self._waiting)
             turn.set_result(self._start(now))

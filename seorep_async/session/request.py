@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 import attrs
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 @attrs.define(eq=False)
-class Halt:
+class CancelScope:
     """Shared by requests that have no chance any more once the key was refused to one of them.
 
     Attributes:
@@ -39,11 +39,10 @@ class Request(Generic[T]):
         content_type: the body's media type.
         subject: what an error should call it, such as `campaign 42`.
         priority: among requests that wait for a permit the lowest goes first.
-        deadline: monotonic time at which the call must have ended, or None for `Settings.call_timeout` from now.
-        patient: one of many, whose time (`Settings.call_timeout`) begins when it is first sent; has no `deadline`.
-        resend: whether a request that may have been executed may be sent again (`safe`), or only one that certainly
-            was not (`unsent`).
-        halt: stops the request before it is sent when the key was refused to another that shares the halt.
+        deadline: monotonic time at which the call must have ended, or None for `Settings.call_timeout` from the first
+            send.
+        idempotent: whether a request that may have been executed may be sent again.
+        cancel_scope: cancels the request before it is sent once the key was refused to another of the same scope.
         secrets: texts of the request that must not come back in an error, such as a password.
         private: the answer holds secrets, so no part of its body goes into an error.
     """
@@ -60,8 +59,7 @@ class Request(Generic[T]):
     subject: str | None = None
     priority: int = 0
     deadline: float | None = None
-    patient: bool = False
-    resend: Literal["safe", "unsent"] = "safe"
-    halt: Halt | None = None
+    idempotent: bool = True
+    cancel_scope: CancelScope | None = None
     private: bool = False
     secrets: tuple[str, ...] = attrs.field(default=(), repr=False)

@@ -14,7 +14,7 @@ from seorep_async import SeoRepClient
 from seorep_async.cli.screen import screen
 from seorep_async.export.journal import Journal
 from seorep_async.sandbox import Sandbox
-from seorep_async.session import Timing
+from seorep_async.session import Clock
 from tests.cli.running import Ended, Seorep, serving
 from tests.export.reports import names_in, rows_in
 
@@ -338,7 +338,7 @@ def test_the_key_is_nowhere_in_the_output(
 def test_nothing_listening_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SEOREP_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("SEOREP_API_KEY", "key")
-    monkeypatch.setattr(SeoRepClient, "_timing", Timing(jitter=lambda: 0.0))  # eight attempts without a wait
+    monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))  # eight attempts without a wait
     ended = seorep("pull")
     assert ended.code == 5
     assert ended.err.startswith("Error: the connection could not be opened")

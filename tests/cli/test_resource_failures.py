@@ -10,7 +10,7 @@ import pytest
 
 from seorep_async import InvalidRequestError, SeoRepClient
 from seorep_async.cli.resource_refusals import words_of_service
-from seorep_async.session import Timing
+from seorep_async.session import Clock
 from tests.cli.resource_account import KEY, account, give_stdin
 from tests.cli.running import Seorep, process, shell
 
@@ -66,7 +66,7 @@ def test_a_wrong_key_is_3(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> No
 def test_nothing_listening_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEOREP_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("SEOREP_API_KEY", KEY)
-    monkeypatch.setattr(SeoRepClient, "_timing", Timing(jitter=lambda: 0.0))  # eight attempts without a wait
+    monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))  # eight attempts without a wait
     ended = seorep("keywords", "get", 1)
     assert (ended.code, ended.out, ended.err.count("\n")) == (5, "", 1)
 
@@ -84,7 +84,7 @@ def test_a_taken_username_is_2_with_what_the_service_said(seorep: Seorep, monkey
 
 
 def test_a_failing_page_leaves_no_half_document(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SeoRepClient, "_timing", Timing(jitter=lambda: 0.0))
+    monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))
     with account(monkeypatch, campaigns=200, faults="500s=60%"):
         for _ in range(5):
             ended = seorep("campaigns", "list", "--limit", 1, "--json")

@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from seorep_async import Listing, SeoRepClient, Settings
-from seorep_async.session import Timing
+from seorep_async.session import Clock as ClientClock
 
 LEFT_OUT: Any = object()
 
@@ -91,15 +91,15 @@ class Clock:
         await asyncio.sleep(0)
 
     @property
-    def timing(self) -> Timing:
-        return Timing(clock=lambda: self.now, sleep=self.sleep)
+    def timing(self) -> ClientClock:
+        return ClientClock(monotonic=lambda: self.now, sleep=self.sleep)
 
 
 def quick_client(base_url: str, api_key: str = "canary-7", clock: Clock | None = None, **settings: Any) -> SeoRepClient:
     """Return a client that tries everything twice at most, and waits for nothing in between."""
 
     class Client(SeoRepClient):
-        _timing = (clock or Clock()).timing
+        _clock = (clock or Clock()).timing
 
     return Client(base_url, api_key, settings=Settings(**{"max_attempts": 2, **settings}))
 

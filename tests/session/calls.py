@@ -39,10 +39,14 @@ async def ask(client: SeoRepClient) -> Page[Campaign]:
 
 def open_session(base_url: str, time: FakeTime, **settings: Any) -> Session:
     """Return a session to enter, for requests that no resource makes yet."""
-    return Session(BaseURL(base_url), Authentication(KEY), Settings(**settings), timing=time.timing)
+    return Session(BaseURL(base_url), Authentication(KEY), Settings(**settings), clock=time.clock)
 
 
 def write(method: str = "POST", **options: Any) -> Request[bytes]:
     """Return a write that must not be sent again once it may have been executed, unless options say otherwise."""
-    defaults: dict[str, Any] = {"resend": "unsent", "body": b"a=1", "content_type": "application/x-www-form-urlencoded"}
+    defaults: dict[str, Any] = {
+        "idempotent": False,
+        "body": b"a=1",
+        "content_type": "application/x-www-form-urlencoded",
+    }
     return Request(method, "/v3/campaigns", bytes, **(defaults | options))

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from seorep_async.session import Timing
+from seorep_async.session import Clock
 
 
 class FakeTime:
@@ -31,8 +31,8 @@ class FakeTime:
         self.going_on.set()
         self._skipped = 0.0
         self._alarms: set[_Alarm] = set()
-        self.timing = Timing(
-            clock=lambda: self.monotonic,
+        self.clock = Clock(
+            monotonic=lambda: self.monotonic,
             sleep=self._sleep,
             call_later=self._call_later,
             wall_clock=lambda: self.wall,

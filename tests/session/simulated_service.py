@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from seorep_async import AttemptTimeoutError, SeoRepError, Settings
-from seorep_async.session import Authentication, BaseURL, Request, Session, Timing
-from seorep_async.session.attempt import Answer
-from seorep_async.session.decision import Cause, Failure, Sent
+from seorep_async.session import Authentication, BaseURL, Clock, Request, Session
+from seorep_async.session.response import Response
+from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.virtual_loop import here
 
 
@@ -34,7 +34,7 @@ class TokenBucket:
 
 
 class SimulatedService:
-    """Answers attempts after a latency: fine while the bucket has tokens, else 429.
+    """Responses attempts after a latency: fine while the bucket has tokens, else 429.
 
     Attributes:
         started: when attempts started.
@@ -66,7 +66,7 @@ class SimulatedService:
     def attempts(self) -> int:
         return len(self.started)
 
-    async def attempt(self, request: Request[Any], timeout: float) -> Answer | Failure:
+    async def attempt(self, request: Request[Any], timeout: float) -> Response | Failure:
         self.started.append(here().now)
         try:
             async with asyncio.timeout(timeout):
@@ -74,17 +74,17 @@ class SimulatedService:
         except TimeoutError:
             return Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer"))
 
-    async def _answer(self) -> Answer:
+    async def _answer(self) -> Response:
         await asyncio.sleep(self._latency / 2 * (1 + 0.2 * self._chance.random()))
         now = here().now
         status = 503 if self.down[0] <= now < self.down[1] else 200 if self._bucket.take(now) else 429
         await asyncio.sleep(self._latency / 2)
         if status != 429:
-            return Answer(status, [])
+            return Response(status, [])
         self.refused += 1
         if self._retry_after is not None:
             self.announced.append((here().now, here().now + self._retry_after))
-        return Answer(429, [], self._retry_after)
+        return Response(429, [], self._retry_after)
 
     async def __aenter__(self) -> SimulatedService:
         return self
@@ -96,8 +96,8 @@ class SimulatedService:
 @asynccontextmanager
 async def session_above(service: SimulatedService, **settings: Any) -> AsyncIterator[Session]:
     """Open a session whose attempts go to a simulated service, on the running virtual loop."""
-    timing = Timing(clock=here().time, jitter=random.Random(1).random)
-    session = Session(BaseURL("https://api.example.com"), Authentication("k"), Settings(**settings), timing=timing)
+    clock = Clock(monotonic=here().time, jitter=random.Random(1).random)
+    session = Session(BaseURL("https://api.example.com"), Authentication("k"), Settings(**settings), clock=clock)
     session._transport = service  # type: ignore[assignment]  # the wire is the only thing that is not real
     async with session:
         yield session
@@ -105,7 +105,7 @@ async def session_above(service: SimulatedService, **settings: Any) -> AsyncIter
 
 async def pull(session: Session, pages: int, in_progress: int = 32) -> list[SeoRepError]:
     """Ask for pages as a pull does, some at a time and each until it is there; return what failed."""
-    request = Request("GET", "/v3/x", len, patient=True)
+    request = Request("GET", "/v3/x", len)
     todo = iter(range(pages))
     errors: list[SeoRepError] = []
 

@@ -20,7 +20,7 @@ class Door:
     """A governor of one permit, which is taken, and tasks that wait for it."""
 
     def __init__(self, time: FakeTime) -> None:
-        self.governor = Governor(Settings(max_concurrency=1), time.timing)
+        self.governor = Governor(Settings(max_concurrency=1), time.clock)
         self.served: list[int] = []
         self.waiting: list[asyncio.Task[Permit]] = []
 

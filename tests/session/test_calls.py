@@ -18,7 +18,7 @@ from seorep_async import (
     ServerError,
     Settings,
 )
-from seorep_async.session import Halt, Request
+from seorep_async.session import CancelScope, Request
 from tests.session.calls import KEY, OpenClient, StartServer, ask, open_session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, Step, answer, drip, hang, pour, reset, then_close, then_hang
@@ -27,7 +27,7 @@ SLOW = 5.0  # seconds; nothing here comes near it unless something hangs
 
 
 def real_time(base_url: str, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> SeoRepClient:
-    monkeypatch.setattr(SeoRepClient, "_timing", None)
+    monkeypatch.setattr(SeoRepClient, "_clock", None)
     return SeoRepClient(base_url, KEY, settings=Settings(**settings))
 
 
@@ -235,11 +235,11 @@ async def test_call_without_a_deadline_goes_on(
 
 async def test_halted_request_is_not_sent(scripted_server: StartServer, fake_time: FakeTime) -> None:
     server = await scripted_server(answer(status=403))
-    halt = Halt()
+    cancel_scope = CancelScope()
     async with open_session(server.base_url, fake_time) as session:
         for _ in range(3):
             with pytest.raises(SeoRepError, match="key was refused"):
-                await session.send(get("/v3/x", halt=halt))
+                await session.send(get("/v3/x", cancel_scope=cancel_scope))
     assert len(server.requests) == 1
 
 

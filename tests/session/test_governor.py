@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from seorep_async import RateLimitedError, Settings
-from seorep_async.session import Timing
-from seorep_async.session.decision import Signal
+from seorep_async.session import Clock
 from seorep_async.session.governor import Breaker, Governor, Pace, Permit
+from seorep_async.session.retry_policy import Signal
 from tests.session.virtual_loop import VirtualLoop, here, virtual
 
 NEVER = math.inf
@@ -23,7 +23,7 @@ NO_CONTACT = [Signal.OVERLOADED, Signal.UNREACHABLE]
 
 
 def govern(**options: Any) -> Governor:
-    return Governor(Settings(**options), Timing(clock=here().time))
+    return Governor(Settings(**options), Clock(monotonic=here().time))
 
 
 async def turn() -> None:
@@ -618,7 +618,7 @@ async def test_who_waits_when_the_governor_is_closed_gets_no_leave() -> None:
 @virtual
 async def test_closed_governor_leaves_no_alarm() -> None:
     alarms = Alarms()
-    governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
+    governor = Governor(Settings(), Clock(monotonic=here().time, call_later=alarms.call_later))
     governor.release(await leave(governor), Signal.THROTTLED, 7.0)
     async with Queue(governor, 0, deadline=60.0):
         governor.close()
@@ -654,7 +654,7 @@ class Alarms:
 @virtual
 async def test_who_waits_for_others_and_has_time_sets_no_alarm() -> None:
     alarms = Alarms()
-    governor = Governor(Settings(max_concurrency=1), Timing(clock=here().time, call_later=alarms.call_later))
+    governor = Governor(Settings(max_concurrency=1), Clock(monotonic=here().time, call_later=alarms.call_later))
     held = await leave(governor)
     async with Queue(governor, 0, 0):
         governor.release(held, Signal.FINE)
@@ -664,7 +664,7 @@ async def test_who_waits_for_others_and_has_time_sets_no_alarm() -> None:
 @virtual
 async def test_who_waits_for_a_probe_sets_no_alarm() -> None:
     alarms = Alarms()
-    governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
+    governor = Governor(Settings(), Clock(monotonic=here().time, call_later=alarms.call_later))
     for _ in range(Breaker.ROW):
         governor.release(await leave(governor), Signal.UNREACHABLE)
     await leave(governor)
@@ -677,7 +677,7 @@ async def test_who_waits_for_a_probe_sets_no_alarm() -> None:
 @virtual
 async def test_who_waits_no_more_leaves_no_alarm(ending: str) -> None:
     alarms = Alarms()
-    governor = Governor(Settings(max_concurrency=1), Timing(clock=here().time, call_later=alarms.call_later))
+    governor = Governor(Settings(max_concurrency=1), Clock(monotonic=here().time, call_later=alarms.call_later))
     held = await leave(governor)
     async with Queue(governor, 0, deadline=60.0) as waiters:
         assert alarms.pending == [60.0]
@@ -692,7 +692,7 @@ async def test_who_waits_no_more_leaves_no_alarm(ending: str) -> None:
 @virtual
 async def test_one_alarm_is_set_for_all_that_wait_for_the_same() -> None:
     alarms = Alarms()
-    governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
+    governor = Governor(Settings(), Clock(monotonic=here().time, call_later=alarms.call_later))
     governor.release(await leave(governor), Signal.THROTTLED, 7.0)
     async with Queue(governor, *[0] * 20):
         assert alarms.pending == [7.0]
@@ -701,7 +701,7 @@ async def test_one_alarm_is_set_for_all_that_wait_for_the_same() -> None:
 @virtual
 async def test_alarm_moves_with_what_is_waited_for() -> None:
     alarms = Alarms()
-    governor = Governor(Settings(), Timing(clock=here().time, call_later=alarms.call_later))
+    governor = Governor(Settings(), Clock(monotonic=here().time, call_later=alarms.call_later))
     first, second = await leave(governor), await leave(governor)
     governor.release(first, Signal.THROTTLED, 7.0)
     async with Queue(governor, 0):
@@ -720,7 +720,7 @@ class AnyUse(RuleBasedStateMachine):
         self.loop = VirtualLoop()
         self.governor = Governor(
             Settings(max_concurrency=self.CEILING, requests_per_second=self.CAP, retry_after_max=10),
-            Timing(clock=self.loop.time, call_later=self.loop.call_later),
+            Clock(monotonic=self.loop.time, call_later=self.loop.call_later),
         )
         self.held: list[Permit] = []
         self.waiting: dict[tuple[int, int], asyncio.Task[None]] = {}

@@ -13,7 +13,7 @@ import pytest
 
 from seorep_async import DeadlineExceededError, DecodeError
 from seorep_async.session import Request, Session
-from seorep_async.session.turns import Turns
+from seorep_async.session.fair_queue import FairQueue
 from tests.session.calls import StartServer, open_session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import answer
@@ -74,13 +74,13 @@ async def test_others_run_between_the_steps_of_a_huge_answer(session: Session) -
 
 async def test_a_huge_answer_is_put_together_in_turns(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    take = Turns.take
+    wait = FairQueue.wait
 
-    async def noted(turns: Turns, amount: int) -> None:
+    async def noted(fair_queue: FairQueue, amount: int) -> None:
         taken.append(amount)
-        await take(turns, amount)
+        await wait(fair_queue, amount)
 
-    monkeypatch.setattr(Turns, "take", noted)
+    monkeypatch.setattr(FairQueue, "wait", noted)
     await session.send(request(len))
     assert taken == [2**20] * len(taken)
     assert 3 <= len(taken) <= 5  # of 5 MiB, in pieces of any size below
@@ -138,4 +138,4 @@ async def test_a_huge_answer_is_not_decoded_past_the_deadline_of_the_call(sessio
             yield
 
     with pytest.raises(DeadlineExceededError):
-        await session.send(attrs.evolve(request(never, endless), deadline=session.timing.clock() + 0.01))
+        await session.send(attrs.evolve(request(never, endless), deadline=session.clock.monotonic() + 0.01))

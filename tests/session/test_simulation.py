@@ -13,13 +13,16 @@ import attrs
 import pytest
 
 from seorep_async import DeadlineExceededError, RateLimitedError, SeoRepError
-from seorep_async.session import Request
+from seorep_async.session import Request, Session
 from seorep_async.session.governor import Pace
 from tests.session.simulated_service import SimulatedService, TokenBucket, pull, session_above
 from tests.session.virtual_loop import here, run, virtual
 
 LATENCIES = [0.002, 0.05]
-GET = Request("GET", "/v3/x", len)
+
+
+def get(session: Session) -> Request[int]:
+    return Request("GET", "/v3/x", len, deadline=session.deadline())
 
 
 @attrs.frozen
@@ -126,7 +129,7 @@ async def test_nothing_but_single_probes_goes_out_in_an_outage() -> None:
 async def test_service_that_never_comes_back_is_not_hammered() -> None:
     service = outage(0, math.inf)
     async with session_above(service, call_timeout=30) as session:
-        results = await asyncio.gather(*(session.send(GET) for _ in range(2000)), return_exceptions=True)
+        results = await asyncio.gather(*(session.send(get(session)) for _ in range(2000)), return_exceptions=True)
         assert here().now <= 30
     assert all(isinstance(result, SeoRepError) for result in results)
     assert service.attempts <= 1.05 * 2000
@@ -137,7 +140,7 @@ async def test_service_that_never_comes_back_is_not_hammered() -> None:
 async def test_no_attempt_starts_after_the_deadline(latency: float) -> None:
     service = SimulatedService(TokenBucket(5, 1), latency=latency)
     async with session_above(service, call_timeout=1, max_concurrency=2) as session:
-        results = await asyncio.gather(*(session.send(GET) for _ in range(50)), return_exceptions=True)
+        results = await asyncio.gather(*(session.send(get(session)) for _ in range(50)), return_exceptions=True)
         assert here().now <= 1
     assert max(service.started) < 1
     assert any(isinstance(result, DeadlineExceededError) for result in results)
@@ -147,7 +150,7 @@ async def test_no_attempt_starts_after_the_deadline(latency: float) -> None:
 async def test_attempt_does_not_start_when_the_loop_was_late_with_its_leave() -> None:
     service = SimulatedService(unlimited(), latency=0.02)
     async with session_above(service, call_timeout=1, requests_per_second=2) as session:
-        _, second = (session.spawn(session.send(GET)) for _ in range(2))
+        _, second = (session.spawn(session.send(get(session))) for _ in range(2))
         await asyncio.sleep(0.1)
         # just after the second was called, and before it runs
         here().call_at(0.48 + 1e-10, lambda: setattr(here(), "now", 3.0))

@@ -34,7 +34,7 @@ NOT_FOUND = answer(status=404)
 
 
 def delete(**options: Any) -> Request[bytes]:
-    return write("DELETE", resend="safe", body=None, content_type=None, **options)
+    return write("DELETE", idempotent=True, body=None, content_type=None, **options)
 
 
 async def test_every_write_has_a_connection_of_its_own(scripted_server: StartServer, fake_time: FakeTime) -> None:
@@ -284,7 +284,7 @@ async def test_only_a_delete_takes_not_found_for_success(
     server = await scripted_server(reset, NOT_FOUND)
     async with open_session(server.base_url, fake_time) as session:
         with pytest.raises(NotFoundError):
-            await session.send(write(method, resend="safe"))
+            await session.send(write(method, idempotent=True))
     assert len(server.requests) == 2
 
 
@@ -299,7 +299,7 @@ async def test_delete_by_its_path_is_answered_by_an_empty_envelope(
 async def test_put_is_sent_again_as_it_was(scripted_server: StartServer, fake_time: FakeTime) -> None:
     server = await scripted_server(reset, then_close(b""), answer(status=500), FINE)
     async with open_session(server.base_url, fake_time) as session:
-        await session.send(write("PUT", resend="safe", body=b"name=x"))
+        await session.send(write("PUT", idempotent=True, body=b"name=x"))
         assert session.stats.attempts == 4
     assert {(request.body, request.headers["Content-Type"]) for request in server.requests} == {
         (b"name=x", "application/x-www-form-urlencoded")

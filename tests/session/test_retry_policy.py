@@ -2,7 +2,7 @@
 
 import math
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,7 @@ from seorep_async import (
     ServerError,
     Settings,
 )
-from seorep_async.session.decision import (
+from seorep_async.session.retry_policy import (
     Cause,
     Failure,
     GiveUp,
@@ -27,8 +27,6 @@ from seorep_async.session.decision import (
     decide,
     signal_of_status,
 )
-
-Resend = Literal["safe", "unsent"]
 
 SETTINGS = Settings(max_attempts=4, backoff_initial=0.5, backoff_max=1.5, retry_after_max=60)
 FINAL = (Cause.AUTHENTICATION, Cause.PERMANENT)
@@ -45,7 +43,7 @@ def verdict(
     cause: Cause = Cause.TRANSIENT,
     *,
     retry_after: float | None = None,
-    resend: Resend = "safe",
+    idempotent: bool = True,
     attempts: int = 1,
     throttled: int = 0,
     remaining: float = math.inf,
@@ -57,7 +55,7 @@ def verdict(
         failure(sent, cause, retry_after),
         attempts=attempts,
         throttled=throttled,
-        resend=resend,
+        idempotent=idempotent,
         remaining=remaining,
         tokens=tokens,
         jitter=jitter,
@@ -126,11 +124,11 @@ def test_no_wait_was_asked_for_unless_it_was() -> None:
 
 
 @pytest.mark.parametrize("sent", Sent)
-@pytest.mark.parametrize("resend", ["safe", "unsent"])
+@pytest.mark.parametrize("idempotent", [True, False])
 @pytest.mark.parametrize("cause", FINAL)
-def test_final_cause_is_never_retried(sent: Sent, resend: Resend, cause: Cause) -> None:
-    lost = (sent, cause, resend) == (Sent.MAYBE, Cause.PERMANENT, "unsent")
-    assert type(verdict(sent, cause, resend=resend)) is (OutcomeUnknownError if lost else ServerError)
+def test_final_cause_is_never_retried(sent: Sent, idempotent: bool, cause: Cause) -> None:
+    lost = (sent, cause, idempotent) == (Sent.MAYBE, Cause.PERMANENT, False)
+    assert type(verdict(sent, cause, idempotent=idempotent)) is (OutcomeUnknownError if lost else ServerError)
 
 
 @pytest.mark.parametrize("sent", Sent)
@@ -172,12 +170,12 @@ def test_failure_is_proof_that_nothing_was_executed_or_not(sent: Sent, cause: Ca
 def test_unsafe_request_is_retried_only_if_it_was_certainly_not_executed(
     sent: Sent, cause: Cause, retry_after: float | None
 ) -> None:
-    decided = verdict(sent, cause, retry_after=retry_after, resend="unsent")
+    decided = verdict(sent, cause, retry_after=retry_after, idempotent=False)
     assert isinstance(decided, Retry if NOT_EXECUTED[sent, cause, retry_after] else OutcomeUnknownError)
 
 
 def test_unknown_outcome_tells_what_is_known_and_how_to_find_out() -> None:
-    error = verdict(Sent.MAYBE, resend="unsent")
+    error = verdict(Sent.MAYBE, idempotent=False)
     assert isinstance(error, OutcomeUnknownError)
     assert (error.status, error.body_excerpt) == (500, "its body")
     assert isinstance(error.__cause__, ServerError)
@@ -189,7 +187,7 @@ def test_unknown_outcome_tells_what_is_known_and_how_to_find_out() -> None:
 
 @pytest.mark.parametrize("spent", [{"attempts": 99}, {"tokens": 0}, {"remaining": 0.0}, {"retry_after": 99.0}])
 def test_unknown_outcome_stays_unknown_whatever_else_ends_the_call(spent: dict[str, Any]) -> None:
-    assert type(verdict(Sent.MAYBE, resend="unsent", **spent)) is OutcomeUnknownError
+    assert type(verdict(Sent.MAYBE, idempotent=False, **spent)) is OutcomeUnknownError
 
 
 @pytest.mark.parametrize(
@@ -300,10 +298,10 @@ def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
     assert error.message == "the call's time was over before an answer came; raise Settings.call_timeout"
 
 
-@pytest.mark.parametrize("resend", ["safe", "unsent"])
-def test_throttling_on_the_last_attempt_is_told_as_such(resend: Resend) -> None:
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_throttling_on_the_last_attempt_is_told_as_such(idempotent: bool) -> None:
     throttled = Failure(Sent.ANSWERED, Cause.THROTTLE, RateLimitedError("slow down"), 1.0)
     decided = decide(
-        throttled, attempts=4, throttled=1, resend=resend, remaining=9, tokens=500, jitter=1, settings=SETTINGS
+        throttled, attempts=4, throttled=1, idempotent=idempotent, remaining=9, tokens=500, jitter=1, settings=SETTINGS
     )
     assert decided == GiveUp(throttled.error)

@@ -1,8 +1,8 @@
-"""What an answer means: the result that was asked for, or a failure."""
+"""What a response means: the result that was asked for, or a failure."""
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -16,10 +16,9 @@ from seorep_async.errors import (
     StatusError,
     status_error_type,
 )
-from seorep_async.session.attempt import Answer
 from seorep_async.session.authentication import Authentication
-from seorep_async.session.decision import Cause, Failure, Sent, cause_of_status
 from seorep_async.session.request import Request
+from seorep_async.session.retry_policy import Cause, Failure, Sent, Signal, cause_of_status, signal_of_status
 from seorep_async.session.scrubbing import Scrubber
 
 T = TypeVar("T")
@@ -36,14 +35,39 @@ _MESSAGES = {
 
 
 @attrs.define
-class Value(Generic[T]):
-    """The result that was asked for."""
+class Response:
+    """A whole response of the service, whatever its status.
 
-    value: T
+    Attributes:
+        status: HTTP status.
+        chunks: the whole body, decompressed, in the chunks that were received.
+        retry_after: seconds that the service asked to wait, or None.
+        location: where a redirect points, or None.
+    """
+
+    status: int
+    chunks: list[bytes | memoryview] = attrs.field(repr=False)
+    retry_after: float | None = None
+    location: str | None = attrs.field(default=None, repr=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return sum(map(len, self.chunks))
+
+    @property
+    def body(self) -> bytes | memoryview:
+        """The body as one; large ones are joined each time, as late as can be, so that few are held whole."""
+        return self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
+
+    @property
+    def signal(self) -> Signal:
+        """What it tells about the state of the service."""
+        return signal_of_status(self.status)
 
 
-class Reader:
-    """Reads answers, and keeps secrets out of what it says about them.
+class ResponseReader:
+    """Reads responses, and keeps secrets out of what it says about them.
 
     Args:
         authentication: the key, which a service may repeat.
@@ -52,13 +76,13 @@ class Reader:
     def __init__(self, authentication: Authentication) -> None:
         self._authentication = authentication
 
-    def read(self, request: Request[T], answer: Answer) -> Value[T] | Failure:
-        """Return the result in an answer, or the failure that it means."""
+    def read(self, request: Request[T], response: Response) -> T | Failure:
+        """Return the result in a response, or the failure that it means."""
         error: SeoRepError
-        status = answer.status
+        status = response.status
         if 200 <= status < 300:
             try:
-                return Value(request.decode(answer.body))
+                return request.decode(response.body)
             except ProtocolError as undecodable:
                 sent, cause, error = Sent.MAYBE, Cause.TRANSIENT, undecodable
             except StatusError as disguised:
@@ -67,21 +91,25 @@ class Reader:
             except SeoRepError as shapeless:
                 sent, cause, error = Sent.ANSWERED, Cause.PERMANENT, shapeless
         elif 300 <= status < 400:
-            sent, cause, error = Sent.ANSWERED, Cause.PERMANENT, _redirect(None if request.private else answer.location)
+            sent, cause, error = (
+                Sent.ANSWERED,
+                Cause.PERMANENT,
+                _redirect(None if request.private else response.location),
+            )
         else:
             message = _MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
             sent, cause, error = Sent.ANSWERED, cause_of_status(status), status_error_type(status)(message)
         error.status = status
         if not request.private:
-            error.body_excerpt = self._excerpt(answer.body, request)
+            error.body_excerpt = self._excerpt(response.body, request)
         elif isinstance(error, DecodeError):
             error.message = f"{error.field_path or 'the answer'}: is not what was expected there"
         elif isinstance(error, StatusError) and status < 300:
             error.message = "the service reported an error in an answer that claims success"
-        if answer.retry_after is not None and isinstance(error, RateLimitedError | ServerError):
-            error.retry_after = answer.retry_after
-            error.message += f"; it asked to wait {answer.retry_after:g} s"
-        return Failure(sent, cause, error, answer.retry_after)
+        if response.retry_after is not None and isinstance(error, RateLimitedError | ServerError):
+            error.retry_after = response.retry_after
+            error.message += f"; it asked to wait {response.retry_after:g} s"
+        return Failure(sent, cause, error, response.retry_after)
 
     def clean(self, error: SeoRepError, request: Request[Any]) -> None:
         """Take out of an error what the service may have put into it, before it is logged, kept or raised."""

@@ -23,18 +23,18 @@ def _call_later(delay: float, call: Callable[[], None]) -> Alarm:
 
 
 @attrs.frozen
-class Timing:
-    """The clock, the waits and the dice of one client.
+class Clock:
+    """The time, the waits and the randomness of one client.
 
     Attributes:
-        clock: monotonic seconds.
+        monotonic: seconds of a clock that is never set.
         sleep: waits for a number of seconds.
         call_later: calls a function after a number of seconds.
         wall_clock: seconds since the epoch; asked only to read HTTP dates.
         jitter: a random number from 0 to 1.
     """
 
-    clock: Callable[[], float] = time.monotonic
+    monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     call_later: Callable[[float, Callable[[], None]], Alarm] = _call_later
     wall_clock: Callable[[], float] = time.time

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any
 
 import aiohttp
-import attrs
 from aiohttp import hdrs
 
 from seorep_async.errors import (
@@ -25,47 +24,16 @@ from seorep_async.errors import (
 )
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL, origin_of
-from seorep_async.session.decision import Cause, Failure, Sent, Signal, signal_of_status
+from seorep_async.session.fair_queue import HUGE, FairQueue
 from seorep_async.session.request import Request
+from seorep_async.session.response import Response
 from seorep_async.session.retry_after import parse_retry_after
+from seorep_async.session.retry_policy import Cause, Failure, Sent
 from seorep_async.session.time_limit import TimeLimit
-from seorep_async.session.turns import HUGE, Turns
 from seorep_async.settings import Settings
 
 _LARGE = 256 * 1024
 _JOINED_AT_ONCE = 1024 * 1024  # bytes
-
-
-@attrs.define
-class Answer:
-    """An answer that came whole: what is done with its status and body is decided elsewhere.
-
-    Attributes:
-        status: HTTP status.
-        pieces: the whole body, decompressed, in the pieces that came.
-        retry_after: seconds that the service asked to wait, or None.
-        location: where a redirect points, or None.
-    """
-
-    status: int
-    pieces: list[bytes | memoryview] = attrs.field(repr=False)
-    retry_after: float | None = None
-    location: str | None = attrs.field(default=None, repr=False)
-
-    @property
-    def size(self) -> int:
-        """Bytes of the body."""
-        return sum(map(len, self.pieces))
-
-    @property
-    def body(self) -> bytes | memoryview:
-        """The body as one; large ones are joined each time, as late as can be, so that few are held whole."""
-        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
-
-    @property
-    def signal(self) -> Signal:
-        """What it tells about the state of the service."""
-        return signal_of_status(self.status)
 
 
 class Transport:
@@ -75,7 +43,7 @@ class Transport:
         base_url: where requests go, and the only origin that ever sees the key.
         authentication: the key.
         settings: time limits, size limit, user agent.
-        turns: when work may be done that holds the event loop up.
+        fair_queue: when work may be done that holds the event loop up.
         borrowed: an open session of the caller's, which is used for everything and never closed; None to own two,
             one of them for writes, whose connections are never reused, so that what fails before it was sent
             certainly was not executed.
@@ -86,14 +54,14 @@ class Transport:
         base_url: BaseURL,
         authentication: Authentication,
         settings: Settings,
-        turns: Turns,
+        fair_queue: FairQueue,
         borrowed: aiohttp.ClientSession | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._base_url = base_url
         self._authentication = authentication
         self._settings = settings
-        self._turns = turns
+        self._fair_queue = fair_queue
         self._borrowed = borrowed
         self._wall_clock = wall_clock
         self._owned: list[aiohttp.ClientSession] = []
@@ -126,7 +94,7 @@ class Transport:
             for session in owned:
                 closing.push_async_callback(session.close)
 
-    async def attempt(self, request: Request[Any], timeout: float) -> Answer | Failure:
+    async def attempt(self, request: Request[Any], timeout: float) -> Response | Failure:
         """Send a request once.
 
         Args:
@@ -154,7 +122,7 @@ class Transport:
         except Exception as error:  # whatever else aiohttp raises on hostile bytes must not leave the package
             return _classified(error, request)
 
-    async def _exchange(self, request: Request[Any]) -> Answer:
+    async def _exchange(self, request: Request[Any]) -> Response:
         headers = None if self._borrowed is None else self._headers  # sessions of our own send them by themselves
         if request.content_type is not None:
             headers = self._headers | {"Content-Type": request.content_type}
@@ -174,13 +142,13 @@ class Transport:
             middlewares=(self._on_the_wire,),
         )
         try:
-            pieces = await self._read(response)
+            chunks = await self._read(response)
         except BaseException:
             response.close()
             raise
-        return Answer(
+        return Response(
             status=response.status,
-            pieces=pieces,
+            chunks=chunks,
             retry_after=parse_retry_after(response.headers.get(hdrs.RETRY_AFTER), self._wall_clock()),
             location=response.headers.get(hdrs.LOCATION),
         )
@@ -203,25 +171,25 @@ class Transport:
         limit, content = self._settings.max_body_bytes, response.content
         if not content.is_eof() and (announced := response.content_length) is not None and announced > limit:
             raise _BodyTooLarge(f"the answer announces {announced} bytes, more than the limit of {limit}")
-        pieces: list[bytes | memoryview] = []
+        chunks: list[bytes | memoryview] = []
         size = 0
-        while piece := content.read_nowait() if content.is_eof() else await content.readany():
-            size += len(piece)
-            self.bytes_received += len(piece)
+        while chunk := content.read_nowait() if content.is_eof() else await content.readany():
+            size += len(chunk)
+            self.bytes_received += len(chunk)
             if size > limit:
                 raise _BodyTooLarge(f"the answer is larger than the limit of {limit} bytes")
-            pieces.append(piece)
-        return [await self._joined(pieces, size)] if size > HUGE else pieces
+            chunks.append(chunk)
+        return [await self._joined(chunks, size)] if size > HUGE else chunks
 
-    async def _joined(self, pieces: list[bytes | memoryview], size: int) -> memoryview:
-        """Join the pieces of a huge body in turns, into memory that takes no time until it is written to."""
+    async def _joined(self, chunks: list[bytes | memoryview], size: int) -> memoryview:
+        """Join the chunks of a huge body in turns, into memory that takes no time until it is written to."""
         whole = mmap.mmap(-1, size) if sys.platform == "win32" else mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
-        pieces.reverse()
-        while pieces:
-            await self._turns.take(_JOINED_AT_ONCE)
+        chunks.reverse()
+        while chunks:
+            await self._fair_queue.wait(_JOINED_AT_ONCE)
             share = 0
-            while pieces and share < _JOINED_AT_ONCE:
-                share += whole.write(pieces.pop())
+            while chunks and share < _JOINED_AT_ONCE:
+                share += whole.write(chunks.pop())
         return memoryview(whole)
 
     def _own(self, *, force_close: bool) -> aiohttp.ClientSession:

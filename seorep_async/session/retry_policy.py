@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from typing import Literal
 
 import attrs
 
@@ -132,7 +131,7 @@ def decide(
     *,
     attempts: int,
     throttled: int,
-    resend: Literal["safe", "unsent"],
+    idempotent: bool,
     remaining: float,
     tokens: int,
     jitter: float,
@@ -144,17 +143,17 @@ def decide(
         failure: what happened.
         attempts: attempts so far, the failed one included.
         throttled: how many of them were throttled; these count as a third, as they ask for patience, not for an end.
-        resend: `Request.resend`.
+        idempotent: `Request.idempotent`.
         remaining: seconds until the call's deadline, possibly infinite.
         tokens: what is left of the retry quota.
         jitter: a random number from 0 to 1.
         settings: the limits.
     """
-    if resend == "unsent" and failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION:
+    if not idempotent and failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION:
         return GiveUp(_outcome_unknown(failure))
     if failure.cause in (Cause.AUTHENTICATION, Cause.PERMANENT):
         return GiveUp(failure.error)
-    if resend == "unsent" and not certainly_not_executed(failure):
+    if not idempotent and not certainly_not_executed(failure):
         return GiveUp(_outcome_unknown(failure))
     if failure.retry_after is not None and failure.retry_after > min(settings.retry_after_max, remaining):
         return GiveUp(failure.error)

@@ -16,10 +16,14 @@ import aiohttp
 import attrs
 
 from seorep_async.errors import AuthenticationError, ConfigurationError, NotFoundError, SeoRepError
-from seorep_async.session.attempt import Answer, Transport
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.decision import (
+from seorep_async.session.clock import Clock
+from seorep_async.session.fair_queue import HUGE, FairQueue
+from seorep_async.session.governor import Governor
+from seorep_async.session.request import Request
+from seorep_async.session.response import Response, ResponseReader
+from seorep_async.session.retry_policy import (
     Cause,
     Failure,
     GiveUp,
@@ -28,12 +32,8 @@ from seorep_async.session.decision import (
     deadline_exceeded,
     decide,
 )
-from seorep_async.session.governor import Governor
-from seorep_async.session.reading import Reader, Value
-from seorep_async.session.request import Request
 from seorep_async.session.stats import Stats
-from seorep_async.session.timing import Timing
-from seorep_async.session.turns import HUGE, Turns
+from seorep_async.session.transport import Transport
 from seorep_async.settings import Settings
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class Session:
         authentication: the key.
         settings: limits and choices.
         borrowed: an aiohttp session of the caller's, or None.
-        timing: where time and chance come from.
+        clock: where time and chance come from.
     """
 
     def __init__(
@@ -81,15 +81,17 @@ class Session:
         authentication: Authentication,
         settings: Settings,
         borrowed: aiohttp.ClientSession | None = None,
-        timing: Timing | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.settings = settings
-        self.timing = timing or Timing()
+        self.clock = clock or Clock()
         self.state = "not open yet"
-        self._reader = Reader(authentication)
-        self._turns = Turns(_TURN)
-        self._transport = Transport(base_url, authentication, settings, self._turns, borrowed, self.timing.wall_clock)
-        self._governor = Governor(settings, self.timing)
+        self._reader = ResponseReader(authentication)
+        self._fair_queue = FairQueue(_TURN)
+        self._transport = Transport(
+            base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
+        )
+        self._governor = Governor(settings, self.clock)
         self._huge = asyncio.Lock()
         self._closing = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -173,7 +175,7 @@ class Session:
     def deadline(self) -> float:
         """Return the monotonic time at which a call that begins now must have ended."""
         limit = self.settings.call_timeout
-        return math.inf if limit is None else self.timing.clock() + limit
+        return math.inf if limit is None else self.clock.monotonic() + limit
 
     async def send(self, request: Request[T]) -> T:
         """Send a request until it succeeds or must be given up.
@@ -183,35 +185,31 @@ class Session:
         """
         self.require_open()
         self._requests += 1
-        governor, clock = self._governor, self.timing.clock
-        deadline = request.deadline
-        if request.patient:
-            deadline = math.inf
-        elif deadline is None:
-            deadline = self.deadline()
+        governor, clock = self._governor, self.clock.monotonic
+        deadline = math.inf if request.deadline is None else request.deadline
         failure: Failure | None = None
         attempts = throttled = spent = 0
         maybe_done = False
         try:
             while True:
-                self._check_halt(request, attempts)
+                self._check_cancel_scope(request, attempts)
                 refused = failure is not None and failure.is_refusal
                 permit = governor.try_acquire(deadline, refused=refused)
                 if permit is None:
                     try:
                         priority = _FIRST if attempts else request.priority
-                        permit = await governor.acquire(priority, deadline, request.halt, refused=refused)
+                        permit = await governor.acquire(priority, deadline, request.cancel_scope, refused=refused)
                     except SeoRepError as error:
                         self._raise(error, request, attempts)
                 if permit is None:
                     self._require_not_closed()
-                    self._check_halt(request, attempts)
+                    self._check_cancel_scope(request, attempts)
                     self._raise(deadline_exceeded(failure), request, attempts)
                 signal = retry_after = None
                 try:
                     self._require_not_closed()
-                    self._check_halt(request, attempts)
-                    if request.patient and not attempts:
+                    self._check_cancel_scope(request, attempts)
+                    if request.deadline is None and not attempts:
                         deadline = self.deadline()
                     remaining = deadline - clock()
                     if remaining <= 0:
@@ -227,7 +225,7 @@ class Session:
                         signal = None  # it was our own time that was over, which tells nothing about the service
                 finally:
                     governor.release(permit, signal, retry_after)
-                if isinstance(result, Answer):
+                if isinstance(result, Response):
                     for session, answers in _recordings.get():
                         if session is self:
                             answers.append(RawAnswer(request.method, request.path, result.status, bytes(result.body)))
@@ -235,17 +233,17 @@ class Session:
                         read = await self._read(request, result, deadline)
                     except TimeoutError:
                         self._raise(deadline_exceeded(None), request, attempts)
-                    if isinstance(read, Value):
+                    if not isinstance(read, Failure):
                         governor.quota.succeed(spent)
-                        return read.value
+                        return read
                     result = read
                     if read.cause is Cause.THROTTLE and signal is Signal.FINE:
                         governor.observe(permit.started, Signal.THROTTLED, retry_after)
                 failure = result
                 self._reader.clean(failure.error, request)
-                if request.halt is not None and isinstance(failure.error, AuthenticationError):
-                    request.halt.error = request.halt.error or failure.error
-                    governor.withdraw(request.halt)
+                if request.cancel_scope is not None and isinstance(failure.error, AuthenticationError):
+                    request.cancel_scope.error = request.cancel_scope.error or failure.error
+                    governor.withdraw(request.cancel_scope)
                 if request.method == "DELETE" and maybe_done and isinstance(failure.error, NotFoundError):
                     governor.quota.succeed(spent)
                     return request.decode(b"")  # what is gone was deleted by an attempt whose answer was lost
@@ -258,10 +256,10 @@ class Session:
                     failure,
                     attempts=attempts,
                     throttled=throttled,
-                    resend=request.resend,
+                    idempotent=request.idempotent,
                     remaining=deadline - clock(),
                     tokens=governor.quota.tokens,
-                    jitter=self.timing.jitter(),
+                    jitter=self.clock.jitter(),
                     settings=self.settings,
                 )
                 if isinstance(verdict, GiveUp):
@@ -277,37 +275,37 @@ class Session:
             governor.quota.give_back(spent)  # that nobody waits any more tells nothing about the service
             raise
 
-    def _check_halt(self, request: Request[Any], attempts: int) -> None:
-        if request.halt is not None and request.halt.error is not None:
-            self._raise(_halted(request.halt.error), request, attempts)
+    def _check_cancel_scope(self, request: Request[Any], attempts: int) -> None:
+        if request.cancel_scope is not None and request.cancel_scope.error is not None:
+            self._raise(_cancelled_by(request.cancel_scope.error), request, attempts)
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep, unless the client is closed before."""
-        ends = [asyncio.ensure_future(self.timing.sleep(seconds)), asyncio.ensure_future(self._closing.wait())]
+        ends = [asyncio.ensure_future(self.clock.sleep(seconds)), asyncio.ensure_future(self._closing.wait())]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for end in ends:
                 end.cancel()
 
-    async def _read(self, request: Request[T], answer: Answer, deadline: float) -> Value[T] | Failure:
-        size = answer.size
+    async def _read(self, request: Request[T], response: Response, deadline: float) -> T | Failure:
+        size = response.size
         if size <= _LARGE:
-            return self._reader.read(request, answer)
+            return self._reader.read(request, response)
         if size <= HUGE:
-            await self._turns.take(size)
-            return self._reader.read(request, answer)
-        remaining = None if deadline == math.inf else deadline - self.timing.clock()
+            await self._fair_queue.wait(size)
+            return self._reader.read(request, response)
+        remaining = None if deadline == math.inf else deadline - self.clock.monotonic()
         async with asyncio.timeout(remaining), self._huge:
-            if request.decode_in_steps is not None and answer.status == 200:
-                value = await self._in_turns(request.decode_in_steps(answer.body))
+            if request.decode_in_steps is not None and response.status == 200:
+                value = await self._in_turns(request.decode_in_steps(response.body))
                 if value is not None:
-                    return Value(value)
-            return await asyncio.to_thread(self._reader.read, request, answer)
+                    return value
+            return await asyncio.to_thread(self._reader.read, request, response)
 
     async def _in_turns(self, steps: Generator[None, None, T | None]) -> T | None:
         while True:
-            await self._turns.take(_TURN)
+            await self._fair_queue.wait(_TURN)
             try:
                 next(steps)
             except StopIteration as end:
@@ -323,7 +321,7 @@ class Session:
         raise error.with_traceback(None)
 
 
-def _halted(refusal: AuthenticationError) -> AuthenticationError:
+def _cancelled_by(refusal: AuthenticationError) -> AuthenticationError:
     error = AuthenticationError("not finished, because the API key was refused to another request")
     error.status = refusal.status
     return error

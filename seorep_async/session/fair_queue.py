@@ -9,7 +9,7 @@ HUGE = 4 * 1024 * 1024
 """Bytes of an answer with which even copying it holds others up."""
 
 
-class Turns:
+class FairQueue:
     """Lets so much work through in every fourth iteration of the loop, in the order it came, and none at once.
 
     So what an answer made possible, such as the next request, goes before the work on it; and the iterations in between
@@ -27,7 +27,7 @@ class Turns:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._dealing = False
 
-    async def take(self, amount: int) -> None:
+    async def wait(self, amount: int) -> None:
         """Wait until so much work may be done; it is to be done before the next `await`."""
         loop = asyncio.get_running_loop()
         turn = loop.create_future()

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from seorep_async.session.turns import Turns
+from seorep_async.session.fair_queue import FairQueue
 
 
-async def done_by_iteration(turns: Turns, amounts: list[int]) -> list[int]:
+async def done_by_iteration(queue: FairQueue, amounts: list[int]) -> list[int]:
     """Return in which iteration of the loop, from 0, each piece of work is done, when all begin at once."""
     iteration = 0
     ended = False
@@ -21,7 +21,7 @@ async def done_by_iteration(turns: Turns, amounts: list[int]) -> list[int]:
             iteration += 1
 
     async def work(amount: int) -> int:
-        await turns.take(amount)
+        await queue.wait(amount)
         return iteration
 
     found = [asyncio.ensure_future(work(amount)) for amount in amounts]
@@ -33,7 +33,7 @@ async def done_by_iteration(turns: Turns, amounts: list[int]) -> list[int]:
 
 
 async def test_work_within_the_share_is_done_together() -> None:
-    assert len(set(await done_by_iteration(Turns(10), [3, 3, 4]))) == 1
+    assert len(set(await done_by_iteration(FairQueue(10), [3, 3, 4]))) == 1
 
 
 async def test_what_was_to_be_done_already_goes_before_work() -> None:
@@ -41,39 +41,39 @@ async def test_what_was_to_be_done_already_goes_before_work() -> None:
 
     async def work() -> None:
         asyncio.get_running_loop().call_soon(done.append, "what an answer made possible")
-        await turns.take(1)
+        await queue.wait(1)
         done.append("work")
 
-    turns = Turns(10)
+    queue = FairQueue(10)
     await work()
     assert done == ["what an answer made possible", "work"]
 
 
 async def test_three_iterations_without_work_follow_each_with_work() -> None:
-    first, second, third = await done_by_iteration(Turns(10), [10, 10, 10])
+    first, second, third = await done_by_iteration(FairQueue(10), [10, 10, 10])
     assert second - first >= 4
     assert third - second >= 4
 
 
 async def test_small_pieces_share_a_turn() -> None:
-    done = await done_by_iteration(Turns(10), [10, 5, 5, 5])
+    done = await done_by_iteration(FairQueue(10), [10, 5, 5, 5])
     assert done[1] == done[2] < done[3]
 
 
 async def test_more_than_the_share_in_one_piece_goes_alone() -> None:
-    done = await done_by_iteration(Turns(10), [1, 50, 1])
+    done = await done_by_iteration(FairQueue(10), [1, 50, 1])
     assert done[0] < done[1] < done[2]
 
 
 async def test_nobody_overtakes() -> None:
-    done = await done_by_iteration(Turns(10), [9, 9, 1, 9, 1])
+    done = await done_by_iteration(FairQueue(10), [9, 9, 1, 9, 1])
     assert done == sorted(done)
 
 
 async def test_who_waits_no_more_is_passed_over() -> None:
-    turns = Turns(10)
-    await turns.take(10)
-    leaving, staying = (asyncio.ensure_future(turns.take(10)) for _ in range(2))
+    queue = FairQueue(10)
+    await queue.wait(10)
+    leaving, staying = (asyncio.ensure_future(queue.wait(10)) for _ in range(2))
     await asyncio.sleep(0)
     leaving.cancel()
     await staying
@@ -82,8 +82,8 @@ async def test_who_waits_no_more_is_passed_over() -> None:
 
 
 async def test_turns_begin_again_after_all_is_done() -> None:
-    turns = Turns(10)
-    await done_by_iteration(turns, [10, 10])
+    queue = FairQueue(10)
+    await done_by_iteration(queue, [10, 10])
     for _ in range(5):
         await asyncio.sleep(0)
-    assert len(await done_by_iteration(turns, [10, 10])) == 2
+    assert len(await done_by_iteration(queue, [10, 10])) == 2
