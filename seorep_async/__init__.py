@@ -1,4 +1,39 @@
-"""Async Python client for an SEO reporting service: every ranking row of every campaign, exactly once, typed."""
+"""Async Python client for an SEO reporting service: every ranking row of every campaign, exactly once, typed.
+
+```python
+import asyncio
+
+from seorep_async import SeoRepClient
+
+
+async def main() -> None:
+    async with SeoRepClient() as client:  # reads SEOREP_BASE_URL and SEOREP_API_KEY
+        campaigns = await client.campaigns.list()
+        async with client.rankings.pull([one.id for one in campaigns], "2023-01-01", "2023-03-31") as outcomes:
+            async for outcome in outcomes:
+                print(outcome.id, len(outcome.report.rows) if outcome.report else outcome.error)
+
+
+asyncio.run(main())
+```
+
+The guides are the docstrings of the public modules:
+
+- `seorep_async.resources`: every call, and how to read a listing.
+- `seorep_async.settings`: every number, and the choices that the service's reference leaves open.
+- `seorep_async.errors`: what is tried again, how limits are found, and every error.
+- `seorep_async.export`: pulls into files and databases, data frames, and how an interrupted pull resumes.
+- `seorep_async.sandbox`: the service on your own machine, with its data, faults and limits.
+- `seorep_async.pytest_plugin`: fixtures to test your own code with.
+
+Their short examples run in `python -m asyncio`, after
+
+```python
+from seorep_async import *
+
+client = await SeoRepClient().open()
+```
+"""
 
 from typing import TYPE_CHECKING
 

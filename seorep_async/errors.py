@@ -1,7 +1,39 @@
-"""The whole exception tree, on one page.
+"""The whole exception tree on one page, and what the client does before it raises an error.
 
-Every error tells in words what happened and what to do next, carries the fields that a handler needs, pickles, and
-holds no secret.
+Every error is a `SeoRepError`. It says what happened and what to do next, carries the fields that a handler needs,
+pickles, and holds no secret.
+
+```python
+try:
+    campaign = await client.campaigns.get(1_000_000)
+except NotFoundError as error:
+    print(error.path, error.status)
+except SeoRepError as error:
+    print(error, "after", error.attempts, "attempts")
+```
+
+## What is tried again
+
+- GET, PUT and DELETE: after a connection that failed, a response that is cut short, empty or not JSON, a timeout, 429,
+  and 5xx. The client waits a random, growing time first (`Settings.backoff_initial`, `backoff_max`).
+- POST: only if the service certainly did not carry it out: it was not sent, or answered with 429, or with 503 and a
+  Retry-After. If it may have been carried out, the error is `OutcomeUnknownError`: check before you send it again.
+- `users.login_grant`: not once it may have been sent, because each request makes a new grant.
+- Never: other 4xx, redirects, untrusted certificates, bodies that are too large, JSON of an unknown shape.
+
+A request has `Settings.max_attempts`; one that was answered with 429 counts as a third. All calls of a client share a
+quota of retries, which successful calls refill: if everything fails, each request is tried less often.
+
+A pull does more: if pages repeat, are missing or change while they are read, it reads that campaign again, up to three
+times; and when all others are done, it tries those once more that failed for a reason that may have passed.
+
+## How limits are found
+
+The client starts with up to `Settings.max_concurrency` requests in flight. When the service refuses, it slows down to
+the pace that the service accepts, and then tries carefully to go faster. A `Retry-After` stops all requests of the
+client until that time; if it is longer than `Settings.retry_after_max`, or than the call may take, the call fails at
+once. When nothing gets through, the client sends one probe at a time until the service answers again.
+`client.stats` shows requests, attempts, retries by cause, refusals, the present pace, and what requests waited for.
 """
 
 from __future__ import annotations

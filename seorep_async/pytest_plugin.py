@@ -1,6 +1,31 @@
 """Fixtures for tests of code that uses this client: a sandbox of the service, and a client of it.
 
-pytest finds this by itself; the fixtures need pytest-asyncio.
+pytest finds the plugin by itself; the fixtures need pytest-asyncio. `seorep_sandbox` is a running
+`seorep_async.sandbox.Sandbox` with 3 campaigns of 10 keywords, `seorep_client` is a client of it. Each test has a
+sandbox of its own. The marker `seorep_sandbox` sets it up, and takes every argument of `Sandbox`:
+
+```python
+import pytest
+
+from seorep_async import SeoRepClient
+
+
+async def top_three(client: SeoRepClient, campaign_id: int) -> list[str]:  # your code
+    report = await client.rankings.campaign(campaign_id, "2023-01-01", "2023-01-31")
+    return [row.keyword_phrase for row in report.rows if row.engine_a_ranking and row.engine_a_ranking <= 3]
+
+
+@pytest.mark.asyncio
+async def test_the_top_three_are_some_of_the_keywords(seorep_client):
+    assert len(await top_three(seorep_client, 1)) < 10
+
+
+@pytest.mark.asyncio
+@pytest.mark.seorep_sandbox(campaigns=1, keywords=200, rows="older", faults="resets=10%,cut=5%")
+async def test_the_top_three_survive_a_bad_network(seorep_client, seorep_sandbox):
+    assert await top_three(seorep_client, 1)
+    assert seorep_sandbox.stats.requests >= 8
+```
 """
 
 from __future__ import annotations

@@ -89,27 +89,6 @@ PLAIN_TESTS = """
     def test_that_asks_for_a_sandbox(seorep_sandbox):
         pass
 """
-EXAMPLE = """
-import pytest
-from seorep_async import SeoRepClient
-
-
-async def top_three(client: SeoRepClient, campaign_id: int) -> list[str]:  # your code
-    report = await client.rankings.campaign(campaign_id, "2023-01-01", "2023-01-31")
-    return [row.keyword_phrase for row in report.rows if row.engine_a_ranking and row.engine_a_ranking <= 3]
-
-
-@pytest.mark.asyncio
-async def test_the_top_three_are_some_of_the_keywords(seorep_client):
-    assert len(await top_three(seorep_client, 1)) < 10
-
-
-@pytest.mark.asyncio
-@pytest.mark.seorep_sandbox(campaigns=1, keywords=200, rows="older", faults="resets=10%,cut=5%")
-async def test_the_top_three_survive_a_bad_network(seorep_client, seorep_sandbox):
-    assert await top_three(seorep_client, 1)
-    assert seorep_sandbox.stats.requests >= 8
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -128,11 +107,6 @@ def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
 def test_the_fixtures_and_the_marker_work(mode: str, mark: str, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(USER_TESTS.format(mark=mark))
     run(pytester, *ASYNCIO, f"--asyncio-mode={mode}").assert_outcomes(passed=9)
-
-
-def test_code_that_uses_the_client_is_tested_against_a_bad_network(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(EXAMPLE)
-    run(pytester, *ASYNCIO).assert_outcomes(passed=2)
 
 
 def test_a_wrong_option_of_the_marker_is_an_error_of_its_test(pytester: pytest.Pytester) -> None:

@@ -1,62 +1,153 @@
-"""The README's Python examples run, against the sandbox."""
+"""The README and the guides, which are docstrings of public modules: their examples run, and what they name exists."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
-import os
-import pathlib
+import inspect
 import re
+import subprocess
 import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import CodeType
+from typing import Any
 
+import attrs
 import pytest
 
+import seorep_async
+from seorep_async.cli.application import run, seorep
 from seorep_async.sandbox import Sandbox
 
-README = pathlib.Path(__file__).parent.parent / "README.md"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-PROGRAMS = [example for example in EXAMPLES if "asyncio.run" in example]
-TESTS = [example for example in EXAMPLES if "async def test_" in example]
+REPO = Path(__file__).parent.parent
+README = (REPO / "README.md").read_text(encoding="utf-8")
+PAGES = {"README": REPO / "README.md"} | {
+    ".".join(file.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__"): file
+    for file in sorted(REPO.glob("seorep_async/**/*.py"))
+}
+BLOCK = re.compile(r"^( *)```(python|sh)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 
 
-def test_every_example_is_a_program_or_a_test() -> None:
-    assert len(PROGRAMS) >= 2
-    assert len(PROGRAMS) + len(TESTS) == len(EXAMPLES)
+def blocks(language: str) -> Iterator[tuple[str, str]]:
+    """Give the name of each page with its blocks of code, which bear their line numbers in the page."""
+    for name, file in PAGES.items():
+        text = file.read_text(encoding="utf-8")
+        for found in BLOCK.finditer(text):
+            if found[2] == language:
+                yield name, "\n" * text.count("\n", 0, found.start(3)) + textwrap.dedent(found[3])
+
+
+PROGRAMS = [(name, code) for name, code in blocks("python") if "asyncio.run(" in code]
+TESTS = [(name, code) for name, code in blocks("python") if "def test_" in code]
+SNIPPETS: dict[str, list[str]] = {}
+for page, block in blocks("python"):
+    if (page, block) not in PROGRAMS + TESTS:
+        SNIPPETS.setdefault(page, []).append(block)
+PRELUDE = SNIPPETS.pop("seorep_async")
+COMMANDS = [
+    line.partition("#")[0].partition("|")[0].split()[1:]
+    for _, code in blocks("sh")
+    for line in code.splitlines()
+    if line.startswith("seorep ") and "$" not in line
+]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """Where the examples run, one after the other: some read what others wrote."""
-    return tmp_path_factory.mktemp("readme")
+def service() -> Iterator[Sandbox]:
+    """A sandbox that runs beside the examples, which have event loops of their own."""
+    sandbox, loop = Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed"), asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(sandbox.__aenter__(), loop).result(10)
+    yield sandbox
+    asyncio.run_coroutine_threadsafe(sandbox.__aexit__(None, None, None), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(10)
+    loop.close()
 
 
-async def output_of(*command: str, folder: pathlib.Path, **environment: str) -> str:
-    here = {"PYTHONPATH": str(README.parent)}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-X", "dev", "-W", "error", *command, cwd=folder,
-        env=os.environ | here | environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
-    output, _ = await process.communicate()
-    assert process.returncode == 0, output.decode()
-    return output.decode()
+@pytest.fixture
+def account(service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty working folder, and an environment that names the sandbox."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
+    monkeypatch.setenv("SEOREP_API_KEY", service.api_key)
 
 
-@pytest.mark.parametrize("example", PROGRAMS)
-async def test_an_example_runs_without_a_warning(example: str, folder: pathlib.Path) -> None:
-    async with Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed") as sandbox:
-        service = {"SEOREP_BASE_URL": sandbox.base_url, "SEOREP_API_KEY": sandbox.api_key}
-        assert await output_of("-c", example, folder=folder, **service)
+def compiled(page: str, code: str) -> CodeType:
+    lines: CodeType = compile(code, PAGES[page], "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    return lines
 
 
-@pytest.mark.parametrize("example", TESTS)
-async def test_an_example_of_a_test_passes(example: str, tmp_path: pathlib.Path) -> None:
-    (tmp_path / "test_example.py").write_text(example, encoding="utf-8")
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 220
+
+
+def test_every_guide_has_an_example() -> None:
+    guides = {"resources", "settings", "errors", "export", "sandbox", "pytest_plugin"}
+    assert {f"seorep_async.{guide}" for guide in guides} <= SNIPPETS.keys() | {page for page, _ in TESTS}
+
+
+@pytest.mark.usefixtures("account")
+@pytest.mark.parametrize(("page", "code"), PROGRAMS, ids=[page for page, _ in PROGRAMS])
+def test_a_program_runs_without_a_warning(page: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compiled(page, code), {"__name__": "__main__"})  # noqa: S102
+    assert capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("account")
+@pytest.mark.parametrize("page", SNIPPETS)
+def test_snippets_run_without_a_warning(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    async def type_in() -> None:
+        names: dict[str, Any] = {}
+        try:
+            for code in SNIPPETS[page] if page == "README" else PRELUDE + SNIPPETS[page]:
+                lines = compiled(page, code)
+                result = eval(lines, names)  # noqa: S307  # as `python -m asyncio` does
+                if lines.co_flags & inspect.CO_COROUTINE:
+                    await result
+        finally:
+            await names["client"].close()
+
+    asyncio.run(type_in())
+    assert capsys.readouterr().out
+
+
+def test_examples_of_tests_pass(tmp_path: Path) -> None:
+    for number, (_, code) in enumerate(TESTS):
+        (tmp_path / f"test_{number}.py").write_text(code, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n", encoding="utf-8")
-    plugin = [] if "seorep_async.pytest_plugin" in installed_plugins() else ["-p", "seorep_async.pytest_plugin"]
-    output = await output_of("-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, str(tmp_path), folder=tmp_path)
-    assert "1 passed" in output
+    installed = any(entry.value == "seorep_async.pytest_plugin" for entry in entry_points(group="pytest11"))
+    plugin = [] if installed else ["-p", "seorep_async.pytest_plugin"]
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, str(tmp_path)]
+    ended = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False, timeout=60)
+    expected = sum(code.count("def test_") for _, code in TESTS)
+    assert f"{expected} passed" in ended.stdout, ended.stdout + ended.stderr
 
 
-def installed_plugins() -> set[str]:
-    from importlib.metadata import entry_points
+@pytest.mark.usefixtures("account")
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command_succeeds(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    if words[0] == "sandbox":  # it would serve until Ctrl-C
+        seorep.commands["sandbox"].make_context("sandbox", words[1:])
+    else:
+        assert run(words) == 0, capfd.readouterr().err
 
-    return {entry.value for entry in entry_points(group="pytest11")}
+
+def test_the_readme_names_every_error_and_setting() -> None:
+    errors = [
+        name
+        for name in dir(seorep_async)
+        if name.endswith("Error") and not getattr(seorep_async, name).__subclasses__()
+    ]
+    settings = [field.name for field in attrs.fields(seorep_async.Settings)]
+    assert [name for name in errors + settings if f"`{name}`" not in README] == []
+
+
+def test_every_file_that_the_readme_names_exists() -> None:
+    named = set(re.findall(r"\]\(([^)#:]+)\)|`((?:\.ci|benchmarks|tests|seorep_async)/[^` ]+|[A-Z]+\.md)`", README))
+    assert [name for name in map("".join, named) if not (REPO / name).exists()] == []

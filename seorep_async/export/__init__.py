@@ -1,4 +1,90 @@
-"""Reports to files, databases and data frames: whole, in a fixed order, or not there."""
+"""Pulls into files, databases and data frames: complete, in a fixed order, or not there at all.
+
+`pull_to` does what the command `seorep pull` does, and returns a summary with one outcome for each campaign:
+
+```python
+from seorep_async.export import pull_to
+
+feeds = [Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE]
+summary = await pull_to(client, None, "2023-01-01", "2023-03-31", out="rankings.csv", feeds=feeds)
+print(summary.rows, "rows in", [path.name for path in summary.paths])
+for failure in summary.failures:
+    print(failure.feed, failure.campaign_id, failure.keyword_id, failure.error)
+```
+
+## What is written
+
+The ending of `out` chooses the format: `.csv`, `.jsonl` (JSON lines), `.parquet` or `.duckdb`.
+
+| `out` | one feed | several feeds |
+| --- | --- | --- |
+| `rankings.csv`, `.jsonl`, `.parquet` | `rankings.csv` | `rankings.campaign.csv`, `rankings.campaign-by-date.csv`, … |
+| `rankings.duckdb` | one table | the tables `campaign`, `campaign_by_date`, `keyword_by_date` |
+
+Totals and failures are sidecar files, written only if there are any: `rankings.totals.csv`, `rankings.failures.csv`; of
+several feeds `rankings.campaign.totals.csv` and so on. A pull replaces or removes the sidecar files of an earlier pull,
+and refuses to replace a file of such a name that no pull wrote. In a database they are the tables `totals` and
+`failures`. An existing database keeps its contents: rows of the same campaigns and dates are replaced, rows of other
+dates are added, and a campaign that failed keeps the rows that it had.
+
+Rows are in the order of the campaigns, so equal responses give equal bytes. Columns have the names of the models'
+attributes (see `seorep_async.KeywordRanking`), in this order:
+
+- `campaign_id`, for `keyword-by-date` also `keyword_id`, then the requested `start_date` and `end_date`;
+- every attribute of the row, with `search_location_id`, `search_language_name` … for the two models inside it;
+- `tags`: a list of `id`, `label`, `extra`;
+- `extra`, `search_location_extra` …: fields that the service's reference does not name.
+
+| | CSV | JSON lines | Parquet, DuckDB, Arrow |
+| --- | --- | --- | --- |
+| integers | `7` | `7` | 64 bits, nullable |
+| booleans | `true`, `false` | `true`, `false` | boolean |
+| dates | `2023-03-01` | `"2023-03-01"` | date |
+| None | empty | `null` | null |
+| tags | JSON | list of objects | list of structs |
+| unknown fields | JSON | object | JSON |
+
+## Into DuckDB, polars and pandas
+
+They need the extras `arrow`, `duckdb`, `pandas`, `polars`: `pip install 'seorep-async[arrow,duckdb,pandas,polars]'`.
+
+```python
+import duckdb
+import pandas as pd
+import polars as pl
+
+from seorep_async.export import pull_to, to_arrow
+
+await pull_to(client, None, "2023-01-01", "2023-03-31", out="rankings.parquet")
+print(duckdb.sql("SELECT campaign_id, count(engine_a_ranking) FROM 'rankings.parquet' GROUP BY ALL ORDER BY ALL"))
+print(pl.scan_parquet("rankings.parquet").filter(pl.col("engine_a_ranking") <= 3).collect().height)
+print(pd.read_parquet("rankings.parquet")["engine_a_ranking"].dtype)  # Int64, also with gaps
+
+await pull_to(client, None, "2023-01-01", "2023-03-31", out="rankings.csv")  # CSV stores no types:
+print(pd.read_csv("rankings.csv", dtype_backend="pyarrow")["engine_a_ranking"].dtype)
+
+report = await client.rankings.campaign(1, "2023-01-01", "2023-03-31")  # or a report in memory
+print(report.to_arrow().num_rows, report.to_polars().height, len(report.to_pandas()), pl.DataFrame(report).height)
+print(to_arrow([report, report]).num_rows)  # several reports of one feed, or the outcomes of a pull
+```
+
+## Interrupted, resumed, repeated
+
+- **Complete, or not there.** Reports are stored in a hidden folder beside the target, `.rankings.parquet.pull`. The
+  target appears when everything is there, each file in one step; until then an older target stays as it was.
+- **The same call resumes.** Killed at any point, or after a power failure, it fetches only the reports that were in
+  flight and those that had failed. It refuses to resume with other dates, campaigns or feeds, another service or
+  another API key, because rows of two accounts must not mix; `restart=True` (`--restart`) starts over.
+  `max_concurrency` and `limit` may differ. The folder holds no key, only a salted digest that recognises it.
+- **One campaign does not lose the others.** If some failed, the others are written; `retry_failed=True`
+  (`--retry-failed`) then fetches only what failed. Without it, the next pull fetches everything.
+- **A full disk**, a read-only folder, a database that is open elsewhere, a second pull at the same time: one
+  `ExportError` (or a `ConfigurationError` before anything is sent), and the reports fetched so far stay stored.
+- **Memory stays flat**, whatever the number of rows.
+
+Reports of a pull that ended incomplete stay stored until the next pull into the same target. To remove those that
+nobody resumed for a week: `find . -maxdepth 1 -name '.*.pull' -mtime +7 -exec rm -r {} +`.
+"""
 
 from seorep_async.errors import ExportError
 from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullProgress, PullSummary, Stage

@@ -1,23 +1,4 @@
-"""Faults that can be asked for, each in a share of the requests: `resets=5%,500s=5%,cut=2%`.
-
-| kind | what the caller gets in place of the answer |
-|---|---|
-| `resets` | the connection is reset (RST) before the answer |
-| `cut` | the head and half of the body that it announces, then the end of the connection |
-| `hang` | nothing, for as long as the caller waits |
-| `slow` | the answer, a byte every 50 ms |
-| `closes` | the whole answer, then the end of the connection, unannounced |
-| `empty` | status 200 and no body |
-| `html` | status 200 and an HTML page |
-| `malformed` | half of the JSON, with a length to match |
-| `errors` | status 200 and an error in JSON |
-| `redirects` | status 302 to another host |
-| `garbage` | bytes that are not HTTP, then the end of the connection |
-| `400s` to `599s` | this status, for example `500s` or `503s` |
-
-A request that meets one of these was carried out: a write was done, once, and only the answer to it suffers. The last
-line is the exception: such a request is refused before anything is done.
-"""
+"""Faults that can be asked for, each in a share of the requests: `resets=5%,500s=5%,cut=2%`."""
 
 import re
 from collections.abc import Mapping

@@ -1,20 +1,4 @@
-"""Limits, as real services and the proxies before them have them, and how they refuse what is over.
-
-As a string, a limit is a rate and any of these, with commas between: `200/s,burst=40,retry-after=seconds`,
-`100/10s,fixed-window,status=503`, `1000/m,sliding-window,counts-refused`, `at-once=8`.
-
-| part | meaning |
-|---|---|
-| `200`, `200/s`, `100/10s`, `1000/m`, `5000/h` | requests in a second, or in that time; it is a window's length, too |
-| `bucket` | tokens are refilled steadily, up to `burst` of them; the default |
-| `fixed-window` | requests are counted from zero again at the start of each window |
-| `sliding-window` | requests are counted over the last window |
-| `counts-refused` | with a sliding window: refused requests count, too |
-| `burst=40` | with a bucket: requests at once after a pause |
-| `at-once=8` | more requests than this being answered at the same time are refused, too |
-| `status=503` | the status of a refusal; 429 unless given |
-| `retry-after=seconds`, `retry-after=date` | refusals say when to come back; they do not unless given |
-"""
+"""Limits, as real services and the proxies before them have them, and how they refuse what is over."""
 
 import math
 import re
