@@ -22,10 +22,10 @@ from seorep_async.cli.wording import counted, moment
 from seorep_async.client import SeoRepClient
 from seorep_async.export import ExportError, PullSummary
 from seorep_async.export.formats import Format
-from seorep_async.export.order import Order, order_of
-from seorep_async.export.preview import kept_work, preview, work_to_go_on_with
-from seorep_async.export.pull_to import carry_out
-from seorep_async.export.stream import stream
+from seorep_async.export.job import ExportJob, export_job
+from seorep_async.export.pipe import stream_rows
+from seorep_async.export.preview import preview, resumable_pull, staged_pull
+from seorep_async.export.pull_to import run_export
 from seorep_async.export.target import Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions
@@ -76,39 +76,39 @@ class Job:
         """
         console = screen()
         async with client:
-            order = order_of(client, self.campaigns, self.first, self.last, self.feeds, self.options, service)
-            target = None if self.out is None else await asyncio.to_thread(target_of, self.out, order.feeds)
+            job = export_job(client, self.campaigns, self.first, self.last, self.feeds, self.options, service)
+            target = None if self.out is None else await asyncio.to_thread(target_of, self.out, job.feeds)
             if self.dry_run:
-                found = await preview(client, order, target, restart=self.restart, retry_failed=self.retry_failed)
-                told = preview_as_json(found, order) if self.json else preview_in_words(found, order, source)
+                found = await preview(client, job, target, restart=self.restart, retry_failed=self.retry_failed)
+                told = preview_as_json(found, job) if self.json else preview_in_words(found, job, source)
                 await in_daemon(partial(write_stdout, told + "\n", as_data=self.json))
                 return ExitCode.OK
             if target is None:
-                code = await self._to_stdout(client, order, console, source)
+                code = await self._to_stdout(client, job, console, source)
             else:
-                code = await self._to_target(client, order, target, console, source)
+                code = await self._to_target(client, job, target, console, source)
             end_with(code)
             return code
 
     async def _to_target(
-        self, client: SeoRepClient, order: Order, target: Target, console: Console, source: str
+        self, client: SeoRepClient, job: ExportJob, target: Target, console: Console, source: str
     ) -> ExitCode:
         kept = await asyncio.to_thread(
-            work_to_go_on_with, target, order, restart=self.restart, retry_failed=self.retry_failed
+            resumable_pull, target, job, restart=self.restart, retry_failed=self.retry_failed
         )
         if kept is not None and not self.quiet:
             there = counted(kept.reports, "report is", "reports are")
             console.print(f"Going on with the pull begun {moment(kept.begun)}: {there} there.")
         try:
             async with ProgressDisplay(console, client, quiet=self.quiet) as display:
-                summary = await carry_out(
-                    client, order, target, display.show, restart=self.restart, retry_failed=self.retry_failed
+                summary = await run_export(
+                    client, job, target, display.show, restart=self.restart, retry_failed=self.retry_failed
                 )
         except asyncio.CancelledError:
             console.print(f"Interrupted; {_how_to_go_on(target)}")
             return ExitCode.INTERRUPTED
         except ExportError:
-            if kept_work(target) is not None:
+            if staged_pull(target) is not None:
                 console.print(f"Stopped; {_how_to_go_on(target)}")
             raise
         code = _code_of(summary, came=bool(summary.paths))
@@ -124,12 +124,12 @@ class Job:
         show_error(f"{written}: {unwritten}")
         return code or ExitCode.UNWRITTEN
 
-    async def _to_stdout(self, client: SeoRepClient, order: Order, console: Console, source: str) -> ExitCode:
+    async def _to_stdout(self, client: SeoRepClient, job: ExportJob, console: Console, source: str) -> ExitCode:
         async def write(data: bytes) -> None:
             await in_daemon(partial(write_stdout_bytes, data))
 
         async with ProgressDisplay(console, client, quiet=self.quiet) as display:
-            summary = await stream(client, order, self.stdout_format, write, display.show)
+            summary = await stream_rows(client, job, self.stdout_format, write, display.show)
         code = _code_of(summary, came=summary.rows > 0)
         self._tell(client, console, summary, source, to_file=False)
         return code
@@ -174,7 +174,7 @@ def _named(summary: PullSummary) -> str:
 
 
 def _how_to_go_on(target: Target) -> str:
-    kept = kept_work(target)
+    kept = staged_pull(target)
     if kept is None:
         return "nothing came yet, and nothing is left behind."
     there = counted(kept.reports, "report is", "reports are")

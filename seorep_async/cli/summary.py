@@ -73,7 +73,7 @@ def as_json(summary: PullSummary, code: ExitCode) -> str:
         "resumed_reports": summary.resumed,
         "requests": summary.requests,
         "seconds": round(summary.seconds, 3),
-        "left": None if summary.left is None else str(summary.left),
+        "leftover": None if summary.leftover is None else str(summary.leftover),
         "failures": [_failure(failure) for failure in summary.failures],
     }
     return json.dumps(facts, ensure_ascii=False, indent=2)
@@ -109,8 +109,8 @@ def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[
     yield "Time", Text(duration(summary.seconds))
     if to_file and not summary.paths:
         yield "File", Text("none was written, as no campaign came")
-    if summary.left is not None:
-        yield "Left", Text(f"{printable(str(summary.left))}, which could not be removed; please do so")
+    if summary.leftover is not None:
+        yield "Leftover", Text(f"{printable(str(summary.leftover))}, which could not be removed; please do so")
     for number, path in enumerate(summary.paths):
         yield "" if number else "File", Text(f"{printable(str(path))} ({size(path.stat().st_size)})")
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.errors import export_error, told_as_export_errors
+from seorep_async.export.atomic_replace import atomic_replace
+from seorep_async.export.errors import export_error, translate_errors
 from seorep_async.export.files import arrow_pieces
 from seorep_async.export.formats import fits
 from seorep_async.export.progress import PullFailure
-from seorep_async.export.side_tables import failure_rows, totals_rows
+from seorep_async.export.sidecar_tables import failure_rows, totals_rows
 from seorep_async.export.target import Target
-from seorep_async.export.whole_file import put_in_place
 from seorep_async.export.work import Work
 from seorep_async.tables.arrow import batch_of_rows
 from seorep_async.tables.columns import ColumnType, Table, failures_table, table_of, totals_table
@@ -82,35 +82,35 @@ def write_database(work: Work, failures: Sequence[PullFailure], check: Callable[
     _fill(made, work, failures, check)
     if made.with_name(f"{made.name}.wal").exists():
         raise export_error(place, "the database could not be completed; is the disk full?")
-    put_in_place(made, place)
+    atomic_replace(made, place)
     return [place]
 
 
 def _fill(file: Path, work: Work, failures: Sequence[PullFailure], check: Callable[[], None]) -> None:
-    duckdb, place, order = require("duckdb"), work.target.path, work.order
+    duckdb, place, job = require("duckdb"), work.target.path, work.job
     try:
-        with told_as_export_errors(place), _connected(file, place) as database:
+        with translate_errors(place), _connected(file, place) as database:
             database.execute(f"SET temp_directory = {_quoted(str(work.folder / 'overflow'))}")
             database.execute("SET enable_progress_bar = false")
             database.execute("BEGIN")
-            tables = [table_of(feed) for feed in order.feeds]
+            tables = [table_of(feed) for feed in job.feeds]
             for table in (*tables, totals_table(), failures_table()):
                 _make_table(database, table)
-            rows = list(failure_rows(order, failures))
+            rows = list(failure_rows(job, failures))
             _note_scope(database, work, failures)
-            for feed, table in zip(order.feeds, tables, strict=True):
+            for feed, table in zip(job.feeds, tables, strict=True):
                 _delete(database, table.name, table.name)
                 for piece in arrow_pieces(work, feed):
                     check()
                     _insert(database, table, piece)
                 _delete(database, "totals", table.name)
-                totals = totals_rows(order, work.journal, feed)
+                totals = totals_rows(job, work.journal, feed)
                 while some := list(itertools.islice(totals, _PIECE_ROWS)):
                     _insert(database, totals_table(), batch_of_rows(totals_table(), some))
                 database.execute(
                     "DELETE FROM failures WHERE feed = ? AND start_date = ? AND end_date = ? "
                     "AND (campaign_id IS NULL OR campaign_id IN (SELECT id FROM wanted))",
-                    [table.name, order.start_date, order.end_date],
+                    [table.name, job.start_date, job.end_date],
                 )
             _insert(database, failures_table(), batch_of_rows(failures_table(), rows))
             database.execute("DROP TABLE wanted")
@@ -141,12 +141,12 @@ def _note_scope(database: duckdb.DuckDBPyConnection, work: Work, failures: Seque
     Ids of more than 64 bits are left out: there are no rows of them.
     """
     pa = require("pyarrow")
-    first, last = work.order.start_date, work.order.end_date
+    first, last = work.job.start_date, work.job.end_date
     wanted = pa.table({"id": pa.array(filter(fits, work.journal.campaigns()), pa.int64())})
     database.register("wanted_rows", wanted)
     database.execute("CREATE TEMP TABLE wanted AS SELECT * FROM wanted_rows")
     known = [one for one in failures if fits(one.campaign_id) and (one.keyword_id is None or fits(one.keyword_id))]
-    failed = batch_of_rows(failures_table(), list(failure_rows(work.order, known)))
+    failed = batch_of_rows(failures_table(), list(failure_rows(work.job, known)))
     database.register("failed_rows", pa.Table.from_batches([failed]))
     database.execute("CREATE TEMP TABLE failed AS SELECT * FROM failed_rows")
     database.execute("SET VARIABLE first_day = ?::DATE", [first])

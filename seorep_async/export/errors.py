@@ -22,7 +22,7 @@ def export_error(file: Path, problem: str) -> ExportError:
 
 
 @contextlib.contextmanager
-def told_as_export_errors(file: Path) -> Iterator[None]:
+def translate_errors(file: Path) -> Iterator[None]:
     """Turn what is raised while a file is written into an `ExportError` that names the file; our own errors stay."""
     try:
         yield

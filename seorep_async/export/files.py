@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from seorep_async.export import csv_text
-from seorep_async.export.errors import export_error, told_as_export_errors
+from seorep_async.export.atomic_replace import atomic_replace, followed, temporary_file
+from seorep_async.export.errors import export_error, translate_errors
 from seorep_async.export.formats import Format
 from seorep_async.export.journal import BlockPlace
 from seorep_async.export.json_lines import rows_as_json_lines
 from seorep_async.export.parts import RecentBlocks
 from seorep_async.export.progress import PullFailure
-from seorep_async.export.side_files import is_ours
-from seorep_async.export.side_tables import failure_rows, totals_rows
-from seorep_async.export.whole_file import followed, made_file, put_in_place
+from seorep_async.export.sidecar_files import is_ours
+from seorep_async.export.sidecar_tables import failure_rows, totals_rows
 from seorep_async.export.work import Work
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, batch_of_rows
@@ -43,41 +43,41 @@ def write_files(work: Work, failures: Sequence[PullFailure], check: Callable[[],
     Raises:
         ExportError: a file could not be written; none has changed, or the last of them has not.
     """
-    order, target = work.order, work.target
+    job, target = work.job, work.target
     rows_of: dict[Path, Iterator[Values]] = {}
-    for feed in order.feeds:
-        rows_of[target.totals(feed)] = totals_rows(order, work.journal, feed)
-        rows_of[target.failures(feed)] = failure_rows(order, [one for one in failures if one.feed is feed])
+    for feed in job.feeds:
+        rows_of[target.totals(feed)] = totals_rows(job, work.journal, feed)
+        rows_of[target.failures(feed)] = failure_rows(job, [one for one in failures if one.feed is feed])
     made: list[tuple[Path, Path]] = []
     old: list[Path] = []
     for number, (place, table) in enumerate(target.side_files()):
         first = next(rows_of[place], None)
-        with told_as_export_errors(place):
+        with translate_errors(place):
             is_free = not place.exists()
             ours = is_free or is_ours(place, target.format, table)
         if first is not None:
             if not ours:
                 raise export_error(place, "it is there, and no pull wrote it; move it away, and run this again")
             file = work.folder / f"side-{number}"
-            with made_file(file, place):
+            with temporary_file(file, place):
                 _write_side_table(file, target.format, table, itertools.chain([first], rows_of[place]), check)
             made.append((file, place))
         elif ours and not is_free:
             old.append(place)
     beside = [place for _, place in made]
-    for feed in order.feeds:
+    for feed in job.feeds:
         place = target.rows(feed)
         file = work.folder / f"whole-{place.name[-100:]}"
-        with made_file(file, place):
+        with temporary_file(file, place):
             write = _write_text if target.format.is_text else _write_parquet
             write(file, work, feed, check)
         made.append((file, place))
     for file, place in made:
-        put_in_place(file, place)
+        atomic_replace(file, place)
     for place in old:
         with contextlib.suppress(OSError):
             followed(place).unlink()
-    return [*(target.rows(feed) for feed in order.feeds), *beside]
+    return [*(target.rows(feed) for feed in job.feeds), *beside]
 
 
 def _write_text(path: Path, work: Work, feed: Feed, check: Callable[[], None]) -> None:

@@ -14,20 +14,20 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, DecodeError, PaginationError, StatusError
-from seorep_async.export.askable import askable
 from seorep_async.export.database import check_database
 from seorep_async.export.formats import Format
+from seorep_async.export.job import ExportJob
 from seorep_async.export.journal import Journal
-from seorep_async.export.order import Order
 from seorep_async.export.target import Target
-from seorep_async.export.work import journal_error, may_go_on
+from seorep_async.export.valid_ids import split_valid_ids
+from seorep_async.export.work import journal_error, may_resume
 from seorep_async.models import Feed, Page
 
 _TRIED = 3
 
 
 @attrs.frozen
-class KeptWork:
+class StagedPull:
     """What an earlier run has left beside a target.
 
     Attributes:
@@ -52,8 +52,8 @@ class PullPreview:
         judged_by: that campaign, the first one that answers of those that are missing; or None if none was asked, or
             none answered: then each report counts as one page.
         unanswered: campaigns that were asked before it and did not answer.
-        kept: what an earlier run has left, or None.
-        goes_on: whether it would go on with that, or else begin anew.
+        staged: what an earlier run has left, or None.
+        resumes: whether it would go on with that, or else begin anew.
     """
 
     files: tuple[Path, ...]
@@ -61,8 +61,8 @@ class PullPreview:
     requests: int
     judged_by: int | None
     unanswered: tuple[int, ...]
-    kept: KeptWork | None
-    goes_on: bool
+    staged: StagedPull | None
+    resumes: bool
 
 
 @attrs.frozen
@@ -93,7 +93,7 @@ class _Judgement:
     unanswered: tuple[int, ...]
 
 
-def kept_work(target: Target) -> KeptWork | None:
+def staged_pull(target: Target) -> StagedPull | None:
     """Look what an earlier run has left; None if nothing is there, or a pull is at work on it."""
     try:
         with _journal(target) as journal:
@@ -102,7 +102,7 @@ def kept_work(target: Target) -> KeptWork | None:
         return None
 
 
-def work_to_go_on_with(target: Target, order: Order, *, restart: bool, retry_failed: bool) -> KeptWork | None:
+def resumable_pull(target: Target, job: ExportJob, *, restart: bool, retry_failed: bool) -> StagedPull | None:
     """Look what an earlier run has left that a pull would go on with; None also if a pull is at work on it.
 
     Raises:
@@ -110,7 +110,7 @@ def work_to_go_on_with(target: Target, order: Order, *, restart: bool, retry_fai
     """
     try:
         with _journal(target) as journal:
-            if journal is None or not may_go_on(journal, target, order, restart=restart, retry_failed=retry_failed):
+            if journal is None or not may_resume(journal, target, job, restart=restart, retry_failed=retry_failed):
                 return None
             return _kept(journal)
     except sqlite3.Error:
@@ -118,7 +118,7 @@ def work_to_go_on_with(target: Target, order: Order, *, restart: bool, retry_fai
 
 
 async def preview(
-    client: SeoRepClient, order: Order, target: Target | None, *, restart: bool = False, retry_failed: bool = False
+    client: SeoRepClient, job: ExportJob, target: Target | None, *, restart: bool = False, retry_failed: bool = False
 ) -> PullPreview:
     """Tell what a pull would ask for, by a handful of requests: one for the campaigns, one for each feed of one.
 
@@ -126,7 +126,7 @@ async def preview(
 
     Args:
         client: an open client.
-        order: what would be pulled.
+        job: what would be pulled.
         target: where to, or None for no file.
         restart: see `pull_to`.
         retry_failed: likewise.
@@ -137,37 +137,39 @@ async def preview(
         AuthenticationError: the key was refused.
         SeoRepError: the account's campaigns could not be listed, or the service can't be reached.
     """
-    kept, missing, requests = None, None, 0
+    staged, missing, requests = None, None, 0
     if target is not None:
         if target.format is Format.DUCKDB:
             await asyncio.to_thread(check_database, target)
-        kept, missing = await asyncio.to_thread(_left, target, order, restart, retry_failed)
-    goes_on = missing is not None
+        staged, missing = await asyncio.to_thread(_left, target, job, restart, retry_failed)
+    resumes = missing is not None
     if missing is None:
-        missing, requests = await _everything(client, order)
-    judgement = await _judge(client, order, missing)
+        missing, requests = await _everything(client, job)
+    judgement = await _judge(client, job, missing)
     return PullPreview(
-        files=tuple(dict.fromkeys(target.as_named(target.rows(feed)) for feed in order.feeds)) if target else (),
+        files=tuple(dict.fromkeys(target.as_named(target.rows(feed)) for feed in job.feeds)) if target else (),
         campaigns=missing.campaigns,
         requests=requests + judgement.requests,
         judged_by=judgement.judged_by,
         unanswered=judgement.unanswered,
-        kept=kept,
-        goes_on=goes_on,
+        staged=staged,
+        resumes=resumes,
     )
 
 
-def _left(target: Target, order: Order, restart: bool, retry_failed: bool) -> tuple[KeptWork | None, _Missing | None]:
+def _left(
+    target: Target, job: ExportJob, restart: bool, retry_failed: bool
+) -> tuple[StagedPull | None, _Missing | None]:
     """Return what an earlier run has left, and what is missing of it if the pull would go on with it."""
     try:
         with _journal(target) as journal:
             if journal is None:
                 return None, None
-            goes_on = may_go_on(journal, target, order, restart=restart, retry_failed=retry_failed)
-            if not goes_on or not journal.read("planned"):
+            resumes = may_resume(journal, target, job, restart=restart, retry_failed=retry_failed)
+            if not resumes or not journal.read("planned"):
                 return _kept(journal), None
-            reports = {feed: journal.missing(feed) for feed in _of_campaigns(order)}
-            without_keywords = journal.without_keywords() if Feed.KEYWORD_BY_DATE in order.feeds else []
+            reports = {feed: journal.missing(feed) for feed in _of_campaigns(job)}
+            without_keywords = journal.without_keywords() if Feed.KEYWORD_BY_DATE in job.feeds else []
             return _kept(journal), _Missing(
                 campaigns=len(journal.campaigns()),
                 first=_first(chain(*reports.values(), without_keywords)),
@@ -191,35 +193,35 @@ def _journal(target: Target) -> Iterator[Journal | None]:
         yield journal
 
 
-def _kept(journal: Journal) -> KeptWork | None:
+def _kept(journal: Journal) -> StagedPull | None:
     begun = journal.read("begun")
     if begun is None or journal.is_empty():
         return None
-    return KeptWork(begun, sum(journal.counts(feed)[0] for feed in Feed), bool(journal.read("ended")))
+    return StagedPull(begun, sum(journal.counts(feed)[0] for feed in Feed), bool(journal.read("ended")))
 
 
-async def _everything(client: SeoRepClient, order: Order) -> tuple[_Missing, int]:
+async def _everything(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, int]:
     """Return what a pull has to ask for that begins anew, and how many requests it needs to know the campaigns."""
-    if order.campaigns is None:
+    if job.campaigns is None:
         page = await client.campaigns.list().page(1)
         campaigns = page.total_records if page.total_records is not None else len(page.items)
         first, requests = _first(campaign.id for campaign in page.items), page.total_pages or 1
     else:
-        campaigns, first, requests = len(order.campaigns), _first(order.campaigns), 0
-    without_keywords = campaigns if Feed.KEYWORD_BY_DATE in order.feeds else 0
-    return _Missing(campaigns, first, dict.fromkeys(_of_campaigns(order), campaigns), without_keywords, 0), requests
+        campaigns, first, requests = len(job.campaigns), _first(job.campaigns), 0
+    without_keywords = campaigns if Feed.KEYWORD_BY_DATE in job.feeds else 0
+    return _Missing(campaigns, first, dict.fromkeys(_of_campaigns(job), campaigns), without_keywords, 0), requests
 
 
-async def _judge(client: SeoRepClient, order: Order, missing: _Missing) -> _Judgement:
+async def _judge(client: SeoRepClient, job: ExportJob, missing: _Missing) -> _Judgement:
     """Return how many requests are still needed, by asking for a page of each feed of the first that answers."""
     needed = {feed: count for feed, count in missing.reports.items() if count}
-    if Feed.KEYWORD_BY_DATE in order.feeds and missing.without_keywords:
+    if Feed.KEYWORD_BY_DATE in job.feeds and missing.without_keywords:
         # keywords are found in the feed of the campaigns' rows, which is not asked for twice
         needed.setdefault(Feed.CAMPAIGN, missing.without_keywords)
     unanswered: tuple[int, ...] = ()
     for campaign_id in missing.first:
         try:
-            pages = {feed: await _page(client, order, feed, campaign_id) for feed in needed}
+            pages = {feed: await _page(client, job, feed, campaign_id) for feed in needed}
         except AuthenticationError:
             raise
         except (StatusError, DecodeError, PaginationError):
@@ -234,14 +236,14 @@ async def _judge(client: SeoRepClient, order: Order, missing: _Missing) -> _Judg
     return _Judgement(missing.keywords + sum(needed.values()), None, unanswered)
 
 
-async def _page(client: SeoRepClient, order: Order, feed: Feed, campaign_id: int) -> Page[Any]:
+async def _page(client: SeoRepClient, job: ExportJob, feed: Feed, campaign_id: int) -> Page[Any]:
     feeds = client.rankings.campaign if feed is Feed.CAMPAIGN else client.rankings.campaign_by_date
-    return await feeds(campaign_id, order.start_date, order.end_date, limit=order.options.get("limit")).page(1)
+    return await feeds(campaign_id, job.start_date, job.end_date, limit=job.options.get("limit")).page(1)
 
 
-def _of_campaigns(order: Order) -> list[Feed]:
-    return [feed for feed in order.feeds if feed is not Feed.KEYWORD_BY_DATE]
+def _of_campaigns(job: ExportJob) -> list[Feed]:
+    return [feed for feed in job.feeds if feed is not Feed.KEYWORD_BY_DATE]
 
 
 def _first(campaigns: Iterable[int]) -> list[int]:
-    return list(dict.fromkeys(askable("campaign", campaigns)[0]))[:_TRIED]
+    return list(dict.fromkeys(split_valid_ids("campaign", campaigns)[0]))[:_TRIED]

@@ -53,7 +53,7 @@ class PullProgress:
         feed: the feed that it is doing that for.
         done: reports of this stage that are durably kept, those of an earlier run included, and those that failed.
         total: reports that this stage needs, or None if that is not known.
-        kept: those of `done` that an earlier run brought.
+        resumed: those of `done` that an earlier run brought.
         rows: rows kept so far, of all feeds and runs.
         failures: reports that have failed so far, in all stages.
     """
@@ -62,7 +62,7 @@ class PullProgress:
     feed: Feed
     done: int
     total: int | None
-    kept: int
+    resumed: int
     rows: int
     failures: int
 
@@ -104,7 +104,7 @@ class PullSummary:
         resumed: reports that an earlier run had brought.
         requests: requests that the client sent meanwhile, retries included.
         seconds: how long it took.
-        left: the work folder beside the target if it could not be removed, or None. Nothing goes on with it.
+        leftover: the work folder beside the target if it could not be removed, or None. Nothing goes on with it.
     """
 
     feeds: tuple[Feed, ...]
@@ -115,7 +115,7 @@ class PullSummary:
     resumed: int
     requests: int
     seconds: float
-    left: Path | None = None
+    leftover: Path | None = None
 
     @property
     def ok(self) -> bool:
@@ -147,7 +147,7 @@ class PullSummary:
         return sum(outcome.rows.get(feed, 0) for outcome in self.outcomes)
 
 
-class Tally:
+class ProgressTracker:
     """Counts while a pull runs, and tells how far it is.
 
     Args:
@@ -181,7 +181,7 @@ class Tally:
                     feed=feed,
                     done=self._done,
                     total=total,
-                    kept=kept,
+                    resumed=kept,
                     rows=self.rows,
                     failures=len(self.failures),
                 )

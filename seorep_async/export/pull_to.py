@@ -12,13 +12,13 @@ from typing import Unpack
 
 from seorep_async.client import SeoRepClient
 from seorep_async.export.database import check_database, write_database
-from seorep_async.export.errand import Errand
+from seorep_async.export.fetch import Fetcher
 from seorep_async.export.files import write_files
 from seorep_async.export.formats import Format
+from seorep_async.export.job import ExportJob, export_job
 from seorep_async.export.journal import Journal
-from seorep_async.export.order import Order, order_of
-from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullSummary, Stage, Tally
-from seorep_async.export.shelf import Shelf
+from seorep_async.export.progress import CampaignOutcome, OnProgress, ProgressTracker, PullFailure, PullSummary, Stage
+from seorep_async.export.staging import StagingWriter
 from seorep_async.export.target import Target, target_of
 from seorep_async.export.work import Work
 from seorep_async.models import Feed
@@ -77,32 +77,32 @@ async def pull_to(
         ExportError: the target or the work beside it could not be written, or another process is at work on it;
             nothing has changed in the target's place.
     """
-    order = order_of(client, ids, start_date, end_date, feeds, options)
+    job = export_job(client, ids, start_date, end_date, feeds, options)
     # in a thread: importing an extra takes long enough for others in this loop to notice
-    target = await asyncio.to_thread(target_of, out, order.feeds)
-    return await carry_out(client, order, target, on_progress, restart=restart, retry_failed=retry_failed)
+    target = await asyncio.to_thread(target_of, out, job.feeds)
+    return await run_export(client, job, target, on_progress, restart=restart, retry_failed=retry_failed)
 
 
-async def carry_out(
+async def run_export(
     client: SeoRepClient,
-    order: Order,
+    job: ExportJob,
     target: Target,
     on_progress: OnProgress | None = None,
     *,
     restart: bool = False,
     retry_failed: bool = False,
 ) -> PullSummary:
-    """Do what `pull_to` does, for an order that was checked."""
+    """Do what `pull_to` does, for a job that was checked."""
     started, requests_before = time.monotonic(), client.stats.attempts
     if target.format is Format.DUCKDB:
         await asyncio.to_thread(check_database, target)
-    tally = Tally(on_progress)
-    work = Work(target, order, restart=restart, retry_failed=retry_failed)
+    tally = ProgressTracker(on_progress)
+    work = Work(target, job, restart=restart, retry_failed=retry_failed)
     ended: list[PullSummary] = []
 
     def finish(last_block: int, check: Callable[[], None]) -> None:
         outcomes = _outcomes(work.journal, tally.failures)
-        resumed = sum(work.journal.counts(feed, last_block)[0] for feed in order.feeds)
+        resumed = sum(work.journal.counts(feed, last_block)[0] for feed in job.feeds)
         paths: list[Path] = []
         if any(outcome.rows or outcome.ok for outcome in outcomes) or not outcomes:
             write = write_database if target.format is Format.DUCKDB else write_files
@@ -115,23 +115,23 @@ async def carry_out(
             left = None if left is None else target.as_named(left)
         ended.append(
             PullSummary(
-                feeds=order.feeds,
-                start_date=order.start_date,
-                end_date=order.end_date,
+                feeds=job.feeds,
+                start_date=job.start_date,
+                end_date=job.end_date,
                 paths=tuple(target.as_named(path) for path in paths),
                 outcomes=outcomes,
                 resumed=resumed,
                 requests=client.stats.attempts - requests_before,
                 seconds=time.monotonic() - started,
-                left=left,
+                leftover=left,
             )
         )
 
     try:
-        async with Shelf(work, tally) as shelf:
+        async with StagingWriter(work, tally) as shelf:
             last_block = await shelf.do(work.journal.last_block)
-            await Errand(client, order, work, shelf, tally).run()
-            tally.begin(Stage.WRITING, order.feeds[-1])
+            await Fetcher(client, job, work, shelf, tally).run()
+            tally.begin(Stage.WRITING, job.feeds[-1])
             await shelf.do(finish, last_block, shelf.check)
     except asyncio.CancelledError:
         if not ended:  # or else it came too late: everything is in its place

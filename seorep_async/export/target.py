@@ -11,10 +11,10 @@ from pathlib import Path
 import attrs
 
 from seorep_async.errors import ConfigurationError
+from seorep_async.export.atomic_replace import followed
 from seorep_async.export.errors import reason
 from seorep_async.export.formats import Format
-from seorep_async.export.side_files import is_ours
-from seorep_async.export.whole_file import followed
+from seorep_async.export.sidecar_files import is_ours
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Table, failures_table, totals_table
 

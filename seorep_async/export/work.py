@@ -17,10 +17,10 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.errors import UNSTORABLE, export_error, reason, told_as_export_errors
+from seorep_async.export.errors import UNSTORABLE, export_error, reason, translate_errors
 from seorep_async.export.formats import Block, Unit, block_of, unstorable
+from seorep_async.export.job import ExportJob
 from seorep_async.export.journal import BlockPlace, DoneUnit, Journal, differences, one_at_a_time, refusal
-from seorep_async.export.order import Order
 from seorep_async.export.parts import Parts
 from seorep_async.export.target import Target
 from seorep_async.models import Feed, RankingTotals
@@ -63,14 +63,14 @@ class Work:
 
     Args:
         target: where the pull goes.
-        order: what it is asked to bring.
+        job: what it is asked to bring.
         restart: forget what another run has left.
         retry_failed: go on also with a pull that has ended, with failures.
     """
 
-    def __init__(self, target: Target, order: Order, *, restart: bool = False, retry_failed: bool = False) -> None:
+    def __init__(self, target: Target, job: ExportJob, *, restart: bool = False, retry_failed: bool = False) -> None:
         self.target = target
-        self.order = order
+        self.job = job
         self.folder = target.work_folder
         self._removed = self.folder.with_name(f"{self.folder.name}.done")
         self._restart = restart
@@ -91,7 +91,7 @@ class Work:
         except OSError as error:
             raise ConfigurationError(f"can't write {self.target.path}: {reason(error)}") from error
         try:
-            with told_as_export_errors(self.folder):
+            with translate_errors(self.folder):
                 self.journal = self._open_journal()
                 self._open.callback(self.journal.close)
                 self._parts = Parts(self.folder / "rows")
@@ -151,7 +151,7 @@ class Work:
         Raises:
             ExportError: it could not be written; it is not done.
         """
-        with told_as_export_errors(self.folder):
+        with translate_errors(self.folder):
             units = self._units(arrived.report) if arrived.kept else []
             block, failures = self._block(feed, units)
             failed = {(campaign_id, keyword_id) for campaign_id, keyword_id, _ in failures}
@@ -173,7 +173,7 @@ class Work:
         Raises:
             ExportError: that was not possible.
         """
-        with told_as_export_errors(self.folder):
+        with translate_errors(self.folder):
             self._parts.sync()
 
     def plan(self, campaigns: Iterable[int]) -> None:
@@ -182,7 +182,7 @@ class Work:
         Raises:
             ExportError: that could not be written.
         """
-        with told_as_export_errors(self.folder):
+        with translate_errors(self.folder):
             self.journal.plan(campaigns)
 
     @property
@@ -192,7 +192,7 @@ class Work:
 
     def end(self) -> None:
         """Note that the pull has ended, though not everything came."""
-        with told_as_export_errors(self.folder):
+        with translate_errors(self.folder):
             self.journal.note(ended=True)
 
     @property
@@ -218,7 +218,7 @@ class Work:
         raise _at_work(self.target)
 
     def _go_on_or_begin(self) -> None:
-        if may_go_on(self.journal, self.target, self.order, restart=self._restart, retry_failed=self._retry_failed):
+        if may_resume(self.journal, self.target, self.job, restart=self._restart, retry_failed=self._retry_failed):
             self._mend()
             self.journal.note(ended=False)
             return
@@ -226,8 +226,8 @@ class Work:
         self._parts.cut(0)
         salt = os.urandom(16)
         self.journal.note(
-            parameters=self.order.parameters(self.target),
-            key={"salt": salt.hex(), "digest": self.order.fingerprint(salt)},
+            parameters=self.job.parameters(self.target),
+            key={"salt": salt.hex(), "digest": self.job.fingerprint(salt)},
             begun=dt.datetime.now().astimezone().isoformat(timespec="minutes"),
         )
 
@@ -263,7 +263,7 @@ class Work:
         return block_of(kind, table, good), failures
 
 
-def may_go_on(journal: Journal, target: Target, order: Order, *, restart: bool, retry_failed: bool) -> bool:
+def may_resume(journal: Journal, target: Target, job: ExportJob, *, restart: bool, retry_failed: bool) -> bool:
     """Tell whether a pull goes on with what is in a journal, or begins anew.
 
     Raises:
@@ -272,9 +272,9 @@ def may_go_on(journal: Journal, target: Target, order: Order, *, restart: bool, 
     begun = journal.read("parameters")
     if begun is None or restart or (journal.read("ended") and not retry_failed):
         return False
-    told = differences(begun, order.parameters(target))
+    told = differences(begun, job.parameters(target))
     key = journal.read("key")
-    if key is None or order.fingerprint(bytes.fromhex(key["salt"])) != key["digest"]:
+    if key is None or job.fingerprint(bytes.fromhex(key["salt"])) != key["digest"]:
         told.append("another API key (another account's, or an older one of the same)")
     if told:
         raise refusal(target.path, told)

@@ -46,7 +46,7 @@ def test_an_unexpected_error_is_one_line_with_its_place(seorep: Seorep, monkeypa
     async def broken(*_: object, **__: object) -> None:
         raise KeyError("hm")
 
-    monkeypatch.setattr("seorep_async.cli.job.carry_out", broken)
+    monkeypatch.setattr("seorep_async.cli.job.run_export", broken)
     ended = seorep("pull", "--sandbox")
     assert ended.code == 1
     assert ended.err.startswith("Error: unexpected KeyError: 'hm' (test_exit_codes.py:")

@@ -196,7 +196,7 @@ import seorep_async.cli.job as job
 async def stuck(*_, **__):
     interrupt(signal.SIGTERM)
     await asyncio.sleep(60)
-job.carry_out = stuck
+job.run_export = stuck
 """
     ended = program(LEAVING.format(sent=sent) + stuck, "pull", "--sandbox", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (

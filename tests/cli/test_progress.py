@@ -31,7 +31,7 @@ def at(**values: Any) -> PullProgress:
         "feed": Feed.CAMPAIGN,
         "done": 0,
         "total": 200,
-        "kept": 0,
+        "resumed": 0,
         "rows": 0,
         "failures": 0,
     }
@@ -80,9 +80,9 @@ def test_it_tells_counts_rate_failures_and_time_left() -> None:
 
 def test_what_was_there_already_is_in_neither_rate_nor_time_left() -> None:
     shown = Shown()
-    shown.display.show(at(done=100, kept=100, rows=50_000))
+    shown.display.show(at(done=100, resumed=100, rows=50_000))
     shown.clock.now = 10.0
-    shown.display.show(at(done=150, kept=100, rows=60_000))
+    shown.display.show(at(done=150, resumed=100, rows=60_000))
     assert shown.display.told() == "150/200 campaigns · 10 s left · 60,000 rows · 1,000/s"
 
 

@@ -217,8 +217,8 @@ def test_a_dry_run_is_told_as_json(seorep: Seorep, monkeypatch: pytest.MonkeyPat
         against(sandbox, monkeypatch)
         seorep("pull")
         told = json.loads(seorep("pull", "--dry-run", "--json", "--retry-failed").out)
-    kept = told.pop("kept")
-    assert (kept["reports"], kept["ended"], kept["goes_on"]) == (3, True, True)
+    kept = told.pop("staged")
+    assert (kept["reports"], kept["ended"], kept["resumes"]) == (3, True, True)
     assert told == {
         "dry_run": True,
         "feeds": ["campaign"],

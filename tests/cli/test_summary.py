@@ -134,7 +134,9 @@ def test_what_was_there_already_is_told() -> None:
 
 
 def test_work_that_could_not_be_removed_is_named() -> None:
-    assert shown(left=Path(".a.csv.pull"))[-1] == "  Left       .a.csv.pull, which could not be removed; please do so"
+    assert (
+        shown(leftover=Path(".a.csv.pull"))[-1] == "  Leftover   .a.csv.pull, which could not be removed; please do so"
+    )
 
 
 def test_retries_are_counted_among_the_requests() -> None:
@@ -146,7 +148,7 @@ def test_retries_are_counted_among_the_requests() -> None:
 def test_as_json_a_program_reads_the_same() -> None:
     told = json.loads(as_json(summary(rows=5, failures=(failure(2, 20),), paths=(Path("a.csv"),)), ExitCode.PARTIAL))
     assert (told["ok"], told["exit_code"], told["files"]) == (False, 4, ["a.csv"])
-    assert told["left"] is None
+    assert told["leftover"] is None
     assert (told["campaigns"], told["campaigns_complete"], told["rows"]) == (3, 2, {"keyword-by-date": 5})
     assert told["failures"] == [
         {

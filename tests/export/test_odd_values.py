@@ -11,11 +11,11 @@ import pytest
 
 from seorep_async import DecodeError, Feed
 from seorep_async.export import ExportError, PullSummary, pull_to
-from seorep_async.export.errors import told_as_export_errors
+from seorep_async.export.errors import translate_errors
 from seorep_async.export.formats import Format, block_of
-from seorep_async.export.order import order_of
+from seorep_async.export.job import export_job
+from seorep_async.export.pipe import stream_rows
 from seorep_async.export.preview import preview
-from seorep_async.export.stream import stream
 from seorep_async.export.target import target_of
 from seorep_async.export.work import Arrived, Work
 from seorep_async.models import RankingTotals, Tag
@@ -61,7 +61,7 @@ async def test_it_fails_alone_on_the_way_to_a_pipe(odd: int) -> None:
         text.extend(data)
 
     async with made({1: [10, odd], 2: [11]}) as (_, client):
-        summary = await stream(client, order_of(client, None, START, END, KEYWORDS, {}), Format.CSV, write)
+        summary = await stream_rows(client, export_job(client, None, START, END, KEYWORDS, {}), Format.CSV, write)
     assert (failed(summary), text.count(b"\n")) == ([(1, odd)], 3)
 
 
@@ -94,7 +94,7 @@ async def test_rows_of_the_other_keywords_are_not_doubled_in_a_database(tmp_path
 
 async def test_a_preview_is_judged_by_the_first_campaign_that_can_be_asked_for() -> None:
     async with made({TOO_LARGE: [], 2: [11]}) as (_, client):
-        found = await preview(client, order_of(client, None, START, END, Feed.CAMPAIGN, {}), None)
+        found = await preview(client, export_job(client, None, START, END, Feed.CAMPAIGN, {}), None)
     assert found.campaigns == 2
 
 
@@ -135,10 +135,10 @@ async def test_what_text_can_not_hold_fails_alone_on_the_way_to_a_pipe(
     async def write(_: bytes) -> None:
         pass
 
-    monkeypatch.setattr("seorep_async.export.stream.block_of", picky)
+    monkeypatch.setattr("seorep_async.export.pipe.block_of", picky)
     async with made({1: [10], 2: [11]}) as (_, client):
-        order = order_of(client, None, START, END, Feed.CAMPAIGN, {})
-        summary = await stream(client, order, Format.JSON_LINES, write)
+        job = export_job(client, None, START, END, Feed.CAMPAIGN, {})
+        summary = await stream_rows(client, job, Format.JSON_LINES, write)
     assert failed(summary) == [(1, None)]
 
 
@@ -177,8 +177,8 @@ async def test_a_field_that_is_nested_too_deep_fails_its_report_only(
     tmp_path: Path, report: RankingReport[Any], ending: str
 ) -> None:
     async with made({7: []}) as (_, client):
-        order = order_of(client, [7], START, END, Feed.CAMPAIGN, {})
-        with Work(target_of(tmp_path / f"a.{ending}", order.feeds), order) as work:
+        job = export_job(client, [7], START, END, Feed.CAMPAIGN, {})
+        with Work(target_of(tmp_path / f"a.{ending}", job.feeds), job) as work:
             stored = work.store(Feed.CAMPAIGN, Arrived(report))
     ((campaign_id, _, error),) = stored.failures
     assert (stored.rows, campaign_id) == (0, 7)
@@ -197,5 +197,5 @@ def test_a_total_is_refused_that_could_not_be_written_from_further_in() -> None:
 )
 def test_whatever_else_can_not_be_held_is_an_export_error(raised: Exception, told: str) -> None:
     whole = pytest.raises(ExportError, match=rf"can't write a\.parquet: {told}")
-    with whole, told_as_export_errors(Path("a.parquet")):
+    with whole, translate_errors(Path("a.parquet")):
         raise raised

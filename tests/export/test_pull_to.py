@@ -204,7 +204,7 @@ async def test_progress_counts_up_to_everything(tmp_path: Path) -> None:
         await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=told.append)
     assert list(dict.fromkeys(one.stage for one in told)) == [Stage.LISTING, Stage.ROWS, Stage.WRITING]
     last = [one for one in told if one.stage is Stage.ROWS][-1]
-    assert (last.done, last.total, last.rows, last.failures, last.kept) == (3, 3, 60, 1, 0)
+    assert (last.done, last.total, last.rows, last.failures, last.resumed) == (3, 3, 60, 1, 0)
 
 
 async def test_progress_counts_campaigns_and_then_keywords(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ import pytest
 from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import ExportError, PullProgress, PullSummary, pull_to
 from seorep_async.export.errors import export_error
+from seorep_async.export.job import export_job
 from seorep_async.export.journal import BlockPlace, DoneUnit, Journal, one_at_a_time
-from seorep_async.export.order import order_of
-from seorep_async.export.preview import kept_work
+from seorep_async.export.preview import staged_pull
 from seorep_async.export.target import target_of
 from seorep_async.export.work import Work
 from seorep_async.sandbox import Sandbox
@@ -65,7 +65,7 @@ async def test_it_goes_on_where_it_was_and_asks_for_nothing_twice(tmp_path: Path
     out = tmp_path / f"a.{ending}"
     async with slow(keywords=2, latency=0.01) as (sandbox, client):
         await cut_off(client, out, feeds=feed)
-        kept = kept_work(target_of(out, (feed,)))
+        kept = staged_pull(target_of(out, (feed,)))
         assert kept is not None
         assert kept.reports >= 5
         before = sandbox.stats.requests
@@ -263,7 +263,7 @@ async def test_a_torn_tail_of_the_journal_is_as_if_it_were_not_written(tmp_path:
     out = tmp_path / "a.csv"
     async with slow() as (_, client):
         target = target_of(out, (Feed.CAMPAIGN,))
-        order = order_of(client, None, START, END, Feed.CAMPAIGN, {})
+        order = export_job(client, None, START, END, Feed.CAMPAIGN, {})
         with Work(target, order) as work:
             work.plan(range(1, CAMPAIGNS + 1))
             log = target.work_folder / "journal-wal"
@@ -347,19 +347,19 @@ async def test_with_work_that_could_not_be_removed_the_next_pull_begins_anew(
 async def test_work_that_could_not_be_removed_is_told(tmp_path: Path) -> None:
     (tmp_path / ".a.csv.pull.done").touch()
     async with account() as (_, client):
-        assert (await again(client, tmp_path / "a.csv")).left == tmp_path / ".a.csv.pull"
+        assert (await again(client, tmp_path / "a.csv")).leftover == tmp_path / ".a.csv.pull"
 
 
 async def test_it_is_no_pull_that_could_be_gone_on_with(tmp_path: Path) -> None:
     (tmp_path / ".a.csv.pull.done").touch()
     async with account() as (_, client):
         await again(client, tmp_path / "a.csv")
-    assert kept_work(target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,))) is None
+    assert staged_pull(target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,))) is None
 
 
 async def test_of_work_that_was_removed_nothing_is_told(tmp_path: Path) -> None:
     async with account() as (_, client):
-        assert (await again(client, tmp_path / "a.csv")).left is None
+        assert (await again(client, tmp_path / "a.csv")).leftover is None
 
 
 def test_of_pulls_begun_at_the_same_instant_one_has_the_journal(tmp_path: Path) -> None:
@@ -394,12 +394,12 @@ async def test_a_pull_that_is_refused_does_not_take_the_folder_from_one_that_is_
 async def test_interrupted_when_all_is_in_place_it_has_ended_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    removing, goes_on, remove = asyncio.Event(), threading.Event(), Work.remove
+    removing, resumes, remove = asyncio.Event(), threading.Event(), Work.remove
     loop = asyncio.get_running_loop()
 
     def slowly(work: Work) -> None:
         loop.call_soon_threadsafe(removing.set)
-        goes_on.wait(5)
+        resumes.wait(5)
         remove(work)
 
     monkeypatch.setattr(Work, "remove", slowly)
@@ -407,6 +407,6 @@ async def test_interrupted_when_all_is_in_place_it_has_ended_well(
         pull = asyncio.create_task(again(client, tmp_path / "a.csv"))
         await removing.wait()
         pull.cancel()
-        goes_on.set()
+        resumes.set()
         assert (await pull).paths == (tmp_path / "a.csv",)
     assert names_in(tmp_path) == ["a.csv"]

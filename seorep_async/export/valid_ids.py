@@ -8,7 +8,7 @@ from seorep_async.errors import ConfigurationError, DecodeError
 from seorep_async.resources.arguments import check_id
 
 
-def askable(noun: str, ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
+def split_valid_ids(noun: str, ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
     """Part ids into those that the service can be asked for, and the others with the error for each.
 
     Args:

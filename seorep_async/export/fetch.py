@@ -6,31 +6,31 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, SeoRepError
-from seorep_async.export.askable import askable
-from seorep_async.export.order import Order
-from seorep_async.export.progress import PullFailure, Stage, Tally
-from seorep_async.export.shelf import Shelf
+from seorep_async.export.job import ExportJob
+from seorep_async.export.progress import ProgressTracker, PullFailure, Stage
+from seorep_async.export.staging import StagingWriter
+from seorep_async.export.valid_ids import split_valid_ids
 from seorep_async.export.work import Arrived, Work
 from seorep_async.models import Feed
 
 
 @attrs.frozen
-class Errand:
+class Fetcher:
     """The asking part of a pull.
 
     Args:
         client: an open client.
-        order: what is wanted.
+        job: what is wanted.
         work: what is there already.
         shelf: where reports go.
         tally: is told of stages, steps and failures.
     """
 
     client: SeoRepClient
-    order: Order
+    job: ExportJob
     work: Work
-    shelf: Shelf
-    tally: Tally
+    shelf: StagingWriter
+    tally: ProgressTracker
 
     async def run(self) -> None:
         """Fetch every report that is not there yet.
@@ -42,7 +42,7 @@ class Errand:
         """
         if not await self.shelf.do(lambda: self.work.planned):
             await self.shelf.do(self.work.plan, await self._campaigns())
-        journal, feeds = self.work.journal, self.order.feeds
+        journal, feeds = self.work.journal, self.job.feeds
         self.tally.rows = sum([(await self.shelf.do(journal.counts, feed))[1] for feed in feeds])
         wants_keywords = Feed.KEYWORD_BY_DATE in feeds
         for feed in feeds:
@@ -56,9 +56,9 @@ class Errand:
             await self._fetch(Feed.KEYWORD_BY_DATE, await self.shelf.do(journal.missing, Feed.KEYWORD_BY_DATE))
 
     async def _campaigns(self) -> list[int]:
-        if self.order.campaigns is not None:
-            return list(self.order.campaigns)
-        self.tally.begin(Stage.LISTING, self.order.feeds[0])
+        if self.job.campaigns is not None:
+            return list(self.job.campaigns)
+        self.tally.begin(Stage.LISTING, self.job.feeds[0])
         return list(dict.fromkeys([campaign.id async for campaign in self.client.campaigns.list()]))
 
     async def _find_keywords(self) -> None:
@@ -74,7 +74,7 @@ class Errand:
                 self.tally.failures.append(attrs.evolve(failure, feed=Feed.KEYWORD_BY_DATE))
 
     async def _fetch(self, feed: Feed, ids: list[int], *, keywords: bool = False, stage: Stage = Stage.ROWS) -> None:
-        order, journal = self.order, self.work.journal
+        job, journal = self.job, self.work.journal
         there = (
             len(await self.shelf.do(journal.campaigns)) - len(ids)
             if stage is Stage.KEYWORDS
@@ -82,12 +82,10 @@ class Errand:
         )
         told = Feed.KEYWORD_BY_DATE if stage is Stage.KEYWORDS else feed
         self.tally.begin(stage, told, there + len(ids), there)
-        good, wrong = askable("keyword" if feed is Feed.KEYWORD_BY_DATE else "campaign", ids)
+        good, wrong = split_valid_ids("keyword" if feed is Feed.KEYWORD_BY_DATE else "campaign", ids)
         for id_, error in wrong.items():
             await self._fail(feed, told, id_, error)
-        async with self.client.rankings.pull(
-            good, order.start_date, order.end_date, feed=feed, **order.options
-        ) as outcomes:
+        async with self.client.rankings.pull(good, job.start_date, job.end_date, feed=feed, **job.options) as outcomes:
             async for outcome in outcomes:
                 if outcome.report is not None:
                     await self.shelf.keep(feed, Arrived(outcome.report, stage is Stage.ROWS, keywords))

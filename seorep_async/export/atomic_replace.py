@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from seorep_async.export.errors import export_error, told_as_export_errors
+from seorep_async.export.errors import export_error, translate_errors
 
 
-def put_in_place(made: Path, target: Path) -> None:
+def atomic_replace(made: Path, target: Path) -> None:
     """Make a finished file durable, and put it at its place in one step; what was there keeps its permissions.
 
     A link is followed, also to another disk.
@@ -20,7 +20,7 @@ def put_in_place(made: Path, target: Path) -> None:
         ExportError: that was not possible; nothing has changed in the target's place.
     """
     place = followed(target)
-    with told_as_export_errors(target), contextlib.ExitStack() as cleaning:
+    with translate_errors(target), contextlib.ExitStack() as cleaning:
         if made.stat().st_dev != place.parent.stat().st_dev:
             near = place.with_name(f".{place.name[-100:]}.pull.new")
             cleaning.callback(near.unlink, missing_ok=True)
@@ -44,10 +44,10 @@ def followed(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def made_file(path: Path, target: Path) -> Iterator[Path]:
+def temporary_file(path: Path, target: Path) -> Iterator[Path]:
     """Give the path of a file to make, which is gone after an error; errors are told as the target's."""
     try:
-        with told_as_export_errors(target):
+        with translate_errors(target):
             yield path
     except BaseException:
         with contextlib.suppress(OSError):

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
 
-from seorep_async.export.progress import PullFailure, Tally
+from seorep_async.export.progress import ProgressTracker, PullFailure
 from seorep_async.export.work import Arrived, Work
 from seorep_async.models import Feed
 
@@ -24,7 +24,7 @@ class Stopped(Exception):
     """The pull is being left, so what its thread does ends early."""
 
 
-class Shelf:
+class StagingWriter:
     """Does the work of a pull that touches the disk, one step at a time; an async context manager.
 
     A report is kept before the next one is taken, so no more than a pull has in progress can be lost at any time. A
@@ -35,14 +35,14 @@ class Shelf:
         tally: is told of what is kept, and of what can't be.
     """
 
-    def __init__(self, work: Work, tally: Tally) -> None:
+    def __init__(self, work: Work, tally: ProgressTracker) -> None:
         self._work = work
         self._tally = tally
         self._thread = ThreadPoolExecutor(1, "seorep-export")
         self._leaving = threading.Event()
         self._next_sync = time.monotonic() + _SYNC_SECONDS
 
-    async def __aenter__(self) -> Shelf:
+    async def __aenter__(self) -> StagingWriter:
         try:
             await self.do(self._work.__enter__)
         except BaseException:

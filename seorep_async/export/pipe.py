@@ -8,18 +8,18 @@ from collections.abc import Awaitable, Callable
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, ConfigurationError
 from seorep_async.export import csv_text
-from seorep_async.export.askable import askable
 from seorep_async.export.errors import UNSTORABLE
 from seorep_async.export.formats import Format, Unit, block_of, unstorable
-from seorep_async.export.order import Order
-from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullSummary, Stage, Tally
+from seorep_async.export.job import ExportJob
+from seorep_async.export.progress import CampaignOutcome, OnProgress, ProgressTracker, PullFailure, PullSummary, Stage
+from seorep_async.export.valid_ids import split_valid_ids
 from seorep_async.models import Feed
 from seorep_async.tables.columns import table_of
 
 
-async def stream(
+async def stream_rows(
     client: SeoRepClient,
-    order: Order,
+    job: ExportJob,
     kind: Format,
     write: Callable[[bytes], Awaitable[object]],
     on_progress: OnProgress | None = None,
@@ -30,7 +30,7 @@ async def stream(
 
     Args:
         client: an open client.
-        order: what to pull; one feed.
+        job: what to pull; one feed.
         kind: CSV or JSON lines.
         write: takes the text, piece by piece; a slow one slows the pull.
         on_progress: is called with a `PullProgress` after every step.
@@ -41,28 +41,28 @@ async def stream(
         SeoRepError: the account's campaigns could not be listed.
         OSError: `write` failed.
     """
-    if len(order.feeds) != 1 or not kind.is_text:
+    if len(job.feeds) != 1 or not kind.is_text:
         raise ConfigurationError("a stream holds one feed, as CSV or JSON lines; name a file for more")
     started, requests_before = time.monotonic(), client.stats.attempts
-    (feed,) = order.feeds
-    table, tally, rows = table_of(feed), Tally(on_progress), dict[int, int]()
+    (feed,) = job.feeds
+    table, tally, rows = table_of(feed), ProgressTracker(on_progress), dict[int, int]()
     if kind is Format.CSV:
         await write(csv_text.header(table))
-    if order.campaigns is None:
+    if job.campaigns is None:
         tally.begin(Stage.LISTING, feed)
         campaigns = list(dict.fromkeys([campaign.id async for campaign in client.campaigns.list()]))
     else:
-        campaigns = list(order.campaigns)
-    good, wrong = askable("campaign", campaigns)
+        campaigns = list(job.campaigns)
+    good, wrong = split_valid_ids("campaign", campaigns)
     tally.failures += [PullFailure(feed, campaign_id, None, error) for campaign_id, error in wrong.items()]
     owners = {campaign_id: [campaign_id] for campaign_id in good}
     if feed is Feed.KEYWORD_BY_DATE:
-        owners = await _keywords(client, order, good, tally)
-        good, wrong = askable("keyword", owners)
+        owners = await _keywords(client, job, good, tally)
+        good, wrong = split_valid_ids("keyword", owners)
         tally.failures += [PullFailure(feed, owner, id_, wrong[id_]) for id_ in wrong for owner in owners[id_]]
     tally.begin(Stage.ROWS, feed, len(good))
     async with client.rankings.pull(
-        good, order.start_date, order.end_date, feed=feed, ordered=True, **order.options
+        good, job.start_date, job.end_date, feed=feed, ordered=True, **job.options
     ) as outcomes:
         async for outcome in outcomes:
             report = outcome.report
@@ -84,9 +84,9 @@ async def stream(
                     tally.failures.append(PullFailure(feed, campaign_id, keyword_id, error))
             tally.step()
     return PullSummary(
-        feeds=order.feeds,
-        start_date=order.start_date,
-        end_date=order.end_date,
+        feeds=job.feeds,
+        start_date=job.start_date,
+        end_date=job.end_date,
         paths=(),
         outcomes=tuple(
             CampaignOutcome(
@@ -102,13 +102,13 @@ async def stream(
     )
 
 
-async def _keywords(client: SeoRepClient, order: Order, campaigns: list[int], tally: Tally) -> dict[int, list[int]]:
+async def _keywords(
+    client: SeoRepClient, job: ExportJob, campaigns: list[int], tally: ProgressTracker
+) -> dict[int, list[int]]:
     """Return keyword → the campaigns that it belongs to."""
     owners: dict[int, list[int]] = {}
     tally.begin(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, len(campaigns))
-    async with client.rankings.pull(
-        campaigns, order.start_date, order.end_date, ordered=True, **order.options
-    ) as outcomes:
+    async with client.rankings.pull(campaigns, job.start_date, job.end_date, ordered=True, **job.options) as outcomes:
         async for outcome in outcomes:
             if isinstance(outcome.error, AuthenticationError):
                 raise outcome.error

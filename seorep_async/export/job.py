@@ -22,7 +22,7 @@ VERSION = 2
 
 
 @attrs.frozen
-class Order:
+class ExportJob:
     """What a pull is asked to bring.
 
     Attributes:
@@ -61,7 +61,7 @@ class Order:
         }
 
 
-def order_of(
+def export_job(
     client: SeoRepClient,
     ids: Iterable[int] | None,
     start_date: dt.date | str,
@@ -69,8 +69,8 @@ def order_of(
     feeds: Iterable[Feed] | Feed,
     options: FeedOptions,
     service: str | None = None,
-) -> Order:
-    """Check the arguments of a pull, and return them as one order.
+) -> ExportJob:
+    """Check the arguments of a pull, and return them as one job.
 
     Raises:
         ConfigurationError: one is wrong; nothing was sent.
@@ -84,7 +84,7 @@ def order_of(
         # a pull that is never entered only checks its arguments
         client.rankings.pull((), start_date, end_date, feed=feed, **options)
     client.rankings.pull(() if ids is None else ids, start_date, end_date)
-    return Order(
+    return ExportJob(
         service=service or client.base_url,
         feeds=tuple(feed for feed in Feed if feed in wanted),
         start_date=_as_date(start_date),

@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterable, Iterator
 
 from seorep_async.export.formats import fits
+from seorep_async.export.job import ExportJob
 from seorep_async.export.journal import Journal
-from seorep_async.export.order import Order
 from seorep_async.export.progress import PullFailure
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Values, table_of
 
 
-def totals_rows(order: Order, journal: Journal, feed: Feed) -> Iterator[Values]:
+def totals_rows(job: ExportJob, journal: Journal, feed: Feed) -> Iterator[Values]:
     """Give a row for each of a feed's reports that has totals, in the order of the campaigns and their keywords."""
     name = table_of(feed).name
     for unit in journal.done(feed):
@@ -23,13 +23,13 @@ def totals_rows(order: Order, journal: Journal, feed: Feed) -> Iterator[Values]:
                 name,
                 unit.campaign_id,
                 keyword_id,
-                order.start_date,
-                order.end_date,
+                job.start_date,
+                job.end_date,
                 *json.loads(unit.totals),
             )
 
 
-def failure_rows(order: Order, failures: Iterable[PullFailure]) -> Iterator[Values]:
+def failure_rows(job: ExportJob, failures: Iterable[PullFailure]) -> Iterator[Values]:
     """Give a row for each failure; an id of more than 64 bits is told in the message only."""
     for failure in failures:
         error = failure.error
@@ -37,8 +37,8 @@ def failure_rows(order: Order, failures: Iterable[PullFailure]) -> Iterator[Valu
             table_of(failure.feed).name,
             failure.campaign_id if fits(failure.campaign_id) else None,
             failure.keyword_id if failure.keyword_id is not None and fits(failure.keyword_id) else None,
-            order.start_date,
-            order.end_date,
+            job.start_date,
+            job.end_date,
             type(error).__name__,
             error.message,
             error.status,
