@@ -33,17 +33,17 @@ _HTML_ROWS = 10
 
 @attrs.frozen(weakref_slot=False)
 class RankingReport(Generic[R]):
-    """Every row of one feed for one campaign or keyword, and what was asked for.
+    """Every row of one feed for one campaign or keyword, with the request that it answers.
 
     Attributes:
-        feed: the feed that was asked.
+        feed: the feed that was requested.
         id: the campaign's id, or the keyword's for `Feed.KEYWORD_BY_DATE`.
-        start_date: first day asked for.
-        end_date: last day asked for.
+        start_date: first day requested.
+        end_date: last day requested.
         rows: every row exactly once, in the service's order.
         totals: the feed's totals, or None if it has none.
         total_records: rows that the service announced, or None if it did not.
-        version: `metadata.version` of the response, or None; not part of comparisons, as it tells the shape apart.
+        version: `metadata.version` of the response, or None; not compared, as it depends on the shape of the response.
         extra: unknown fields of the envelope, as the service sent them.
     """
 
@@ -59,12 +59,12 @@ class RankingReport(Generic[R]):
 
     @property
     def campaign_id(self) -> int | None:
-        """The campaign asked for, or None for a keyword's report."""
+        """The campaign requested, or None for a keyword's report."""
         return None if self.feed is Feed.KEYWORD_BY_DATE else self.id
 
     @property
     def keyword_id(self) -> int | None:
-        """The keyword asked for, or None for a campaign's report."""
+        """The keyword requested, or None for a campaign's report."""
         return self.id if self.feed is Feed.KEYWORD_BY_DATE else None
 
     def to_arrow(self) -> pa.Table:

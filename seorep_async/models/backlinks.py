@@ -13,10 +13,10 @@ from seorep_async.models.extra import extra_field
 
 @attrs.frozen(weakref_slot=False)
 class Backlink:
-    """A link to a campaign's address (`service-api-v3.md` §2.5); what a response leaves out is None.
+    """A link to a campaign's address (the service's reference, section 2.5).
 
-    `status` is `published` or `unpublished`. `campaign_id` comes when a backlink is created only; lists leave out
-    `target_anchor` and `target_url`.
+    A field that the response leaves out is None: `campaign_id` in all but the response to `create`, `target_anchor` and
+    `target_url` in lists. `status` is `published` or `unpublished`.
     """
 
     id: int

@@ -13,10 +13,10 @@ from seorep_async.models.extra import extra_field
 
 @attrs.frozen(weakref_slot=False)
 class Campaign:
-    """A website address plus a company name (`service-api-v3.md` §2.1); what a response leaves out is None.
+    """A website address plus a company name (the service's reference, section 2.1).
 
-    `engine_a_ignore_places` is a bool on the model, text on the wire. The types of `engine_a_*`, `timezone` and
-    `date_deleted` are not documented: they are kept as they came.
+    A field that the response leaves out is None. The types of `timezone`, `date_deleted` and `engine_a_*` (except
+    `engine_a_ignore_places`) are not documented: their values are stored unchanged.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""The field that every model has for what the service sends and the reference does not name."""
+"""`extra`: the field of every model that holds what the reference does not name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _NoExtra(dict[str, Any]):
     __slots__ = ()
 
     def _stays_empty(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("the extra fields of a model can't be changed")
+        raise TypeError("the extra fields of a model cannot be changed")
 
     __setitem__ = __ior__ = setdefault = update = _stays_empty
 
@@ -26,6 +26,6 @@ NO_EXTRA: Mapping[str, Any] = _NoExtra()
 
 
 def extra_field(*, repr: bool = True) -> Mapping[str, Any]:
-    """Declare `extra`: wire fields that the model does not know, kept as they came (empty when there are none)."""
+    """Declare `extra`: fields of the response that the model does not know, as the service sent them."""
     declared: Mapping[str, Any] = attrs.field(default=NO_EXTRA, hash=False, repr=repr)
     return declared

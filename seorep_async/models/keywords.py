@@ -13,10 +13,7 @@ from seorep_async.models.extra import extra_field
 
 @attrs.frozen(weakref_slot=False)
 class Keyword:
-    """A phrase that a campaign tracks (`service-api-v3.md` §2.4).
-
-    `primary_keyword` is a bool on the model, text on the wire.
-    """
+    """A phrase that a campaign tracks (the service's reference, section 2.4)."""
 
     id: int
     keyword_phrase: str

@@ -15,16 +15,16 @@ T = TypeVar("T")
 
 @attrs.frozen(weakref_slot=False)
 class Page(Generic[T]):
-    """One page of a listing or a feed, as the service gave it (`service-api-v3.md` §1, §4.4).
+    """One page of a listing or a feed, as the service sent it (the service's reference, sections 1 and 4.4).
 
     Attributes:
         items: the models on this page, in the service's order.
         number: the page's number, from 1.
-        total_pages: pages that the service announced, or None where it gave no usable number.
-        total_records: records that the service announced, or None where it gave no usable number.
+        total_pages: pages that the service announced, or None if it sent no usable number.
+        total_records: records that the service announced, or None if it sent no usable number.
         totals: a feed's totals, or None.
         version: a feed's `metadata.version`, or None.
-        extra: envelope fields that are not known, kept as they came.
+        extra: unknown fields of the envelope, as the service sent them.
     """
 
     items: tuple[T, ...]

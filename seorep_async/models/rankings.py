@@ -14,7 +14,7 @@ from seorep_async.models.extra import extra_field
 
 
 class Feed(enum.Enum):
-    """The three ranking feeds (`service-api-v3.md` §4.4); the values are the command's names for them."""
+    """The three ranking feeds (the service's reference, section 4.4); the values are the command's names for them."""
 
     CAMPAIGN = "campaign"
     """One `KeywordRanking` for each keyword of a campaign."""
@@ -26,7 +26,7 @@ class Feed(enum.Enum):
 
 @attrs.frozen(weakref_slot=False)
 class Tag:
-    """A label of a keyword (`service-api-v3.md` §2.6)."""
+    """A label of a keyword (the service's reference, section 2.6)."""
 
     id: int
     label: str
@@ -35,7 +35,7 @@ class Tag:
 
 @attrs.frozen(weakref_slot=False)
 class SearchLocation:
-    """The place from which rankings are looked up (`service-api-v3.md` §2.7)."""
+    """The place from which rankings are looked up (the service's reference, section 2.7)."""
 
     id: int
     canonical_name: str | None = None
@@ -46,7 +46,7 @@ class SearchLocation:
 
 @attrs.frozen(weakref_slot=False)
 class SearchLanguage:
-    """The language in which rankings are looked up (`service-api-v3.md` §2.7)."""
+    """The language in which rankings are looked up (the service's reference, section 2.7)."""
 
     id: int
     name: str | None = None
@@ -57,12 +57,12 @@ class SearchLanguage:
 @compact
 @attrs.frozen(weakref_slot=False)
 class KeywordRanking:
-    """One keyword's rankings: a row of the campaign-by-keyword feed (`service-api-v3.md` §2.7).
+    """One keyword's rankings: a row of the campaign-by-keyword feed (the service's reference, section 2.7).
 
-    A rank of None means that the service gave none; 0 is kept apart from it. A `..._change` is the change from the
-    previous period. `global_monthly_searches`, `wmt_*` and `backlinks` come in the older variant only. A
-    `last_..._date` that came with a time of day other than midnight has its text in `extra`, as has a
-    `primaryKeyword` that is not `true` or `false`.
+    A rank of None means that the service sent null, which is not the same as 0. A `..._change` is the change from the
+    previous period. Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and `backlinks`. If a
+    `last_..._date` has a time of day other than midnight, or `primaryKeyword` is not `true` or `false`, the original
+    string is in `extra`.
     """
 
     keyword_id: int
@@ -109,10 +109,10 @@ class KeywordRanking:
 @compact
 @attrs.frozen(weakref_slot=False)
 class CampaignPeriod:
-    """One period of a campaign: a row of the campaign-by-date feed (`service-api-v3.md` §2.7).
+    """One period of a campaign: a row of the campaign-by-date feed (the service's reference, section 2.7).
 
-    `date` is the first day of the period where only a month was given, as `date_precision` tells. A field
-    `..._rankings_4_10` counts the keywords in that band of positions.
+    `date_precision` says whether the service sent a day or only a month; `date` is then the first day of that month. A
+    field such as `..._rankings_4_10` counts the keywords in positions 4 to 10.
     """
 
     date: dt.date
@@ -154,10 +154,10 @@ class CampaignPeriod:
 @compact
 @attrs.frozen(weakref_slot=False)
 class KeywordPeriod:
-    """One date of a keyword: a row of the keyword-by-date feed (`service-api-v3.md` §2.7).
+    """One date of a keyword: a row of the keyword-by-date feed (the service's reference, section 2.7).
 
-    `date` is the first day of the period where only a month was given, as `date_precision` tells.
-    `global_monthly_searches`, `wmt_*` and `backlinks` come in the older variant only.
+    `date_precision` says whether the service sent a day or only a month; `date` is then the first day of that month.
+    Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and `backlinks`.
     """
 
     date: dt.date
@@ -182,10 +182,10 @@ class KeywordPeriod:
 
 @attrs.frozen(weakref_slot=False)
 class RankingTotals:
-    """The totals of a feed, each value freed from its `{value}` object (`service-api-v3.md` §2.7).
+    """The totals of a feed: a number for each metric (the service's reference, section 2.7).
 
-    A metric that the service did not give, or gave as null, is None; one that is not named here is in `extra` as it
-    came. Values are int or float, as the service sent them.
+    A metric that the service did not send, or sent as null, is None; a metric that has no field here is in `extra`.
+    Values are int or float, as the service sent them.
     """
 
     engine_a_ranking: float | None = None

@@ -13,10 +13,11 @@ from seorep_async.models.extra import extra_field
 
 @attrs.frozen(weakref_slot=False)
 class User:
-    """A user of the account (`service-api-v3.md` §2.2); what a response leaves out is None.
+    """A user of the account (the service's reference, section 2.2).
 
-    Allowed values of `role` and `campaign_access` are not documented; `client` and `restricted` occur. `password` is
-    None in every documented response; it is in no repr and no pickle.
+    A field that the response leaves out is None. Allowed values of `role` and `campaign_access` are not documented;
+    `client` and `restricted` were seen. `password` is None in every documented response; it is in no repr and no
+    pickle.
     """
 
     id: int
@@ -37,9 +38,10 @@ class User:
 
 @attrs.frozen(weakref_slot=False)
 class LoginGrant:
-    """A one-time sign-in for a user (`service-api-v3.md` §2.3); `token` and `login_url` are secrets, in no repr.
+    """A one-time sign-in for a user (the service's reference, section 2.3).
 
-    How long it lasts is not documented. `login_url` embeds a token of its own. It is not pickled.
+    `token` and `login_url`, which embeds a token too, are secrets: they are in no repr, and a grant cannot be pickled.
+    How long a grant lasts is not documented.
     """
 
     token: str = attrs.field(repr=False)

@@ -45,7 +45,7 @@ class Decoder:
         return ModelConverter(self._engine_names)
 
     def feed_page(self, body: bytes | memoryview, row: type[M], number: int) -> Page[M]:
-        """Decode a page of a ranking feed, in either of its shapes (`service-api-v3.md` §4.4)."""
+        """Decode a page of a ranking feed, in either of its shapes (the service's reference, section 4.4)."""
         compiled: CompiledRows[M] = self._compiled[row]
         exact = compiled.page(body)
         if exact is not None:
@@ -92,7 +92,7 @@ class Decoder:
         )
 
     def model_page(self, body: bytes | memoryview, model: type[M], number: int) -> Page[M]:
-        """Decode a page of a list response: `data` is an array (`service-api-v3.md` §1)."""
+        """Decode a page of a list response: `data` is an array (the service's reference, section 1)."""
         envelope = envelopes.parse(body)
         metadata = envelopes.metadata(envelope)
         data = envelope["data"]
@@ -108,7 +108,7 @@ class Decoder:
         )
 
     def single(self, body: bytes | memoryview, model: type[M]) -> M:
-        """Decode a single-object response: `data` is an object (`service-api-v3.md` §1)."""
+        """Decode a single-object response: `data` is an object (the service's reference, section 1)."""
         return self._converter.structure(envelopes.parse(body)["data"], model, "data")
 
     def envelope(self, body: bytes | memoryview) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def metadata(envelope: dict[str, Any]) -> Metadata:
 
 
 def fold_feed(envelope: dict[str, Any]) -> FeedPayload:
-    """Fold the two shapes of a feed (`service-api-v3.md` §4.4), told apart by `data` alone.
+    """Fold the two shapes of a feed (the service's reference, section 4.4), told apart by `data` alone.
 
     Raises:
         DecodeError: `data` is neither an array of rows nor an object with `rows`.

@@ -24,11 +24,11 @@ _STATUSES = ("published", "unpublished")
 
 
 class Backlinks:
-    """The backlinks of the account's campaigns (`service-api-v3.md` §4.5).
+    """The backlinks of the account's campaigns (the service's reference, section 4.5).
 
-    A `status` is `published` or `unpublished` (§3.1); a `link_type` is free text. Dates are a `datetime.date` or text
-    `YYYY-MM-DD`. Every method takes `extra_params`, further parameters that are sent as they are, and raises
-    ConfigurationError for a wrong argument before any I/O.
+    A `status` is `published` or `unpublished`; a `link_type` is any string. Dates are `datetime.date` or `YYYY-MM-DD`.
+    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a ConfigurationError,
+    and nothing is sent.
     """
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
@@ -48,7 +48,7 @@ class Backlinks:
         notes: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> Backlink:
-        """Create a backlink (`service-api-v3.md` §4.5).
+        """Create a backlink.
 
         Args:
             campaign_id: campaign that it belongs to, 1 to 2**31 - 1.
@@ -63,7 +63,7 @@ class Backlinks:
             extra_params: further parameters.
 
         Raises:
-            OutcomeUnknownError: the backlink may have been created; look with `list(campaign_id, search=title)`.
+            OutcomeUnknownError: the backlink may have been created; check with `list(campaign_id, search=title)`.
         """
         values: Params = {
             "campaign_id": check_id("campaign_id", campaign_id),
@@ -76,7 +76,7 @@ class Backlinks:
         return await self._endpoint.create(values, extra_params)
 
     async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Backlink:
-        """Get a backlink (`service-api-v3.md` §4.5).
+        """Get a backlink.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -101,7 +101,7 @@ class Backlinks:
         target_url: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> Backlink:
-        """Change a backlink; what is None stays as it is, "" is sent as empty (`service-api-v3.md` §4.5).
+        """Change a backlink; None leaves a field as it is, `""` is sent as an empty one.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -128,7 +128,7 @@ class Backlinks:
         return await self._endpoint.update(id, values, extra_params)
 
     async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
-        """Delete a backlink (`service-api-v3.md` §4.5).
+        """Delete a backlink.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -152,12 +152,12 @@ class Backlinks:
         sort_direction: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> ModelListing[Backlink]:
-        """List the backlinks of a campaign (`service-api-v3.md` §4.5).
+        """List the backlinks of a campaign.
 
         Args:
             campaign_id: 1 to 2**31 - 1.
             status: `published` or `unpublished`.
-            date_string: first and last day, sent as `YYYY-MM-DD-YYYY-MM-DD`; or text, sent as it is.
+            date_string: first and last day, sent as `YYYY-MM-DD-YYYY-MM-DD`; or a string, sent as it is.
             search: full or partial match.
             link_type: type of link, such as `all`; other values are not documented.
             limit: records a page; the service has a default and a maximum of its own.
@@ -166,7 +166,8 @@ class Backlinks:
             extra_params: further parameters.
 
         Returns:
-            A `Listing` of `Backlink`, without `target_anchor` and `target_url`: await it for all, or iterate over it.
+            A `Listing` of `Backlink`: await it for all of them, or iterate over it. The service leaves `target_anchor`
+            and `target_url` out of it.
         """
         values: Params = {
             "campaign_id": check_id("campaign_id", campaign_id),
@@ -191,6 +192,6 @@ def _date_string(dates: object) -> str | None:
     if dates is None or isinstance(dates, str):
         return dates
     if not isinstance(dates, tuple | list) or len(dates) != 2:
-        raise ConfigurationError(f"date_string must be two dates, first and last, or text; got {dates!r}")
+        raise ConfigurationError(f"date_string must be two dates, first and last, or a string; got {dates!r}")
     start, end = check_dates(dates[0], dates[1], names=("date_string[0]", "date_string[1]"))
     return f"{start.isoformat()}-{end.isoformat()}"

@@ -11,10 +11,10 @@ from seorep_async.session import Session
 
 
 class Campaigns:
-    """The account's campaigns (`service-api-v3.md` §4.1).
+    """The account's campaigns (the service's reference, section 4.1).
 
-    Every method takes `extra_params`, further parameters that are sent as they are, and raises ConfigurationError for
-    a wrong argument before any I/O.
+    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a ConfigurationError,
+    and nothing is sent.
     """
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
@@ -29,7 +29,7 @@ class Campaigns:
         group_title: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> Campaign:
-        """Create a campaign (`service-api-v3.md` §4.1).
+        """Create a campaign.
 
         Args:
             url: website address.
@@ -39,7 +39,7 @@ class Campaigns:
             extra_params: further parameters.
 
         Raises:
-            OutcomeUnknownError: the campaign may have been created; look with `list(filter=company)`.
+            OutcomeUnknownError: the campaign may have been created; check with `list(filter=company)`.
         """
         values = {
             "url": check_text("url", url),
@@ -49,7 +49,7 @@ class Campaigns:
         return await self._endpoint.create(values, extra_params)
 
     async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Campaign:
-        """Get a campaign (`service-api-v3.md` §4.1).
+        """Get a campaign.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -70,7 +70,7 @@ class Campaigns:
         group_title: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> Campaign:
-        """Change a campaign; what is None stays as it is, "" is sent as empty (`service-api-v3.md` §4.1).
+        """Change a campaign; None leaves a field as it is, `""` is sent as an empty one.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -88,7 +88,7 @@ class Campaigns:
         return await self._endpoint.update(id, values, extra_params)
 
     async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
-        """Delete a campaign (`service-api-v3.md` §4.1).
+        """Delete a campaign.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -108,7 +108,7 @@ class Campaigns:
         order_direction: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> ModelListing[Campaign]:
-        """List the account's campaigns, oldest to newest unless ordered otherwise (`service-api-v3.md` §4.1).
+        """List the account's campaigns, oldest to newest unless ordered otherwise.
 
         Args:
             filter: campaign name to search for.
@@ -118,7 +118,7 @@ class Campaigns:
             extra_params: further parameters.
 
         Returns:
-            A `Listing` of `Campaign`: await it for all, or iterate over it.
+            A `Listing` of `Campaign`: await it for all of them, or iterate over it.
         """
         values = {
             **optional_texts(filter=filter),

@@ -11,13 +11,13 @@ from seorep_async.session import Session
 
 
 class Keywords:
-    """The account's keywords (`service-api-v3.md` §4.3); the service documents no writing operations for them."""
+    """The account's keywords (the service's reference, section 4.3), which has no operations to change them."""
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
         self._endpoint = Endpoint(session, decoder, Keyword, path="/v3/keywords", noun="keyword")
 
     async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Keyword:
-        """Get a keyword (`service-api-v3.md` §4.3).
+        """Get a keyword.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -38,17 +38,17 @@ class Keywords:
         order_direction: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> ModelListing[Keyword]:
-        """List the account's keywords (`service-api-v3.md` §4.3).
+        """List the account's keywords.
 
         Args:
-            filter: full or partial keyword text.
+            filter: all or part of a keyword.
             limit: records a page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
             order_direction: `asc` and `desc` were seen; allowed values are not documented.
-            extra_params: further parameters, sent as they are; live services take `campaign_id` here.
+            extra_params: further parameters, sent as they are; live services accept `campaign_id`.
 
         Returns:
-            A `Listing` of `Keyword`: await it for all, or iterate over it.
+            A `Listing` of `Keyword`: await it for all of them, or iterate over it.
 
         Raises:
             ConfigurationError: an argument is wrong.

@@ -79,19 +79,19 @@ class FeedOptions(TypedDict, total=False):
 
 
 class Rankings:
-    """The ranking feeds (`service-api-v3.md` §4.4).
+    """The ranking feeds (the service's reference, section 4.4).
 
     The three feed methods and `pull` share these arguments:
 
-    - start_date, end_date: first and last day, a `datetime.date` or text `YYYY-MM-DD`.
-    - search: fuzzy match on the rows; sent under the names that `Settings.feed_search_param` says.
+    - start_date, end_date: first and last day, a `datetime.date` or `YYYY-MM-DD`.
+    - search: fuzzy match on the rows; `Settings.feed_search_param` says under which name it is sent.
     - limit: records a page; the service has a default and a maximum of its own.
     - sort_metric, sort_direction: allowed values are not documented; `asc` and `desc` were seen.
-    - compare_previous_period: True or False (sent as `true`, `false`), or text sent as it is; with it the service
-      calculates the changes from the previous period.
+    - compare_previous_period: True to let the service calculate the changes from the previous period. True and False
+      are sent as `true` and `false`, a string as it is.
     - extra_params: further query parameters, sent as they are.
 
-    All raise ConfigurationError for a wrong argument before any I/O, and SeoRepError for what goes wrong later.
+    A wrong argument is a ConfigurationError, and nothing is sent. Later failures are other SeoRepErrors.
     """
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
@@ -111,7 +111,7 @@ class Rankings:
         compare_previous_period: bool | str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> ReportListing[KeywordRanking]:
-        """Ask for one row for each keyword of a campaign (`service-api-v3.md` §4.4).
+        """Fetch one row for each keyword of a campaign.
 
         Args: see `Rankings`; `campaign_id` is 1 to 2**31 - 1.
 
@@ -141,7 +141,7 @@ class Rankings:
         compare_previous_period: bool | str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> ReportListing[CampaignPeriod]:
-        """Ask for one row for each period of a campaign, and totals (`service-api-v3.md` §4.4).
+        """Fetch one row for each period of a campaign, and totals.
 
         Args: see `Rankings`; `campaign_id` is 1 to 2**31 - 1.
 
@@ -171,7 +171,7 @@ class Rankings:
         compare_previous_period: bool | str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> ReportListing[KeywordPeriod]:
-        """Ask for one row for each date of a keyword, and totals (`service-api-v3.md` §4.4).
+        """Fetch one row for each date of a keyword, and totals.
 
         Args: see `Rankings`; `keyword_id` is 1 to 2**31 - 1.
 
@@ -247,15 +247,15 @@ class Rankings:
         ordered: bool = False,
         **options: Unpack[FeedOptions],
     ) -> Pull[Any]:
-        """Pull one feed for many campaigns (or keywords) in parallel; one outcome each, whatever happens.
+        """Pull one feed for many campaigns (or keywords) in parallel, with one outcome for each, whatever happens.
 
         Args:
-            ids: campaign ids, or keyword ids for `Feed.KEYWORD_BY_DATE`; one that is named twice is pulled once.
+            ids: campaign ids, or keyword ids for `Feed.KEYWORD_BY_DATE`; repeated ids are pulled once.
             start_date: first day; see `Rankings` for this and the `options`.
             end_date: last day.
             feed: which of the three feeds.
-            on_error: `collect` gives a failure as an outcome like any other, `raise` ends the pull with it.
-            ordered: outcomes in the order of `ids`, instead of as they finish.
+            on_error: `collect` makes a failure an outcome like any other, `raise` ends the pull with it.
+            ordered: outcomes come in the order of `ids`, not as they finish.
 
         Returns:
             A `Pull`: `async with` it, then iterate over its `PullOutcome`s.

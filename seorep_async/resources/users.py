@@ -20,10 +20,10 @@ from seorep_async.session import Session
 
 
 class Users:
-    """The account's users (`service-api-v3.md` §4.2).
+    """The account's users (the service's reference, section 4.2).
 
-    Every method takes `extra_params`, further parameters that are sent as they are, and raises ConfigurationError for
-    a wrong argument before any I/O.
+    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a ConfigurationError,
+    and nothing is sent.
     """
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
@@ -41,7 +41,7 @@ class Users:
         email_credentials: bool | str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> User:
-        """Create a user (`service-api-v3.md` §4.2).
+        """Create a user.
 
         Args:
             first_name: first name.
@@ -50,11 +50,11 @@ class Users:
             password: initial password; rules are not documented.
             role: type of user; allowed values are not documented, `client` occurs.
             email: e-mail address.
-            email_credentials: True to send a welcome e-mail; accepted texts are not documented.
+            email_credentials: True to send a welcome e-mail; accepted strings are not documented.
             extra_params: further parameters.
 
         Raises:
-            OutcomeUnknownError: the user may have been created; look with `list(filter=username)`.
+            OutcomeUnknownError: the user may have been created; check with `list(filter=username)`.
             SeoRepError: the service refused or failed; a username that is taken is usually an InvalidRequestError.
         """
         password = Secret.of(password)
@@ -70,7 +70,7 @@ class Users:
         return await self._endpoint.create(values, extra_params, secret=password)
 
     async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> User:
-        """Get a user (`service-api-v3.md` §4.2).
+        """Get a user.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -93,7 +93,7 @@ class Users:
         role: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> User:
-        """Change a user; what is None stays as it is, "" is sent as empty (`service-api-v3.md` §4.2).
+        """Change a user; None leaves a field as it is, `""` is sent as an empty one.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -119,7 +119,7 @@ class Users:
         return await self._endpoint.update(id, values, extra_params, secret=password)
 
     async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
-        """Delete a user (`service-api-v3.md` §4.2).
+        """Delete a user.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -140,18 +140,18 @@ class Users:
         order_direction: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> ModelListing[User]:
-        """List the account's users (`service-api-v3.md` §4.2).
+        """List the account's users.
 
         Args:
-            filter: text to search for.
-            role: roles to filter by; written as `Settings.array_encoding` says.
+            filter: string to search for.
+            role: roles to filter by; `Settings.array_encoding` says how they are sent.
             limit: records a page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
             order_direction: `asc` and `desc` were seen; allowed values are not documented.
             extra_params: further parameters.
 
         Returns:
-            A `Listing` of `User`: await it for all, or iterate over it.
+            A `Listing` of `User`: await it for all of them, or iterate over it.
         """
         values = {
             **optional_texts(filter=filter),
@@ -162,16 +162,16 @@ class Users:
         return self._endpoint.list(values, extra_params)
 
     async def login_grant(self, id: int, *, extra_params: ExtraParams | None = None) -> LoginGrant:
-        """Get a one-time sign-in for a user (`service-api-v3.md` §4.2, §5).
+        """Get a one-time sign-in for a user.
 
-        It is asked for once: if the answer is lost it is not asked for again.
+        It is requested once only, as each request may make a new grant (the service's reference, section 5).
 
         Args:
             id: the user to sign in, 1 to 2**31 - 1.
             extra_params: further parameters.
 
         Raises:
-            OutcomeUnknownError: a grant may have been made, and its answer was lost.
+            OutcomeUnknownError: a grant may have been made, but the response was lost.
             NotFoundError: there is no such user.
         """
         return await self._endpoint.get_private(id, "/loginGrant", LoginGrant, extra_params)
