@@ -503,7 +503,7 @@ async def test_roles_that_are_no_texts_are_refused(bad: Any) -> None:
 )
 async def test_a_date_string_of_other_than_two_dates_is_refused(bad: Any) -> None:
     said = await refusal(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": bad})
-    assert said == f"date_string must be two dates, first and last, or text; got {bad!r}"
+    assert said == f"date_string must be two dates, first and last, or a string; got {bad!r}"
 
 
 async def test_a_date_string_that_ends_before_it_starts_is_refused() -> None:
