@@ -43,7 +43,10 @@ from seorep_async.errors import ConfigurationError
 
 
 class RequestEncoding(enum.Enum):
-    """How POST and PUT carry their parameters (not documented: `service-api-v3.md` §4)."""
+    """How POST and PUT carry their parameters: as a form, JSON or a query.
+
+    The service's reference, section 4, leaves it open.
+    """
 
     FORM = "form"
     JSON = "json"
@@ -51,7 +54,10 @@ class RequestEncoding(enum.Enum):
 
 
 class ArrayEncoding(enum.Enum):
-    """How an array such as `role` is written in a query or form (not documented: `service-api-v3.md` §4.2)."""
+    """How an array such as `role` is written: `role[]=a&role[]=b`, `role=a&role=b` or `role=a,b`.
+
+    The service's reference, section 4.2, leaves it open.
+    """
 
     BRACKETS = "brackets"
     """`role[]=a&role[]=b`"""
@@ -62,7 +68,10 @@ class ArrayEncoding(enum.Enum):
 
 
 class FeedSearchParam(enum.Enum):
-    """The name under which a feed's search text is sent (`service-api-v3.md` §4.4 names both)."""
+    """The parameter that carries a feed's search string: `filter`, `search`, or both.
+
+    The service's reference, section 4.4, names both.
+    """
 
     BOTH = "both"
     FILTER = "filter"
@@ -71,7 +80,9 @@ class FeedSearchParam(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class EngineNames:
-    """The tokens that stand in the account's wire names for `engineA`, `engineB` and `wmt`.
+    """What the account's responses call the search engines, where the reference writes `engineA`, `engineB` and `wmt`.
+
+    With `engine_a="google"` the field `googleRanking` is read as `engine_a_ranking`. Attribute names stay the same.
 
     Args:
         engine_a: the first search engine, `engineA` in the reference.
@@ -79,7 +90,7 @@ class EngineNames:
         webmaster_tools: the first engine's webmaster tools, `wmt` in the reference.
 
     Raises:
-        ConfigurationError: a token is not one word of ASCII letters and digits, or fields of two engines would have
+        ConfigurationError: a name is not one word of ASCII letters and digits, or fields of two engines would have
             the same name.
     """
 
@@ -93,7 +104,7 @@ class EngineNames:
             if not (isinstance(token, str) and token.isascii() and token.isalnum() and token[0].isalpha()):
                 raise ConfigurationError(f"engine_names: {_shown(token)} is not one word of ASCII letters and digits")
         if len({token.lower() for token in tokens}) < len(tokens):
-            raise ConfigurationError("engine_names: the three tokens must differ")
+            raise ConfigurationError("engine_names: the three names must differ")
         for token, other in itertools.permutations(tokens, 2):
             if token in (f"{other}{kind}" for kind in ("Mobile", "Places", "Maps")):
                 raise ConfigurationError(f"engine_names: {token!r} and {other!r} would give two fields one name")
@@ -101,27 +112,27 @@ class EngineNames:
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """Everything about a client that can be chosen; immutable, comparable, picklable, free of secrets.
+    """All options of a client; immutable, comparable, picklable, free of secrets.
 
     Args:
         max_concurrency: requests in flight at once, 1 to 1024.
-        requests_per_second: a hard cap on the rate of requests, or None to find the service's limit by itself.
-        attempt_timeout: seconds that one attempt may take, from having its permit to the last byte of the answer.
+        requests_per_second: a hard cap on the rate of requests, or None to let the client find the service's limit.
+        attempt_timeout: seconds that one attempt may take, from its start to the last byte of the response.
         connect_timeout: seconds that opening one connection may take.
         call_timeout: seconds that one awaited call may take with all its pages, retries and waits, or None for no
-            end. When results are read as they come (`async for`, `.pages()`, `pull`) it holds for each request.
+            limit. When results are streamed (`async for`, `.pages()`, `pull`) it holds for each request.
         max_attempts: attempts for one request, the first included, 1 to 100; one that the service answered with 429
             counts as a third.
-        backoff_initial: seconds; a retry waits a random time of up to this, doubled with every further attempt.
-        backoff_max: seconds; the longest wait between two attempts that the service did not ask for.
-        retry_after_max: seconds; a longer wait asked for by the service is an error at once.
-        max_body_bytes: bytes of one answer, decompressed; a larger one is a `BodyTooLargeError`.
-        max_pages: pages of one listing, a bound for services that never stop.
+        backoff_initial: seconds; the first retry waits a random time up to this, each further one up to twice as long.
+        backoff_max: seconds; the longest such wait.
+        retry_after_max: seconds; if the service asks for a longer wait (`Retry-After`), the call fails at once.
+        max_body_bytes: bytes of one response, decompressed; a larger one is a `BodyTooLargeError`.
+        max_pages: pages of one listing, in case the service never stops.
         request_encoding: how POST and PUT carry their parameters.
         array_encoding: how arrays are written in queries and forms.
-        feed_search_param: the name under which a feed's search text is sent.
-        engine_names: the tokens of the two engines in the account's wire names.
-        allow_insecure_http: allow `http://` to a host that is not this machine; the key then travels in clear.
+        feed_search_param: the parameter that carries a feed's search string.
+        engine_names: what the account's responses call the search engines.
+        allow_insecure_http: allow `http://` to a host that is not this machine; the key is then sent unencrypted.
         user_agent: the `User-Agent` header.
 
     Raises:
@@ -173,7 +184,7 @@ class Settings:
             if not isinstance(value, kind):
                 raise ConfigurationError(f"{name} must be of type {kind.__name__}, got {_shown(value)}")
         if not isinstance(self.user_agent, str) or not self.user_agent.isprintable() or not self.user_agent.isascii():
-            raise ConfigurationError(f"user_agent must be printable ASCII text, got {_shown(self.user_agent)}")
+            raise ConfigurationError(f"user_agent must be a string of printable ASCII, got {_shown(self.user_agent)}")
 
 
 def _require_positive(name: str, value: object, unit: str) -> None:

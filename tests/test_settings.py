@@ -182,7 +182,7 @@ def test_an_engine_name_that_is_no_word_is_refused(name: str, token: Any) -> Non
     ],
 )
 def test_two_engines_of_one_name_are_refused(names: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match=r"^engine_names: the three tokens must differ$"):
+    with pytest.raises(ConfigurationError, match=r"^engine_names: the three names must differ$"):
         EngineNames(**names)
 
 
