@@ -30,15 +30,14 @@ from seorep_async.settings import Settings
 class SeoRepClient:
     """A client of one account of the service.
 
-    Use it as `async with SeoRepClient(...) as client:`, or `await client.open()` and `await client.close()`. Calls may
-    run concurrently; they share its connections and limits.
+    Use it as `async with SeoRepClient(...) as client:`, or call `await client.open()` and `await client.close()`. Calls
+    may run concurrently; they share the client's connections and limits.
 
     Args:
-        base_url: `https://host[:port]`, without `/v3`; without it, the environment's `SEOREP_BASE_URL`.
-        api_key: the account's key; without it, the environment's `SEOREP_API_KEY`.
-        settings: limits and choices; immutable.
-        session: an open aiohttp session to send through, which is never closed here; without it the client has its
-            own.
+        base_url: `https://host[:port]`, without `/v3`. Default: the environment variable `SEOREP_BASE_URL`.
+        api_key: the account's key. Default: the environment variable `SEOREP_API_KEY`.
+        settings: numbers and choices; see `Settings`.
+        session: an open aiohttp session to send through; the client never closes it. Default: a session of its own.
 
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent.
@@ -101,7 +100,7 @@ class SeoRepClient:
         return self
 
     async def close(self) -> None:
-        """Stop what is still running and close the connections; a session passed in stays open."""
+        """Stop the calls that still run and close the connections; a session that was passed in stays open."""
         await self._session.__aexit__(None, None, None)
 
     async def __aenter__(self) -> SeoRepClient:
@@ -135,17 +134,18 @@ class SeoRepClient:
         params: ExtraParams | None = None,
         body: ExtraParams | None = None,
     ) -> dict[str, Any]:
-        """Send any request, authenticated and retried like all others, and return the parsed envelope.
+        """Send any request, authenticated and retried like every other, and return the parsed envelope.
 
         Args:
-            method: `GET`, `POST`, `PUT`, `DELETE` or `PATCH`; POST and PATCH are not sent again once they may have
-                been carried out.
-            path: path from `/v3` on, without a query, such as `/v3/campaigns/42`.
-            params: the query.
-            body: parameters of a write, encoded as `Settings.request_encoding` says.
+            method: `GET`, `POST`, `PUT`, `DELETE` or `PATCH`; POST and PATCH are not sent again once the service may
+                have carried them out.
+            path: the path without a query, such as `/v3/campaigns/42`.
+            params: the query's parameters.
+            body: a write's parameters; `Settings.request_encoding` says how they are sent.
 
         Returns:
-            The envelope as it came (`service-api-v3.md` §1); empty for a write that was answered without a body.
+            The envelope as the service sent it (the service's reference, section 1); empty if the response to a write
+            has no body.
 
         Raises:
             ConfigurationError: an argument is wrong.
@@ -156,10 +156,10 @@ class SeoRepClient:
 
     @contextmanager
     def record_answers(self) -> Iterator[list[RawAnswer]]:
-        """Collect the raw answers to all requests that are sent from inside a `with` block, retried ones too.
+        """Collect the raw responses to all requests that are sent inside a `with` block, retried ones too.
 
         Yields:
-            A list that fills up as answers come, of `RawAnswer` with `method`, `path`, `status` and `body` (bytes).
+            A list that grows with each response: a `RawAnswer` with `method`, `path`, `status` and `body` (bytes).
             Bodies may hold secrets, such as login grants.
         """
         with self._session.record_answers() as answers:
@@ -171,4 +171,4 @@ class SeoRepClient:
         return f"<SeoRepClient {self._base_url.text} ({self._session.state})>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a client is not pickled: it holds a key and connections; build one where it is needed")
+        raise TypeError("a client cannot be pickled: it holds a key and connections; create one where you need it")
