@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Generic, Literal, TypeVar
 
@@ -21,15 +22,16 @@ from seorep_async.errors import (
     SeoRepError,
     ServerError,
 )
-from seorep_async.paging import Listing, PageBudget, Schedule, Slot
+from seorep_async.paging import Listing, PageBudget, Schedule
 from seorep_async.reports import RankingReport
 from seorep_async.session import CancelScope, Session, cancel_all
 
 R = TypeVar("R")
 
-MOST_REPULLS = 3
+MAX_REPULLS = 3
 _STARTED_AT_ONCE = 4
-_PASSING = (
+_CHECKED_AT_ONCE = 10_000
+_TRANSIENT = (
     AttemptTimeoutError,
     ConnectionFailedError,
     DeadlineExceededError,
@@ -41,10 +43,10 @@ _PASSING = (
 
 @attrs.frozen
 class PullOutcome(Generic[R]):
-    """What became of one campaign (or keyword) of a pull: either `report` or `error` is there.
+    """The outcome of one campaign (or keyword) of a pull: either `report` or `error` is set.
 
     Attributes:
-        id: the id that was asked for.
+        id: id of the campaign or keyword.
         report: the whole report, or None if it failed.
         error: why it failed, or None if it did not.
     """
@@ -55,8 +57,58 @@ class PullOutcome(Generic[R]):
 
     @property
     def ok(self) -> bool:
-        """Whether the report is there."""
+        """Whether there is a report."""
         return self.error is None
+
+
+class UniqueIds:
+    """Ids to pull, each once; many are checked step by step, so that others on the loop need not wait.
+
+    Args:
+        ids: the ids.
+        check: raises a ConfigurationError if some are not valid.
+    """
+
+    def __init__(self, ids: Iterable[int], check: Callable[[Sequence[int]], None]) -> None:
+        self._ids = ids if isinstance(ids, range) else tuple(ids)
+        self._check = check
+        self._checked = 0
+        self._unique: dict[int, None] = {}
+        self._check_some()
+
+    async def check_in_steps(self) -> None:
+        """Check all ids, with turns for others on the loop in between."""
+        for _ in range(self._checked, len(self._ids), _CHECKED_AT_ONCE):
+            await asyncio.sleep(0)
+            self._check_some()
+
+    def _check_some(self) -> None:
+        ids, start = self._ids, self._checked
+        if isinstance(ids, range):  # in which none is twice, and the largest is at an end
+            self._check([*ids[:1], *ids[-1:]])
+            self._checked = len(ids)
+        else:
+            some = ids[start : start + _CHECKED_AT_ONCE]
+            self._check(some)
+            self._unique.update(dict.fromkeys(some))
+            self._checked += len(some)
+
+    def all(self) -> Collection[int]:
+        """Return all ids in their order; those that are not checked yet are checked now."""
+        while self._checked < len(self._ids):
+            self._check_some()
+        return self._ids if isinstance(self._ids, range) else self._unique
+
+
+@attrs.define(eq=False)
+class _Item(Generic[R]):
+    """One id: running (with a `task`), deferred (with an `error`) until its second try, or done (with an `outcome`)."""
+
+    number: int
+    id: int
+    task: asyncio.Task[RankingReport[R]] | None = None
+    error: SeoRepError | None = None
+    outcome: PullOutcome[R] | None = None
 
 
 class Pull(Generic[R]):
@@ -64,15 +116,16 @@ class Pull(Generic[R]):
 
     Every id ends in exactly one outcome. Ids are worked on in their order, all pages of one before those of the next.
     At most twice `max_concurrency` pages are in progress, and as many ids in progress or waiting to be taken: a slow
-    consumer slows the pull. An id whose pages don't add up is read again, up to 3 times; one that failed for a passing
-    reason is tried once more when nothing else is in progress (not with `on_error="raise"`). Once the key is refused,
-    nothing more is sent, and what is not finished ends in an AuthenticationError. Leaving the context stops everything.
+    consumer slows the pull. An id whose pages don't add up is read again, up to 3 times; one that failed for a
+    transient reason is tried once more when nothing else is in progress (not with `on_error="raise"`). Once the key is
+    refused, nothing more is sent, and unfinished ids end in an AuthenticationError. Leaving the context stops
+    everything.
     """
 
     def __init__(
         self,
         session: Session,
-        ids: Sequence[int],
+        ids: UniqueIds,
         listing: Callable[[int], Listing[R, RankingReport[R]]],
         subject: Callable[[int], str],
         *,
@@ -91,19 +144,18 @@ class Pull(Generic[R]):
         self._session.require_open()
         if self._open:
             raise ConfigurationError("this pull is running already; make another one")
+        await self._ids.check_in_steps()
         self._open = True
         self._limit = 2 * self._session.settings.max_concurrency
-        self._window = PageBudget(self._limit, on_free=self._start)
+        self._budget = PageBudget(self._limit)
         self._cancel_scope = CancelScope()
-        self._started = 0
-        self._taken = 0
-        self._running: dict[asyncio.Task[RankingReport[R]], tuple[int, Slot]] = {}
-        self._landed: list[int] = []
-        self._aside: dict[int, SeoRepError] = {}
-        self._again: deque[int] = deque()
-        self._swept: set[int] = set()
+        self._remaining = enumerate(self._ids.all())
+        self._items: dict[int, _Item[R]] = {}  # started and not taken, without the deferred
+        self._deferred: dict[int, _Item[R]] = {}
+        self._retries: deque[_Item[R]] = deque()  # deferred before, to be started again
+        self._finished: deque[_Item[R]] = deque()
+        self._running = self._taken = 0
         self._succeeded = False
-        self._outcomes: dict[int, PullOutcome[R]] = {}
         self._bug: BaseException | None = None
         self._changed = asyncio.Event()
         self._start()
@@ -113,13 +165,12 @@ class Pull(Generic[R]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._open = False
-        self._outcomes.clear()
         self._changed.set()
-        await cancel_all(self._running)
+        await cancel_all([item.task for item in self._items.values() if item.task is not None])
 
     def __len__(self) -> int:
         """Return the number of outcomes that there will be."""
-        return len(self._ids)
+        return len(self._ids.all())
 
     def __aiter__(self) -> Pull[R]:
         return self
@@ -130,35 +181,33 @@ class Pull(Generic[R]):
         Raises:
             SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has ended then.
         """
-        while True:
-            if not self._open:
-                raise ConfigurationError(
-                    "this pull has ended or was never begun: use it as "
-                    "`async with client.rankings.pull(...) as outcomes:`"
-                )
-            if self._bug is not None:
-                raise self._bug
-            if self._taken == len(self._ids):
-                raise StopAsyncIteration
-            number = self._next_number()
-            if number is not None:
-                break
+        while (outcome := self._take()) is None:
             self._changed.clear()
             await self._changed.wait()
-        outcome = self._outcomes.pop(number)
-        was_full = self._is_full()
-        self._taken += 1
         if self._raise_errors and outcome.error is not None:
             await self.__aexit__(None, None, None)
             raise outcome.error
-        if was_full:
-            self._start()
+        self._start()
         return outcome
 
-    def _next_number(self) -> int | None:
-        if self._ordered:
-            return self._taken if self._taken in self._outcomes else None
-        return self._landed.pop(0) if self._landed else None
+    def _take(self) -> PullOutcome[R] | None:
+        """Return the next outcome, or None to wait for it."""
+        if not self._open:
+            raise ConfigurationError(
+                "this pull has ended or was never begun: use it as `async with client.rankings.pull(...) as outcomes:`"
+            )
+        if self._bug is not None:
+            raise self._bug
+        if self._taken == len(self):
+            raise StopAsyncIteration
+        item = self._items.get(self._taken) if self._ordered else self._finished[0] if self._finished else None
+        if item is None or item.outcome is None:
+            return None
+        if not self._ordered:
+            self._finished.popleft()
+        del self._items[item.number]
+        self._taken += 1
+        return item.outcome
 
     def _start(self) -> None:
         """Start ids as long as there is room, some now and more in the next iteration of the loop.
@@ -166,75 +215,71 @@ class Pull(Generic[R]):
         With the key refused they end without a request.
         """
         for _ in range(_STARTED_AT_ONCE):
-            if not self._open or not (self._again or (self._started < len(self._ids) and not self._is_full())):
+            if not self._open or self._running == self._limit or (item := self._next()) is None:
                 return
-            if (place := self._window.enter()) is None:
-                return
-            if self._again:
-                number = self._again.popleft()
-            else:
-                number = self._started
-                self._started += 1
-            task = self._session.spawn(self._unit(number, place), self._land)
-            self._running[task] = (number, place)
+            self._items[item.number] = item
+            self._running += 1
+            item.task = self._session.spawn(self._fetch(item), partial(self._on_done, item))
         asyncio.get_running_loop().call_soon(self._start)
 
-    def _is_full(self) -> bool:
-        return self._started - self._taken - len(self._aside) >= self._limit
+    def _next(self) -> _Item[R] | None:
+        """Return the next id to start, if there is one and the consumer is not too far behind."""
+        others_wait = self._ordered and self._retries and self._retries[0].number == self._taken
+        if len(self._items) >= self._limit and not others_wait:
+            return None
+        if self._retries:
+            return self._retries.popleft()
+        number, one = next(self._remaining, (0, None))
+        return None if one is None else _Item(number, one)
 
-    async def _unit(self, number: int, place: Slot) -> RankingReport[R]:
+    async def _fetch(self, item: _Item[R]) -> RankingReport[R]:
         """Fetch one report; pages that don't add up may have changed as they were read, so they are read again."""
-        schedule = Schedule(priority=number, window=self._window, place=place, cancel_scope=self._cancel_scope)
-        listing = self._listing(self._ids[number])
-        for _ in range(MOST_REPULLS):
+        schedule = Schedule(priority=item.number, budget=self._budget, cancel_scope=self._cancel_scope)
+        listing = self._listing(item.id)
+        for _ in range(MAX_REPULLS):
             try:
                 return await listing.fetch_all(schedule)
             except PaginationError:
                 continue
         return await listing.fetch_all(schedule)
 
-    def _land(self, task: asyncio.Task[RankingReport[R]]) -> None:
-        number, place = self._running.pop(task)
+    def _on_done(self, item: _Item[R], task: asyncio.Task[RankingReport[R]]) -> None:
+        self._running -= 1
+        item.task = None
         if not self._open:
             return
-        unit = self._ids[number]
-        if task.cancelled():
-            closed = ConfigurationError("the client was closed during the pull", subject=self._subject(unit))
-            self._finish(number, PullOutcome(unit, error=closed))
-        elif isinstance(error := task.exception(), SeoRepError):
-            if isinstance(error, _PASSING) and number not in self._swept and not self._raise_errors:
-                self._aside[number] = error
-            else:
-                self._finish(number, PullOutcome(unit, error=error))
-        elif error is not None:
+        error = self._closed(item) if task.cancelled() else task.exception()
+        if error is None:
+            self._finish(item, PullOutcome(item.id, report=task.result()))
+            self._succeeded = True
+            if self._ordered and (awaited := self._deferred.pop(self._taken, None)):
+                self._retries.appendleft(awaited)  # all others wait for it, and the service answers
+        elif not isinstance(error, SeoRepError):
             self._bug = error
             self._changed.set()
+        elif isinstance(error, _TRANSIENT) and item.error is None and not self._raise_errors:
+            item.error = error
+            self._deferred[item.number] = self._items.pop(item.number)
         else:
-            self._succeeded = True
-            if self._ordered and self._taken in self._aside:
-                self._try_again(self._taken)  # all others wait for it, and the service answers
-            self._finish(number, PullOutcome(unit, report=task.result()))
-        if not place.release():  # which starts the next, if none in progress wants the place
-            self._start()
+            self._finish(item, PullOutcome(item.id, error=error))
         if not self._running:
-            self._sweep()
-            self._start()
+            self._end_deferral()
+        self._start()
 
-    def _finish(self, number: int, outcome: PullOutcome[R]) -> None:
-        self._outcomes[number] = outcome
-        self._landed.append(number)
+    def _finish(self, item: _Item[R], outcome: PullOutcome[R]) -> None:
+        item.outcome = outcome
+        self._finished.append(item)
         self._changed.set()
 
-    def _sweep(self) -> None:
-        """Try those again that failed for a passing reason, now that nothing else runs; once, and if any succeeded."""
-        for number, error in list(self._aside.items()):
-            if self._succeeded:
-                self._try_again(number)
-            else:
-                del self._aside[number]
-                self._finish(number, PullOutcome(self._ids[number], error=error))
+    def _end_deferral(self) -> None:
+        """Try the deferred again, now that nothing else runs; or let them fail, if none has succeeded."""
+        deferred = [self._deferred.pop(number) for number in sorted(self._deferred)]
+        if self._succeeded:
+            self._retries.extend(deferred)
+            return
+        for item in deferred:
+            self._items[item.number] = item
+            self._finish(item, PullOutcome(item.id, error=item.error))
 
-    def _try_again(self, number: int) -> None:
-        self._aside.pop(number, None)
-        self._swept.add(number)
-        self._again.append(number)
+    def _closed(self, item: _Item[R]) -> ConfigurationError:
+        return ConfigurationError("the client was closed during the pull", subject=self._subject(item.id))

@@ -1,81 +1,77 @@
-"""How many pages several listings together may have in progress."""
+"""How many pages several listings together may have in progress: a priority semaphore."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import heapq
+from itertools import count
 
 
 class PageBudget:
-    """How many pages several listings together may have in progress; the most urgent listing has the first claim.
+    """Slots for pages in progress, shared by listings; a listing in progress goes before one that has yet to start.
 
-    A listing begins with a place for its page 1, and needs one for each page in flight. As no other begins while one
-    in progress wants a place, many short listings run side by side, but only a few long ones.
+    A listing needs a slot for its first page, and one for each further page. As a first page waits for all further
+    pages that wait, many short listings run side by side, but only a few long ones.
 
     Args:
-        limit: how many places there are.
-        on_free: called when a place is free that no listing in progress wants.
+        limit: number of slots.
     """
 
-    def __init__(self, limit: int, on_free: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, limit: int) -> None:
         self._free = limit
         self._reserve = 3 * limit // 8  # for further pages, or the first listing would wait for others' first pages
-        self._on_free = on_free
-        self._wanting: dict[int, Callable[[], None]] = {}
+        self._waiting: list[tuple[bool, int, int, asyncio.Future[None]]] = []
+        self._arrivals = count()
 
-    def enter(self) -> Slot | None:
-        """Return a place for a listing that is to begin, or None if none is free or one in progress wants it."""
-        if self._free <= self._reserve or self._wanting:
-            return None
-        self._free -= 1
-        return Slot(self)
-
-    def take(self, priority: int, wake: Callable[[], None]) -> bool:
-        """Take the place of a further page, and tell whether it was had; if not, `wake` is called for another try.
+    async def acquire(self, priority: int, *, first: bool = False) -> Slot:
+        """Wait for a slot.
 
         Args:
-            priority: of the listing, its own; the lowest is the most urgent.
-            wake: tells the listing to try again.
+            priority: of the listing; the lowest is served first.
+            first: the slot is for a first page.
         """
-        if self._free > 0 and priority <= min(self._wanting, default=priority):
-            self._free -= 1
-            self.leave(priority)
-            return True
-        self._wanting[priority] = wake
-        return False
-
-    def leave(self, priority: int) -> None:
-        """Want no place any more."""
-        self._wanting.pop(priority, None)
+        while not self._has_slot_for(first, priority):
+            turn = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (first, priority, next(self._arrivals), turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                turn.cancel()
+                self._wake()
+                raise
+        self._free -= 1
         self._wake()
+        return Slot(self)
 
     def release(self) -> None:
-        """Give a place back."""
+        """Give one slot back."""
         self._free += 1
         self._wake()
 
+    def _has_slot_for(self, first: bool, priority: int) -> bool:
+        if self._free <= (self._reserve if first else 0):
+            return False
+        return not self._waiting or (first, priority) <= self._waiting[0][:2]
+
     def _wake(self) -> None:
-        if self._free > 0:
-            if self._wanting:
-                self._wanting[min(self._wanting)]()
-            else:
-                self._on_free()
+        """Give the most urgent that waits its turn; it may take more than one slot before others have theirs."""
+        waiting = self._waiting
+        while waiting and waiting[0][3].done():
+            heapq.heappop(waiting)
+        if waiting and self._has_slot_for(*waiting[0][:2]):
+            waiting[0][3].set_result(None)
 
 
 class Slot:
-    """A place in a window, given back once, whoever does it."""
+    """One slot of a budget, given back once, whoever does it."""
 
-    def __init__(self, window: PageBudget) -> None:
-        self._window = window
-        self._held = True
+    __slots__ = ("_budget",)
 
-    def transfer(self) -> bool:
-        """Leave the place to somebody else, who gives it back, and tell whether it was still held."""
-        held, self._held = self._held, False
-        return held
+    def __init__(self, budget: PageBudget) -> None:
+        self._budget: PageBudget | None = budget
 
-    def release(self) -> bool:
-        """Give the place back if it is still held, and tell whether it was."""
-        held = self.transfer()
-        if held:
-            self._window.release()
-        return held
+    def release(self) -> None:
+        """Give the slot back, if it is still held."""
+        budget, self._budget = self._budget, None
+        if budget is not None:
+            budget.release()

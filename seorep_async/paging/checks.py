@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
-from itertools import chain, count, repeat
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, TypeGuard, TypeVar
 
 from seorep_async.errors import PaginationError
 from seorep_async.models import Page
+from seorep_async.paging.id_set import MAX_ID, IdSet
 
 T = TypeVar("T")
 
+_MAX_WITH_PAGE = 2**16
+
+
+def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
+    """Return whether page 1 is the only one, and adds up; if not, a `Ledger` tells why."""
+    rows = len(page.items)
+    return page.total_pages == 1 and page.total_records == rows and len(set(map(key, page.items))) == rows
+
 
 class Ledger(Generic[T]):
-    """Checks that the pages of a listing add up; pure.
+    """Checks the pages of one listing, in order.
+
+    The memory for the keys of all rows is bounded where they are ids; see `_Keys`.
 
     Args:
         key: what tells one item from another.
         subject: what an error should call the listing.
         max_pages: more pages than this are never read.
+
+    Attributes:
+        last_page: number of the last page, or None if that can only be found by reading on.
     """
 
     def __init__(self, key: Callable[[T], Hashable], subject: str | None, max_pages: int) -> None:
         self._key = key
         self._subject = subject
         self._max_pages = max_pages
-        self._seen: dict[Hashable, None] = {}
+        self._keys = _Keys()
+        self._pages = 0
         self._received = 0
-        self._sizes: list[int] = []
+        self._first_size = self._last_size = self._largest = 0
+        self._short: tuple[int, int] | None = None
         self._ended = False
 
     def start(self, first: Page[T]) -> int | None:
-        """Take page 1, and return the number of the last page, or None if that can only be found by reading on."""
+        """Take page 1, and return `last_page`."""
         announced, records = first.total_pages, first.total_records
         self._records = records
         makes_sense = (
@@ -40,28 +55,28 @@ class Ledger(Generic[T]):
             and 1 <= announced <= self._max_pages
             and (records is None or announced <= max(records, 1))
         )
-        self._last = announced if makes_sense else None
+        self.last_page = announced if makes_sense else None
+        self._first_size = len(first.items)
         self.add(first)
-        return self._last
+        return self.last_page
 
     def add(self, page: Page[T]) -> bool:
-        """Take the next page, and tell whether it holds anything new.
+        """Take the next page, and return whether it holds anything new.
 
         Raises:
             PaginationError: the page can't belong to the listing that page 1 announced.
         """
-        if self._last is None and self._received == self._records and self._is_known(page):
+        keys = list(map(self._key, page.items))
+        if self.last_page is None and self.has_all_records() and self._keys.has_all(keys):
             self._ended = True  # all was there; beyond the end some services give the last page again
             return False
-        self._sizes.append(len(page.items))
-        self._received += len(page.items)
-        self._seen.update(zip(map(self._key, page.items), repeat(None)))
-        if len(self._seen) < self._received:
-            raise self._repetition(page)
+        self._count(len(page.items))
+        if problem := self._keys.add(keys, page.number):
+            raise self._error(f"page {page.number} {problem}", page.number)
         if not page.items:
             self._ended = True
-            if self._last is not None and self._last > 1:
-                raise self._error(f"page {page.number} of {self._last} is empty", page.number)
+            if self.last_page is not None and self.last_page > 1:
+                raise self._error(f"page {page.number} of {self.last_page} is empty", page.number)
         if self._records is None:
             self._records = page.total_records
         if page.total_records is not None and page.total_records != self._records:
@@ -69,29 +84,38 @@ class Ledger(Generic[T]):
                 f"{self._records} records were announced at first, {page.total_records} by page {page.number}",
                 page.number,
             )
-        if self._last is not None and page.total_pages is not None and page.total_pages != self._last:
+        if self.last_page is not None and page.total_pages is not None and page.total_pages != self.last_page:
             raise self._error(
-                f"page 1 announced {self._last} pages, page {page.number} {page.total_pages}", page.number
+                f"page 1 announced {self.last_page} pages, page {page.number} {page.total_pages}", page.number
             )
         return bool(page.items)
 
+    def _count(self, rows: int) -> None:
+        if rows and self._short is None and self._last_size < self._first_size and self._pages:
+            self._short = self._pages, self._last_size
+        self._pages += 1
+        self._received += rows
+        self._last_size = rows
+        self._largest = max(self._largest, rows)
+
     def has_all_records(self) -> bool:
-        """Tell whether as many records came as were announced."""
+        """Return whether as many records came as were announced."""
         return self._received == self._records
 
     def wants_more(self) -> bool:
-        """Tell, where no number of pages is known, whether another page must be read.
+        """Return whether another page must be read.
 
         Raises:
             PaginationError: the listing does not end within `Settings.max_pages`.
         """
+        if self.last_page is not None:
+            return self._pages < self.last_page
         if self._ended or (self._records is not None and self._received > self._records):
             return False
-        if self._received == self._records and self._sizes[-1] < self._sizes[0]:
+        if self._received == self._records and self._last_size < self._first_size:
             return False  # a page that is not full is the last; after a full one the records may be too few by pages
-        pages = len(self._sizes)
-        if pages >= self._max_pages:
-            raise self._error(f"still no end after {pages} pages (Settings.max_pages)", pages)
+        if self._pages >= self._max_pages:
+            raise self._error(f"still no end after {self._pages} pages (Settings.max_pages)", self._pages)
         return True
 
     def finish(self) -> None:
@@ -103,27 +127,50 @@ class Ledger(Generic[T]):
         """
         if self._records is not None and self._received != self._records:
             raise self._error(f"the service announced {self._records} records, {self._received} came", None)
-        if self._records is None:
-            *before_last, last = [size for size in self._sizes if size] or [0]
-            full = max([*before_last, last])
-            for number, size in enumerate(before_last, 1):
-                if size < full:
-                    raise self._error(f"page {number} has {size} records, another has {full}", number)
+        if self._records is None and (short := self._short_page()):
+            number, rows = short
+            raise self._error(f"page {number} has {rows} records, another has {self._largest}", number)
 
-    def _is_known(self, page: Page[T]) -> bool:
-        return self._seen.keys() >= set(map(self._key, page.items))
-
-    def _repetition(self, page: Page[T]) -> PaginationError:
-        """Find out what the last page holds that came before; the order in which keys were first seen tells where."""
-        earlier = dict(zip(self._seen, chain.from_iterable(map(repeat, count(1), self._sizes[:-1])), strict=False))
-        for key, times in Counter(map(self._key, page.items)).items():
-            if times > 1:
-                return self._error(f"page {page.number} holds {key!r} more than once", page.number)
-            if key in earlier:
-                return self._error(f"page {page.number} repeats {key!r} of page {earlier[key]}", page.number)
-        raise AssertionError("no key was repeated")
+    def _short_page(self) -> tuple[int, int] | None:
+        """Return number and size of the first page that is not full though it is not the last."""
+        return (1, self._first_size) if self._first_size < self._largest else self._short
 
     def _error(self, problem: str, page: int | None) -> PaginationError:
         error = PaginationError(f"the pages do not add up: {problem}", subject=self._subject)
         error.expected_records, error.received_records, error.page = self._records, self._received, page
         return error
+
+
+class _Keys:
+    """The keys of all rows so far: the first with the page that each was on, ids beyond these in an `IdSet`.
+
+    Ids of the service fit into an `IdSet`, dates are few; only keys that are neither are held without a bound.
+    """
+
+    def __init__(self) -> None:
+        self._pages: dict[Hashable, int] = {}
+        self._ids = IdSet()
+
+    def has_all(self, keys: Iterable[Hashable]) -> bool:
+        return all(key in self._pages or (_is_id(key) and key in self._ids) for key in keys)
+
+    def add(self, keys: list[Hashable], number: int) -> str | None:
+        """Add the keys of a page; return what is wrong with them, or None."""
+        different = dict.fromkeys(keys, number)
+        if len(different) < len(keys):
+            repeated = next(key for key, times in Counter(keys).items() if times > 1)
+            return f"holds {repeated!r} more than once"
+        if not self._pages.keys().isdisjoint(different):
+            repeated = next(key for key in keys if key in self._pages)
+            return f"repeats {repeated!r} of page {self._pages[repeated]}"
+        if len(self._pages) < _MAX_WITH_PAGE:
+            self._pages |= different
+        elif (repeated_id := self._ids.add(filter(_is_id, keys))) is not None:
+            return f"repeats {repeated_id} of an earlier page"
+        elif not all(map(_is_id, keys)):
+            self._pages |= {key: number for key in keys if not _is_id(key)}
+        return None
+
+
+def _is_id(key: Hashable) -> TypeGuard[int]:
+    return type(key) is int and 0 <= key <= MAX_ID

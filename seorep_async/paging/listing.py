@@ -1,20 +1,21 @@
-"""Listings: page 1, then the rest concurrently in a bounded window, kept in order, checked, given out."""
+"""Listings: page 1, then the others concurrently, in order, each checked."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Hashable
 from contextlib import aclosing
-from typing import Any, Generic, TypeAlias, TypeVar
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
 import attrs
 
 from seorep_async.errors import ConfigurationError, NotFoundError
 from seorep_async.models import Page
 from seorep_async.paging.budget import PageBudget, Slot
-from seorep_async.paging.checks import Ledger
-from seorep_async.session import CancelScope, Request, Session, cancel_all
+from seorep_async.paging.checks import Ledger, is_whole
+from seorep_async.paging.prefetch import Prefetch
+from seorep_async.session import CancelScope, Request, Session
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,20 +23,19 @@ R = TypeVar("R")
 
 @attrs.define
 class Schedule:
-    """How the requests of a listing take their place among others.
+    """How the requests of a listing line up with others.
 
     Attributes:
-        deadline: monotonic time by which all must be there, or None for `Settings.call_timeout` for each request.
+        deadline: monotonic time at which the listing must be complete, or None for `Settings.call_timeout` for each
+            request.
         priority: the lowest is served first.
-        window: limits the pages that all listings with this window together have in progress, or None.
-        place: the place in the window for page 1, or None.
+        budget: limits the pages that all listings with this budget together have in progress, or None.
         cancel_scope: stops all requests of this scope once the key is refused to one, or None.
     """
 
     deadline: float | None = None
     priority: int = 0
-    window: PageBudget | None = None
-    place: Slot | None = None
+    budget: PageBudget | None = None
     cancel_scope: CancelScope | None = None
 
 
@@ -104,11 +104,13 @@ class Listing(Generic[T, R]):
 
         Left early it stops by itself; `async with contextlib.aclosing(listing.pages())` says exactly when.
         """
-        ledger, first, further = await self._begin(Schedule())
+        schedule = Schedule()
+        first = await self._session.send(self._query.page(1, schedule))
+        ledger = self._ledger(first)
         yield first
-        if further is not None:
-            async with aclosing(further):
-                async for page in further:
+        async with aclosing(self._further(ledger, schedule)) as further:
+            async for page in further:
+                if ledger.add(page):
                     yield page
         ledger.finish()
 
@@ -131,86 +133,60 @@ class Listing(Generic[T, R]):
 
     async def fetch_all(self, schedule: Schedule) -> R:
         """Fetch everything, as one listing among others."""
-        ledger, first, further = await self._begin(schedule)
-        pages = [first]
-        if further is not None:
-            async with aclosing(further):
-                pages += [page async for page in further]
-        ledger.finish()
+        slot = await schedule.budget.acquire(schedule.priority, first=True) if schedule.budget else None
+        try:
+            first = await self._session.send(self._query.page(1, schedule))
+            pages = [first]
+            if not is_whole(first, self._query.key):
+                ledger = self._ledger(first)
+                async with aclosing(self._further(ledger, schedule, slot)) as further:
+                    pages += [page async for page in further if ledger.add(page)]
+                ledger.finish()
+        finally:
+            if slot is not None:
+                slot.release()
         return self._assemble(pages)
 
-    async def _begin(self, schedule: Schedule) -> tuple[Ledger[T], Page[T], AsyncGenerator[Page[T], None] | None]:
-        """Fetch page 1, and return with it what checks the pages, and what fetches the others if there are any."""
-        query = self._query
-        ledger = Ledger(query.key, query.subject, self._session.settings.max_pages)
-        first = await self._session.send(query.page(1, schedule))
-        last = ledger.start(first)
-        if last is None:
-            return ledger, first, self._read_on(ledger, schedule)
-        return ledger, first, self._fetch_ahead(ledger, last, schedule) if last > 1 else None
+    def _ledger(self, first: Page[T]) -> Ledger[T]:
+        ledger = Ledger(self._query.key, self._query.subject, self._session.settings.max_pages)
+        ledger.start(first)
+        return ledger
+
+    def _further(
+        self, ledger: Ledger[T], schedule: Schedule, slot: Slot | None = None
+    ) -> AsyncGenerator[Page[T], None]:
+        """Return the pages after page 1; the next one expects that the ledger holds the one before."""
+        last = ledger.last_page
+        if last is None or last == 1:
+            return self._read_on(ledger, schedule)
+        request = partial(self._query.page, schedule=schedule)
+        budget = schedule.budget or PageBudget(last)
+        return aiter(Prefetch(self._session, request, last, budget, schedule.priority, slot))
 
     async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
         """Fetch one page after the other, until there are no more."""
-        number = 1
-        while ledger.wants_more():
-            number += 1
+        for number in count(2):
+            if not ledger.wants_more():
+                return
             try:
                 page = await self._session.send(self._query.page(number, schedule))
             except NotFoundError:
                 if not ledger.has_all_records():
                     raise
-                break  # some services have no page beyond the end
-            if ledger.add(page):
-                yield page
+                return  # some services have no page beyond the end
+            yield page
 
-    async def _fetch_ahead(self, ledger: Ledger[T], last: int, schedule: Schedule) -> AsyncGenerator[Page[T], None]:
-        """Fetch pages 2 to `last` concurrently and give them out in order; the first failure ends it at once.
+    def __repr__(self) -> str:
+        return f"<Listing of {self._query.subject or self._query.path}, not fetched: await it, or use `async for`>"
 
-        At most twice `max_concurrency` of them are in flight or wait to be taken. Each holds a place in the window from
-        being sent to its answer; the place of page 1 passes on to page 2.
-        """
-        session, query = self._session, self._query
-        window, priority = schedule.window or PageBudget(last), schedule.priority
-        has_place = schedule.place is not None and schedule.place.transfer()
-        limit = 2 * session.settings.max_concurrency
-        fetching: deque[asyncio.Task[Page[T]]] = deque()
-        failed: list[asyncio.Task[Page[T]]] = []
-        loop = asyncio.get_running_loop()
-        changed = loop.create_future()
+    if not TYPE_CHECKING:
 
-        def wake() -> None:
-            if not changed.done():
-                changed.set_result(None)
-
-        def land(task: asyncio.Task[Page[T]]) -> None:
-            window.release()
-            if not task.cancelled() and task.exception() is not None:
-                failed.append(task)
-            if failed or number <= last or (fetching and fetching[0].done()):
-                wake()
-
-        number = 2
-        try:
-            while number <= last or fetching:
-                changed = loop.create_future()
-                while number <= last and len(fetching) < limit and (has_place or window.take(priority, wake)):
-                    has_place = False
-                    fetching.append(session.spawn(session.send(query.page(number, schedule)), land))
-                    number += 1
-                if not (failed or (fetching and fetching[0].done())):
-                    await changed
-                    continue
-                task = failed[0] if failed else fetching.popleft()
-                if task.cancelled():
-                    raise ConfigurationError("the client was closed while a listing was being read")
-                page = task.result()
-                ledger.add(page)
-                yield page
-        finally:
-            if has_place:
-                window.release()
-            window.leave(priority)
-            await cancel_all(fetching)
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(
+                f"a Listing has no {name!r}; if its result has, `await` is missing: (await listing).{name}",
+                name=name,
+                obj=self,
+            )
 
 
 ModelListing: TypeAlias = Listing[T, list[T]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from seorep_async.errors import ConfigurationError
@@ -62,6 +62,17 @@ def check_id(name: str, value: object) -> int:
     if type(value) is not int or not 1 <= value <= MAX_ID:
         raise ConfigurationError(f"{name} must be an integer from 1 to {MAX_ID}, got {_shown(value)}")
     return value
+
+
+def check_ids(name: str, values: Sequence[int]) -> None:
+    """Check many ids fast.
+
+    Raises:
+        ConfigurationError: as `check_id` does, for the first that is wrong.
+    """
+    if set(map(type, values)) - {int} or min(values, default=1) < 1 or max(values, default=1) > MAX_ID:
+        for one in values:
+            check_id(name, one)
 
 
 def check_date(name: str, value: object) -> dt.date:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Generator, Hashable, Iterable
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
@@ -14,7 +15,7 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder
 from seorep_async.paging import Listing, Query
-from seorep_async.pull import Pull
+from seorep_async.pull import Pull, UniqueIds
 from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import (
     Date,
@@ -22,6 +23,7 @@ from seorep_async.resources.arguments import (
     build_params,
     check_dates,
     check_id,
+    check_ids,
     check_limit,
     optional_texts,
 )
@@ -270,7 +272,7 @@ class Rankings:
         noun = _ENDPOINTS[feed].noun
         if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
             raise ConfigurationError(f"ids must be several {noun} ids, got {ids!r}")
-        wanted = list(dict.fromkeys(check_id(f"{noun}_id", one) for one in ids))
+        wanted = UniqueIds(ids, partial(check_ids, f"{noun}_id"))
         start, end = check_dates(start_date, end_date)
         known = FeedOptions.__annotations__.keys()
         if unknown := options.keys() - known:

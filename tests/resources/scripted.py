@@ -121,7 +121,15 @@ async def serving(
 
 def sends() -> set[asyncio.Task[Any]]:
     """Return the tasks in which a client fetches pages ahead or pulls."""
-    names = {"Session.send", "Listing.fetch_all", "Pull._unit"}
+    return _running("Session.send", "Pull._fetch")
+
+
+def tasks_of_ours() -> set[asyncio.Task[Any]]:
+    """Return all tasks of a listing or a pull, those that wait to start others too."""
+    return _running("Session.send", "Pull._fetch", "Prefetch._start_pages")
+
+
+def _running(*names: str) -> set[asyncio.Task[Any]]:
     return {task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") in names}
 
 

@@ -1,0 +1,91 @@
+"""Pages 2 to the last: fetched concurrently, given out in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.models import Page
+from seorep_async.paging.budget import PageBudget, Slot
+from seorep_async.session import Request, Session, cancel_all
+
+T = TypeVar("T")
+
+
+class Prefetch(Generic[T]):
+    """Pages 2 to the last: acquire a slot, start a page, give out the oldest. The first failure ends it at once.
+
+    At most twice `max_concurrency` pages are in flight or wait to be taken. A page holds its slot until it is received.
+
+    Args:
+        session: sends the requests.
+        request: returns the request for a page.
+        last: number of the last page.
+        budget: slots for all pages but page 2.
+        priority: of this listing in the budget.
+        slot: the slot of page 1, which page 2 takes over, or None.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        request: Callable[[int], Request[Page[T]]],
+        last: int,
+        budget: PageBudget,
+        priority: int = 0,
+        slot: Slot | None = None,
+    ) -> None:
+        self._session = session
+        self._request = request
+        self._last = last
+        self._budget = budget
+        self._priority = priority
+        self._slot = slot
+        self._room = asyncio.Semaphore(2 * session.settings.max_concurrency)
+        self._pages: deque[asyncio.Task[Page[T]]] = deque()
+        self._failed: asyncio.Task[Any] | None = None
+        self._changed = asyncio.Event()
+
+    async def __aiter__(self) -> AsyncGenerator[Page[T], None]:
+        starting = self._session.spawn(self._start_pages(), self._on_done)
+        try:
+            for _ in range(2, self._last + 1):
+                yield await self._oldest()
+                self._room.release()
+        finally:
+            await cancel_all([starting, *self._pages])
+            if self._slot is not None:
+                self._slot.release()
+
+    async def _start_pages(self) -> None:
+        for number in range(2, self._last + 1):
+            self._slot = self._slot or await self._budget.acquire(self._priority)
+            await self._room.acquire()
+            slot, self._slot = self._slot, None
+            sending = self._session.send(self._request(number))
+            self._pages.append(self._session.spawn(sending, partial(self._on_page, slot)))
+
+    def _on_page(self, slot: Slot, page: asyncio.Task[Page[T]]) -> None:
+        slot.release()
+        self._on_done(page)
+
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
+        if task.cancelled() or task.exception() is not None:
+            self._failed = self._failed or task
+        if self._failed or (self._pages and self._pages[0].done()):
+            self._changed.set()
+
+    async def _oldest(self) -> Page[T]:
+        while not (self._failed or (self._pages and self._pages[0].done())):
+            self._changed.clear()
+            await self._changed.wait()
+        if self._failed is None:
+            return self._pages.popleft().result()
+        if self._failed.cancelled():
+            raise ConfigurationError("the client was closed while a listing was being read")
+        self._failed.result()
+        raise AssertionError("a task that failed has an exception")
