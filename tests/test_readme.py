@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import os
 import re
 import subprocess
 import sys
 import textwrap
 import threading
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -121,10 +121,10 @@ def test_examples_of_tests_pass(tmp_path: Path) -> None:
     for number, (_, code) in enumerate(TESTS):
         (tmp_path / f"test_{number}.py").write_text(code, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n", encoding="utf-8")
-    installed = any(entry.value == "seorep_async.pytest_plugin" for entry in entry_points(group="pytest11"))
-    plugin = [] if installed else ["-p", "seorep_async.pytest_plugin"]
-    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, str(tmp_path)]
-    ended = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False, timeout=60)
+    plugins = ["-p", "pytest_asyncio.plugin", "-p", "seorep_async.pytest_plugin", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", *plugins, str(tmp_path)]
+    alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # half the time
+    ended = subprocess.run(command, cwd=REPO, env=alone, capture_output=True, text=True, check=False, timeout=60)
     expected = sum(code.count("def test_") for _, code in TESTS)
     assert f"{expected} passed" in ended.stdout, ended.stdout + ended.stderr
 
