@@ -39,7 +39,7 @@ def test_every_kind_of_bar_is_printed_with_what_is_required(printed: str, bar: s
     assert all(("≤" in line or "≥" in line) for line in lines)
 
 
-def test_every_bar_is_held_missed_or_skipped_for_a_package_that_is_named(printed: str) -> None:
+def test_every_bar_is_held_missed_or_skipped_with_a_reason(printed: str) -> None:
     lines = [line for line in printed.splitlines() if "≤" in line or "≥" in line]
     assert all("  held" in line or "  MISSED" in line or "is not installed" in line for line in lines)
 

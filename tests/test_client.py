@@ -276,7 +276,7 @@ async def test_answers_are_there_as_soon_as_they_have_come(
         assert len(answers) == 2
 
 
-async def test_answers_that_led_to_a_retry_or_an_error_are_recorded_too(
+async def test_responses_before_a_retry_or_error_are_recorded_too(
     scripted_server: StartServer, open_client: OpenClient
 ) -> None:
     server = await scripted_server(answer(b"busy", status=500), reset, answer(b"no", status=404))

@@ -126,11 +126,11 @@ def test_rooms_that_are_apart_import_nothing_of_each_other(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", [name for name in OURS if room(name) not in ("cli", "pytest_plugin")])
-def test_only_the_command_and_the_pytest_plugin_import_the_sandbox(module: str) -> None:
+def test_only_the_command_and_the_plugin_import_the_sandbox(module: str) -> None:
     assert "sandbox" not in rooms_imported(module)
 
 
-def test_the_pytest_plugin_imports_nothing_of_ours_before_a_fixture_is_asked_for() -> None:
+def test_the_plugin_imports_nothing_of_ours_before_a_fixture() -> None:
     page = ast.parse(SOURCES["seorep_async.pytest_plugin"].read_text(encoding="utf-8")).body
     at_once = [node for node in page if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")]
     at_once = [node for node in at_once if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -145,14 +145,14 @@ def test_the_pytest_plugin_imports_nothing_of_ours_before_a_fixture_is_asked_for
 
 
 @pytest.mark.parametrize("module", SANDBOX)
-def test_the_sandbox_can_not_hide_a_mistake_of_the_client_by_sharing_it(module: str) -> None:
+def test_the_sandbox_shares_no_code_with_the_client(module: str) -> None:
     shared = {name for name in imports(module) if name.startswith("seorep_async") and room(name) != "sandbox"}
     allowed = ("seorep_async.models", "seorep_async.normalisation.names")
     assert {name for name in shared if not f"{name}.".startswith(tuple(f"{one}." for one in allowed))} == set()
 
 
 @pytest.mark.parametrize("module", SOURCES)
-def test_aiohttp_is_imported_by_the_session_for_its_client_and_by_the_sandbox_for_its_server(module: str) -> None:
+def test_only_the_session_and_the_sandbox_import_aiohttp(module: str) -> None:
     found = {name for name in imports(module) if name.split(".")[0] == "aiohttp"}
     if room(module) == "sandbox":
         found = {name for name in found if not f"{name}.".startswith(("aiohttp.web.", "aiohttp.typedefs."))}
@@ -203,7 +203,7 @@ def test_the_package_is_typed() -> None:
     assert (PACKAGE / "py.typed").exists()
 
 
-def test_the_repository_has_no_top_level_entry_that_the_design_does_not_name() -> None:
+def test_the_repository_has_the_known_top_level_entries_only() -> None:
     ignored = {"build", "dist"}  # git ignores these, and what is left out below
     found = {entry.name for entry in REPO.iterdir() if not entry.name.startswith(".")}
     found = {

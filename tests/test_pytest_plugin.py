@@ -125,7 +125,7 @@ def test_the_fixtures_and_the_marker_are_described(pytester: pytest.Pytester) ->
     assert "@pytest.mark.seorep_sandbox(**options)" in run(pytester, "--markers").stdout.str()
 
 
-def test_without_pytest_asyncio_only_tests_that_ask_for_the_fixtures_fail(
+def test_without_pytest_asyncio_only_users_of_the_fixtures_fail(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester.mkdir("missing").joinpath("pytest_asyncio.py").write_text("raise ImportError('not installed')")

@@ -84,7 +84,7 @@ def _named(value: object) -> str | None:
     return "huge" if type(value) is int and abs(value) > 10**50 else None
 
 
-def test_every_setting_has_a_wrong_and_a_right_value_in_these_tables() -> None:
+def test_every_setting_has_a_wrong_and_a_right_value_here() -> None:
     names = set(attrs.fields_dict(Settings))
     assert {name for name, _ in WRONG} == names
     assert {name for name, _ in RIGHT} == names
@@ -159,7 +159,7 @@ def test_no_setting_can_be_changed_afterwards(name: str) -> None:
         setattr(EVERYTHING, name, getattr(EVERYTHING, name))
 
 
-def test_the_engines_have_the_reference_tokens_unless_said_otherwise() -> None:
+def test_the_engines_have_the_reference_s_names_by_default() -> None:
     assert Settings().engine_names == EngineNames(engine_a="engineA", engine_b="engineB", webmaster_tools="wmt")
 
 
@@ -194,7 +194,7 @@ def test_two_engines_of_one_name_are_refused(names: dict[str, str]) -> None:
         {"engine_a": "google", "engine_b": "googleMaps"},
     ],
 )
-def test_engine_names_under_which_two_fields_would_have_one_name_are_refused(names: dict[str, str]) -> None:
+def test_engine_names_that_give_a_field_twice_are_refused(names: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match=r"^engine_names: .* one name$"):
         EngineNames(**names)
 

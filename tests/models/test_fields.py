@@ -109,9 +109,7 @@ def test_a_field_of_the_reference_is_readable_on_its_model(model: type, shape: s
     ("model", "shape"),
     [pytest.param(model, shape, id=f"{model.__name__}-{shape}") for model in REFERENCE for shape in shapes_of(model)],
 )
-def test_a_response_of_the_reference_is_the_whole_model_and_nothing_extra(
-    model: type, shape: str, names: Names
-) -> None:
+def test_a_response_of_the_reference_fills_the_model_exactly(model: type, shape: str, names: Names) -> None:
     wire, expected = example_of(model, shape)
     found = come_home(model, shape, wire, names)
     assert found == expected
@@ -149,9 +147,7 @@ every_account_field = pytest.mark.parametrize(
 
 
 @every_account_field
-def test_a_field_may_be_null_or_missing_unless_the_model_is_nothing_without_it(
-    model: type, shape: str, line: Line
-) -> None:
+def test_a_field_may_be_null_or_missing_unless_it_is_required(model: type, shape: str, line: Line) -> None:
     wire, _ = example_of(model, shape)
     without = {name: value for name, value in wire.items() if name != line.name}
     if line.name not in NEEDED[model]:

@@ -108,7 +108,7 @@ def test_what_is_extra_counts_in_a_comparison(model: Any) -> None:
 
 
 @every_model
-def test_a_model_says_in_its_docstring_where_the_reference_describes_it(model: Any) -> None:
+def test_a_docstring_names_the_section_of_the_reference(model: Any) -> None:
     assert "the service's reference, section" in str(type(model).__doc__) or isinstance(model, RankingReport)
 
 
@@ -119,7 +119,7 @@ def test_a_model_can_be_made_a_dictionary(model: Any) -> None:
 
 
 @every_model
-def test_a_model_of_which_nothing_more_is_known_has_an_empty_extra_that_stays_empty(model: Any) -> None:
+def test_a_model_without_unknown_fields_has_an_immutable_extra(model: Any) -> None:
     plain = type(model)(
         **{
             field.name: getattr(model, field.name)
