@@ -38,6 +38,8 @@ APART = [("session", "normalisation"), ("models", "settings")]
 IMPORTS_WHEN_NEEDED = {
     "seorep_async",  # loads the public names when the first is used
     "seorep_async.cli",  # says how to install click and rich where they are missing
+    "seorep_async.cli.commands",  # help must not wait for aiohttp
+    "seorep_async.cli.resources",  # help must not wait for rich
     "seorep_async.pytest_plugin",  # pytest loads it always, though few tests ask for its fixtures
     "seorep_async.normalisation.decoder",  # cattrs takes a while to import, and most pulls never need it
 }

@@ -1,44 +1,84 @@
-"""The command as a whole: its subcommands, and the exit code of whatever happens in them."""
+"""The command as a whole: its subcommands, loaded when they are used, and its exit code."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import importlib
+from collections.abc import Callable, Sequence
 
 import click
 
-from seorep_async.cli.doctor import doctor
-from seorep_async.cli.exit_codes import EXIT_CODES_HELP, ExitCode, exit_code_of
-from seorep_async.cli.pull import pull
-from seorep_async.cli.resources import resource_groups
-from seorep_async.cli.sandbox import sandbox
-from seorep_async.cli.screen import explain, screen, show_error
+from seorep_async.cli.failures import EXIT_CODES_HELP, ExitCode, exit_code_of, explain, show_error
+from seorep_async.cli.options import HelpContext
+
+_COMMANDS = {
+    "pull": ("commands", "Pull the rankings of many campaigns into a file or a database."),
+    "doctor": ("commands", "Check the settings, the connection and the service's answers."),
+    "sandbox": ("commands", "Run the embedded service on this machine until Ctrl-C."),
+    "campaigns": ("resources", "List, get, create, update and delete campaigns."),
+    "users": ("resources", "List, get, create, update and delete users; sign them in."),
+    "keywords": ("resources", "List and get keywords."),
+    "backlinks": ("resources", "List, get, create, update and delete backlinks."),
+}
+_ENVIRONMENT_HELP = """\
+\b
+Environment:
+  SEOREP_BASE_URL  address of the service, such as https://api.example.com
+  SEOREP_API_KEY   key of the account"""
+
+
+class _Commands(click.Group):
+    """Loads a subcommand when it is used: the list of commands must not wait for aiohttp."""
+
+    context_class = HelpContext
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"seorep_async.cli.{_COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
+        command.help = command.help or _COMMANDS[cmd_name][1]
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short_help) for name, (_, short_help) in _COMMANDS.items()])
 
 
 @click.group(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=EXIT_CODES_HELP,
-    commands=[pull, doctor, sandbox, *resource_groups()],
+    epilog=f"{_ENVIRONMENT_HELP}\n\n{EXIT_CODES_HELP}",
 )
 @click.version_option(package_name="seorep-async", prog_name="seorep", message="%(prog)s %(version)s")
-def seorep() -> None:
-    """Bring home the rankings of many campaigns at once, from the service or from an embedded sandbox."""
+@click.pass_context
+def seorep(ctx: click.Context) -> None:
+    """Pull the rankings of many campaigns at once, from the service or from an embedded sandbox."""
+    before_command, ctx.obj = ctx.obj
+    before_command()
 
 
-def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
-    """Run the command, and return its exit code; errors are told on stderr.
+def run(
+    arguments: Sequence[str], *, today: dt.date | None = None, before_command: Callable[[], None] = lambda: None
+) -> int:
+    """Run the command, report errors on stderr, and return the exit code.
 
     Args:
-        arguments: what stands on the command line after the command's name.
-        today: today, to choose default dates by; without it the clock is asked.
+        arguments: the command line without the command's name.
+        today: the day that default dates depend on; the clock's, if None.
+        before_command: called once the subcommand is loaded, before it runs.
     """
+    invocation = before_command, today or dt.date.today()
     try:
-        code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=today or dt.date.today())
+        code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=invocation)
     except click.ClickException as error:
         error.show()
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
-        screen().print("Interrupted.")
+        click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
     except Exception as error:
         show_error(explain(error))

@@ -1,87 +1,78 @@
-"""`seorep doctor`: is everything there that a pull needs, and what do the service's answers look like?"""
+"""`seorep doctor`: run the checks one after the other, and print each result."""
 
 from __future__ import annotations
 
 import asyncio
 import datetime as dt
 import os
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
-import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.answers import look_at_answers
-from seorep_async.cli.dates import dates_to_pull
-from seorep_async.cli.exit_codes import EXIT_CODES_HELP, ExitCode, exit_code_of
-from seorep_async.cli.findings import Finding, Verdict
-from seorep_async.cli.interruption import run_until_interrupted
-from seorep_async.cli.probe import probe
-from seorep_async.cli.sandbox_options import given, make_sandbox, sandbox_options
-from seorep_async.cli.screen import explain, printable, screen
+from seorep_async.cli.checks import CheckResult, Level, check_answers, check_connection
+from seorep_async.cli.failures import ExitCode, exit_code_of, explain
+from seorep_async.cli.humanise import printable
+from seorep_async.cli.options import dates_to_pull, missing_account
+from seorep_async.cli.signals import run_until_interrupted
+from seorep_async.cli.terminal import print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import SeoRepError
+from seorep_async.errors import NotFoundError, ProtocolError, SeoRepError
 
-_SIGNS = {
-    Verdict.GOOD: ("ok  ", "green"),
-    Verdict.NOTE: ("note", "yellow"),
-    Verdict.BAD: ("FAIL", "bold red"),
-    Verdict.FACT: ("    ", ""),
-}
+if TYPE_CHECKING:
+    from seorep_async.sandbox import Sandbox
+
+_STYLES = {Level.OK: "green", Level.NOTE: "yellow", Level.FAIL: "bold red", Level.FACT: ""}
 
 
-@click.command(params=sandbox_options(), epilog=EXIT_CODES_HELP)
-@click.option("--sandbox", is_flag=True, help="Look at an embedded sandbox instead of the service.")
-@click.pass_obj
-def doctor(today: dt.date, /, sandbox: bool, **options: Any) -> ExitCode:
-    """Check settings, key, reachability and clock, and tell what the service's answers look like.
-
-    It only reads: one request without the key, and a few for the first campaign.
-    """
-    if not sandbox and (misplaced := given(options)):
-        raise click.UsageError(f"{', '.join(f'--{name}' for name in misplaced)}: only together with --sandbox.")
-    return run_until_interrupted(_of_sandbox(today, options) if sandbox else _of_service(today))
+def run_doctor(sandbox: Sandbox | None, today: dt.date) -> ExitCode:
+    """Check a sandbox, or the service that the environment names."""
+    return run_until_interrupted(_check_service(today) if sandbox is None else _check_sandbox(sandbox, today))
 
 
-async def _of_service(today: dt.date) -> ExitCode:
-    console = screen()
-    missing = [name for name in ("SEOREP_BASE_URL", "SEOREP_API_KEY") if not os.environ.get(name)]
-    if missing:
-        _show(console, Finding(Verdict.BAD, "settings", f"{' and '.join(missing)} must be set in the environment"))
+async def _check_service(today: dt.date) -> ExitCode:
+    console = stderr_console()
+    if missing := missing_account():
+        _show(console, CheckResult(Level.FAIL, "settings", missing))
         return ExitCode.USAGE
     try:
         client = SeoRepClient()
     except SeoRepError as error:
-        _show(console, Finding(Verdict.BAD, "settings", explain(error)))
+        _show(console, CheckResult(Level.FAIL, "settings", explain(error)))
         return exit_code_of(error)
-    return await _examine(client, os.environ["SEOREP_BASE_URL"], today, console)
+    return await _check(client, os.environ["SEOREP_BASE_URL"], today, console)
 
 
-async def _of_sandbox(today: dt.date, options: Mapping[str, Any]) -> ExitCode:
-    async with make_sandbox(options) as sandbox:
-        return await _examine(SeoRepClient(sandbox.base_url, sandbox.api_key), sandbox.base_url, today, screen())
+async def _check_sandbox(sandbox: Sandbox, today: dt.date) -> ExitCode:
+    async with sandbox:
+        client = SeoRepClient(sandbox.base_url, sandbox.api_key)
+        return await _check(client, sandbox.base_url, today, stderr_console())
 
 
-async def _examine(client: SeoRepClient, address: str, today: dt.date, console: Console) -> ExitCode:
-    _show(console, Finding(Verdict.GOOD, "settings", f"{printable(address)}, and a key"))
+async def _check(client: SeoRepClient, address: str, today: dt.date, console: Console) -> ExitCode:
+    _show(console, CheckResult(Level.OK, "settings", f"{address}, and a key"))
     # as the client writes it: a name or a path that is not ASCII is encoded
-    reached = await asyncio.to_thread(probe, client.base_url)
-    for finding in reached:
-        _show(console, finding)
-    if any(finding.verdict is Verdict.BAD for finding in reached):
+    connection = await asyncio.to_thread(check_connection, client.base_url)
+    for result in connection:
+        _show(console, result)
+    if any(result.level is Level.FAIL for result in connection):
         return ExitCode.UNAVAILABLE
     first, last = dates_to_pull(None, None, today)
+    listed = False
     try:
         async with client:
-            async for finding in look_at_answers(client, first, last):
-                _show(console, finding)
+            async for result in check_answers(client, first, last):
+                listed = True
+                _show(console, result)
     except SeoRepError as error:
-        _show(console, Finding(Verdict.BAD, "answers", explain(error)))
+        _show(console, CheckResult(Level.FAIL, "answers", explain(error)))
+        if not listed and isinstance(error, NotFoundError | ProtocolError) and "SEOREP_BASE_URL" not in explain(error):
+            advice = "this does not look like the service; check SEOREP_BASE_URL"
+            _show(console, CheckResult(Level.NOTE, "answers", advice))
         return exit_code_of(error)
     return ExitCode.OK
 
 
-def _show(console: Console, finding: Finding) -> None:
-    sign, style = _SIGNS[finding.verdict]
-    console.print(Text.assemble((sign, style), f"  {finding.subject:<18}{printable(finding.words)}"), soft_wrap=True)
+def _show(console: Console, result: CheckResult) -> None:
+    line = f"  {result.subject:<18}{printable(result.message)}"
+    print_hanging(console, Text.assemble((f"{result.level.value:<4}", _STYLES[result.level]), line), 24)

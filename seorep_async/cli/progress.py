@@ -1,4 +1,4 @@
-"""How far a pull is, shown while it runs: a bar on a terminal, or else a plain line a minute."""
+"""The progress of a pull while it runs: a bar on a terminal, otherwise a plain line a minute."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.table import Column
 from rich.text import Text
 
-from seorep_async.cli.wording import counted, duration
+from seorep_async.cli.humanise import counted, duration
 from seorep_async.client import SeoRepClient
 from seorep_async.export import PullProgress, Stage
 from seorep_async.models import Feed
@@ -25,28 +25,28 @@ from seorep_async.models import Feed
 _DOING = {
     Stage.LISTING: "Listing campaigns",
     Stage.KEYWORDS: "Finding keywords",
-    Stage.ROWS: "Pulling {feed} feed",
+    Stage.ROWS: "Pulling {feed}",
     Stage.WRITING: "Writing",
 }
 _WAITING_FOR = {
-    "pace": "paced by the service's limit",
-    "asked to wait": "asked to wait by the service",
-    "outage": "nothing gets through, trying again",
+    "pace": "at the service's limit",
+    "asked to wait": "the service asked to wait",
+    "outage": "no answers, trying again",
     "backoff": "retrying",
 }
-"""The waits worth telling, by their names in the client's figures; waiting for others in flight is as it should be."""
+"""The waits worth showing, by their names in the client's statistics; waiting for requests in flight is normal."""
 _TICK_SECONDS = 0.5
 _LINE_SECONDS = 60.0
 _ENOUGH_SECONDS = 2.0
-_BAR_COLUMNS = 20
-_COLUMNS_FOR_A_BAR = 60
+_WIDE, _NARROW = 100, 60
+"""Columns from which everything is shown, and below which there is no bar."""
 _COLUMNS_FOR_INTERRUPTS = 4
-"""Twice ^C, which a terminal echoes behind the line: wrapped by it, the line would not be wiped away whole."""
+"""A terminal echoes ^C behind the line; if that wrapped the line, it would not be erased completely."""
 
 
 @attrs.frozen
 class _Cut:
-    """A text that is cut where its room ends, but not within a number, which would be another one then."""
+    """A string that is cut to the room it has, but not within a number."""
 
     text: str
 
@@ -61,7 +61,7 @@ class _Cut:
 
 
 class _CutColumn(ProgressColumn):
-    """A text of the task that is cut as needed; a column that must not wrap would take the bar's room instead."""
+    """A field of the task that is cut as needed; a column that must not wrap would take the bar's room."""
 
     def __init__(self, field: str) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class _CutColumn(ProgressColumn):
 
 @attrs.frozen
 class _Shorter:
-    """Something in less than the terminal's width."""
+    """Something rendered in less than the terminal's width."""
 
     whole: RenderableType
 
@@ -93,7 +93,7 @@ class ProgressDisplay:
 
     Args:
         console: where it is shown.
-        client: whose waits are told.
+        client: the client whose waits are shown.
         quiet: show nothing.
         clock: monotonic seconds.
     """
@@ -111,12 +111,13 @@ class ProgressDisplay:
         self._quiet = quiet
         self._clock = clock
         self._may_redraw = console.is_terminal and not console.is_dumb_terminal
-        bar = BarColumn(_BAR_COLUMNS, table_column=Column(no_wrap=True))
+        self._is_wide = console.width >= _WIDE
+        bar = BarColumn(20 if self._is_wide else 10, table_column=Column(no_wrap=True))
         self._bar = _Line(
             SpinnerColumn(table_column=Column(no_wrap=True)),
-            _CutColumn("words"),
-            *([bar] if console.width >= _COLUMNS_FOR_A_BAR else []),
-            _CutColumn("told"),
+            _CutColumn("doing"),
+            *([bar] if console.width >= _NARROW else []),
+            _CutColumn("progress"),
             console=console,
             transient=True,
             disable=quiet or not self._may_redraw,
@@ -125,7 +126,7 @@ class ProgressDisplay:
         self._progress: PullProgress | None = None
         self._stage: tuple[Stage, Feed] | None = None
         self._stage_began = self._last_done = self._last_line = clock()
-        self._rows_before = self._done_before = self._done_at_last_look = 0
+        self._rows_before = self._done_before = self._done_before_tick = 0
         self._waited: Mapping[str, float] = {}
         self._waiting = ""
 
@@ -143,26 +144,25 @@ class ProgressDisplay:
         self._bar.stop()
 
     def show(self, progress: PullProgress) -> None:
-        """Take how far the pull is; it is shown soon."""
+        """Take a new state of the pull; it is shown soon."""
         stage = progress.stage, progress.feed
         if stage != self._stage:
             self._stage, self._stage_began = stage, self._clock()
             self._rows_before, self._done_before = progress.rows, progress.done
-            self._look_what_it_waits_for()  # once more, as what was waited for so far is of the stage before
-            self._waiting, self._done_at_last_look = "", progress.done
+            self._update_waiting()  # the waits so far belong to the stage before
+            self._waiting, self._done_before_tick = "", progress.done
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            words = _DOING[progress.stage].format(feed=progress.feed.value)
-            self._task = self._bar.add_task("", total=progress.total, words=words, told="")
+            self._task = self._bar.add_task("", total=progress.total, doing=self._doing(progress), progress="")
             self._last_done = self._stage_began
         elif self._progress is not None and progress.done != self._progress.done:
             self._last_done = self._clock()
         self._progress = progress
         if self._task is not None:
-            self._bar.update(self._task, completed=progress.done, told=self.told())
+            self._bar.update(self._task, completed=progress.done, progress=self.describe())
 
-    def told(self) -> str:
-        """Return how far the pull is in words, what matters most first: counts, time left, waits, failures, rate."""
+    def describe(self) -> str:
+        """Return the progress in words, the most important first: counts, time left, waits, failures, rows, rate."""
         progress = self._progress
         if progress is None or progress.total is None:
             return self._waiting
@@ -171,7 +171,7 @@ class ProgressDisplay:
         parts = [f"{progress.done:,}/{counted(progress.total, noun, f'{noun}s')}"]
         seconds = self._clock() - self._stage_began
         done, left = progress.done - self._done_before, progress.total - progress.done
-        if done and left and seconds >= _ENOUGH_SECONDS and not self._stands_still():
+        if done and left and seconds >= _ENOUGH_SECONDS and not self._is_stalled():
             parts.append(f"{duration(left * seconds / done, rough=True)} left")
         if self._waiting:
             parts.append(self._waiting)
@@ -183,25 +183,29 @@ class ProgressDisplay:
                 parts.append(f"{(progress.rows - self._rows_before) / seconds:,.0f}/s")
         return " · ".join(parts)
 
-    def _stands_still(self) -> bool:
-        """Tell whether nothing comes any more, so that what came before foretells nothing."""
+    def _is_stalled(self) -> bool:
+        """Return whether nothing is received any more, so that the rate so far predicts nothing."""
         waiting = self._waiting not in ("", _WAITING_FOR["pace"])
         return waiting and self._clock() - self._last_done >= _ENOUGH_SECONDS
+
+    def _doing(self, progress: PullProgress) -> str:
+        doing = _DOING[progress.stage].format(feed=progress.feed.value)
+        # at 80 columns the time left must have room beside the longest feed name
+        return doing if self._is_wide else doing.removeprefix("Pulling ")
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            self._look_what_it_waits_for()
+            self._update_waiting()
             if self._task is not None:
-                self._bar.update(self._task, told=self.told())
+                self._bar.update(self._task, progress=self.describe())
             if self._clock() - self._last_line >= _LINE_SECONDS:
                 self._last_line = self._clock()
                 if not self._quiet and not self._may_redraw and self._progress is not None:
-                    words = _DOING[self._progress.stage].format(feed=self._progress.feed.value)
-                    told = self.told()
-                    self._console.print(f"{words}: {told}" if told else words, markup=False)
+                    doing, progress = self._doing(self._progress), self.describe()
+                    self._console.print(f"{doing}: {progress}" if progress else doing, markup=False)
 
-    def _look_what_it_waits_for(self) -> None:
+    def _update_waiting(self) -> None:
         stats = self._client.stats
         waited = {reason: stats.waited.get(reason, 0.0) for reason in _WAITING_FOR}
         grown = {reason: seconds - self._waited.get(reason, 0.0) for reason, seconds in waited.items()}
@@ -212,8 +216,8 @@ class ProgressDisplay:
             self._waiting = ""
         elif grown[reason] > 0:
             self._waiting = _WAITING_FOR[reason]
-        elif done != self._done_at_last_look:
+        elif done != self._done_before_tick:
             self._waiting = ""
         elif not stats.in_flight and any(stats.retries.values()):
             self._waiting = self._waiting or _WAITING_FOR["backoff"]  # a wait is counted when it is over
-        self._done_at_last_look = done
+        self._done_before_tick = done

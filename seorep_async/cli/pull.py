@@ -1,183 +1,202 @@
-"""`seorep pull`: rankings of many campaigns into files, a database or a pipe."""
+"""`seorep pull` once its options are understood: run it, and report on it."""
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import os
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+import attrs
 import click
+from rich.console import Console
 
-from seorep_async.cli.dates import dates_to_pull
-from seorep_async.cli.exit_codes import EXIT_CODES_HELP, ExitCode
-from seorep_async.cli.interruption import run_until_interrupted
-from seorep_async.cli.job import Job
-from seorep_async.cli.sandbox_options import SandboxOption, given, make_sandbox, sandbox_options
+from seorep_async.cli.failures import ExitCode, exit_code_of, show_error
+from seorep_async.cli.humanise import counted, moment
+from seorep_async.cli.progress import ProgressDisplay
+from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_until_interrupted
+from seorep_async.cli.summary import (
+    preview_as_json,
+    preview_in_words,
+    show_failures,
+    show_summary,
+    summary_as_json,
+)
+from seorep_async.cli.terminal import stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient
+from seorep_async.errors import ExportError
+from seorep_async.export import PullSummary
 from seorep_async.export.formats import Format
+from seorep_async.export.job import ExportJob, export_job
+from seorep_async.export.pipe import stream_rows
+from seorep_async.export.preview import preview, resumable_pull, staged_pull
+from seorep_async.export.pull_to import run_export
+from seorep_async.export.target import Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.settings import Settings
 
-_DAY = click.DateTime(["%Y-%m-%d"])
-_STDOUT = Path("-")
-_EXAMPLES = """\
-\b
-Examples:
-  seorep pull --sandbox
-  seorep pull -o rankings.parquet --from 2023-01-01 --to 2023-03-31
-  seorep pull -o rankings.duckdb --feed campaign --feed keyword-by-date
-  seorep pull -o - --quiet | head
-
-"""
+if TYPE_CHECKING:
+    from seorep_async.sandbox import Sandbox
 
 
-class _PullCommand(click.Command):
-    """Shows the options of the sandbox in a section of their own."""
+@attrs.frozen(kw_only=True)
+class PullJob:
+    """A pull as the command line asks for it.
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        options = self.get_params(ctx)
-        for title, of_sandbox in (("Options", False), ("Options with --sandbox", True)):
-            shown = (o.get_help_record(ctx) for o in options if isinstance(o, SandboxOption) is of_sandbox)
-            with formatter.section(title):
-                formatter.write_dl([record for record in shown if record is not None])
-
-
-@click.command(cls=_PullCommand, params=sandbox_options(), epilog=_EXAMPLES + EXIT_CODES_HELP)
-@click.option("--sandbox", is_flag=True, help="Pull from an embedded sandbox instead of the service.")
-@click.option(
-    "--feed",
-    "feeds",
-    type=click.Choice([feed.value for feed in Feed]),
-    multiple=True,
-    default=[Feed.CAMPAIGN.value],
-    show_default=True,
-    help="One row for each keyword, for each date of a campaign, or for each date of each keyword; repeatable.",
-)
-@click.option("--from", "first", type=_DAY, metavar="DATE", help="First day.  [default: the last three full months]")
-@click.option("--to", "last", type=_DAY, metavar="DATE", help="Last day.  [default: the end of last month]")
-@click.option(
-    "--campaign",
-    "campaigns_wanted",
-    type=click.INT,
-    multiple=True,
-    metavar="ID",
-    help="Campaign to pull; repeatable.  [default: every campaign of the account]",
-)
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Where to: a name that ends in .csv, .jsonl, .parquet or .duckdb, or - for stdout.  "
-    "[default: rankings-FEED.csv, here]",
-)
-@click.option(
-    "--format",
-    "stdout_format",
-    type=click.Choice(["csv", "jsonl"]),
-    help="What to write to stdout.  [default: csv]",
-)
-@click.option("--restart", is_flag=True, help="Begin anew instead of going on with a pull that was cut off.")
-@click.option("--retry-failed", is_flag=True, help="Ask only for what had failed when the last pull ended.")
-@click.option("--dry-run", is_flag=True, help="Tell what would still be asked, and how many requests that takes.")
-@click.option("--json", "as_json", is_flag=True, help="Give the summary, or what a dry run tells, as JSON on stdout.")
-@click.option("-q", "--quiet", is_flag=True, help="Tell nothing but errors and what failed.")
-@click.option("--compare-previous-period", is_flag=True, help="Ask for the changes from the previous period.")
-@click.option("--limit", type=click.INT, metavar="N", help="Records a page.  [default: the service's]")
-@click.option(
-    "--max-concurrency",
-    type=click.INT,
-    default=Settings().max_concurrency,
-    show_default=True,
-    metavar="N",
-    help="Requests in flight at once.",
-)
-@click.pass_obj
-def pull(
-    today: dt.date,
-    /,
-    sandbox: bool,
-    feeds: tuple[str, ...],
-    first: dt.datetime | None,
-    last: dt.datetime | None,
-    campaigns_wanted: tuple[int, ...],
-    out: Path | None,
-    stdout_format: str | None,
-    restart: bool,
-    retry_failed: bool,
-    dry_run: bool,
-    as_json: bool,
-    quiet: bool,
-    compare_previous_period: bool,
-    limit: int | None,
-    max_concurrency: int,
-    **options: Any,
-) -> ExitCode:
-    """Pull the rankings of many campaigns into a file, a database or a pipe.
-
-    SEOREP_BASE_URL and SEOREP_API_KEY say from where; with --sandbox neither is needed. What comes is kept beside the
-    target, which appears when it is whole; one that was there before stays until then. Cut off at any point, the same
-    command goes on where it was.
-
-    Several feeds go into several files, such as rankings.campaign.csv, or into one database.
+    Attributes:
+        feeds: which feeds.
+        first: first day.
+        last: last day.
+        campaigns: which campaigns, or None for all.
+        out: the target, or None for stdout.
+        stdout_format: format on stdout.
+        settings: of the client.
+        options: further arguments of the feeds.
+        restart: start over instead of resuming.
+        retry_failed: fetch only the reports that failed last time.
+        quiet: print only errors and failures.
+        json: print the summary, or the dry run, as JSON on stdout.
+        dry_run: only show what would be fetched.
     """
-    if not sandbox and (misplaced := given(options)):
-        raise click.UsageError(f"{', '.join(f'--{name}' for name in misplaced)}: only together with --sandbox.")
-    start, end = dates_to_pull(first and first.date(), last and last.date(), today)
-    if end < start:
-        default = "" if last else ", the end of last month; give --to as well"
-        raise click.UsageError(f"--from {start} is after --to {end}{default}.")
-    wanted = tuple(feed for feed in Feed if feed.value in feeds)
-    to_stdout = out == _STDOUT
-    _check_together(to_stdout, stdout_format, restart, retry_failed, as_json, len(wanted))
-    job = Job(
-        feeds=wanted,
-        first=start,
-        last=end,
-        campaigns=campaigns_wanted or None,
-        out=None
-        if to_stdout
-        else out or Path(f"rankings-{wanted[0].value}.csv" if len(wanted) == 1 else "rankings.csv"),
-        stdout_format=Format.JSON_LINES if stdout_format == "jsonl" else Format.CSV,
-        settings=Settings(max_concurrency=max_concurrency),
-        options=FeedOptions(limit=limit, compare_previous_period=compare_previous_period or None),
-        restart=restart,
-        retry_failed=retry_failed,
-        quiet=quiet,
-        json=as_json,
-        dry_run=dry_run,
-    )
-    return run_until_interrupted(_from_sandbox(job, options) if sandbox else _from_service(job))
+
+    feeds: tuple[Feed, ...]
+    first: dt.date
+    last: dt.date
+    campaigns: tuple[int, ...] | None
+    out: Path | None
+    stdout_format: Format
+    settings: Settings
+    options: FeedOptions
+    restart: bool
+    retry_failed: bool
+    quiet: bool
+    json: bool
+    dry_run: bool
+
+    def run(self, sandbox: Sandbox | None, service: str | None = None) -> ExitCode:
+        """Pull, and report on stderr.
+
+        Args:
+            sandbox: where to pull from, or None for the service that the environment names.
+            service: a name that tells the sandbox from others; its port changes each time.
+
+        Raises:
+            SeoRepError: nothing could be pulled.
+            KeyboardInterrupt: it was interrupted.
+        """
+        return run_until_interrupted(self._of_service() if sandbox is None else self._of_sandbox(sandbox, service))
+
+    async def _of_service(self) -> ExitCode:
+        client = SeoRepClient(settings=self.settings)
+        return await self._run(client, os.environ["SEOREP_BASE_URL"], None)
+
+    async def _of_sandbox(self, sandbox: Sandbox, service: str | None) -> ExitCode:
+        async with sandbox:
+            client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=self.settings)
+            return await self._run(client, f"the sandbox (seed {sandbox.seed})", service)
+
+    async def _run(self, client: SeoRepClient, source: str, service: str | None) -> ExitCode:
+        console = stderr_console()
+        async with client:
+            job = export_job(client, self.campaigns, self.first, self.last, self.feeds, self.options, service)
+            target = None if self.out is None else await asyncio.to_thread(target_of, self.out, job.feeds)
+            if self.dry_run:
+                found = await preview(client, job, target, restart=self.restart, retry_failed=self.retry_failed)
+                text = preview_as_json(found, job) if self.json else preview_in_words(found, job, source)
+                await run_in_daemon_thread(partial(write_stdout, text + "\n", as_data=self.json))
+                return ExitCode.OK
+            if target is None:
+                code = await self._to_stdout(client, job, console, source)
+            else:
+                code = await self._to_target(client, job, target, console, source)
+            exit_on_signal(code)
+            return code
+
+    async def _to_target(
+        self, client: SeoRepClient, job: ExportJob, target: Target, console: Console, source: str
+    ) -> ExitCode:
+        staged = await asyncio.to_thread(
+            resumable_pull, target, job, restart=self.restart, retry_failed=self.retry_failed
+        )
+        if staged is not None and not self.quiet:
+            reports = counted(staged.reports, "report is", "reports are")
+            console.print(f"Resuming the pull of {moment(staged.begun)}: {reports} stored already.")
+        try:
+            async with ProgressDisplay(console, client, quiet=self.quiet) as display:
+                summary = await run_export(
+                    client, job, target, display.show, restart=self.restart, retry_failed=self.retry_failed
+                )
+        except asyncio.CancelledError:
+            console.print(f"Interrupted; {_how_to_resume(target)}")
+            return ExitCode.INTERRUPTED
+        except ExportError:
+            if staged_pull(target) is not None:
+                console.print(f"Stopped; {_how_to_resume(target)}")
+            raise
+        code = _code_of(summary, written=bool(summary.paths))
+        problem = await self._write_summary(summary, code)
+        self._report(client, console, summary, source, to_file=True)
+        if problem is None:
+            return code
+        written = f"{_named(summary)} written, but the summary is not" if summary.paths else "nothing is written"
+        show_error(f"{written}: {problem}")
+        return code or ExitCode.UNWRITTEN
+
+    async def _to_stdout(self, client: SeoRepClient, job: ExportJob, console: Console, source: str) -> ExitCode:
+        async def write(data: bytes) -> None:
+            await run_in_daemon_thread(partial(write_stdout_bytes, data))
+
+        async with ProgressDisplay(console, client, quiet=self.quiet) as display:
+            summary = await stream_rows(client, job, self.stdout_format, write, display.show)
+        code = _code_of(summary, written=summary.rows > 0)
+        self._report(client, console, summary, source, to_file=False)
+        return code
+
+    async def _write_summary(self, summary: PullSummary, code: ExitCode) -> str | None:
+        """Write the summary to stdout if it was asked for; return why that was not possible, or None.
+
+        A closed stdout is not an error: the export succeeded.
+        """
+        if self.json:
+            try:
+                await run_in_daemon_thread(partial(write_stdout, summary_as_json(summary, code) + "\n"))
+            except ExportError as error:
+                return error.message
+            except (asyncio.CancelledError, click.exceptions.Exit):
+                pass
+        return None
+
+    def _report(
+        self, client: SeoRepClient, console: Console, summary: PullSummary, source: str, *, to_file: bool
+    ) -> None:
+        if not self.quiet:
+            retries = sum(client.stats.retries.values())
+            show_summary(console, summary, source, retries=retries, to_file=to_file)
+        elif summary.failures:
+            show_failures(console, summary)
 
 
-def _check_together(
-    to_stdout: bool, stdout_format: str | None, restart: bool, retry_failed: bool, as_json: bool, feeds: int
-) -> None:
-    if restart and retry_failed:
-        raise click.UsageError("--restart and --retry-failed: begin anew, or go on; not both.")
-    if not to_stdout:
-        if stdout_format is not None:
-            raise click.UsageError("--format: only together with -o -; a file's ending says what it is written as.")
-        return
-    for wrong, name in ((restart, "--restart"), (retry_failed, "--retry-failed"), (as_json, "--json")):
-        if wrong:
-            raise click.UsageError(f"{name}: not together with -o -, as stdout takes the rows; name a file.")
-    if feeds > 1:
-        raise click.UsageError("several feeds can't go to stdout together; name a file.")
+def _code_of(summary: PullSummary, *, written: bool) -> ExitCode:
+    """Return the exit code: if every report failed, that of the first error, or 5 if any error was transient."""
+    if summary.ok:
+        return ExitCode.OK
+    if written:
+        return ExitCode.PARTIAL
+    codes = [exit_code_of(failure.error) for failure in summary.failures]
+    return ExitCode.UNAVAILABLE if ExitCode.UNAVAILABLE in codes else codes[0]
 
 
-async def _from_service(job: Job) -> ExitCode:
-    missing = [name for name in ("SEOREP_BASE_URL", "SEOREP_API_KEY") if not os.environ.get(name)]
-    if missing:
-        raise click.UsageError(f"{' and '.join(missing)} must be set in the environment; or try it with --sandbox.")
-    return await job.run(SeoRepClient(settings=job.settings), os.environ["SEOREP_BASE_URL"])
+def _named(summary: PullSummary) -> str:
+    names = [str(path) for path in summary.paths]
+    return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 
-async def _from_sandbox(job: Job, options: Mapping[str, Any]) -> ExitCode:
-    async with make_sandbox(options) as sandbox:
-        client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=job.settings)
-        # its port is another one each time, and its data the same
-        service = f"the sandbox {sorted(given(options).items())}"
-        return await job.run(client, f"the sandbox (seed {sandbox.seed})", service)
+def _how_to_resume(target: Target) -> str:
+    staged = staged_pull(target)
+    if staged is None:
+        return "no report was stored yet."
+    reports = counted(staged.reports, "report is", "reports are")
+    return f"{reports} stored.\nRepeat the command to resume, or add --restart to start over."

@@ -1,130 +1,299 @@
-"""`seorep campaigns`, `users`, `keywords` and `backlinks`: a command for every operation of the declaration."""
+"""`seorep campaigns`, `users`, `keywords` and `backlinks`, derived from the client's methods and their docstrings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime as dt
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 import click
-from rich.text import Text
 
-from seorep_async.cli.exit_codes import EXIT_CODES_HELP, ExitCode, exit_code_of
-from seorep_async.cli.nouns import NOUNS, Noun, Operation, Verb
-from seorep_async.cli.passwords import can_ask
-from seorep_async.cli.resource_call import Call, require_account
-from seorep_async.cli.resource_options import (
-    SECTIONS,
-    arguments_of,
-    options_of,
-    output_of,
-    part_of,
-    settings_of,
+from seorep_async.cli.failures import ExitCode
+from seorep_async.cli.options import (
+    EXTRA,
+    HelpContext,
+    OutputFormat,
+    SectionedCommand,
+    SectionedOption,
+    day,
+    field_names,
+    name_and_value,
+    whole_number,
 )
-from seorep_async.cli.resource_refusals import words_of_service
-from seorep_async.cli.resource_values import text_of
-from seorep_async.cli.screen import explain, printable, screen, show_error
-from seorep_async.errors import StatusError
+from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
+from seorep_async.settings import ArrayEncoding, RequestEncoding, Settings
 
-_DONE = {Verb.CREATE: "created", Verb.UPDATE: "changed", Verb.DELETE: "deleted"}
+_OUTPUT, _SERVICE = "Output options", "Service options"
+_UPDATE_HELP = " Fields that are not given stay as they are; an empty value is sent as empty."
+_ASKS_HELP = " The password is asked for; it is never an argument."
+
+
+@attrs.frozen(kw_only=True)
+class Method:
+    """A method of the client as a command.
+
+    Attributes:
+        name: its name.
+        summary: the first sentence of its docstring.
+        parameters: what it takes, without `extra_params`; annotations are types.
+        help: the first sentence about each parameter.
+        model: the class of its result, or None.
+    """
+
+    name: str
+    summary: str
+    parameters: tuple[inspect.Parameter, ...]
+    help: Mapping[str, str]
+    model: type[Any] | None
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Method:
+        """Read a method's signature and docstring."""
+        hints = typing.get_type_hints(function)
+        known = inspect.signature(function).parameters.values()
+        text = inspect.getdoc(function) or ""
+        result = hints.get("return")
+        return cls(
+            name=function.__name__,
+            summary=_first_sentence(text),
+            parameters=tuple(
+                parameter.replace(annotation=hints[parameter.name])
+                for parameter in known
+                if parameter.name not in ("self", "extra_params")
+            ),
+            help={
+                name: _first_sentence(words)
+                for name, words in re.findall(r"^    (\w+): (.*(?:\n {6,}.*)*)", text, re.MULTILINE)
+            },
+            model=next(iter(typing.get_args(result)), result) if result is not type(None) else None,
+        )
+
+
+def _first_sentence(text: str) -> str:
+    sentence = re.split(r"(?<=\.)\s", " ".join(text.partition("\n\n")[0].split()), maxsplit=1)[0]
+    return sentence[:1].upper() + sentence[1:]
+
+
+@attrs.frozen(kw_only=True)
+class Resource:
+    """A resource of the client, and what its signatures do not say.
+
+    Attributes:
+        cls: its class; the command has its name.
+        columns: the default columns of a table of many objects.
+        label_fields: the fields that tell a person which object it is.
+        examples: command lines for its help.
+    """
+
+    cls: type[Any]
+    columns: tuple[str, ...]
+    label_fields: tuple[str, ...]
+    examples: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The command's name, and that of the client's attribute."""
+        return self.cls.__name__.lower()
+
+    @property
+    def methods(self) -> list[Method]:
+        """The resource's methods: `list` and `get` first."""
+        methods = [Method.of(value) for name, value in vars(self.cls).items() if not name.startswith("_")]
+        return sorted(methods, key=lambda method: (method.name != "list", method.name != "get"))
+
+
+CAMPAIGNS = Resource(
+    cls=Campaigns,
+    columns=("id", "company", "url", "group_title", "status"),
+    label_fields=("company", "url"),
+    examples=(
+        "campaigns list --filter bakery",
+        "campaigns list --columns id,company --format csv > campaigns.csv",
+        'campaigns create --url https://bakery.example --company "The Bakery"',
+        "campaigns update 7 --group-title Retail",
+    ),
+)
+USERS = Resource(
+    cls=Users,
+    columns=("id", "username", "first_name", "last_name", "role", "email"),
+    label_fields=("username", "email"),
+    examples=(
+        "users list --role client",
+        "users create --first-name Ada --last-name Byron \\\n      --username ada --role client",
+        "users update 7 --password-stdin < password.txt",
+        "users login-grant 7 --json",
+    ),
+)
+KEYWORDS = Resource(
+    cls=Keywords,
+    columns=("id", "keyword_phrase", "primary_keyword", "campaign_id"),
+    label_fields=("keyword_phrase",),
+    examples=(
+        "keywords list --filter shoes --max 20",
+        "keywords list --param campaign_id=7 --format jsonl",
+    ),
+)
+BACKLINKS = Resource(
+    cls=Backlinks,
+    columns=("id", "title", "status", "date_published", "url"),
+    label_fields=("title", "url"),
+    examples=(
+        "backlinks list --campaign-id 7 --status published",
+        "backlinks list --campaign-id 7 --date-string 2023-01-01 2023-03-31",
+        "backlinks update 700001 --status unpublished",
+    ),
+)
 
 
 class _Group(click.Group):
-    """Shows its commands in the order of the declaration."""
+    """Lists its commands in the order in which they were given."""
+
+    context_class = HelpContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
-class _Command(click.Command):
-    """Shows its options in sections."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title in SECTIONS:
-            options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
-            shown = [option for option in options if getattr(option, "section", SECTIONS[0]) == title]
-            records = [record for option in shown if (record := option.get_help_record(ctx)) is not None]
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
+def _group(resource: Resource) -> click.Group:
+    examples = "\n".join(["\b", "Examples:", *(f"  seorep {example}" for example in resource.examples)])
+    commands = [_command(resource, method) for method in resource.methods]
+    return _Group(resource.name, commands=commands, epilog=examples)
 
 
-def resource_groups() -> list[click.Command]:
-    """Return the groups of commands: one for each noun."""
-    return [_group(noun) for noun in NOUNS]
-
-
-def _group(noun: Noun) -> click.Group:
-    examples = "\n".join(["\b", "Examples:", *(f"  seorep {example}" for example in noun.examples)])
-    commands = [_command(noun, operation) for operation in noun.operations]
-    return _Group(noun.name, commands=commands, help=noun.words, epilog=f"{examples}\n\n{EXIT_CODES_HELP}")
-
-
-def _command(noun: Noun, operation: Operation) -> click.Command:
+def _command(resource: Resource, method: Method) -> click.Command:
     def run(**options: Any) -> ExitCode:
-        return _run(noun, operation, options)
+        from seorep_async.cli.resource_calls import Call, run_call
 
-    told = operation.words
-    if operation.verb is Verb.UPDATE:
-        told += " What is not given stays as it is; an empty text is sent as empty."
-    return _Command(
-        operation.verb.value,
-        params=options_of(noun, operation),
+        return run_call(
+            Call(
+                resource=resource.name,
+                method=method.name,
+                label_fields=resource.label_fields,
+                columns=resource.columns,
+                model=method.model,
+                parameters=tuple(parameter.name for parameter in method.parameters),
+            ),
+            options,
+        )
+
+    password = {parameter.name: parameter for parameter in method.parameters}.get("password")
+    asks = password is not None and password.default is inspect.Parameter.empty
+    return SectionedCommand(
+        method.name.replace("_", "-"),
+        params=_options(resource, method),
         callback=run,
-        help=told,
-        short_help=operation.words,
-        epilog=EXIT_CODES_HELP,
+        help=method.summary + (_UPDATE_HELP if method.name == "update" else "") + (_ASKS_HELP if asks else ""),
+        short_help=method.summary,
     )
 
 
-def _run(noun: Noun, operation: Operation, options: Mapping[str, Any]) -> ExitCode:
-    require_account()
-    # all that can be wrong with the command line comes before any question
-    output = None if operation.verb is Verb.DELETE else output_of(noun, options)
-    if output is None and not options["yes"] and not can_ask():
-        raise click.UsageError("there is no terminal to ask on whether to delete it; give --yes to do so.")
-    call = Call(
-        noun=noun, operation=operation, settings=settings_of(options), arguments=arguments_of(operation, options)
+def _options(resource: Resource, method: Method) -> list[click.Parameter]:
+    options: list[click.Parameter] = []
+    for parameter in method.parameters:
+        options += _parameter_options(parameter, method.help[parameter.name])
+    if method.name == "list":
+        options.append(SectionedOption("--page", type=whole_number, metavar="N", help="Only this page."))
+        options.append(SectionedOption("--max", "most", type=whole_number, metavar="N", help="Stop after N records."))
+    if method.model is None:
+        options.append(SectionedOption("--yes", "-y", is_flag=True, help="Do not ask for confirmation."))
+    else:
+        options += _output_options(resource.columns if method.name == "list" else (), method.model)
+    return [*options, *_service_options(writes=method.name in ("create", "update"))]
+
+
+def _parameter_options(parameter: inspect.Parameter, text: str) -> list[click.Parameter]:
+    """Return the option of a parameter; `id` is an argument, and a password never is."""
+    name, required = parameter.name, parameter.default is inspect.Parameter.empty
+    if name == "id":
+        return [click.Argument(["id"], type=whole_number, metavar="ID")]
+    if name == "password":
+        ask = SectionedOption("--ask-password", is_flag=True, help="Ask for a new password.")
+        read = SectionedOption("--password-stdin", is_flag=True, help="Read the password from stdin.")
+        return [read] if required else [ask, read]
+    hint = parameter.annotation
+    kinds = {typing.get_origin(kind) or kind for kind in typing.get_args(hint) or [hint]}
+    attributes: dict[str, Any] = {"metavar": "TEXT"}
+    if int in kinds:
+        attributes = {"type": whole_number, "metavar": "ID" if name.endswith("_id") else "N"}
+    elif tuple in kinds:
+        attributes = {"type": day, "nargs": 2, "metavar": "START END"}
+    elif dt.date in kinds:
+        attributes = {"type": day, "metavar": "DATE"}
+    elif kinds - {str, bool, type(None)}:
+        attributes, text = {"metavar": "TEXT", "multiple": True}, f"{text[:-1]}; repeatable."
+    elif choices := re.fullmatch(r"`(\w+)` or `(\w+)`\.", text):
+        attributes = {"type": click.Choice(choices.groups()), "metavar": name.upper()}
+    text = text.replace("`", "")
+    return [SectionedOption(f"--{name.replace('_', '-')}", name, help=text, required=required, **attributes)]
+
+
+def _output_options(columns: tuple[str, ...], model: type[Any]) -> list[click.Parameter]:
+    known = field_names(model)
+
+    def read_columns(text: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+        for name in names:
+            if name not in known:
+                raise click.BadParameter(f"there is no {name!r}; choose from {', '.join(known)}.")
+        return names
+
+    default = f"{','.join(columns)} in a table, otherwise all" if columns else "all"
+    return [
+        SectionedOption(
+            "--format",
+            "kind",
+            section=_OUTPUT,
+            type=click.Choice([kind.value for kind in OutputFormat]),
+            metavar="FORMAT",
+            help="table for people; json, jsonl or csv for programs.  [default: table]",
+        ),
+        SectionedOption("--json", "as_json", section=_OUTPUT, is_flag=True, help="The same as --format json."),
+        SectionedOption(
+            "--columns",
+            section=_OUTPUT,
+            type=read_columns,
+            metavar="NAMES",
+            help=f"Fields to write, separated by commas; {EXTRA} holds undocumented fields.  [default: {default}]",
+        ),
+    ]
+
+
+def _service_options(*, writes: bool) -> list[click.Parameter]:
+    param = SectionedOption(
+        "--param",
+        section=_SERVICE,
+        type=name_and_value,
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Send an undocumented parameter; repeatable, with the same name for an array.",
     )
-    try:
-        if output is None:
-            return _delete(call, sure=options["yes"])
-        if operation.verb is Verb.LIST:
-            call.list(output, part_of(options))
-        else:
-            output.write_one(_ask(call))
-    except StatusError as error:
-        show_error(explain(error))
-        if told := words_of_service(error):
-            screen().print(Text(f"The service said: {told}"))
-        return exit_code_of(error)
-    return ExitCode.OK
+    encoding = SectionedOption(
+        "--request-encoding",
+        section=_SERVICE,
+        type=click.Choice([encoding.value for encoding in RequestEncoding]),
+        default=Settings().request_encoding.value,
+        envvar="SEOREP_REQUEST_ENCODING",
+        metavar="HOW",
+        help="How values are sent: form, json or query; what the service expects is not documented.",
+        show_default=True,
+        show_envvar=True,
+    )
+    arrays = SectionedOption(
+        "--array-encoding",
+        section=_SERVICE,
+        type=click.Choice([encoding.value for encoding in ArrayEncoding]),
+        default=Settings().array_encoding.value,
+        envvar="SEOREP_ARRAY_ENCODING",
+        metavar="HOW",
+        help="How arrays are sent: brackets (a[]=1&a[]=2), repeat (a=1&a=2) or comma (a=1,2).",
+        show_default=True,
+        show_envvar=True,
+    )
+    return [param, encoding, arrays] if writes else [param, arrays]
 
 
-def _delete(call: Call, *, sure: bool) -> ExitCode:
-    if not sure:
-        getting = attrs.evolve(call, operation=Operation(Verb.GET, ""), arguments={"id": call.arguments["id"]})
-        found = getting.ask()
-        known = ", ".join(filter(None, (text_of(getattr(found, name)) for name in call.noun.told_by)))
-        if not click.confirm(f"Delete {call.subject} ({printable(known)})?", err=True):
-            screen().print("Nothing was deleted.")
-            return ExitCode.INTERRUPTED
-    _ask(call)
-    return ExitCode.OK
-
-
-def _ask(call: Call) -> Any:
-    """Carry out an operation, and say so if it changed something, before what came is written."""
-    verb = call.operation.verb
-    try:
-        answer = call.ask()
-    except KeyboardInterrupt:
-        if not verb.writes:
-            raise
-        subject = call.subject if verb.takes_id else f"the {call.subject}"
-        screen().print(f"Interrupted; {subject} may have been {_DONE[verb]}: look before you do it again.")
-        raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
-    if verb.writes:
-        subject = call.subject if verb.takes_id else f"{call.noun.singular} {answer.id}"
-        screen().print(f"{_DONE[verb].capitalize()} {subject}.")
-    return answer
+campaigns, users, keywords, backlinks = map(_group, (CAMPAIGNS, USERS, KEYWORDS, BACKLINKS))

@@ -1,4 +1,4 @@
-"""The account of a pull that has ended: for a person to read, or as JSON."""
+"""The summary of a pull, and the preview that a dry run gives: for a person to read, or as JSON."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.screen import printable
-from seorep_async.cli.wording import counted, duration, size
+from seorep_async.cli.failures import ExitCode, in_shell_words
+from seorep_async.cli.humanise import counted, duration, moment, printable, size
+from seorep_async.cli.terminal import print_hanging
 from seorep_async.errors import SeoRepError
 from seorep_async.export import PullFailure, PullSummary
+from seorep_async.export.job import ExportJob
+from seorep_async.export.preview import PullPreview
 from seorep_async.models import Feed
 
 _LISTED = 20
@@ -23,43 +25,38 @@ def show_failures(console: Console, summary: PullSummary) -> None:
     """Print what failed, and why."""
     console.print(Text("Failed", style="bold red"))
     for line in _failures(summary.failures, several=len(summary.feeds) > 1):
-        for number, part in enumerate(Text(line).wrap(console, max(1, console.width - 4))):
-            console.print(Text(("    " if number else "  ") + part.plain.rstrip()))
+        print_hanging(console, Text(f"  {line}"), 4)
     console.print()
 
 
 def show_summary(
     console: Console, summary: PullSummary, source: str, *, retries: int = 0, to_file: bool = True
 ) -> None:
-    """Print what failed, and then what came.
+    """Print what failed, and then what was pulled.
 
     Args:
-        console: where to.
+        console: where to print.
         summary: what became of the pull.
-        source: what the rows came from, in words.
+        source: where the rows came from.
         retries: requests that were repeated.
         to_file: whether files were to be written, and not a stream.
     """
     if summary.failures:
         show_failures(console, summary)
-    came = bool(summary.paths) or not to_file
+    pulled = bool(summary.paths) or not to_file
     names = [feed.value for feed in summary.feeds]
     feeds = f"the {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} feed{'s' if len(names) > 1 else ''}"
-    console.print(
-        Text.assemble(
-            ("Pulled " if came else "Pulled nothing of ", "bold"),
-            (feeds, "bold"),
-            f", {summary.start_date} to {summary.end_date}, from {printable(source)}",
-        )
-    )
+    title = ("Pulled " if pulled else "Pulled nothing of ") + feeds
+    days = f", {summary.start_date} to {summary.end_date}, from {printable(source)}"
+    print_hanging(console, Text.assemble((title, "bold"), days), 2)
     for label, value in _facts(summary, retries, to_file):
-        console.print(Text.assemble((f"  {label:<11}", "dim"), value))
+        print_hanging(console, Text.assemble((f"  {label:<11}", "dim"), value), 13)
     if summary.failures and summary.paths:
-        console.print("The same command with --retry-failed asks only for what failed.")
+        console.print("Repeat the command with --retry-failed to fetch only what failed.")
 
 
-def as_json(summary: PullSummary, code: ExitCode) -> str:
-    """Return the account of a pull as one JSON object, for a program to read."""
+def summary_as_json(summary: PullSummary, code: ExitCode) -> str:
+    """Return the summary of a pull as one JSON object, for a program to read."""
     facts: dict[str, Any] = {
         "ok": summary.ok,
         "exit_code": int(code),
@@ -79,6 +76,51 @@ def as_json(summary: PullSummary, code: ExitCode) -> str:
     return json.dumps(facts, ensure_ascii=False, indent=2)
 
 
+def preview_in_words(found: PullPreview, job: ExportJob, source: str) -> str:
+    """Return what a pull would do, for a person to read."""
+    lines = [
+        f"Would pull {', '.join(feed.value for feed in job.feeds)}, {job.start_date} to {job.end_date}, "
+        f"from {printable(source)}",
+        f"  Campaigns  {found.campaigns:,}",
+        f"  Requests   about {found.requests:,}{_estimated(found)}",
+    ]
+    lines += [f"  File       {printable(str(file))}" for file in found.files]
+    if (staged := found.staged) is not None:
+        state = "that ended with failures" if staged.ended else "that was interrupted"
+        reports = counted(staged.reports, "report", "reports")
+        then = "they would be resumed" if staged.reports != 1 else "it would be resumed"
+        then = then if found.resumes else "the pull would start over"
+        lines.append(f"  Stored     {reports} of a pull of {moment(staged.begun)} {state}; {then}")
+    return "\n".join(lines)
+
+
+def preview_as_json(found: PullPreview, job: ExportJob) -> str:
+    """Return what a pull would do as one JSON object, for a program to read."""
+    staged = found.staged
+    facts = {
+        "dry_run": True,
+        "feeds": [feed.value for feed in job.feeds],
+        "start_date": job.start_date.isoformat(),
+        "end_date": job.end_date.isoformat(),
+        "files": [str(file) for file in found.files],
+        "campaigns": found.campaigns,
+        "requests": found.requests,
+        "judged_by": found.judged_by,
+        "unanswered": list(found.unanswered),
+        "staged": None
+        if staged is None
+        else {"begun": staged.begun, "reports": staged.reports, "ended": staged.ended, "resumes": found.resumes},
+    }
+    return json.dumps(facts, ensure_ascii=False, indent=2)
+
+
+def _estimated(found: PullPreview) -> str:
+    by = f", estimated from campaign {found.judged_by}" if found.judged_by is not None else ", at one page per report"
+    *several, last = ["", *map(str, found.unanswered)]
+    named = f"campaigns {', '.join(several[1:])} and {last}" if several[1:] else f"campaign {last}"
+    return f"{by}; {named} did not answer" if last else by
+
+
 def _failure(failure: PullFailure) -> dict[str, Any]:
     error = failure.error
     return {
@@ -86,7 +128,7 @@ def _failure(failure: PullFailure) -> dict[str, Any]:
         "campaign_id": failure.campaign_id,
         "keyword_id": failure.keyword_id,
         "error": type(error).__name__,
-        "message": printable(error.message),
+        "message": printable(in_shell_words(error.message)),
         "status": error.status,
         "attempts": error.attempts,
     }
@@ -103,37 +145,37 @@ def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[
     several = f" ({', '.join(f'{feed.value} {summary.rows_of(feed):,}' for feed in summary.feeds)})"
     yield "Rows", Text(f"{summary.rows:,}{several if len(summary.feeds) > 1 else ''}")
     if summary.resumed:
-        yield "Resumed", Text(f"{counted(summary.resumed, 'report was', 'reports were')} there already")
+        yield "Resumed", Text(f"{counted(summary.resumed, 'report was', 'reports were')} stored already")
     again = counted(retries, "of them a retry", "of them retries")
     yield "Requests", Text(f"{summary.requests:,}{f', {again}' if retries else ''}")
     yield "Time", Text(duration(summary.seconds))
     if to_file and not summary.paths:
-        yield "File", Text("none was written, as no campaign came")
+        yield "File", Text("none written, as every campaign failed")
     if summary.leftover is not None:
-        yield "Leftover", Text(f"{printable(str(summary.leftover))}, which could not be removed; please do so")
+        yield "Leftover", Text(f"{printable(str(summary.leftover))} could not be removed; please remove it")
     for number, path in enumerate(summary.paths):
         yield "" if number else "File", Text(f"{printable(str(path))} ({size(path.stat().st_size)})")
 
 
 def _failures(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str]:
-    """Give one line for all that failed for the same reason; keywords are told by campaign."""
+    """Give a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
     groups: dict[tuple[Feed | None, int | None, str], list[PullFailure]] = {}
     for failure in failures:
         campaign = None if failure.keyword_id is None else failure.campaign_id
         feed = failure.feed if several else None
         groups.setdefault((feed, campaign, printable(_why(failure.error))), []).append(failure)
     for (feed, campaign, why), group in groups.items():
-        told = f"{feed.value}: " if feed is not None else ""
+        prefix = f"{feed.value}: " if feed is not None else ""
         if campaign is None:
-            yield f"{told}{_named('campaign', [failure.campaign_id for failure in group])}: {why}"
+            yield f"{prefix}{_named('campaign', [failure.campaign_id for failure in group])}: {why}"
         else:
             keywords = [failure.keyword_id for failure in group if failure.keyword_id is not None]
-            yield f"{told}campaign {campaign}, {_named('keyword', keywords)}: {why}"
+            yield f"{prefix}campaign {campaign}, {_named('keyword', keywords)}: {why}"
 
 
 def _why(error: SeoRepError) -> str:
     """Return why a report is missing, without its error's attempts: those are the last request's only."""
-    return error.message + (f" (status {error.status})" if error.status is not None else "")
+    return in_shell_words(error.message) + (f" (status {error.status})" if error.status is not None else "")
 
 
 def _named(noun: str, ids: list[int]) -> str:

@@ -63,7 +63,7 @@ class PageBudget:
 
 
 class Slot:
-    """One slot of a budget; however often it is released, it goes back once."""
+    """One slot of a budget, given back once, whoever does it."""
 
     __slots__ = ("_budget",)
 

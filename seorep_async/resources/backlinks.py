@@ -14,8 +14,8 @@ from seorep_async.resources.arguments import (
     check_dates,
     check_id,
     check_limit,
-    check_string,
-    optional_strings,
+    check_text,
+    optional_texts,
 )
 from seorep_async.resources.endpoint import Endpoint
 from seorep_async.session import Session
@@ -51,13 +51,13 @@ class Backlinks:
         """Create a backlink.
 
         Args:
-            campaign_id: campaign that it belongs to, 1 to 2**31 - 1.
+            campaign_id: campaign that it belongs to.
             title: title.
             url: address of the page that contains the backlink.
             status: `published` or `unpublished`.
             date_published: day on which it was published.
             link_type: type of link.
-            target_anchor: the anchor text of the link.
+            target_anchor: text of the target anchor.
             target_url: address of the target.
             notes: short free note.
             extra_params: further parameters.
@@ -67,11 +67,11 @@ class Backlinks:
         """
         values: Params = {
             "campaign_id": check_id("campaign_id", campaign_id),
-            "title": check_string("title", title),
-            "url": check_string("url", url),
+            "title": check_text("title", title),
+            "url": check_text("url", url),
             "status": _check_status(status),
             "date_published": check_date("date_published", date_published),
-            **optional_strings(link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes),
+            **optional_texts(link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes),
         }
         return await self._endpoint.create(values, extra_params)
 
@@ -101,7 +101,9 @@ class Backlinks:
         target_url: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> Backlink:
-        """Change a backlink; None leaves a field as it is, `""` is sent as an empty one.
+        """Change a backlink.
+
+        None leaves a field as it is, `""` is sent as an empty one.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -111,7 +113,7 @@ class Backlinks:
             link_type: type of link.
             notes: short free note.
             title: title.
-            target_anchor: the anchor text of the link.
+            target_anchor: text of the target anchor.
             target_url: address of the target.
             extra_params: further parameters.
 
@@ -122,8 +124,8 @@ class Backlinks:
         values: Params = {
             "date_published": None if date_published is None else check_date("date_published", date_published),
             "status": None if status is None else _check_status(status),
-            **optional_strings(url=url, link_type=link_type, notes=notes, title=title),
-            **optional_strings(target_anchor=target_anchor, target_url=target_url),
+            **optional_texts(url=url, link_type=link_type, notes=notes, title=title),
+            **optional_texts(target_anchor=target_anchor, target_url=target_url),
         }
         return await self._endpoint.update(id, values, extra_params)
 
@@ -155,12 +157,12 @@ class Backlinks:
         """List the backlinks of a campaign.
 
         Args:
-            campaign_id: 1 to 2**31 - 1.
+            campaign_id: campaign that they belong to.
             status: `published` or `unpublished`.
-            date_string: first and last day, sent as `YYYY-MM-DD-YYYY-MM-DD`; or a string, sent as it is.
-            search: full or partial match.
+            date_string: first and last day. They are sent as `YYYY-MM-DD-YYYY-MM-DD`; a string is sent as it is.
+            search: text to search for; full or partial match.
             link_type: type of link, such as `all`; other values are not documented.
-            limit: records a page; the service has a default and a maximum of its own.
+            limit: records per page; the service has a default and a maximum of its own.
             sort_metric: field of the backlink to sort by.
             sort_direction: `asc` and `desc` were seen; allowed values are not documented.
             extra_params: further parameters.
@@ -173,9 +175,9 @@ class Backlinks:
             "campaign_id": check_id("campaign_id", campaign_id),
             "status": None if status is None else _check_status(status),
             "date_string": _date_string(date_string),
-            **optional_strings(search=search, link_type=link_type),
+            **optional_texts(search=search, link_type=link_type),
             "limit": check_limit(limit),
-            **optional_strings(sort_metric=sort_metric, sort_direction=sort_direction),
+            **optional_texts(sort_metric=sort_metric, sort_direction=sort_direction),
         }
         return self._endpoint.list(
             values, extra_params, path="/v3/resources/backlinks/manager/links", subject=f"campaign {campaign_id}"

@@ -11,9 +11,9 @@ from seorep_async.resources.arguments import (
     ExtraParams,
     Secret,
     check_limit,
-    check_string,
-    check_strings,
-    optional_strings,
+    check_text,
+    optional_texts,
+    several_texts,
 )
 from seorep_async.resources.endpoint import Endpoint
 from seorep_async.session import Session
@@ -48,9 +48,9 @@ class Users:
             last_name: last name.
             username: name to log in with; unique among all users of the service.
             password: initial password; rules are not documented.
-            role: type of user; allowed values are not documented, `client` occurs.
+            role: type of user, such as `client`; allowed values are not documented.
             email: e-mail address.
-            email_credentials: True to send a welcome e-mail; accepted strings are not documented.
+            email_credentials: whether to send a welcome e-mail; accepted strings are not documented.
             extra_params: further parameters.
 
         Raises:
@@ -59,12 +59,12 @@ class Users:
         """
         password = Secret.of(password)
         values = {
-            "first_name": check_string("first_name", first_name),
-            "last_name": check_string("last_name", last_name),
-            "username": check_string("username", username),
-            "password": check_string("password", password),
-            "role": check_string("role", role),
-            **optional_strings(email=email),
+            "first_name": check_text("first_name", first_name),
+            "last_name": check_text("last_name", last_name),
+            "username": check_text("username", username),
+            "password": check_text("password", password),
+            "role": check_text("role", role),
+            **optional_texts(email=email),
             "email_credentials": email_credentials,
         }
         return await self._endpoint.create(values, extra_params, secret=password)
@@ -93,7 +93,9 @@ class Users:
         role: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> User:
-        """Change a user; None leaves a field as it is, `""` is sent as an empty one.
+        """Change a user.
+
+        None leaves a field as it is, `""` is sent as an empty one.
 
         Args:
             id: 1 to 2**31 - 1.
@@ -111,9 +113,9 @@ class Users:
         """
         if password is not None:
             password = Secret.of(password)
-            check_string("password", password)
+            check_text("password", password)
         values = {
-            **optional_strings(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
+            **optional_texts(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
             "password": password,
         }
         return await self._endpoint.update(id, values, extra_params, secret=password)
@@ -144,8 +146,8 @@ class Users:
 
         Args:
             filter: string to search for.
-            role: roles to filter by; `Settings.array_encoding` says how they are sent.
-            limit: records a page; the service has a default and a maximum of its own.
+            role: role or roles to list. `Settings.array_encoding` says how several are sent.
+            limit: records per page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
             order_direction: `asc` and `desc` were seen; allowed values are not documented.
             extra_params: further parameters.
@@ -154,10 +156,10 @@ class Users:
             A `Listing` of `User`: await it for all of them, or iterate over it.
         """
         values = {
-            **optional_strings(filter=filter),
-            "role": check_strings("role", role),
+            **optional_texts(filter=filter),
+            "role": several_texts("role", role),
             "limit": check_limit(limit),
-            **optional_strings(order_by=order_by, order_direction=order_direction),
+            **optional_texts(order_by=order_by, order_direction=order_direction),
         }
         return self._endpoint.list(values, extra_params)
 

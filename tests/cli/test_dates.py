@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from seorep_async.cli.dates import dates_to_pull
+from seorep_async.cli.options import dates_to_pull
 
 
 @pytest.mark.parametrize(

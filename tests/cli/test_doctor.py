@@ -6,8 +6,7 @@ import datetime as dt
 
 import pytest
 
-from seorep_async.cli import probe
-from seorep_async.cli.findings import Verdict
+from seorep_async.cli.checks import Level, compare_clocks
 from tests.cli.running import Seorep, serving
 
 
@@ -15,28 +14,28 @@ def findings(text: str) -> dict[str, str]:
     return {line[6:24].strip(): line[:4].strip() + " " + line[24:] for line in text.splitlines()}
 
 
-def test_a_healthy_service_is_told_in_lines(seorep: Seorep) -> None:
+def test_a_healthy_service_passes_every_check(seorep: Seorep) -> None:
     ended = seorep("doctor", "--sandbox")
     told = findings(ended.err)
     assert (ended.code, ended.out) == (0, "")
-    assert told["key"] == "ok it was accepted"
+    assert told["key"] == "ok accepted"
     assert told["clock"] == "ok agrees with the service's"
-    assert told["reachability"].startswith("ok 127.0.0.1 answered after ")
+    assert told["connection"].startswith("ok 127.0.0.1 answered after ")
 
 
 @pytest.mark.parametrize("shape", ["nested", "flat"])
 @pytest.mark.parametrize("rows", ["current", "older"])
-def test_it_tells_what_the_answers_look_like(seorep: Seorep, shape: str, rows: str) -> None:
+def test_it_reports_the_shape_of_the_answers(seorep: Seorep, shape: str, rows: str) -> None:
     told = seorep("doctor", "--sandbox", "--shape", shape, "--rows", rows).err
     assert f"campaign 1: 50 rows, 25 on page 1 of 2, {shape} shape, {rows} rows, no totals" in told
     assert f"keyword 100001: 3 rows, 3 on page 1 of 1, {shape} shape, {rows} rows, totals" in told
 
 
-def test_fields_that_nobody_documented_are_named(seorep: Seorep) -> None:
-    assert "fields that are not documented, kept in `extra`: type" in seorep("doctor", "--sandbox").err
+def test_undocumented_fields_are_named(seorep: Seorep) -> None:
+    assert "undocumented fields, stored in `extra`: type" in seorep("doctor", "--sandbox").err
 
 
-def test_it_only_reads_and_asks_little(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_sends_five_requests_that_only_read(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving() as sandbox:
         monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
         monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
@@ -44,7 +43,7 @@ def test_it_only_reads_and_asks_little(seorep: Seorep, monkeypatch: pytest.Monke
         assert sandbox.stats.requests == 1 + 4
 
 
-def test_without_settings_it_names_them(seorep: Seorep) -> None:
+def test_missing_variables_are_named(seorep: Seorep) -> None:
     ended = seorep("doctor")
     assert (ended.code, ended.err.split()[:2]) == (2, ["FAIL", "settings"])
     assert "SEOREP_BASE_URL and SEOREP_API_KEY must be set" in ended.err
@@ -67,7 +66,7 @@ def test_a_wrong_key_is_3_and_not_shown(seorep: Seorep, monkeypatch: pytest.Monk
         ("https://no-such-host.invalid", "the name is not known"),
     ],
 )
-def test_what_can_not_be_reached_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, address: str, told: str) -> None:
+def test_an_unreachable_service_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, address: str, told: str) -> None:
     monkeypatch.setenv("SEOREP_BASE_URL", address)
     monkeypatch.setenv("SEOREP_API_KEY", "key")
     ended = seorep("doctor")
@@ -76,33 +75,33 @@ def test_what_can_not_be_reached_is_5(seorep: Seorep, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/s\u00e9o", "https://n\u00f6-such-host.invalid"])
-def test_an_address_that_is_not_ascii_is_looked_up_as_it_is_sent(
+def test_an_address_that_is_not_ascii_is_looked_up(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("SEOREP_BASE_URL", address)
     monkeypatch.setenv("SEOREP_API_KEY", "key")
     ended = seorep("doctor")
     assert ended.code == 5
-    assert "FAIL  reachability" in ended.err
+    assert "FAIL  connection" in ended.err
 
 
-def test_an_account_without_campaigns_is_told(seorep: Seorep) -> None:
+def test_an_account_without_campaigns_is_reported(seorep: Seorep) -> None:
     ended = seorep("doctor", "--sandbox", "--campaigns", 0)
     assert ended.code == 0
-    assert "the account has no campaign to look at" in ended.err
+    assert "not checked, as the account has no campaign" in ended.err
 
 
 @pytest.mark.parametrize(
-    ("date", "verdict", "told"),
+    ("date", "level", "words"),
     [
-        ("Sat, 01 Jul 2023 12:00:30 GMT", Verdict.GOOD, "agrees"),
-        ("Sat, 01 Jul 2023 11:00:00 GMT", Verdict.NOTE, "3,600 s ahead of the service's"),
-        ("Sat, 01 Jul 2023 12:02:00 GMT", Verdict.NOTE, "120 s behind the service's"),
-        ("once", Verdict.NOTE, "does not tell"),
-        (None, Verdict.NOTE, "does not tell"),
+        ("Sat, 01 Jul 2023 12:00:30 GMT", Level.OK, "agrees"),
+        ("Sat, 01 Jul 2023 11:00:00 GMT", Level.NOTE, "3,600 s ahead of the service's"),
+        ("Sat, 01 Jul 2023 12:02:00 GMT", Level.NOTE, "120 s behind the service's"),
+        ("once", Level.NOTE, "does not send its time"),
+        (None, Level.NOTE, "does not send its time"),
     ],
 )
-def test_clocks_are_compared(date: str | None, verdict: Verdict, told: str) -> None:
-    found = probe._clock(date, dt.datetime(2023, 7, 1, 12, 0, tzinfo=dt.UTC))
-    assert found.verdict is verdict
-    assert told in found.words
+def test_clocks_are_compared(date: str | None, level: Level, words: str) -> None:
+    found = compare_clocks(date, dt.datetime(2023, 7, 1, 12, 0, tzinfo=dt.UTC))
+    assert found.level is level
+    assert words in found.message

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 import seorep_async as api
-from seorep_async.cli.exit_codes import exit_code_of
-from seorep_async.cli.screen import explain, printable
+from seorep_async.cli.failures import exit_code_of, explain
+from seorep_async.cli.humanise import printable
 from seorep_async.export import ExportError
 from tests.cli.running import Seorep
 
@@ -46,7 +46,7 @@ def test_an_unexpected_error_is_one_line_with_its_place(seorep: Seorep, monkeypa
     async def broken(*_: object, **__: object) -> None:
         raise KeyError("hm")
 
-    monkeypatch.setattr("seorep_async.cli.job.run_export", broken)
+    monkeypatch.setattr("seorep_async.cli.pull.run_export", broken)
     ended = seorep("pull", "--sandbox")
     assert ended.code == 1
     assert ended.err.startswith("Error: unexpected KeyError: 'hm' (test_exit_codes.py:")

@@ -35,30 +35,30 @@ def wait_for(begun: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_ends_with_130_and_says_how_to_go_on(tmp_path: Path, sent: signal.Signals) -> None:
+def test_an_interrupt_is_130_and_says_how_to_resume(tmp_path: Path, sent: signal.Signals) -> None:
     with process(*SLOW, cwd=tmp_path) as running:
         wait_for(lambda: any(path.stat().st_size for path in tmp_path.glob(".*/rows")))
         running.send_signal(sent)
         out, err = running.communicate(timeout=10)
     assert (running.returncode, out) == (130, "")
     assert re.fullmatch(
-        r"Interrupted; (1 report is|\d+ reports are) kept\.\n"
-        r"The same command goes on; with --restart it begins anew\.\n",
+        r"Interrupted; (1 report is|\d+ reports are) stored\.\n"
+        r"Repeat the command to resume, or add --restart to start over\.\n",
         told(err),
     )
     assert names_in(tmp_path) == [".rankings-campaign.csv.pull"]
 
 
-def test_interrupted_before_anything_came_it_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupt_before_the_first_report_leaves_nothing(tmp_path: Path) -> None:
     with process("pull", "--sandbox", "--latency", "5", cwd=tmp_path) as running:
         wait_for(lambda: names_in(tmp_path))
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=10)
     assert (running.returncode, names_in(tmp_path)) == (130, [])
-    assert told(err) == "Interrupted; nothing came yet, and nothing is left behind.\n"
+    assert told(err) == "Interrupted; no report was stored yet.\n"
 
 
-def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
+def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
     with process("pull", "--sandbox", "--campaigns", "200", "-o", "-", "--quiet", cwd=tmp_path) as running:
         assert running.stdout is not None
         assert running.stderr is not None
@@ -76,7 +76,7 @@ def test_a_wrong_key_is_exit_status_3(tmp_path: Path) -> None:
     assert (running.returncode, err.count("\n")) == (3, 1)
 
 
-def test_on_a_terminal_progress_is_shown(tmp_path: Path) -> None:
+def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
     screen, stderr = pty.openpty()
     slowly = ("--latency", "0.1", "--max-concurrency", "2")
     arguments = ("pull", "--sandbox", "--campaigns", "10", "--keywords", "3", *slowly)
@@ -136,10 +136,7 @@ main()
     )
 
 
-SIGNALS = ["SIGINT", "SIGTERM"]
-
-
-def test_interrupted_where_nothing_is_to_put_away_it_ends_quietly() -> None:
+def test_an_interrupt_during_imports_is_130_without_a_word() -> None:
     before = """
 class Interrupting:
     def find_spec(self, name, *_):
@@ -151,9 +148,8 @@ sys.meta_path.insert(0, Interrupting())
     assert (ended.returncode, ended.stderr) == (130, "")
 
 
-@pytest.mark.parametrize("sent", SIGNALS)
-def test_interrupted_as_it_ends_it_ends_as_it_would(sent: str) -> None:
-    ended = program(f"atexit.register(interrupt, signal.{sent})", "--version")
+def test_an_interrupt_at_exit_changes_nothing() -> None:
+    ended = program("atexit.register(interrupt, signal.SIGINT)", "--version")
     assert (ended.returncode, ended.stdout[:7], ended.stderr) == (0, "seorep ", "")
 
 
@@ -168,45 +164,41 @@ SeoRepClient.__aexit__ = interrupted
 """
 
 
-@pytest.mark.parametrize("sent", SIGNALS)
-@pytest.mark.parametrize("out", ["a.csv", "-"])
-def test_interrupted_when_all_is_told_it_ends_as_it_would(tmp_path: Path, sent: str, out: str) -> None:
+@pytest.mark.parametrize(("sent", "out"), [("SIGINT", "a.csv"), ("SIGTERM", "-")])
+def test_an_interrupt_after_the_summary_changes_nothing(tmp_path: Path, sent: str, out: str) -> None:
     ended = program(LEAVING.format(sent=sent), "pull", "--sandbox", "--campaigns", "1", "-o", out, cwd=tmp_path)
     assert (ended.returncode, ended.stderr[:7], ended.stderr.count("Interrupted")) == (0, "Pulled ", 0)
 
 
-@pytest.mark.parametrize("sent", SIGNALS)
-def test_interrupted_while_nobody_reads_the_summary_it_has_ended_well(tmp_path: Path, sent: str) -> None:
-    unread = f"""
+def test_an_interrupt_while_nobody_reads_the_summary_is_a_success(tmp_path: Path) -> None:
+    unread = """
 import time
-import seorep_async.cli.job as job
+import seorep_async.cli.pull as pull
 def unread(*_):
-    interrupt(signal.{sent})
+    interrupt(signal.SIGINT)
     time.sleep(60)
-job.write_stdout = unread
+pull.write_stdout = unread
 """
     ended = program(unread, "pull", "--sandbox", "--campaigns", "1", "--json", cwd=tmp_path)
     assert (ended.returncode, ended.stderr[:7]) == (0, "Pulled ")
 
 
-@pytest.mark.parametrize("sent", SIGNALS)
-def test_interrupted_again_when_that_is_told_it_ends_with_130(tmp_path: Path, sent: str) -> None:
+def test_a_second_interrupt_ends_with_130(tmp_path: Path) -> None:
     stuck = """
-import seorep_async.cli.job as job
+import seorep_async.cli.pull as pull
 async def stuck(*_, **__):
     interrupt(signal.SIGTERM)
     await asyncio.sleep(60)
-job.run_export = stuck
+pull.run_export = stuck
 """
-    ended = program(LEAVING.format(sent=sent) + stuck, "pull", "--sandbox", cwd=tmp_path)
+    ended = program(LEAVING.format(sent="SIGINT") + stuck, "pull", "--sandbox", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (
         130,
-        "Interrupted; nothing came yet, and nothing is left behind.\n",
+        "Interrupted; no report was stored yet.\n",
     )
 
 
-@pytest.mark.parametrize("arguments", ["--dry-run", "--json", "--quiet"])
-def test_where_only_ascii_can_be_shown_it_works_all_the_same(tmp_path: Path, arguments: str) -> None:
+def test_a_terminal_that_shows_only_ascii_is_no_error(tmp_path: Path) -> None:
     environment = os.environ | {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
-    ended = shell(f"seorep pull --sandbox --campaigns 1 -o r\u00e4nge.csv {arguments}", cwd=tmp_path, env=environment)
+    ended = shell("seorep pull --sandbox --campaigns 1 -o r\u00e4nge.csv", cwd=tmp_path, env=environment)
     assert (ended.returncode, "unexpected" in ended.stderr) == (0, False)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seorep_async import SeoRepClient
-from seorep_async.cli.screen import screen
+from seorep_async.cli.terminal import stderr_console
 from seorep_async.export.journal import Journal
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
@@ -30,7 +30,7 @@ def failing(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, statuses: dict[int,
         return seorep("pull", *arguments)
 
 
-def test_it_brings_campaigns_times_keywords_rows(seorep: Seorep) -> None:
+def test_it_writes_a_row_for_each_keyword(seorep: Seorep) -> None:
     assert seorep("pull", "--sandbox", "--campaigns", 7, "--keywords", 40).code == 0
     found = rows_in(Path("rankings-campaign.csv"))
     assert len({(row["campaign_id"], row["keyword_id"]) for row in found}) == len(found) == 7 * 40
@@ -117,15 +117,15 @@ def test_a_dry_run_tells_what_would_be_asked_and_writes_nothing(seorep: Seorep, 
 @pytest.mark.parametrize("feed", ["campaign-by-date", "keyword-by-date"])
 def test_a_dry_run_counts_the_requests_of_every_feed(seorep: Seorep, feed: str) -> None:
     arguments = ("pull", "--sandbox", "--campaigns", 3, "--keywords", 30, "--feed", feed, "-o", "a.csv")
-    (told,) = re.findall(r"about ([0-9,]+), judged", seorep(*arguments, "--dry-run").out)
+    (told,) = re.findall(r"about ([0-9,]+), estimated", seorep(*arguments, "--dry-run").out)
     assert f"Requests   {told}\n" in seorep(*arguments).err
 
 
 @pytest.mark.parametrize(
     ("gone", "told"),
     [
-        ((1,), "about 9, judged by campaign 2; campaign 1 did not answer"),
-        ((1, 2, 3, 4), "about 5, at one page a report; campaigns 1, 2 and 3 did not answer"),
+        ((1,), "about 9, estimated from campaign 2; campaign 1 did not answer"),
+        ((1, 2, 3, 4), "about 5, at one page per report; campaigns 1, 2 and 3 did not answer"),
     ],
 )
 def test_a_dry_run_tells_which_campaigns_did_not_answer(
@@ -143,7 +143,9 @@ def test_a_dry_run_tells_what_is_kept(seorep: Seorep, monkeypatch: pytest.Monkey
         against(sandbox, monkeypatch)
         assert seorep("pull").code == 4
         ended = seorep("pull", "--dry-run")
-    assert "  Kept       3 reports of a pull that ended with failures, begun " in ended.out
+    assert re.search(
+        r"  Stored     3 reports of a pull of .* that ended with failures; the pull would start over\n", ended.out
+    )
 
 
 def test_of_one_report_that_is_kept_there_is_no_plural(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +154,9 @@ def test_of_one_report_that_is_kept_there_is_no_plural(seorep: Seorep, monkeypat
         assert seorep("pull").code == 4
         dry = seorep("pull", "--dry-run", "--retry-failed").out
         told = seorep("pull", "--retry-failed").err
-    assert re.search(
-        r"  Kept       1 report of a pull that ended with failures, begun .*; it would go on with it\n", dry
-    )
-    assert re.match(r"Going on with the pull begun .*: 1 report is there\.\n", told)
-    assert "  Resumed    1 report was there already\n" in told
+    assert re.search(r"  Stored     1 report of a pull of .* that ended with failures; it would be resumed\n", dry)
+    assert re.match(r"Resuming the pull of .*: 1 report is stored already\.\n", told)
+    assert "  Resumed    1 report was stored already\n" in told
 
 
 @pytest.mark.parametrize("feeds", [("campaign",), ("keyword-by-date",), ("campaign", "keyword-by-date")])
@@ -169,18 +169,22 @@ def test_a_dry_run_counts_only_what_is_not_kept(
         against(sandbox, monkeypatch)
         assert seorep("pull", *arguments).code == 4
     with serving(port=port):
-        (told,) = re.findall(r"about ([0-9,]+), judged", seorep("pull", *arguments, "--retry-failed", "--dry-run").out)
+        (told,) = re.findall(
+            r"about ([0-9,]+), estimated", seorep("pull", *arguments, "--retry-failed", "--dry-run").out
+        )
         assert f"Requests   {told}\n" in seorep("pull", *arguments, "--retry-failed").err
 
 
-@pytest.mark.parametrize(("given", "then"), [((), "begin anew"), (("--retry-failed",), "go on with them")])
+@pytest.mark.parametrize(
+    ("given", "then"), [((), "the pull would start over"), (("--retry-failed",), "they would be resumed")]
+)
 def test_a_dry_run_tells_whether_it_would_go_on(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], then: str
 ) -> None:
     with serving(failing={2: 404}) as sandbox:
         against(sandbox, monkeypatch)
         seorep("pull")
-        assert f"; it would {then}\n" in seorep("pull", "--dry-run", *given).out
+        assert f"{then}\n" in seorep("pull", "--dry-run", *given).out
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
@@ -234,7 +238,7 @@ def test_a_dry_run_is_told_as_json(seorep: Seorep, monkeypatch: pytest.MonkeyPat
 
 def test_with_no_color_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    assert screen().no_color
+    assert stderr_console().no_color
 
 
 def test_several_feeds_go_into_several_files(seorep: Seorep, tmp_path: Path) -> None:
@@ -256,8 +260,8 @@ def test_retry_failed_asks_for_the_rest(seorep: Seorep, monkeypatch: pytest.Monk
         ended = seorep("pull", "--retry-failed")
         assert sandbox.stats.requests == 1
     assert ended.code == 0
-    assert ended.err.startswith("Going on with the pull begun ")
-    assert "  Resumed    3 reports were there already\n" in ended.err
+    assert ended.err.startswith("Resuming the pull of ")
+    assert "  Resumed    3 reports were stored already\n" in ended.err
 
 
 def test_messages_go_to_stderr_only(seorep: Seorep) -> None:
@@ -294,7 +298,7 @@ def test_failing_campaigns_end_in_4_with_the_others_whole(
 
 def test_failures_are_listed_by_reason(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     told = failing(seorep, monkeypatch, {1: 404, 2: 422, 3: 404}).err.splitlines()
-    assert told[-1] == "The same command with --retry-failed asks only for what failed."
+    assert told[-1] == "Repeat the command with --retry-failed to fetch only what failed."
     assert told[0] == "Failed"
     assert told[1].startswith("  campaigns 1, 3: there is no such object (status 404)")
     assert told[2].startswith("  campaign 2: ")

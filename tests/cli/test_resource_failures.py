@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seorep_async import InvalidRequestError, SeoRepClient
-from seorep_async.cli.resource_refusals import words_of_service
+from seorep_async.cli.failures import service_message
 from seorep_async.session import Clock
 from tests.cli.resource_account import KEY, account, give_stdin
 from tests.cli.running import Seorep, process, shell
@@ -22,11 +22,11 @@ from tests.cli.running import Seorep, process, shell
         ("campaigns get 2147483648", "is not an integer from 1 to"),
         ("campaigns get", "Missing argument 'ID'"),
         ("campaigns create --url u", "Missing option '--company'"),
-        ("campaigns list --columns id,nme", "there is no 'nme'; there are id, url, company"),
-        ("campaigns list --json --format csv", "--json and --format csv: one of them"),
+        ("campaigns list --columns id,nme", "there is no 'nme'; choose from id, url, company"),
+        ("campaigns list --json --format csv", "--json and --format csv exclude each other"),
         ("campaigns list --limit x", "'x' is not an integer"),
-        ("campaigns list --param x", "it must be NAME=VALUE"),
-        ("campaigns list --param filter=x", "'filter' has an argument (or method) of its own"),
+        ("campaigns list --param x", "'x' is not of the form NAME=VALUE"),
+        ("campaigns list --param filter=x", "'filter' is an argument (or method) of its own"),
         ("campaigns update 1", "campaign 1: there is nothing to change; give at least one value"),
         ("campaigns update 1 --request-encoding xml --url u", "'xml' is not one of"),
         ("users create --first-name a", "Missing option '--last-name'"),
@@ -111,12 +111,12 @@ def test_a_failing_page_leaves_no_half_document(seorep: Seorep, monkeypatch: pyt
     ],
 )
 def test_the_service_is_quoted_in_one_readable_line(body: str | None, told: str | None) -> None:
-    assert words_of_service(InvalidRequestError("the service refused", status=400, body_excerpt=body)) == told
+    assert service_message(InvalidRequestError("the service refused", status=400, body_excerpt=body)) == told
 
 
 def test_what_the_message_says_already_is_not_said_again() -> None:
     error = InvalidRequestError("the service says: taken", status=400, body_excerpt='{"message": "taken"}')
-    assert words_of_service(error) is None
+    assert service_message(error) is None
 
 
 def test_a_full_disk_is_7_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_an_interrupted_write_says_that_it_may_have_happened(monkeypatch: pytest
         running.terminate()
         out, err = running.communicate(timeout=10)
     assert (running.returncode, out) == (130, "")
-    assert "Interrupted; campaign 2 may have been changed: look before you do it again.\n" in err
+    assert "Interrupted; campaign 2 may have been changed: check before you repeat it.\n" in err
 
 
 def test_the_key_is_nowhere_in_the_output(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:

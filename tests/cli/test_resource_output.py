@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from seorep_async.cli.resource_formats import Format, Output
-from seorep_async.cli.resource_table import many_as_table
+from seorep_async.cli.options import OutputFormat, field_names
+from seorep_async.cli.resource_calls import _write_one
+from seorep_async.cli.resource_output import table_of_many, table_of_one
 from seorep_async.models import Campaign, User
 from tests.cli.resource_account import account
 from tests.cli.running import Seorep
@@ -23,8 +24,8 @@ def campaign(**values: Any) -> Campaign:
     return Campaign(**{"id": 7, "url": "https://a.example", "company": "A", **values})
 
 
-def written(capsys: pytest.CaptureFixture[str], kind: Format, one: Any, *columns: str) -> str:
-    Output(kind=kind, columns=columns or None).write_one(one)
+def written(capsys: pytest.CaptureFixture[str], kind: OutputFormat, one: Any, *columns: str) -> str:
+    _write_one(one, columns or field_names(type(one)), kind, chosen=bool(columns))
     return capsys.readouterr().out
 
 
@@ -76,16 +77,16 @@ def test_a_list_of_nothing_is_whole_too(seorep: Seorep, monkeypatch: pytest.Monk
     assert ended.err == ("No campaigns.\n" if kind == "table" else "")
 
 
-@pytest.mark.parametrize("kind", Format)
-def test_chosen_columns_come_in_their_order(capsys: pytest.CaptureFixture[str], kind: Format) -> None:
+@pytest.mark.parametrize("kind", OutputFormat)
+def test_chosen_columns_come_in_their_order(capsys: pytest.CaptureFixture[str], kind: OutputFormat) -> None:
     text = written(capsys, kind, campaign(scope="domain"), "scope", "id", "timezone")
     places = [text.index(name) for name in ("scope", "id", "timezone")]
     assert places == sorted(places)
     assert "company" not in text
 
 
-@pytest.mark.parametrize("kind", Format)
-def test_a_password_is_never_written(capsys: pytest.CaptureFixture[str], kind: Format) -> None:
+@pytest.mark.parametrize("kind", OutputFormat)
+def test_a_password_is_never_written(capsys: pytest.CaptureFixture[str], kind: OutputFormat) -> None:
     text = written(capsys, kind, User(id=1, username="a", password="sesame"))
     assert "password" not in text
     assert "sesame" not in text
@@ -120,32 +121,34 @@ def test_without_a_bound_every_page_is_written(seorep: Seorep, monkeypatch: pyte
 
 def test_unknown_fields_stand_beside_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     one = campaign(extra={"type": "real", "nested": {"a": [1, None]}})
-    found = json.loads(written(capsys, Format.JSON, one))
+    found = json.loads(written(capsys, OutputFormat.JSON, one))
     assert (found["type"], found["nested"], "extra" in found) == ("real", {"a": [1, None]}, False)
 
 
 def test_unknown_fields_that_bear_the_name_of_one_of_ours_are_under_extra(capsys: pytest.CaptureFixture[str]) -> None:
     one = campaign(extra={"engine_a_cid": "wire", "extra": 1, "type": "real"})
-    found = json.loads(written(capsys, Format.JSON, one))
+    found = json.loads(written(capsys, OutputFormat.JSON, one))
     assert found["extra"] == {"engine_a_cid": "wire", "extra": 1}
     assert (found["engine_a_cid"], found["type"]) == (None, "real")
 
 
 def test_unknown_fields_are_in_the_table_of_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "\ntype     real\n" in written(capsys, Format.TABLE, campaign(extra={"type": "real"}), "company", "extra")
+    assert "\ntype     real\n" in written(
+        capsys, OutputFormat.TABLE, campaign(extra={"type": "real"}), "company", "extra"
+    )
 
 
 # --- Control characters
 
 
-@pytest.mark.parametrize("kind", [Format.TABLE, Format.JSON, Format.JSON_LINES])
-def test_control_characters_do_not_come_through(capsys: pytest.CaptureFixture[str], kind: Format) -> None:
+@pytest.mark.parametrize("kind", [OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.JSON_LINES])
+def test_control_characters_do_not_come_through(capsys: pytest.CaptureFixture[str], kind: OutputFormat) -> None:
     text = written(capsys, kind, campaign(company=HOSTILE, extra={HOSTILE: HOSTILE}))
     assert text.replace("\n", "").isprintable()
 
 
 def test_control_characters_are_kept_in_json_as_data(capsys: pytest.CaptureFixture[str]) -> None:
-    text = written(capsys, Format.JSON, campaign(company=HOSTILE + "\U000e0041é"))
+    text = written(capsys, OutputFormat.JSON, campaign(company=HOSTILE + "\U000e0041é"))
     assert json.loads(text)["company"] == HOSTILE + "\U000e0041é"
     assert "é" in text
 
@@ -153,38 +156,54 @@ def test_control_characters_are_kept_in_json_as_data(capsys: pytest.CaptureFixtu
 def test_csv_keeps_what_came_but_not_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert list(csv.reader(io.StringIO(written(capsys, Format.CSV, campaign(company=HOSTILE), "company"), "")))[1] == [
-        HOSTILE
-    ]
-    monkeypatch.setattr("seorep_async.cli.resource_formats.stdout_is_terminal", lambda: True)
-    text = written(capsys, Format.CSV, campaign(company=HOSTILE), "company")
+    assert list(csv.reader(io.StringIO(written(capsys, OutputFormat.CSV, campaign(company=HOSTILE), "company"), "")))[
+        1
+    ] == [HOSTILE]
+    monkeypatch.setattr("seorep_async.cli.resource_output.stdout_is_terminal", lambda: True)
+    text = written(capsys, OutputFormat.CSV, campaign(company=HOSTILE), "company")
     assert text.replace("\r\n", "").isprintable()
 
 
 # --- Tables
 
 
-def test_a_table_fits_and_cuts_the_widest_columns_first() -> None:
-    items = [campaign(id=123456789, company="x" * 500, url="https://y.example/" + "y" * 500)]
-    header, line = many_as_table(items, ["id", "company", "url"], 80)
-    assert max(map(len, (header, line))) <= 80
-    assert line.startswith("123456789  xxx")
-    assert line.count("…") == 2
+@pytest.fixture
+def wide_80(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let stdout be a terminal of 80 columns without colours."""
+    monkeypatch.setattr("seorep_async.cli.resource_output.stdout_is_terminal", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.usefixtures("wide_80")
+def test_a_table_wraps_long_values_between_words_and_cuts_nothing() -> None:
+    company = "The Long and Winding Roofing, Guttering and Chimney Company of North Yorkshire"
+    text = table_of_many([campaign(id=123456789, company=company, url="https://y.example")], ["id", "company", "url"])
+    assert max(map(len, text.splitlines())) <= 80
+    words = text.split()
+    assert set(company.split()) <= set(words)
+    assert {"123456789", "https://y.example"} <= set(words)
+
+
+@pytest.mark.usefixtures("wide_80")
+def test_a_word_that_is_wider_than_its_column_is_folded() -> None:
+    url = "https://y.example/" + "y" * 200
+    text = table_of_one(campaign(url=url), ["id", "url"], with_empty=False)
+    assert "".join(line[5:] for line in text.splitlines()[1:]) == url
 
 
 def test_wide_letters_take_two_cells() -> None:
-    header, line = many_as_table([campaign(company="花屋", url="u")], ["company", "url"], 80)
+    header, line = table_of_many([campaign(company="花屋", url="u")], ["company", "url"]).splitlines()
     assert header.index("url") == len("company") + 2
     assert line == "花屋     u"
 
 
-def test_numbers_stand_to_the_right_and_nothing_is_a_dash() -> None:
-    lines = list(
-        many_as_table([campaign(account_id=5), campaign(id=12, scope="")], ["id", "account_id", "scope"], None)
-    )
+def test_numbers_are_right_aligned_and_none_is_a_dash() -> None:
+    items = [campaign(account_id=5), campaign(id=12, scope="")]
+    lines = table_of_many(items, ["id", "account_id", "scope"]).splitlines()
     assert lines == ["id  account_id  scope", " 7           5  -", "12           -"]
 
 
 def test_dates_are_for_people_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
     one = campaign(date_created=dt.datetime(2023, 1, 2, 3, 4, 5))
-    assert written(capsys, Format.TABLE, one, "date_created") == "date_created  2023-01-02 03:04:05\n"
+    assert written(capsys, OutputFormat.TABLE, one, "date_created") == "date_created  2023-01-02 03:04:05\n"

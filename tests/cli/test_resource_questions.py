@@ -24,10 +24,10 @@ def test_a_password_is_asked_for_twice_and_not_shown(monkeypatch: pytest.MonkeyP
         person.wait_for("Password: ")
         assert sandbox.stats.requests == 0
         person.type(f"{PASSWORD}\n")
-        person.wait_for("The same again: ")
+        person.wait_for("Repeat the password: ")
         person.type("0pen-something\n")
         person.wait_for("do not match")
-        for question in ("Password: ", "The same again: "):
+        for question in ("Password: ", "Repeat the password: "):
             person.wait_for(question)
             person.type(f"{PASSWORD}\n")
         assert person.end() == 0
@@ -37,7 +37,7 @@ def test_a_password_is_asked_for_twice_and_not_shown(monkeypatch: pytest.MonkeyP
 
 def test_a_password_is_not_in_the_process_list(monkeypatch: pytest.MonkeyPatch) -> None:
     with account(monkeypatch, latency=0.5) as sandbox, terminal("users", "update", "2", "--ask-password") as person:
-        for question in ("Password: ", "The same again: "):
+        for question in ("Password: ", "Repeat the password: "):
             person.wait_for(question)
             person.type(f"{PASSWORD}\n")
         while not sandbox.stats.requests:
@@ -72,7 +72,7 @@ def test_a_password_is_one_line_of_stdin(seorep: Seorep, monkeypatch: pytest.Mon
         (b"\n", "there is no password on stdin"),
         (b"0pen\nsesame\n", "there is more than one line on stdin"),
         (b"0pen" * 20_000, "there is more than one line on stdin"),
-        (b"0pen\xff", "the password is not UTF-8 text"),
+        (b"0pen\xff", "the password is not valid UTF-8"),
     ],
 )
 def test_what_is_no_password_is_refused_without_showing_it(
@@ -95,7 +95,7 @@ def test_without_a_terminal_a_password_can_not_be_asked_for(
     with account(monkeypatch):
         ended = seorep("users", *command)
     assert ended.code == 2
-    assert "there is no terminal to ask for the password on; give it with --password-stdin" in ended.err
+    assert "there is no terminal to ask for the password; pass it with --password-stdin" in ended.err
 
 
 @pytest.mark.parametrize("argument", ["--password", "--password=0pen"])
@@ -155,7 +155,7 @@ def test_without_a_terminal_nothing_is_deleted_unless_it_is_sure(
         assert sandbox.stats.requests == 0
         assert seorep("users", "delete", 2, "--yes").code == 0
     assert ended.code == 2
-    assert "give --yes" in ended.err
+    assert "pass --yes" in ended.err
 
 
 def test_what_is_not_there_is_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:

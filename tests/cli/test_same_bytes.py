@@ -18,8 +18,7 @@ def pulled(seorep: Seorep, *arguments: object) -> bytes:
     return Path("a.csv").read_bytes()
 
 
-@pytest.mark.parametrize("rows", ["current", "older"])
-@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize(("feed", "rows"), [(FEEDS[0], "older"), (FEEDS[1], "current"), (FEEDS[2], "older")])
 def test_nested_and_flat_give_the_same_bytes(seorep: Seorep, feed: str, rows: str) -> None:
     nested, flat = (pulled(seorep, "--feed", feed, "--rows", rows, "--shape", shape) for shape in ("nested", "flat"))
     assert nested == flat

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from seorep_async import Feed, NotFoundError, SeoRepError, ServerError
-from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.summary import as_json, show_summary
+from seorep_async.cli.failures import ExitCode
+from seorep_async.cli.summary import show_summary, summary_as_json
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
 
 
@@ -71,8 +71,8 @@ def test_a_long_reason_goes_on_further_in() -> None:
     failures = (failure(1, error=ServerError(f"the service{' really' * 8} failed", status=500)),)
     assert shown(failures=failures, columns=60)[:4] == [
         "Failed",
-        "  campaign 1: the service really really really really",
-        "    really really really really failed (status 500)",
+        "  campaign 1: the service really really really really really",
+        "    really really really failed (status 500)",
         "",
     ]
 
@@ -81,7 +81,7 @@ def test_the_next_step_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.touch()
     told = shown(failures=(failure(2, 20),), paths=(path,), columns=80)
-    assert told[-1] == "The same command with --retry-failed asks only for what failed."
+    assert told[-1] == "Repeat the command with --retry-failed to fetch only what failed."
 
 
 def test_campaigns_that_lack_keywords_are_incomplete() -> None:
@@ -91,7 +91,7 @@ def test_campaigns_that_lack_keywords_are_incomplete() -> None:
 def test_without_a_file_it_says_so() -> None:
     told = shown(failures=(failure(1), failure(2), failure(3)))
     assert any(line.startswith("Pulled nothing of the keyword-by-date feed") for line in told)
-    assert told[-1] == "  File       none was written, as no campaign came"
+    assert told[-1] == "  File       none written, as every campaign failed"
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,12 @@ def test_several_feeds_are_told_apart() -> None:
 
 
 def test_what_was_there_already_is_told() -> None:
-    assert "  Resumed    1,234 reports were there already" in shown(resumed=1234)
-    assert "  Resumed    1 report was there already" in shown(resumed=1)
+    assert "  Resumed    1,234 reports were stored already" in shown(resumed=1234)
+    assert "  Resumed    1 report was stored already" in shown(resumed=1)
 
 
 def test_work_that_could_not_be_removed_is_named() -> None:
-    assert (
-        shown(leftover=Path(".a.csv.pull"))[-1] == "  Leftover   .a.csv.pull, which could not be removed; please do so"
-    )
+    assert shown(leftover=Path(".a.csv.pull"))[-1] == "  Leftover   .a.csv.pull could not be removed; please remove it"
 
 
 def test_retries_are_counted_among_the_requests() -> None:
@@ -146,7 +144,9 @@ def test_retries_are_counted_among_the_requests() -> None:
 
 
 def test_as_json_a_program_reads_the_same() -> None:
-    told = json.loads(as_json(summary(rows=5, failures=(failure(2, 20),), paths=(Path("a.csv"),)), ExitCode.PARTIAL))
+    told = json.loads(
+        summary_as_json(summary(rows=5, failures=(failure(2, 20),), paths=(Path("a.csv"),)), ExitCode.PARTIAL)
+    )
     assert (told["ok"], told["exit_code"], told["files"]) == (False, 4, ["a.csv"])
     assert told["leftover"] is None
     assert (told["campaigns"], told["campaigns_complete"], told["rows"]) == (3, 2, {"keyword-by-date": 5})

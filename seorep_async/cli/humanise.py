@@ -1,4 +1,4 @@
-"""Counts, times and sizes in words."""
+"""Counts, times, sizes and foreign strings as a person reads them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import datetime as dt
 
 
 def counted(count: int, one: str, several: str) -> str:
-    """Return a number and what there is of it, in singular or plural."""
+    """Return a number with its noun in singular or plural."""
     return f"{count:,} {one if count == 1 else several}"
 
 
 def duration(seconds: float, *, rough: bool = False) -> str:
-    """Return a time in words.
+    """Return a time such as `1 min 05 s`.
 
     Args:
         seconds: how long.
-        rough: it is an estimate: no fractions, and of hours no seconds.
+        rough: it is an estimate: no fractions, and no seconds beside hours.
     """
     if seconds < 60:
         return f"{max(1, round(seconds))} s" if rough else f"{seconds:.1f} s"
@@ -27,7 +27,7 @@ def duration(seconds: float, *, rough: bool = False) -> str:
 
 
 def size(count: float) -> str:
-    """Return a number of bytes in words."""
+    """Return a number of bytes such as `1.2 MB`."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "bytes" or count >= 10 else f"{count:.1f} {unit}"
@@ -36,5 +36,10 @@ def size(count: float) -> str:
 
 
 def moment(iso: str) -> str:
-    """Return a moment that is given as ISO text, to the minute."""
+    """Return an ISO date and time to the minute."""
     return dt.datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M")
+
+
+def printable(text: str) -> str:
+    """Return a string as one line that can't control a terminal: a service may send control characters."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split()))

@@ -1,0 +1,256 @@
+"""The commands `pull`, `doctor` and `sandbox`: their options. What they run is imported when they run, not for help."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from seorep_async.cli.failures import ExitCode
+from seorep_async.cli.options import (
+    SectionedCommand,
+    SectionedOption,
+    dates_to_pull,
+    day,
+    missing_account,
+    whole_number,
+)
+from seorep_async.models import Feed
+from seorep_async.settings import Settings
+
+if TYPE_CHECKING:
+    from seorep_async.sandbox import Sandbox
+
+_STDOUT = Path("-")
+_SHAPES, _ROWS = ["nested", "flat", "mixed"], ["current", "older", "mixed"]
+_EXAMPLES = """\
+\b
+Examples:
+  seorep pull --sandbox
+  seorep pull -o rankings.parquet --from 2023-01-01 --to 2023-03-31
+  seorep pull -o rankings.duckdb --feed campaign --feed keyword-by-date
+  seorep pull -o - --quiet | head"""
+
+
+class _SandboxOption(SectionedOption):
+    """An option of the sandbox. Help asks the sandbox for the default, so that no pull has to import it."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from seorep_async.sandbox import Sandbox
+
+        record = super().get_help_record(ctx)
+        default = {field.name: field.default for field in attrs.fields(Sandbox)}.get(self.name or "")
+        return record if record is None or not default else (record[0], f"{record[1]}  [default: {default}]")
+
+
+def _sandbox_options(section: str) -> list[click.Parameter]:
+    def option(name: str, help: str, type: object = None, metavar: str | None = None, **more: Any) -> click.Parameter:
+        # without a default, as it matters whether an option was given
+        return _SandboxOption(name, help=help, type=type, metavar=metavar, section=section, **more)
+
+    return [
+        option("--campaigns", "Campaigns of the account; their ids are 1 to N.", click.INT, "N"),
+        option("--keywords", "Keywords of each campaign.", click.INT, "N"),
+        option(
+            "--shape",
+            "Envelope of the feeds: nested, flat or mixed.",
+            click.Choice(["nested", "flat", "mixed"]),
+            "SHAPE",
+        ),
+        option(
+            "--rows",
+            "Variant of the rows: current, older or mixed.",
+            click.Choice(["current", "older", "mixed"]),
+            "ROWS",
+        ),
+        option("--seed", "The same seed gives the same data.", click.INT, "N"),
+        option("--latency", "Time that each answer takes at least.", click.FLOAT, "SECONDS"),
+        option(
+            "--rate-limit",
+            "Refuse requests over a limit, such as 20/s or 100/10s,fixed-window or at-once=8; "
+            "with commas also sliding-window, burst=40, status=503, retry-after=seconds.",
+            metavar="LIMIT",
+        ),
+        option("--faults", "Faults to rehearse, such as resets=2%,500s=3%.", metavar="SHARES"),
+        option("--failing", "This campaign always answers 500; repeatable.", click.INT, "ID", multiple=True),
+        option("--forbidden", "The key may not read this campaign (403); repeatable.", click.INT, "ID", multiple=True),
+    ]
+
+
+def _sandbox(wanted: bool, given: dict[str, Any]) -> Sandbox | None:
+    """Return the sandbox that the given options describe, or None if it is not wanted."""
+    if wanted:
+        from seorep_async.cli.embedded import build
+
+        return build(given)
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise click.UsageError(f"{names}: only together with --sandbox.")
+    return None
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value not in (None, ())}
+
+
+@click.command(cls=SectionedCommand, params=_sandbox_options("Options with --sandbox"), epilog=_EXAMPLES)
+@click.option("--sandbox", is_flag=True, help="Pull from an embedded sandbox instead of the service.")
+@click.option(
+    "--feed",
+    "feeds",
+    type=click.Choice([feed.value for feed in Feed]),
+    multiple=True,
+    default=[Feed.CAMPAIGN.value],
+    show_default=True,
+    metavar="FEED",
+    help="campaign (a row is a keyword), campaign-by-date (a row is a date of a campaign) or keyword-by-date (a row is "
+    "a date of a keyword); repeatable.",
+)
+@click.option("--from", "first", type=day, metavar="DATE", help="First day.  [default: of the last three full months]")
+@click.option("--to", "last", type=day, metavar="DATE", help="Last day.  [default: of last month]")
+@click.option(
+    "--campaign",
+    "campaign_ids",
+    type=whole_number,
+    multiple=True,
+    metavar="ID",
+    help="Campaign to pull; repeatable.  [default: all campaigns]",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Target: a file that ends in .csv, .jsonl, .parquet or .duckdb, or - for stdout.  "
+    "[default: rankings-FEED.csv]",
+)
+@click.option(
+    "--format",
+    "stdout_format",
+    type=click.Choice(["csv", "jsonl"]),
+    help="Format on stdout.  [default: csv]",
+)
+@click.option("--restart", is_flag=True, help="Start over instead of resuming an interrupted pull.")
+@click.option("--retry-failed", is_flag=True, help="Fetch only the reports that failed last time.")
+@click.option("--dry-run", is_flag=True, help="Show what would be fetched, in how many requests; write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary, or the dry run, as JSON on stdout.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors and failures.")
+@click.option("--compare-previous-period", is_flag=True, help="Ask for changes from the previous period.")
+@click.option("--limit", type=whole_number, metavar="N", help="Records per page.  [default: the service's]")
+@click.option(
+    "--max-concurrency",
+    type=click.INT,
+    default=Settings().max_concurrency,
+    show_default=True,
+    metavar="N",
+    help="Most requests in flight at once.",
+)
+@click.pass_obj
+def pull(
+    today: dt.date,
+    /,
+    sandbox: bool,
+    feeds: tuple[str, ...],
+    first: dt.date | None,
+    last: dt.date | None,
+    campaign_ids: tuple[int, ...],
+    out: Path | None,
+    stdout_format: str | None,
+    restart: bool,
+    retry_failed: bool,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+    compare_previous_period: bool,
+    limit: int | None,
+    max_concurrency: int,
+    **options: Any,
+) -> ExitCode:
+    """Pull the rankings of many campaigns into a file or a database.
+
+    SEOREP_BASE_URL and SEOREP_API_KEY name the service and the account; --sandbox needs neither.
+
+    Fetched reports are stored beside the target, and the target appears, or replaces an older one, when it is complete.
+    To resume an interrupted pull, repeat the command.
+
+    Several feeds are written to a file each, such as rankings.campaign.csv, or to tables of one database.
+    """
+    given = _given(options)
+    embedded = _sandbox(sandbox, given)
+    start, end = dates_to_pull(first, last, today)
+    if end < start:
+        default = "" if last else ", the end of last month; give --to as well"
+        raise click.UsageError(f"--from {start} is after --to {end}{default}.")
+    wanted = tuple(feed for feed in Feed if feed.value in feeds)
+    to_stdout = out == _STDOUT
+    _check_together(to_stdout, stdout_format, restart, retry_failed, as_json, len(wanted))
+    if embedded is None and (missing := missing_account()):
+        raise click.ClickException(f"{missing}; or try --sandbox.")
+    from seorep_async.cli.pull import PullJob
+    from seorep_async.export.formats import Format
+    from seorep_async.resources.rankings import FeedOptions
+
+    job = PullJob(
+        feeds=wanted,
+        first=start,
+        last=end,
+        campaigns=campaign_ids or None,
+        out=None
+        if to_stdout
+        else out or Path(f"rankings-{wanted[0].value}.csv" if len(wanted) == 1 else "rankings.csv"),
+        stdout_format=Format.JSON_LINES if stdout_format == "jsonl" else Format.CSV,
+        settings=Settings(max_concurrency=max_concurrency),
+        options=FeedOptions(limit=limit, compare_previous_period=compare_previous_period or None),
+        restart=restart,
+        retry_failed=retry_failed,
+        quiet=quiet,
+        json=as_json,
+        dry_run=dry_run,
+    )
+    return job.run(embedded, f"the sandbox {sorted(given.items())}" if embedded else None)
+
+
+def _check_together(
+    to_stdout: bool, stdout_format: str | None, restart: bool, retry_failed: bool, as_json: bool, feeds: int
+) -> None:
+    if restart and retry_failed:
+        raise click.UsageError("--restart and --retry-failed exclude each other.")
+    if not to_stdout:
+        if stdout_format is not None:
+            raise click.UsageError("--format: only together with -o -; a file's format is given by its ending.")
+        return
+    for wrong, name in ((restart, "--restart"), (retry_failed, "--retry-failed"), (as_json, "--json")):
+        if wrong:
+            raise click.UsageError(f"{name}: not together with -o -, as the rows go to stdout; name a file.")
+    if feeds > 1:
+        raise click.UsageError("several feeds can't be written to stdout together; name a file.")
+
+
+_PORT = SectionedOption(
+    "--port", type=click.INT, default=8765, show_default=True, metavar="N", help="Port to listen on; 0 for a free one."
+)
+_API_KEY = SectionedOption("--api-key", default="sandbox", show_default=True, help="The key to accept.")
+
+
+@click.command(cls=SectionedCommand, params=_sandbox_options("Options with --sandbox"))
+@click.option("--sandbox", is_flag=True, help="Check an embedded sandbox instead of the service.")
+@click.pass_obj
+def doctor(today: dt.date, /, sandbox: bool, **options: Any) -> ExitCode:
+    """Check the settings, the connection and the service's answers.
+
+    It only reads: one request without the key, and a few about the first campaign.
+    """
+    embedded = _sandbox(sandbox, _given(options))
+    from seorep_async.cli.doctor import run_doctor
+
+    return run_doctor(embedded, today)
+
+
+@click.command(cls=SectionedCommand, params=[_PORT, _API_KEY, *_sandbox_options("Options")])
+def sandbox(**options: Any) -> ExitCode:
+    """Run the embedded service on this machine until Ctrl-C."""
+    from seorep_async.cli.embedded import serve
+
+    return serve(_given(options))

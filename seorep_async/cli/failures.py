@@ -1,0 +1,168 @@
+"""How the command fails: exit codes, and errors in the words of the shell."""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from seorep_async.cli.humanise import printable
+from seorep_async.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    DecodeError,
+    ExportError,
+    InvalidRequestError,
+    NotFoundError,
+    PaginationError,
+    RedirectError,
+    SeoRepError,
+    StatusError,
+    TransportError,
+)
+
+_LONGEST_QUOTE = 300
+_MESSAGE_FIELDS = ("message", "messages", "error", "errors", "detail", "description", "results")
+
+
+class ExitCode(enum.IntEnum):
+    """The exit codes; the same for every command."""
+
+    OK = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    AUTHENTICATION = 3
+    PARTIAL = 4
+    UNAVAILABLE = 5
+    SHAPE = 6
+    UNWRITTEN = 7
+    INTERRUPTED = 130
+
+
+_MEANINGS = {
+    ExitCode.OK: "success",
+    ExitCode.UNEXPECTED: "unexpected error",
+    ExitCode.USAGE: "wrong options or settings, or no such object",
+    ExitCode.AUTHENTICATION: "the service refused the API key",
+    ExitCode.PARTIAL: "partial: some reports failed, the others were written",
+    ExitCode.UNAVAILABLE: "the service is not available (network, 5xx, 429); try again later",
+    ExitCode.SHAPE: "the service's answers have an unexpected shape",
+    ExitCode.UNWRITTEN: "the target or stdout could not be written; fetched reports are stored",
+    ExitCode.INTERRUPTED: "interrupted; fetched reports are stored",
+}
+
+# click does not wrap paragraphs that begin with "\b"
+EXIT_CODES_HELP = "\n".join(["\b", "Exit codes:", *(f"  {code:<3}  {meaning}" for code, meaning in _MEANINGS.items())])
+
+# the first match counts
+_CODES: tuple[tuple[tuple[type[Exception], ...], ExitCode], ...] = (
+    ((ExportError,), ExitCode.UNWRITTEN),
+    ((ImportError,), ExitCode.USAGE),
+    ((AuthenticationError,), ExitCode.AUTHENTICATION),
+    # the caller has to mend these, even where only the service could find them out
+    ((ConfigurationError, InvalidRequestError, NotFoundError, RedirectError), ExitCode.USAGE),
+    ((DecodeError, PaginationError), ExitCode.SHAPE),
+    ((TransportError, StatusError, DeadlineExceededError), ExitCode.UNAVAILABLE),
+)
+
+
+def exit_code_of(error: BaseException) -> ExitCode:
+    """Return the exit code for an error that ended the command."""
+    return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.UNEXPECTED)
+
+
+def show_error(text: str) -> None:
+    """Print why the command ends, on stderr: one line in a log, wrapped between words on a terminal."""
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    message = f"Error: {printable(text)}"
+    if terminal:
+        width = shutil.get_terminal_size().columns
+        message = textwrap.fill(message, width, break_long_words=False, break_on_hyphens=False)
+    plain = not terminal or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
+    click.echo(message if plain else click.style("Error:", "red", bold=True) + message[6:], err=True, color=not plain)
+
+
+def explain(error: Exception) -> str:
+    """Return why the command ends, and the next step where there is one."""
+    if isinstance(error, SeoRepError):
+        text = f"{error.subject}: {reason(error)}" if error.subject else reason(error)
+        if exit_code_of(error) is ExitCode.AUTHENTICATION:
+            return f"{text}; check SEOREP_API_KEY"
+        if isinstance(error, ConnectionFailedError):
+            return f"{text}; check SEOREP_BASE_URL and the network"
+        return text
+    if isinstance(error, ImportError) and "pip install" in str(error):
+        return str(error)
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f" ({Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno})" if place is not None else ""
+    return f"unexpected {type(error).__name__}: {error}{where}; this is a fault of seorep, please report it"
+
+
+def reason(error: SeoRepError) -> str:
+    """Return why something failed, without its subject, in the words of the shell."""
+    facts = [f"status {error.status}"] if error.status is not None else []
+    if error.attempts > 1:
+        facts.append(f"{error.attempts} attempts")
+    return in_shell_words(error.message) + (f" ({', '.join(facts)})" if facts else "")
+
+
+def in_shell_words(message: str) -> str:
+    """Return a message of the library with options and variables in place of Python's arguments."""
+    message = re.sub(r"`?\b([a-z]+(?:_[a-z]+)*)=True\b`?", lambda found: _option(found[1]), message)
+    message = re.sub(r"^([a-z]+(?:_[a-z]+)*) must be\b", lambda found: f"{_option(found[1])} must be", message)
+    message = re.sub(r"(--[a-z-]+) \(\1\)", r"\1", message)  # it may name both
+    return message.replace("check the base URL", "check SEOREP_BASE_URL")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def service_message(error: SeoRepError) -> str | None:
+    """Return what the service said about a failure, as one line, or None if it said nothing readable.
+
+    The reference does not show error bodies (section 7); messages are found under the names that services use.
+    """
+    body = error.body_excerpt
+    if error.status is None or not body or body.startswith("<"):
+        return None
+    try:
+        found = list(dict.fromkeys(_messages(json.loads(body))))
+    except (ValueError, RecursionError):
+        found = [] if body.startswith(("{", "[")) and body.endswith("…") else [body]
+    text = printable("; ".join(found))
+    # an error made from the body has it in its message already
+    if not text or text in printable(error.message):
+        return None
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
+
+
+def _messages(body: Any) -> Iterator[str]:
+    if isinstance(body, str):
+        yield body
+    elif isinstance(body, list):
+        for item in body:
+            yield from _messages(item)
+    elif isinstance(body, dict):
+        known = [name for name in _MESSAGE_FIELDS if name in body]
+        for name in known or body:
+            # without such fields, each field may be a parameter and its problems
+            yield from (_messages(body[name]) if known else _problems(name, body[name]))
+
+
+def _problems(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, str | list | dict):
+        yield from (f"{name}: {text}" for text in _messages(value))

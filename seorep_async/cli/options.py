@@ -1,0 +1,132 @@
+"""What the options of several commands share: types, default dates, output formats, and help in sections."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import os
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+import click
+
+MAX_ID = 2**31 - 1
+EXTRA = "extra"
+# null in every documented answer, and nothing to show in any other
+_HIDDEN = ("password",)
+_MONTHS = 3
+
+
+class SectionedOption(click.Option):
+    """An option that help shows in a section."""
+
+    def __init__(self, *declared: str, section: str = "Options", **attributes: Any) -> None:
+        super().__init__(declared, **attributes)
+        self.section = section
+
+
+class OutputFormat(enum.Enum):
+    """What is written to stdout."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSON_LINES = "jsonl"
+    CSV = "csv"
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether each page is written when it is received; otherwise all objects are written together."""
+        return self in (OutputFormat.JSON_LINES, OutputFormat.CSV)
+
+
+def field_names(model: type[Any]) -> tuple[str, ...]:
+    """Return the columns that a model has: its attributes, `extra` last."""
+    names = [field.name for field in attrs.fields(model) if field.name not in (*_HIDDEN, EXTRA)]
+    return (*names, EXTRA)
+
+
+class _HelpFormatter(click.HelpFormatter):
+    """Breaks lines between words only: names such as `keyword-by-date` stay whole."""
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        rows = list(rows)
+        column = min(max(len(name) for name, _ in rows), col_max) + col_spacing
+        room = max(self.width - self.current_indent - column, 10)
+        for name, text in rows:
+            lines = textwrap.wrap(text, room, break_on_hyphens=False, break_long_words=False)
+            if len(name) > column - col_spacing:
+                lines.insert(0, "")
+            for number, line in enumerate(lines or [""]):
+                self.write(f"{'':{self.current_indent}}{'' if number else name:<{column}}{line}".rstrip() + "\n")
+
+
+class HelpContext(click.Context):
+    """A context whose help is written by our formatter."""
+
+    formatter_class = _HelpFormatter
+
+
+class SectionedCommand(click.Command):
+    """A command whose help shows options in sections."""
+
+    context_class = HelpContext
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            if record is not None:
+                sections.setdefault(getattr(option, "section", "Options"), []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+# functions, as click's parameter types are generic classes in some versions only
+
+
+def whole_number(text: str) -> int:
+    """Read an id or a count, 1 to 2147483647."""
+    if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_ID)) and 1 <= int(text) <= MAX_ID:
+        return int(text)
+    raise click.BadParameter(f"{text!r} is not an integer from 1 to {MAX_ID}.")
+
+
+def day(text: str) -> dt.date:
+    """Read a date such as 2023-01-31."""
+    try:
+        return dt.datetime.strptime(text, "%Y-%m-%d").date()
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a date such as 2023-01-31.") from None
+
+
+def name_and_value(text: str) -> tuple[str, str]:
+    """Read NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE.")
+    return name, value
+
+
+def dates_to_pull(first: dt.date | None, last: dt.date | None, today: dt.date) -> tuple[dt.date, dt.date]:
+    """Return first and last day, with the last three full months in place of what is None.
+
+    Args:
+        first: first day; None: the first of the month two months before that of the last day.
+        last: last day; None: the end of last month.
+        today: today; its month is not full.
+    """
+    if last is None:
+        last = today.replace(day=1) - dt.timedelta(days=1)
+    if first is None:
+        year, month = divmod(last.year * 12 + last.month - _MONTHS, 12)
+        first = dt.date(year, month + 1, 1) if year else dt.date.min
+    return first, last
+
+
+def missing_account() -> str | None:
+    """Return which environment variables must be set to reach the service, as a sentence, or None."""
+    missing = [name for name in ("SEOREP_BASE_URL", "SEOREP_API_KEY") if not os.environ.get(name)]
+    return f"{' and '.join(missing)} must be set in the environment" if missing else None

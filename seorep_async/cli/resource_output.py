@@ -1,0 +1,136 @@
+"""Campaigns, users, keywords and backlinks as a table, JSON, JSON lines or CSV: a function for each format."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from seorep_async.cli.humanise import printable
+from seorep_async.cli.options import EXTRA
+from seorep_async.cli.terminal import stdout_is_terminal
+
+_NO_WRAPPING = 1_000_000
+
+
+def table_of_many(items: Sequence[Any], columns: Sequence[str]) -> str:
+    """Return a header and a row for each object; on a terminal, long values are wrapped."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in columns:
+        kinds = {type(getattr(item, name)) for item in items} - {type(None)}
+        whole = kinds == {int} or (bool(kinds) and kinds <= {bool, dt.date, dt.datetime})
+        table.add_column(name, justify="right" if kinds == {int} else "left", no_wrap=whole, overflow="fold")
+    for item in items:
+        table.add_row(*(Text(_cell(getattr(item, name))) for name in columns))
+    return _rendered(table)
+
+
+def table_of_one(item: Any, columns: Sequence[str], *, with_empty: bool) -> str:
+    """Return a row for each field of an object: its name and its value.
+
+    Args:
+        item: the object.
+        columns: which fields.
+        with_empty: include fields without a value.
+    """
+    values: dict[str, Any] = {name: getattr(item, name) for name in columns if name != EXTRA}
+    if EXTRA in columns:
+        values |= values_of(item, [EXTRA])
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in values.items():
+        if with_empty or value is not None:
+            table.add_row(Text(printable(name)), Text(_cell(value)))
+    return _rendered(table)
+
+
+def json_array(items: Sequence[Any], columns: Sequence[str]) -> str:
+    """Return an array of objects."""
+    return as_json([values_of(item, columns) for item in items], indent=2) + "\n"
+
+
+def json_object(item: Any, columns: Sequence[str]) -> str:
+    """Return one object."""
+    return as_json(values_of(item, columns), indent=2) + "\n"
+
+
+def json_lines(items: Sequence[Any], columns: Sequence[str]) -> str:
+    """Return a line for each object."""
+    return "".join(as_json(values_of(item, columns)) + "\n" for item in items)
+
+
+def csv_rows(items: Sequence[Any], columns: Sequence[str], *, header: bool) -> str:
+    """Return a row for each object; unknown fields are JSON in the column `extra`."""
+    text = io.StringIO(newline="")
+    rows = [columns] if header else []
+    rows += [[text_of(getattr(item, name)) for name in columns] for item in items]
+    csv.writer(text, lineterminator="\r\n").writerows(rows)
+    if not stdout_is_terminal():
+        return text.getvalue()
+    # a terminal would obey control characters from the service
+    return "".join(c if c.isprintable() or c in "\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text.getvalue())
+
+
+def values_of(item: Any, columns: Sequence[str]) -> dict[str, Any]:
+    """Return some fields of a model for JSON, dates in ISO format.
+
+    With `extra`, unknown fields stand beside the others under the service's names; only those that bear the name of an
+    attribute are under `extra`.
+    """
+    values = {name: _plain(getattr(item, name)) for name in columns if name != EXTRA}
+    if EXTRA in columns:
+        reserved = {field.name for field in attrs.fields(type(item))}
+        extra: Mapping[str, Any] = item.extra
+        values |= {name: value for name, value in extra.items() if name not in reserved}
+        if clashing := {name: value for name, value in extra.items() if name in reserved}:
+            values[EXTRA] = clashing
+    return values
+
+
+def text_of(value: object) -> str:
+    """Return a value as a string: booleans `true` and `false`, dates in ISO format, None empty, nested ones as JSON."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case dt.date():
+            return value.isoformat()
+        case Mapping() if not value:
+            return ""
+    return as_json(value)
+
+
+def as_json(value: object, *, indent: int | None = None) -> str:
+    """Return JSON with control characters escaped, so that no terminal obeys them."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return value.isoformat(" ") if isinstance(value, dt.datetime) else printable(text_of(value))
+
+
+def _rendered(table: Table) -> str:
+    # not printed to stdout itself: `write_stdout` reports what goes wrong there
+    terminal, text = stdout_is_terminal(), io.StringIO()
+    width = Console().width if terminal else _NO_WRAPPING
+    Console(file=text, force_terminal=terminal, width=width, highlight=False).print(table)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, dt.date) else value

@@ -1,0 +1,105 @@
+"""Ctrl-C and SIGTERM: they cancel what runs, or end a process that has nothing left to do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar, cast
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+T = TypeVar("T")
+
+
+def run_until_interrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end; Ctrl-C and SIGTERM cancel it, and it cleans up first.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted, and did not return a result of its own.
+    """
+    try:
+        return asyncio.run(_cancelled_by_signals(work))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def exit_on_signal(code: int) -> None:
+    """Let Ctrl-C and SIGTERM end the process at once, and with this code: all is done and reported."""
+
+    def end(*_: object) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, OSError, RuntimeError, ValueError):  # closed, or in use
+                stream.flush()
+        os._exit(code)
+
+    for number in _SIGNALS:
+        _set(number, signal.getsignal(number), end)
+
+
+async def run_in_daemon_thread(step: Callable[[], T]) -> T:
+    """Run a step that may wait for a reader for ever, in a thread that is abandoned when this is cancelled.
+
+    Requests must not time out meanwhile, and the process could not end before a thread of `asyncio.to_thread`.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def resolve(result: T | None, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(cast(T, result))
+
+    def work() -> None:
+        result, failed = None, None
+        try:
+            result = step()
+        except BaseException as error:
+            failed = error
+        with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits any more
+            loop.call_soon_threadsafe(resolve, result, failed)
+
+    threading.Thread(target=work, name="seorep-stdout", daemon=True).start()
+    return await done
+
+
+async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
+    with _signals_cancel(asyncio.current_task()):
+        return await work
+
+
+@contextlib.contextmanager
+def _signals_cancel(task: asyncio.Task[Any] | None) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+
+    def cancel(number: int) -> None:
+        if task is not None and signal.getsignal(number) is stop:  # otherwise all is done and reported
+            task.cancel()
+
+    # Not `asyncio.run`'s handler, which raises wherever the loop is when it is called again and may break a clean-up;
+    # nor `loop.add_signal_handler`, whose removal at the end would take `exit_on_signal`'s handler away.
+    def stop(number: int, _: object) -> None:
+        loop.call_soon_threadsafe(cancel, number)
+
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    for number, handler in before.items():
+        _set(number, handler, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is stop:
+                signal.signal(number, handler)
+
+
+def _set(number: signal.Signals, before: object, handler: Callable[[int, Any], None]) -> None:
+    if before is not signal.SIG_IGN:  # a shell's background job ignores SIGINT
+        with contextlib.suppress(ValueError):  # only the main thread may
+            signal.signal(number, handler)

@@ -1,0 +1,114 @@
+"""The terminal: messages on stderr, data on stdout, questions on stdin."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from seorep_async.cli.failures import ExitCode
+from seorep_async.errors import ExportError
+from seorep_async.resources.arguments import Secret
+
+_NO_WRAPPING = 1_000_000
+_MOST_PASSWORD_BYTES = 64 * 1024
+
+
+def stderr_console() -> Console:
+    """Return a console on stderr as it is now; it is a terminal only if stderr is one, whatever the environment."""
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    # in a log, one message is one line
+    return Console(stderr=True, force_terminal=terminal, highlight=False, width=None if terminal else _NO_WRAPPING)
+
+
+def print_hanging(console: Console, text: Text, indent: int) -> None:
+    """Print a text that goes on in further lines, if the terminal is narrow, with an indent."""
+    first, *more = text.wrap(console, console.width) or [Text()]
+    console.print(first)
+    rest = Text(" ").join(more)
+    for line in rest.wrap(console, max(1, console.width - indent)) if rest else []:
+        console.print(Text(" " * indent) + line)
+
+
+def stdout_is_terminal() -> bool:
+    """Return whether a person reads stdout."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def write_stdout(text: str, *, as_data: bool = True) -> None:
+    """Write to stdout at once.
+
+    Args:
+        text: what to write.
+        as_data: write UTF-8 wherever it goes; otherwise the terminal's encoding.
+
+    Raises:
+        click.exceptions.Exit: the reader has closed the pipe.
+        ExportError: stdout can't be written.
+    """
+    encoding = "utf-8" if as_data or sys.stdout is None else sys.stdout.encoding
+    write_stdout_bytes(text.encode(encoding, "replace"))
+
+
+def write_stdout_bytes(data: bytes) -> None:
+    """Write bytes to stdout at once; raises as `write_stdout`."""
+    if sys.stdout is None:
+        raise ExportError("can't write to stdout: it is closed")
+    try:
+        sys.stdout.flush()
+        # not through the buffer: an abandoned thread would hold its lock while the interpreter ends
+        stream = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
+        rest = memoryview(data)
+        while rest:
+            written = stream.write(rest)
+            if written is None:  # a non-blocking pipe is full
+                select.select([], [stream], [])
+            rest = rest[written or 0 :]
+    except OSError as error:
+        # Python must not try to write the rest when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+        raise ExportError(f"can't write to stdout: {error.strerror or error}") from None
+
+
+def can_ask() -> bool:
+    """Return whether there is a person to ask."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def ask_for_password() -> Secret:
+    """Ask for a password twice, without showing it.
+
+    Raises:
+        click.UsageError: there is no terminal to ask on.
+        click.Abort: the person pressed Ctrl-C or Ctrl-D.
+    """
+    if not can_ask():
+        raise click.UsageError("there is no terminal to ask for the password; pass it with --password-stdin.")
+    return Secret(click.prompt("Password", hide_input=True, confirmation_prompt="Repeat the password", err=True))
+
+
+def read_password() -> Secret:
+    """Read a password from stdin: one line without its end.
+
+    Raises:
+        click.UsageError: stdin is a terminal, or holds something else; the message does not show it.
+    """
+    if can_ask():
+        raise click.UsageError("--password-stdin: stdin is a terminal, which would show the password; pipe it in.")
+    read = b"" if sys.stdin is None else sys.stdin.buffer.read(_MOST_PASSWORD_BYTES + 1)
+    line = read.removesuffix(b"\n").removesuffix(b"\r")
+    if not line:
+        raise click.UsageError("--password-stdin: there is no password on stdin.")
+    if len(read) > _MOST_PASSWORD_BYTES or b"\n" in line or b"\r" in line:
+        raise click.UsageError("--password-stdin: there is more than one line on stdin.")
+    try:
+        return Secret(line.decode())
+    except UnicodeDecodeError:
+        problem = "--password-stdin: the password is not valid UTF-8."
+    raise click.UsageError(problem)  # outside the handler: the caught error holds the password

@@ -1,0 +1,125 @@
+"""The help pages at 80 columns, as a reader sees them: `python -m tests.cli.test_help` writes them anew."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from seorep_async import RequestEncoding, SeoRepClient
+from seorep_async.cli.application import run
+from seorep_async.cli.application import seorep as command
+from seorep_async.cli.options import field_names
+from seorep_async.cli.resources import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS, Resource
+
+PAGES = Path(__file__).with_name("help")
+CONTEXT = click.Context(command)
+RESOURCES = (CAMPAIGNS, USERS, KEYWORDS, BACKLINKS)
+every_resource = pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.name)
+
+
+def group(name: str) -> click.Command:
+    found = command.get_command(CONTEXT, name)
+    assert found is not None
+    return found
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    yield ()
+    for name in command.list_commands(CONTEXT):
+        yield (name,)
+        found = group(name)
+        if isinstance(found, click.Group):
+            yield from ((name, verb) for verb in found.list_commands(CONTEXT))
+
+
+def page(words: tuple[str, ...]) -> str:
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        assert run([*words, "--help"]) == 0
+    return shown.getvalue()
+
+
+def file(words: tuple[str, ...]) -> Path:
+    return PAGES / f"{'-'.join(('seorep', *words))}.txt"
+
+
+@pytest.mark.parametrize("words", list(commands()), ids="-".join)
+def test_a_help_page_is_as_it_was_read(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert page(words) == file(words).read_text(encoding="utf-8")
+
+
+def test_every_help_page_belongs_to_a_command() -> None:
+    assert {path.name for path in PAGES.iterdir()} == {file(words).name for words in commands()}
+
+
+def test_no_line_of_help_is_wider_than_80_columns() -> None:
+    wide = [
+        line for path in PAGES.iterdir() for line in path.read_text(encoding="utf-8").splitlines() if len(line) > 80
+    ]
+    assert wide == []
+
+
+@pytest.mark.parametrize("name", ["pull", "doctor", "sandbox"])
+def test_a_command_begins_its_help_as_the_list_does(name: str) -> None:
+    (line,) = (line for line in file(()).read_text(encoding="utf-8").splitlines() if line.startswith(f"  {name} "))
+    assert (group(name).help or "").splitlines()[0] == line.split(maxsplit=1)[1]
+
+
+@every_resource
+def test_a_resource_is_an_attribute_of_the_client(resource: Resource) -> None:
+    assert type(getattr(SeoRepClient("https://api.example.com", "key"), resource.name)) is resource.cls
+
+
+@every_resource
+def test_every_method_is_a_command_and_every_argument_an_option(resource: Resource) -> None:
+    found = group(resource.name)
+    assert isinstance(found, click.Group)
+    names = {name for name in vars(resource.cls) if not name.startswith("_")}
+    assert {name.replace("-", "_") for name in found.commands} == names
+    for method in resource.methods:
+        options = {option.name for option in found.commands[method.name.replace("_", "-")].params}
+        asked = {parameter.name for parameter in method.parameters} - {"password"}
+        assert asked | {"param"} <= options
+
+
+@every_resource
+def test_the_columns_are_fields_of_the_model(resource: Resource) -> None:
+    (model,) = (method.model for method in resource.methods if method.name == "get")
+    assert model is not None
+    assert {*resource.columns, *resource.label_fields} <= set(field_names(model))
+
+
+@every_resource
+def test_the_examples_are_understood(resource: Resource) -> None:
+    for example in resource.examples:
+        name, verb, *words = shlex.split(example.partition(" > ")[0].partition(" < ")[0].replace("\\\n", ""))
+        found = group(name)
+        assert isinstance(found, click.Group)
+        assert found.commands[verb].make_context(verb, words) is not None
+
+
+@pytest.mark.parametrize("named_by", ["option", "environment"])
+def test_the_request_encoding_is_an_option(monkeypatch: pytest.MonkeyPatch, named_by: str) -> None:
+    monkeypatch.setenv("SEOREP_REQUEST_ENCODING", "query" if named_by == "environment" else "json")
+    words = ["7", "--url", "u", *(["--request-encoding", "query"] if named_by == "option" else [])]
+    found = group("campaigns")
+    assert isinstance(found, click.Group)
+    context = found.commands["update"].make_context("update", words)
+    assert context.params["request_encoding"] == RequestEncoding.QUERY.value
+
+
+if __name__ == "__main__":
+    os.environ["COLUMNS"] = "80"
+    PAGES.mkdir(exist_ok=True)
+    for path in PAGES.iterdir():
+        path.unlink()
+    for each in commands():
+        file(each).write_text(page(each), encoding="utf-8")
