@@ -162,9 +162,7 @@ def as_it_must_be(kind: str, came: Any) -> Any:
 
 
 @each(giving_back)
-async def test_what_comes_back_has_every_field_of_the_reference_as_it_came(
-    operation: Operation, client: SeoRepClient
-) -> None:
+async def test_a_result_has_every_field_of_the_reference(operation: Operation, client: SeoRepClient) -> None:
     model, lines = result_of(operation)
     found, came = await both_of(operation, client)
     assert found
@@ -221,9 +219,7 @@ async def test_totals_come_back_freed_of_their_objects(operation: Operation, sha
 
 
 @each([operation for operation in OPERATIONS if operation.is_listing])
-async def test_a_listing_can_be_awaited_iterated_and_taken_page_by_page(
-    operation: Operation, client: SeoRepClient
-) -> None:
+async def test_a_listing_is_awaitable_iterable_and_has_pages(operation: Operation, client: SeoRepClient) -> None:
     arguments = arguments_of(operation) | {"limit": 2}
 
     def listing() -> Listing[Any, Any]:
@@ -285,7 +281,7 @@ async def test_a_username_that_is_taken_is_an_invalid_request(client: SeoRepClie
 
 
 @each(of_one)
-async def test_an_answer_without_what_names_the_object_is_refused_with_its_path(
+async def test_a_response_without_an_id_is_refused_with_its_path(
     operation: Operation, scripted_server: StartServer, open_client: OpenClient
 ) -> None:
     name = "user_id" if operation.name == "users.login_grant" else "id"
@@ -317,7 +313,7 @@ NO_DELETION: dict[str, tuple[bytes, type[SeoRepError]]] = {
 
 @each(deletions)
 @pytest.mark.parametrize(("body", "kind"), NO_DELETION.values(), ids=NO_DELETION)
-async def test_a_deletion_that_is_answered_with_something_else_is_no_success(
+async def test_a_deletion_with_another_response_is_no_success(
     body: bytes, kind: type[SeoRepError], operation: Operation, scripted_server: StartServer, open_client: OpenClient
 ) -> None:
     server = await scripted_server(forever=answer(body))

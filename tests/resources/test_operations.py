@@ -113,7 +113,7 @@ def test_the_client_has_no_operation_beside_them_but_pull() -> None:
 
 
 @every_operation
-def test_an_operation_takes_the_reference_s_inputs_requires_those_it_requires_and_takes_more(
+def test_an_operation_takes_the_inputs_of_the_reference(
     operation: Operation,
 ) -> None:
     parameters = inspect.signature(operation.method_of(SeoRepClient("http://127.0.0.1:9", "key"))).parameters
@@ -135,9 +135,7 @@ async def test_an_operation_uses_the_reference_s_method_and_path(operation: Oper
 
 
 @each(READS)
-async def test_a_read_or_deletion_sends_every_argument_in_its_query_under_the_reference_s_name(
-    operation: Operation, sent: Sent
-) -> None:
+async def test_reads_and_deletions_send_every_argument_in_the_query(operation: Operation, sent: Sent) -> None:
     request = await sent(operation, operation.all)
     assert sorted(in_query(request)) == sorted(operation.written(operation.all))
     assert request.body == b""
@@ -159,7 +157,7 @@ async def test_a_json_body_carries_every_argument_numbers_as_numbers(operation: 
 
 
 @each(WRITES)
-async def test_a_query_carries_every_argument_of_a_write_without_a_body(operation: Operation, sent: Sent) -> None:
+async def test_a_query_carries_every_argument_of_a_write(operation: Operation, sent: Sent) -> None:
     request = await sent(operation, operation.all, request_encoding=QUERY)
     assert sorted(in_query(request)) == sorted(operation.written(operation.all))
     assert request.body == b""
@@ -314,7 +312,7 @@ async def test_an_array_in_json_is_an_array_whatever_the_settings_say(
         (FeedSearchParam.SEARCH, ["search"]),
     ],
 )
-async def test_the_search_of_a_feed_has_the_names_that_the_settings_say(
+async def test_a_feed_s_search_has_the_names_in_the_settings(
     names: FeedSearchParam, expected: list[str], operation: Operation, sent: Sent
 ) -> None:
     request = await sent(operation, operation.least | {"search": "x"}, feed_search_param=names)
@@ -355,9 +353,7 @@ async def test_a_choice_is_written_as_text_and_text_is_passed_on(
         ("", ""),
     ],
 )
-async def test_a_date_string_is_two_dates_with_a_dash_between_or_text_as_it_is(
-    dates: Any, text: str, sent: Sent
-) -> None:
+async def test_a_date_string_is_two_dates_or_a_string(dates: Any, text: str, sent: Sent) -> None:
     request = await sent(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": dates})
     assert ("date_string", text) in in_query(request)
 
@@ -369,9 +365,7 @@ EXTRA_TEXTS = [("count", "3"), ("is_new", "true"), ("since", "2023-01-02"), ("ta
 
 
 @every_operation
-async def test_every_operation_takes_further_parameters_and_writes_them_like_its_own(
-    operation: Operation, sent: Sent
-) -> None:
+async def test_every_operation_sends_further_parameters_like_its_own(operation: Operation, sent: Sent) -> None:
     request = await sent(operation, operation.changing | {"extra_params": EXTRA})
     carried = in_form(request) if operation.is_write else in_query(request)
     assert sorted(carried) == sorted([*EXTRA_TEXTS, *operation.written(operation.changing)])
@@ -411,7 +405,7 @@ async def test_a_member_of_an_enum_is_written_as_its_value(
 
 
 @each([operation for operation in OPERATIONS if not operation.is_listing])
-async def test_a_page_is_a_parameter_like_any_other_where_nothing_is_listed(operation: Operation, sent: Sent) -> None:
+async def test_page_is_an_ordinary_parameter_outside_listings(operation: Operation, sent: Sent) -> None:
     request = await sent(operation, operation.changing | {"extra_params": {"page": 2}})
     assert ("page", "2") in all_parameters(request)
 
@@ -460,9 +454,7 @@ async def test_what_is_no_date_is_refused(bad: Any, operation: Operation, name: 
 
 @each_input(lambda operation, name: name == "status")
 @pytest.mark.parametrize("bad", ["Published", "draft", "", 5, True, ["published"]])
-async def test_a_status_of_a_backlink_that_is_not_in_the_reference_is_refused(
-    bad: Any, operation: Operation, name: str
-) -> None:
+async def test_an_undocumented_status_of_a_backlink_is_refused(bad: Any, operation: Operation, name: str) -> None:
     said = await refusal(operation, operation.changing | {name: bad})
     assert said == f"status must be 'published' or 'unpublished', got {bad!r}"
 

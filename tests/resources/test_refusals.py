@@ -111,7 +111,7 @@ def test_an_unknown_on_error_is_refused_with_those_there_are(client: SeoRepClien
     assert said == f'on_error must be "collect" or "raise", got {bad!r}'
 
 
-def test_an_unknown_option_of_a_pull_is_refused_with_those_there_are(client: SeoRepClient) -> None:
+def test_an_unknown_option_of_a_pull_is_refused_with_the_known(client: SeoRepClient) -> None:
     pull: Any = client.rankings.pull
     said = refusal(lambda: pull([1], *JANUARY, filter="shoes"))
     assert said.startswith("pull takes no 'filter'; the feeds take search, limit, sort_metric")
@@ -150,16 +150,14 @@ def extra_of(client: SeoRepClient, extra: Any) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize("name", ["filter", "limit", "page", "order_by", "order_direction"])
-def test_an_extra_parameter_that_is_an_argument_of_list_is_refused(client: SeoRepClient, name: str) -> None:
+def test_an_extra_parameter_named_like_an_argument_is_refused(client: SeoRepClient, name: str) -> None:
     said = refusal(lambda: client.campaigns.list(extra_params={name: "1"}))
     assert said == f"extra_params: {name!r} is an argument (or method) of its own; give it there"
 
 
 @pytest.mark.parametrize("name", FEED_NAMES)
 @pytest.mark.parametrize("feed", Feed)
-def test_an_extra_parameter_that_is_an_argument_of_the_feeds_is_refused(
-    client: SeoRepClient, feed: Feed, name: str
-) -> None:
+def test_an_extra_parameter_named_like_a_feed_s_is_refused(client: SeoRepClient, feed: Feed, name: str) -> None:
     said = refusal(lambda: client.rankings.pull([1], *JANUARY, feed=feed, extra_params={name: "1"}))
     assert said == f"extra_params: {name!r} is an argument (or method) of its own; give it there"
 

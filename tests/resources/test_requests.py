@@ -147,7 +147,7 @@ async def test_the_smallest_and_the_largest_id_can_be_asked_for(unit: int) -> No
     assert asked.id == unit
 
 
-async def test_pages_are_asked_for_with_the_same_parameters_but_for_their_number() -> None:
+async def test_pages_differ_in_their_number_only() -> None:
     async with serving(lambda asked: FEED.envelope([asked.page], 5, 5)) as (client, service):
         await client.rankings.campaign(42, *JANUARY, limit=1, search="shoes")
     assert {tuple(asked.pairs[:-1]) for asked in service.asked} == {
