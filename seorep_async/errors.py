@@ -15,7 +15,7 @@ except SeoRepError as error:
 ## What is tried again
 
 - GET, PUT and DELETE: after a connection that failed, a response that is cut short, empty or not JSON, a timeout, 429,
-  and 5xx. The client waits a random, growing time first (`Settings.backoff_initial`, `backoff_max`).
+  and most 5xx. The client waits a random, growing time first (`Settings.backoff_initial`, `backoff_max`).
 - POST: only if the service certainly did not carry it out: it was not sent, or answered with 429, or with 503 and a
   Retry-After. If it may have been carried out, the error is `OutcomeUnknownError`: check before you send it again.
 - `users.login_grant`: not once it may have been sent, because each request makes a new grant.
@@ -42,16 +42,16 @@ from pathlib import Path
 
 
 class SeoRepError(Exception):
-    """Anything that this package raises for a reason of its own.
+    """The base of every error of this package.
 
     Attributes:
         message: what happened, in one sentence.
-        subject: what it happened to, such as `campaign 42`, or None.
-        method: HTTP method of the request, or None if it is not about one.
-        path: path of the request, without its query, or None.
-        status: status of the service's answer, or None if there was none.
-        attempts: attempts that were made on the wire.
-        body_excerpt: the beginning of the answer's body, with secrets removed, or None.
+        subject: the object that it concerns, such as `campaign 42`, or None.
+        method: HTTP method of the request, or None if there was no request.
+        path: path of the request without its query, or None.
+        status: HTTP status of the response, or None if there was none.
+        attempts: how often the request was sent.
+        body_excerpt: the beginning of the response's body, with secrets removed, or None.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class SeoRepError(Exception):
 
 
 class ConfigurationError(SeoRepError, ValueError):
-    """A setting or an argument is wrong, or the client is not open; raised before any I/O."""
+    """A setting or an argument is wrong, or the client is not open; nothing was sent."""
 
 
 class TransportError(SeoRepError):
-    """No usable answer came: the network, the connection or the framing failed."""
+    """There was no usable response: the network, the connection or the HTTP framing failed."""
 
 
 class ConnectionFailedError(TransportError):
@@ -107,18 +107,18 @@ class AttemptTimeoutError(TransportError):
 
 
 class ProtocolError(TransportError):
-    """What came is not valid HTTP, or an answer that should be JSON is empty, cut short, HTML or otherwise not JSON."""
+    """The response is not valid HTTP, or should be JSON and is empty, cut short, HTML or something else."""
 
 
 class BodyTooLargeError(TransportError):
-    """The answer's body is larger than `Settings.max_body_bytes`; raise that, or ask with a smaller `limit`."""
+    """The response is larger than `Settings.max_body_bytes`; raise that, or pass a smaller `limit`."""
 
 
 class RedirectError(TransportError):
-    """The service answered with a redirect, which is never followed; put the right address into `base_url`.
+    """The service sent a redirect, which the client never follows; put the right address into `base_url`.
 
     Attributes:
-        location: where the redirect points, without query, or None.
+        location: the address that the redirect names, without its query, or None.
     """
 
     location: str | None = None
@@ -129,7 +129,7 @@ class DeadlineExceededError(SeoRepError):
 
 
 class StatusError(SeoRepError):
-    """The service answered with an error: by its status, or by an error body under status 200."""
+    """The service sent an error: a status that is no success, or an error body under status 200."""
 
 
 class AuthenticationError(StatusError):
@@ -144,7 +144,7 @@ class RateLimitedError(StatusError):
     """The service asked to slow down (429) for longer than the call could wait.
 
     Attributes:
-        retry_after: seconds that the service asked to wait, or None if it did not say.
+        retry_after: seconds that the service asked to wait, or None.
     """
 
     retry_after: float | None = None
@@ -155,32 +155,32 @@ class InvalidRequestError(StatusError):
 
 
 class ServerError(StatusError):
-    """The service failed (5xx); a bad parameter may be answered like this too.
+    """The service failed (5xx); a wrong parameter can cause it too.
 
     Attributes:
-        retry_after: seconds that the service asked to wait, or None if it did not say.
+        retry_after: seconds that the service asked to wait, or None.
     """
 
     retry_after: float | None = None
 
 
 class DecodeError(SeoRepError):
-    """The answer is JSON, but not of a documented shape.
+    """The response is JSON, but not of a documented shape.
 
     Attributes:
-        field_path: where, in the service's own names, such as `data.rows[3].engineARanking`.
+        field_path: where, in the service's own names, for example `data.rows[3].engineARanking`.
     """
 
     field_path: str | None = None
 
 
 class PaginationError(SeoRepError):
-    """The pages do not add up, so rows would be missing or double; nothing of the listing is given out as whole.
+    """The pages of a listing do not add up: rows would be missing or double.
 
     Attributes:
         expected_records: records that the service announced, or None if it did not.
-        received_records: records that came.
-        page: number of the page at fault, or None if it is the sum.
+        received_records: records that it sent.
+        page: number of the wrong page, or None if only the sum is wrong.
     """
 
     expected_records: int | None = None
@@ -189,17 +189,17 @@ class PaginationError(SeoRepError):
 
 
 class OutcomeUnknownError(SeoRepError):
-    """A write may or may not have happened: it was sent, and its answer was lost; look before you send it again."""
+    """A write may have been carried out: it was sent, and the response was lost. Check before you send it again."""
 
 
 class ExportError(SeoRepError):
-    """A target, or the work kept beside it, could not be written or read; nothing has changed in the target's place.
+    """A target, or the reports stored beside it, could not be written or read; the target is unchanged.
 
-    The disk is full, the folder read-only, the target open elsewhere, another pull at work on it. What came is kept
-    where that was possible: the same pull, run again, goes on from there.
+    For example: the disk is full, the folder is read-only, the target is open elsewhere, another pull writes it. The
+    reports fetched so far stay stored if that was possible; run the same pull again to resume it.
 
     Attributes:
-        file: what could not be written, or None.
+        file: the file that could not be written or read, or None.
     """
 
     file: Path | None = None
@@ -214,7 +214,7 @@ _STATUS_ERRORS: dict[int, type[StatusError]] = {
 
 
 def status_error_type(status: int) -> type[StatusError]:
-    """Return the error class for an HTTP status that is not a success."""
+    """Return the error class for an HTTP status that is no success."""
     if status in _STATUS_ERRORS:
         return _STATUS_ERRORS[status]
     if 400 <= status < 500:

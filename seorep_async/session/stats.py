@@ -9,18 +9,18 @@ import attrs
 
 @attrs.frozen
 class Stats:
-    """A snapshot of a client's figures since it was opened.
+    """What a client has done since it was opened: a snapshot.
 
     Attributes:
-        requests: requests asked for, each page one.
-        attempts: attempts made on the wire, which is what the service sees.
-        retries: attempts that were repeated, by cause: `throttle`, `overload`, `transient`.
-        throttled: answers that asked for fewer requests (429).
+        requests: requests that calls needed, one for each page.
+        attempts: requests that were sent, retries included: what the service sees.
+        retries: attempts that were repeats, by cause: `throttle`, `overload`, `transient`.
+        throttled: responses that asked for fewer requests (429).
         bytes_received: bytes of all bodies, decompressed.
         in_flight: attempts in flight now.
         concurrency: attempts that may be in flight now.
-        pace: attempts a second that may start now, or None where no limit is known.
-        waited: seconds that requests waited before an attempt, added up, by reason: `concurrency` (others were in
+        pace: attempts a second that may start now, or None if no limit is known.
+        waited: seconds that requests waited before an attempt, in all, by reason: `concurrency` (others were in
             flight), `pace` (the service's rate), `asked to wait` (Retry-After), `outage` (nothing got through),
             `backoff` (before a retry).
     """
