@@ -130,16 +130,18 @@ async def _pull(process: ServerProcess, plan: Plan, settings: Settings, ca: byte
 
 
 @asynccontextmanager
-async def opened(base_url: str, settings: Settings, ca: bytes | None = None) -> AsyncIterator[SeoRepClient]:
+async def opened(
+    base_url: str, settings: Settings, ca: bytes | None = None, key: str = KEY
+) -> AsyncIterator[SeoRepClient]:
     """Open a client, for https with an authority that is trusted."""
     if ca is None:
-        async with SeoRepClient(base_url, KEY, settings=settings) as client:
+        async with SeoRepClient(base_url, key, settings=settings) as client:
             yield client
         return
     trust = ssl.create_default_context(cadata=ca.decode())
     async with (
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust, limit=0)) as session,
-        SeoRepClient(base_url, KEY, settings=settings, session=session) as client,
+        SeoRepClient(base_url, key, settings=settings, session=session) as client,
     ):
         yield client
 

@@ -1,0 +1,216 @@
+"""nginx and HAProxy, as they are installed here, in front of a sandbox, with a configuration of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+import trustme
+
+_SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
+_PACKAGES = {"nginx": "nginx-light", "haproxy": "haproxy"}
+_START_SECONDS = 10
+
+_NGINX = """
+daemon off;
+{user}
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log info;
+events {{ worker_connections 512; }}
+http {{
+  log_format seen '$status $upstream_status';
+  access_log {folder}/seen.log seen;
+  access_log {folder}/combined.log combined;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  upstream sandbox {{ server {upstream}; keepalive 32; }}
+  {http}
+  server {{
+    listen 127.0.0.1:{port} {listen};
+    {server}
+    location / {{
+      proxy_pass http://sandbox; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffers 16 64k;
+      {location}
+    }}
+  }}
+}}
+"""
+_HAPROXY = """
+global
+  log stdout format raw local0
+defaults
+  mode http
+  log global
+  log-format "%ST %[srv_name] %ts"
+  timeout connect 2s
+  timeout client 30s
+  timeout server {timeout_server}
+  retries 0
+frontend entry
+  bind 127.0.0.1:{port}
+  {frontend}
+  default_backend sandbox
+backend sandbox
+  {backend}
+  server sandbox {upstream}
+"""
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    """Skip tests where a proxy is not installed."""
+    reason = f"{program} is not installed: apt-get install {_PACKAGES[program]}"
+    return pytest.mark.skipif(_find(program) is None, reason=reason)
+
+
+class Proxy:
+    """A proxy that is running.
+
+    Attributes:
+        base_url: what clients are given.
+    """
+
+    def __init__(self, program: str, configuration: str, folder: Path, port: int, scheme: str = "http") -> None:
+        self.base_url = f"{scheme}://127.0.0.1:{port}"
+        self._folder, self._port, self._program = folder, port, program
+        self._process: asyncio.subprocess.Process | None = None
+        self._configuration = folder / f"{program}.conf"
+        self._configuration.write_text(configuration, encoding="utf-8")
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Start it, and wait until it accepts connections."""
+        program = _find(self._program)
+        assert program is not None
+        if self._program == "nginx":
+            arguments: list[str | Path] = [
+                "-p",
+                self._folder,
+                "-e",
+                self._folder / "error.log",
+                "-c",
+                self._configuration,
+            ]
+        else:
+            arguments = ["-db", "-f", self._configuration]
+        with (self._folder / "out.log").open("ab") as out:
+            self._process = await asyncio.create_subprocess_exec(
+                program, *arguments, stdout=out, stderr=out, start_new_session=True
+            )
+        async with asyncio.timeout(_START_SECONDS):
+            while True:
+                assert self._process.returncode is None, self.logs()
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+                except OSError:
+                    await asyncio.sleep(0.02)
+                else:
+                    writer.close()
+                    return
+
+    async def stop(self) -> None:
+        """Stop it at once, with all its connections."""
+        if self._process is not None:
+            self.send(signal.SIGTERM)
+            await self._process.wait()
+            self._process = None
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to its processes: SIGHUP to reload nginx, SIGSTOP and SIGCONT to freeze and thaw it."""
+        assert self._process is not None
+        if number is signal.SIGHUP:
+            os.kill(self._process.pid, number)  # the master's concern alone
+        else:
+            os.killpg(self._process.pid, number)
+
+    def seen(self) -> Counter[tuple[int, bool]]:
+        """Return how many requests it answered with each status, and whether it did so by itself."""
+        if self._program == "nginx":
+            lines = re.findall(r"^(\d+) (.+)$", self._read("seen.log"), re.MULTILINE)
+            return Counter((int(status), upstream == "-") for status, upstream in lines)
+        lines = re.findall(r"^(-?\d+) (\S+) (\S\S)$", self._read("out.log"), re.MULTILINE)
+        return Counter((int(status), server == "-" or state != "--") for status, server, state in lines)
+
+    def logs(self) -> str:
+        """Return all that it has written, except its configuration."""
+        return "".join(self._read(file.name) for file in sorted(self._folder.glob("*.log")))
+
+    def _read(self, name: str) -> str:
+        file = self._folder / name
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+@asynccontextmanager
+async def nginx(
+    upstream: str,
+    folder: Path,
+    *,
+    http: str = "",
+    server: str = "",
+    location: str = "",
+    certificate: trustme.LeafCert | None = None,
+) -> AsyncIterator[Proxy]:
+    """Run nginx in front of a base URL, with directives of the test's own in the three blocks, over TLS if asked."""
+    if certificate is not None:
+        certificate.private_key_and_cert_chain_pem.write_to_path(folder / "tls.pem")
+        server += f" ssl_certificate {folder}/tls.pem; ssl_certificate_key {folder}/tls.pem;"
+    port = _free_port()
+    configuration = _NGINX.format(
+        user="user root;" if os.geteuid() == 0 else "",
+        folder=folder,
+        upstream=upstream.removeprefix("http://"),
+        port=port,
+        listen="ssl" if certificate else "",
+        http=http,
+        server=server,
+        location=location,
+    )
+    async with Proxy("nginx", configuration, folder, port, "https" if certificate else "http") as proxy:
+        yield proxy
+
+
+@asynccontextmanager
+async def haproxy(
+    upstream: str, folder: Path, *, frontend: str = "", backend: str = "", timeout_server: str = "30s"
+) -> AsyncIterator[Proxy]:
+    """Run HAProxy in front of a base URL, with lines of the test's own in front end and back end."""
+    port = _free_port()
+    configuration = _HAPROXY.format(
+        upstream=upstream.removeprefix("http://"),
+        port=port,
+        frontend=frontend,
+        backend=backend,
+        timeout_server=timeout_server,
+    )
+    async with Proxy("haproxy", configuration, folder, port) as proxy:
+        yield proxy
+
+
+def _find(program: str) -> str | None:
+    return shutil.which(program, path=_SEARCHED)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port

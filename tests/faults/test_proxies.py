@@ -1,0 +1,263 @@
+"""Row 41: real proxies in front of the sandbox, each with what it refuses, closes, compresses or cuts.
+
+Amplification is what the proxy saw beyond its own refusals, for each page needed. Rates that take longer are `slow`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trustme
+
+from seorep_async import RankingReport, SeoRepError, Settings
+from seorep_async.sandbox import Sandbox
+from tests.faults.conftest import Check
+from tests.faults.proxies import Proxy, haproxy, needs, nginx
+from tests.faults.run import JANUARY, opened
+from tests.session.calls import KEY
+from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
+
+CAMPAIGNS, PAGES = 60, 5
+SLOW = pytest.mark.slow
+
+Reports = dict[int, RankingReport[Any]]
+Disturb = Callable[[Proxy], Coroutine[Any, Any, None]]
+
+
+@attrs.frozen
+class Outcome:
+    """A pull through a proxy.
+
+    Attributes:
+        wrong: reports that are missing or do not equal what the sandbox says directly.
+        amplification: requests that the proxy did not refuse by itself, for each page needed.
+        refused: share of the requests that the proxy refused by itself.
+    """
+
+    wrong: int
+    amplification: float
+    refused: float
+    seconds: float
+
+
+async def pull(base_url: str, settings: Settings, ca: bytes | None = None) -> Reports:
+    reports: Reports = {}
+    async with (
+        opened(base_url, settings, ca, KEY) as client,
+        client.rankings.pull(range(1, CAMPAIGNS + 1), *JANUARY) as outcomes,
+    ):
+        async for outcome in outcomes:
+            if outcome.report is not None:
+                reports[outcome.id] = outcome.report
+            else:
+                assert isinstance(outcome.error, SeoRepError)
+                assert_error_does_not_show_key(outcome.error)
+    return reports
+
+
+@asynccontextmanager
+async def service(**options: Any) -> AsyncIterator[Sandbox]:
+    async with Sandbox(campaigns=CAMPAIGNS, keywords=25 * PAGES, api_key=KEY, shape="mixed", **options) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="module")
+def expected() -> Reports:
+    async def pull_directly() -> Reports:
+        async with service() as sandbox:
+            return await pull(sandbox.base_url, Settings())
+
+    return asyncio.run(pull_directly())
+
+
+@pytest.fixture
+def pull_through(caplog: pytest.LogCaptureFixture, expected: Reports) -> Callable[..., Coroutine[Any, Any, Outcome]]:
+    """Pull through a proxy, compare with the sandbox itself, and look for the key in every log."""
+
+    async def through(
+        proxying: AbstractAsyncContextManager[Proxy],
+        *,
+        settings: Settings | None = None,
+        ca: bytes | None = None,
+        disturb: Disturb | None = None,
+    ) -> Outcome:
+        async with proxying as proxy:
+            with caplog.at_level(logging.DEBUG):
+                disturbing = asyncio.create_task(disturb(proxy)) if disturb else None
+                begun = time.monotonic()
+                reports = await pull(proxy.base_url, settings or Settings(), ca)
+                seconds = time.monotonic() - begun
+                if disturbing is not None:
+                    disturbing.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await disturbing
+        seen = proxy.seen()
+        refused = sum(count for (status, by_itself), count in seen.items() if by_itself and status in (429, 503))
+        assert_key_is_not_in(caplog.text + proxy.logs())
+        return Outcome(
+            wrong=sum(reports.get(id_) != expected[id_] for id_ in range(1, CAMPAIGNS + 1)),
+            amplification=(seen.total() - refused) / (CAMPAIGNS * PAGES),
+            refused=refused / seen.total(),
+            seconds=seconds,
+        )
+
+    return through
+
+
+async def reload_each_second(proxy: Proxy) -> None:
+    while True:
+        await asyncio.sleep(1)
+        proxy.send(signal.SIGHUP)
+
+
+async def stop_for_3_s(proxy: Proxy) -> None:
+    await asyncio.sleep(0.5)
+    await proxy.stop()
+    await asyncio.sleep(3)
+    await proxy.start()
+
+
+async def freeze_for_3_s(proxy: Proxy) -> None:
+    await asyncio.sleep(0.5)
+    proxy.send(signal.SIGSTOP)
+    try:
+        await asyncio.sleep(3)
+    finally:
+        proxy.send(signal.SIGCONT)
+
+
+@needs("nginx")
+@pytest.mark.parametrize(
+    ("rate", "burst", "status", "times_ideal"),
+    [
+        (200, 40, 429, math.inf),
+        pytest.param(200, 40, 503, 1.6, marks=SLOW),
+        pytest.param(20, 20, 503, 1.6, marks=SLOW),
+    ],
+)
+async def test_nginx_limits_the_rate(
+    rate: int, burst: int, status: int, times_ideal: float, pull_through: Any, check: Check, tmp_path: Path
+) -> None:
+    zone = f"limit_req_zone $binary_remote_addr zone=rate:1m rate={rate}r/s; limit_req_status {status};"
+    async with service() as sandbox:
+        limit = f"limit_req zone=rate burst={burst} nodelay;"
+        outcome = await pull_through(nginx(sandbox.base_url, tmp_path, http=zone, location=limit))
+    ideal = (CAMPAIGNS * PAGES - burst) / rate
+    check(
+        "41",
+        f"nginx limit_req {rate}/s, burst {burst}, {status}",
+        wrong_reports=(outcome.wrong, 0),
+        amplification=(outcome.amplification, 1.06),
+        limit_never_met=(outcome.refused == 0, 0),
+        refused=(outcome.refused, 0.10),
+        times_ideal=(outcome.seconds / ideal, times_ideal),
+    )
+
+
+@needs("nginx")
+@pytest.mark.parametrize("status", [503, pytest.param(429, marks=SLOW)])
+async def test_nginx_limits_requests_at_once(status: int, pull_through: Any, check: Check, tmp_path: Path) -> None:
+    zone = f"limit_conn_zone $binary_remote_addr zone=at_once:1m; limit_conn_status {status};"
+    async with service(latency=0.05) as sandbox:
+        proxying = nginx(sandbox.base_url, tmp_path, http=zone, location="limit_conn at_once 8;")
+        outcome = await pull_through(proxying)
+    check(
+        "41",
+        f"nginx limit_conn 8, {status}",
+        wrong_reports=(outcome.wrong, 0),
+        amplification=(outcome.amplification, 1.06),
+        limit_never_met=(outcome.refused == 0, 0),
+        refused=(outcome.refused, 0.10),
+    )
+
+
+@needs("nginx")
+@pytest.mark.parametrize(
+    ("name", "server", "latency", "disturb"),
+    [
+        ("5 requests a connection", "keepalive_requests 5;", 0, None),
+        ("gzip", "gzip on; gzip_types application/json; gzip_min_length 0; gzip_proxied any;", 0, None),
+        ("reload each second", "", 0.15, reload_each_second),
+        pytest.param("stopped for 3 s", "", 0.1, stop_for_3_s, marks=SLOW),
+        pytest.param("frozen for 3 s", "", 0.1, freeze_for_3_s, marks=SLOW),
+    ],
+)
+async def test_nginx_closes_compresses_reloads_and_stops(
+    name: str, server: str, latency: float, disturb: Disturb | None, pull_through: Any, check: Check, tmp_path: Path
+) -> None:
+    settings = Settings(attempt_timeout=5.0)
+    async with service(latency=latency) as sandbox:
+        proxying = nginx(sandbox.base_url, tmp_path, server=server)
+        outcome = await pull_through(proxying, settings=settings, disturb=disturb)
+    check(
+        "41",
+        f"nginx, {name}",
+        wrong_reports=(outcome.wrong, 0),
+        amplification=(outcome.amplification, 1.06),
+    )
+
+
+@needs("nginx")
+async def test_nginx_ends_tls(pull_through: Any, check: Check, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    async with service() as sandbox:
+        proxying = nginx(sandbox.base_url, tmp_path, certificate=certificate)
+        outcome = await pull_through(proxying, ca=authority.cert_pem.bytes())
+    check("41", "nginx, TLS", wrong_reports=(outcome.wrong, 0), amplification=(outcome.amplification, 1.06))
+
+
+@needs("haproxy")
+@pytest.mark.parametrize(
+    ("name", "backend", "timeout_server", "faults"),
+    [
+        ("timeout server under 2 % hangs", "", "300ms", "hang=2%,seed=2"),
+        ("http-server-close", "option http-server-close", "30s", ""),
+    ],
+)
+async def test_haproxy_times_out_and_closes(
+    name: str, backend: str, timeout_server: str, faults: str, pull_through: Any, check: Check, tmp_path: Path
+) -> None:
+    async with service(faults=faults) as sandbox:
+        proxying = haproxy(sandbox.base_url, tmp_path, backend=backend, timeout_server=timeout_server)
+        outcome = await pull_through(proxying)
+    check(
+        "41",
+        f"HAProxy, {name}",
+        wrong_reports=(outcome.wrong, 0),
+        amplification=(outcome.amplification, 1.06),
+    )
+
+
+@needs("haproxy")
+@pytest.mark.parametrize(
+    ("rate", "status"),
+    [pytest.param(200, 429, marks=SLOW), pytest.param(200, 503, marks=SLOW), pytest.param(20, 503, marks=SLOW)],
+)
+async def test_haproxy_limits_the_rate_by_a_stick_table(
+    rate: int, status: int, pull_through: Any, check: Check, tmp_path: Path
+) -> None:
+    frontend = f"""
+  stick-table type ip size 1k expire 10s store http_req_rate(1s)
+  http-request track-sc0 src
+  http-request deny deny_status {status} if {{ sc_http_req_rate(0) gt {rate} }}"""
+    async with service() as sandbox:
+        outcome = await pull_through(haproxy(sandbox.base_url, tmp_path, frontend=frontend))
+    check(
+        "41",
+        f"HAProxy stick table {rate}/s, {status}",
+        wrong_reports=(outcome.wrong, 0),
+        amplification=(outcome.amplification, 1.06),
+        limit_never_met=(outcome.refused == 0, 0),
+        refused=(outcome.refused, 0.10),
+    )
