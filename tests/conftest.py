@@ -32,7 +32,16 @@ from tests.session.calls import KEY, OpenClient, StartServer
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import ScriptedServer, Step
 
+_SLOW_SECONDS = 1800
+
 mend_aioresponses()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
 
 
 @pytest.fixture
