@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-import seorep_async.sandbox.faults as faults_module
+import seorep_async.sandbox as sandbox_module
 from seorep_async.sandbox import Faults
 from seorep_async.sandbox.faults import KINDS
 from tests.sandbox.calls import CAMPAIGNS, NEW, RIGHT_KEY, Caller, calling
@@ -57,7 +57,7 @@ def test_a_text_that_asks_for_something_else_is_a_clear_value_error(text: str, p
 
 
 def test_every_kind_is_in_the_table() -> None:
-    table = faults_module.__doc__ or ""
+    table = sandbox_module.__doc__ or ""
     assert [kind for kind in KINDS if f"| `{kind}` |" not in table] == []
 
 
