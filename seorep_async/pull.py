@@ -156,7 +156,7 @@ class Pull(Generic[R]):
         self._finished: deque[_Item[R]] = deque()
         self._running = self._taken = 0
         self._succeeded = False
-        self._bug: BaseException | None = None
+        self._unexpected: BaseException | None = None
         self._changed = asyncio.Event()
         self._start()
         return self
@@ -194,10 +194,10 @@ class Pull(Generic[R]):
         """Return the next outcome, or None to wait for it."""
         if not self._open:
             raise ConfigurationError(
-                "this pull has ended or was never begun: use it as `async with client.rankings.pull(...) as outcomes:`"
+                "this pull has ended or was not started: use it as `async with client.rankings.pull(...) as outcomes:`"
             )
-        if self._bug is not None:
-            raise self._bug
+        if self._unexpected is not None:
+            raise self._unexpected
         if self._taken == len(self):
             raise StopAsyncIteration
         item = self._items.get(self._taken) if self._ordered else self._finished[0] if self._finished else None
@@ -255,7 +255,7 @@ class Pull(Generic[R]):
             if self._ordered and (awaited := self._deferred.pop(self._taken, None)):
                 self._retries.appendleft(awaited)  # all others wait for it, and the service answers
         elif not isinstance(error, SeoRepError):
-            self._bug = error
+            self._unexpected = error
             self._changed.set()
         elif isinstance(error, _TRANSIENT) and item.error is None and not self._raise_errors:
             item.error = error

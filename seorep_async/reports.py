@@ -103,7 +103,7 @@ class Outcome(Protocol):
 
     @property
     def id(self) -> int:
-        """The id that was asked for."""
+        """The id of the campaign or keyword."""
 
     @property
     def report(self) -> RankingReport[Any] | None:
@@ -166,7 +166,7 @@ def to_pandas(reports: Reports, *, feed: Feed | None = None) -> pd.DataFrame:
         ImportError: pandas or pyarrow is missing; the message says how to install it.
     """
     pd = require("pandas")
-    # without the metadata: it asks for pandas' own types, which is right for files only
+    # without the metadata, which says to use pandas' own types: right for files only
     return to_arrow(reports, feed=feed).replace_schema_metadata().to_pandas(types_mapper=pd.ArrowDtype)
 
 

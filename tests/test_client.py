@@ -236,9 +236,9 @@ async def test_a_body_where_none_belongs_is_refused(method: str) -> None:
     ("bad", "said"),
     [
         ("a=1", "{argument} must map names to values, got 'a=1'"),
-        ({"": 1}, "{argument}: a name must be text, got ''"),
-        ({"x": object}, "x can't be sent as <class 'object'>"),
-        ({"x": {"y": 1}}, "x can't be sent as {{'y': 1}}"),
+        ({"": 1}, "{argument}: a name must be a string, got ''"),
+        ({"x": object}, "x cannot be sent as <class 'object'>"),
+        ({"x": {"y": 1}}, "x cannot be sent as {{'y': 1}}"),
     ],
 )
 async def test_what_can_not_be_sent_is_refused_by_its_own_name(argument: str, bad: Any, said: str) -> None:

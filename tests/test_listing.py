@@ -723,7 +723,7 @@ async def test_without_a_call_timeout_awaiting_takes_as_long_as_it_takes() -> No
 @pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])
 async def test_a_page_number_that_is_none_is_refused_before_any_request(number: Any) -> None:
     async with serving(well_behaved(LIST, 5, 10)) as (client, service):
-        with pytest.raises(ConfigurationError, match="page must be an integer from 1 on"):
+        with pytest.raises(ConfigurationError, match="page must be an integer from 1, got"):
             await client.campaigns.list().page(number)
     assert service.asked == []
 

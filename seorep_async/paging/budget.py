@@ -63,7 +63,7 @@ class PageBudget:
 
 
 class Slot:
-    """One slot of a budget, given back once, whoever does it."""
+    """One slot of a budget; however often it is released, it goes back once."""
 
     __slots__ = ("_budget",)
 

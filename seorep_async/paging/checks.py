@@ -16,7 +16,7 @@ _MAX_WITH_PAGE = 2**16
 
 
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
-    """Return whether page 1 is the only one, and adds up; if not, a `Ledger` tells why."""
+    """Return whether page 1 is the only one, and adds up; if not, a `Ledger` finds out why."""
     rows = len(page.items)
     return page.total_pages == 1 and page.total_records == rows and len(set(map(key, page.items))) == rows
 
@@ -27,7 +27,7 @@ class Ledger(Generic[T]):
     The memory for the keys of all rows is bounded where they are ids; see `_Keys`.
 
     Args:
-        key: what tells one item from another.
+        key: identifies an item.
         subject: what an error should call the listing.
         max_pages: more pages than this are never read.
 
@@ -99,7 +99,7 @@ class Ledger(Generic[T]):
         self._largest = max(self._largest, rows)
 
     def has_all_records(self) -> bool:
-        """Return whether as many records came as were announced."""
+        """Return whether the service sent as many records as it announced."""
         return self._received == self._records
 
     def wants_more(self) -> bool:
@@ -122,11 +122,11 @@ class Ledger(Generic[T]):
         """Check the sum, after the last page.
 
         Raises:
-            PaginationError: other than the announced number of records came; or none was announced, and a page is
-                shorter than another though it is not the last.
+            PaginationError: the number of records is not the announced one; or none was announced, and a page that
+                is not the last is shorter than another.
         """
         if self._records is not None and self._received != self._records:
-            raise self._error(f"the service announced {self._records} records, {self._received} came", None)
+            raise self._error(f"the service announced {self._records} records but sent {self._received}", None)
         if self._records is None and (short := self._short_page()):
             number, rows = short
             raise self._error(f"page {number} has {rows} records, another has {self._largest}", number)

@@ -41,19 +41,19 @@ class Schedule:
 
 @attrs.define
 class Query(Generic[T]):
-    """What a listing asks for, page by page.
+    """The request of a listing, page by page.
 
     Attributes:
         path: path from `/v3` on.
         query: the encoded query without `page`.
         decode: turns the body and the number of a page into the page.
-        key: what tells one item from another, so that a repeated one is noticed.
+        key: identifies an item, so that a repeated one is noticed.
         subject: what an error should call it, such as `campaign 42`, or None.
         decode_in_steps: does the same for a huge page, as `Request.decode_in_steps` says, or None.
     """
 
     path: str
-    query: str = attrs.field(repr=False)  # may hold private text
+    query: str = attrs.field(repr=False)  # may be private
     decode: Callable[[bytes | memoryview, int], Page[T]]
     key: Callable[[T], Hashable]
     subject: str | None = None
@@ -76,13 +76,13 @@ class Query(Generic[T]):
 
 
 class Listing(Generic[T, R]):
-    """A listing that was asked for and not yet fetched: await it, iterate over it, or take single pages.
+    """A listing that is fetched when it is used: await it, iterate over it, or take single pages.
 
     - `await listing` gives everything, in the service's order: every item exactly once, or an error.
     - `async for item in listing` gives items one at a time, as pages arrive.
     - `listing.pages()` gives pages, `await listing.page(3)` one page.
 
-    Every use asks the service anew. All raise SeoRepError; PaginationError where the pages do not add up.
+    Every use fetches it again. Each raises SeoRepErrors, and PaginationError if the pages do not add up.
     """
 
     def __init__(self, session: Session, query: Query[T], assemble: Callable[[list[Page[T]]], R]) -> None:
@@ -118,13 +118,13 @@ class Listing(Generic[T, R]):
         """Fetch one page.
 
         Args:
-            number: from 1; beyond the end the service decides what comes, an empty page as a rule.
+            number: from 1; beyond the end most services send an empty page.
 
         Raises:
-            ConfigurationError: `number` is no integer from 1 on.
+            ConfigurationError: `number` is not an integer from 1.
         """
         if type(number) is not int or number < 1:
-            raise ConfigurationError(f"page must be an integer from 1 on, got {number!r}")
+            raise ConfigurationError(f"page must be an integer from 1, got {number!r}")
         return await self._session.send(self._query.page(number, Schedule(deadline=self._session.deadline())))
 
     async def _fetch_all(self) -> R:

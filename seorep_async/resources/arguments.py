@@ -13,7 +13,7 @@ from seorep_async.session import ParamValue
 
 MAX_ID = 2**31 - 1
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
-_SURROGATE = re.compile("[\ud800-\udfff]")  # what UTF-8 can't write
+_SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode these
 
 Date: TypeAlias = dt.date | str
 Params: TypeAlias = Mapping[str, ParamValue | Iterable[str] | None]
@@ -21,13 +21,13 @@ ExtraParams: TypeAlias = Params
 
 
 class Secret(str):
-    """A text whose repr does not show it, for frames that a traceback with locals may show."""
+    """A string whose repr does not show it, for frames that a traceback with locals may show."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, value: object) -> Secret:
-        """Return a value as a secret; what is no text becomes an empty one, so that its refusal does not show it."""
+        """Return a string as a secret; any other value becomes an empty one, so that its refusal does not show it."""
         return cls(value) if isinstance(value, str) else cls()
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ def check_id(name: str, value: object) -> int:
     """Return an id, an int from 1 to 2**31 - 1.
 
     Raises:
-        ConfigurationError: it is something else; text and bools are no ids.
+        ConfigurationError: it is something else, such as a string or a bool.
     """
     if type(value) is not int or not 1 <= value <= MAX_ID:
         raise ConfigurationError(f"{name} must be an integer from 1 to {MAX_ID}, got {_shown(value)}")
@@ -76,7 +76,7 @@ def check_ids(name: str, values: Sequence[int]) -> None:
 
 
 def check_date(name: str, value: object) -> dt.date:
-    """Return a date, from a date or ISO text `YYYY-MM-DD`.
+    """Return a date, from a date or a string `YYYY-MM-DD`.
 
     Raises:
         ConfigurationError: it is neither; a datetime is none, as its zone would matter.
@@ -88,7 +88,7 @@ def check_date(name: str, value: object) -> dt.date:
             return dt.date.fromisoformat(value)
         except ValueError:
             pass
-    raise ConfigurationError(f'{name} must be a datetime.date or text "YYYY-MM-DD", got {_shown(value)}')
+    raise ConfigurationError(f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {_shown(value)}')
 
 
 def check_dates(
@@ -116,33 +116,33 @@ def check_limit(value: object) -> int | None:
     return value
 
 
-def check_text(name: str, value: object) -> str:
-    """Return a text that must be there.
+def check_string(name: str, value: object) -> str:
+    """Return a string that must not be empty.
 
     Raises:
-        ConfigurationError: it is no text, or empty; the message does not show it.
+        ConfigurationError: it is no string, or empty; the message does not show it.
     """
     if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"{name} must be text, and not empty")
+        raise ConfigurationError(f"{name} must be a string that is not empty")
     return value
 
 
-def optional_texts(**named: object) -> dict[str, str | None]:
-    """Return texts by their names; None means not given.
+def optional_strings(**named: object) -> dict[str, str | None]:
+    """Return strings by their names; None means not given.
 
     Raises:
-        ConfigurationError: one is neither None nor text.
+        ConfigurationError: one is neither None nor a string.
     """
-    texts: dict[str, str | None] = {}
+    strings: dict[str, str | None] = {}
     for name, value in named.items():
         if value is not None and not isinstance(value, str):
-            raise ConfigurationError(f"{name} must be text, got {_shown(value)}")
-        texts[name] = value
-    return texts
+            raise ConfigurationError(f"{name} must be a string, got {_shown(value)}")
+        strings[name] = value
+    return strings
 
 
-def several_texts(name: str, value: object) -> Iterable[str] | None:
-    """Return texts from one text or several; None means not given.
+def check_strings(name: str, value: object) -> Iterable[str] | None:
+    """Return one string or several as several; None means not given.
 
     Raises:
         ConfigurationError: it is none of these.
@@ -150,10 +150,10 @@ def several_texts(name: str, value: object) -> Iterable[str] | None:
     if value is None or isinstance(value, str):
         return None if value is None else (value,)
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
-        texts = tuple(sorted(value, key=str) if isinstance(value, set | frozenset) else value)
-        if texts:
-            return texts
-    raise ConfigurationError(f"{name} must be text, or several texts, got {_shown(value)}")
+        strings = tuple(sorted(value, key=str) if isinstance(value, set | frozenset) else value)
+        if strings:
+            return strings
+    raise ConfigurationError(f"{name} must be a string or several strings, got {_shown(value)}")
 
 
 def build_params(
@@ -167,7 +167,7 @@ def build_params(
         argument: what the caller calls the additional ones.
 
     Raises:
-        ConfigurationError: a value can't be written, or an additional parameter is one of the documented.
+        ConfigurationError: a value cannot be sent, or an additional parameter is one of the documented.
     """
     checked = {name: _checked(name, value) for name, value in named.items() if value is not None}
     if extra_params is None:
@@ -176,10 +176,10 @@ def build_params(
         raise ConfigurationError(f"{argument} must map names to values, got {_shown(extra_params)}")
     for name, value in extra_params.items():
         if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"{argument}: a name must be text, got {_shown(name)}")
+            raise ConfigurationError(f"{argument}: a name must be a string, got {_shown(name)}")
         _check_unicode(f"{argument}: a name", name)
         if name in named:
-            raise ConfigurationError(f"{argument}: {name!r} is an argument (or method) of its own; give it there")
+            raise ConfigurationError(f"{argument}: {name!r} has an argument (or method) of its own; pass it there")
         if value is not None:
             checked[name] = _checked(name, value)
     return checked
@@ -199,15 +199,15 @@ def _checked(name: str, value: object) -> ParamValue:
         case Iterable() if not isinstance(value, Mapping | bytes):
             items = tuple(value)
             if all(isinstance(item, str) for item in items):
-                for text in items:
-                    _check_unicode(name, text)
+                for item in items:
+                    _check_unicode(name, item)
                 return tuple(sorted(items)) if isinstance(value, set | frozenset) else items
-    raise ConfigurationError(f"{name} can't be sent as {_shown(value)}")
+    raise ConfigurationError(f"{name} cannot be sent as {_shown(value)}")
 
 
-def _check_unicode(name: str, text: str) -> None:
-    if _SURROGATE.search(text):
-        raise ConfigurationError(f"{name} is not valid Unicode text")
+def _check_unicode(name: str, value: str) -> None:
+    if _SURROGATE.search(value):
+        raise ConfigurationError(f"{name} is not valid Unicode")
 
 
 def _shown(value: object) -> str:

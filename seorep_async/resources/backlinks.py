@@ -14,8 +14,8 @@ from seorep_async.resources.arguments import (
     check_dates,
     check_id,
     check_limit,
-    check_text,
-    optional_texts,
+    check_string,
+    optional_strings,
 )
 from seorep_async.resources.endpoint import Endpoint
 from seorep_async.session import Session
@@ -57,7 +57,7 @@ class Backlinks:
             status: `published` or `unpublished`.
             date_published: day on which it was published.
             link_type: type of link.
-            target_anchor: text of the target anchor.
+            target_anchor: the anchor text of the link.
             target_url: address of the target.
             notes: short free note.
             extra_params: further parameters.
@@ -67,11 +67,11 @@ class Backlinks:
         """
         values: Params = {
             "campaign_id": check_id("campaign_id", campaign_id),
-            "title": check_text("title", title),
-            "url": check_text("url", url),
+            "title": check_string("title", title),
+            "url": check_string("url", url),
             "status": _check_status(status),
             "date_published": check_date("date_published", date_published),
-            **optional_texts(link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes),
+            **optional_strings(link_type=link_type, target_anchor=target_anchor, target_url=target_url, notes=notes),
         }
         return await self._endpoint.create(values, extra_params)
 
@@ -113,7 +113,7 @@ class Backlinks:
             link_type: type of link.
             notes: short free note.
             title: title.
-            target_anchor: text of the target anchor.
+            target_anchor: the anchor text of the link.
             target_url: address of the target.
             extra_params: further parameters.
 
@@ -124,8 +124,8 @@ class Backlinks:
         values: Params = {
             "date_published": None if date_published is None else check_date("date_published", date_published),
             "status": None if status is None else _check_status(status),
-            **optional_texts(url=url, link_type=link_type, notes=notes, title=title),
-            **optional_texts(target_anchor=target_anchor, target_url=target_url),
+            **optional_strings(url=url, link_type=link_type, notes=notes, title=title),
+            **optional_strings(target_anchor=target_anchor, target_url=target_url),
         }
         return await self._endpoint.update(id, values, extra_params)
 
@@ -175,9 +175,9 @@ class Backlinks:
             "campaign_id": check_id("campaign_id", campaign_id),
             "status": None if status is None else _check_status(status),
             "date_string": _date_string(date_string),
-            **optional_texts(search=search, link_type=link_type),
+            **optional_strings(search=search, link_type=link_type),
             "limit": check_limit(limit),
-            **optional_texts(sort_metric=sort_metric, sort_direction=sort_direction),
+            **optional_strings(sort_metric=sort_metric, sort_direction=sort_direction),
         }
         return self._endpoint.list(
             values, extra_params, path="/v3/resources/backlinks/manager/links", subject=f"campaign {campaign_id}"

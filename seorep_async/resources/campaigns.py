@@ -5,7 +5,7 @@ from __future__ import annotations
 from seorep_async.models import Campaign
 from seorep_async.normalisation import Decoder
 from seorep_async.paging import ModelListing
-from seorep_async.resources.arguments import ExtraParams, check_limit, check_text, optional_texts
+from seorep_async.resources.arguments import ExtraParams, check_limit, check_string, optional_strings
 from seorep_async.resources.endpoint import Endpoint
 from seorep_async.session import Session
 
@@ -42,9 +42,9 @@ class Campaigns:
             OutcomeUnknownError: the campaign may have been created; check with `list(filter=company)`.
         """
         values = {
-            "url": check_text("url", url),
-            "company": check_text("company", company),
-            **optional_texts(scope=scope, group_title=group_title),
+            "url": check_string("url", url),
+            "company": check_string("company", company),
+            **optional_strings(scope=scope, group_title=group_title),
         }
         return await self._endpoint.create(values, extra_params)
 
@@ -86,7 +86,7 @@ class Campaigns:
             ConfigurationError: there is nothing to change.
             NotFoundError: there is no such campaign.
         """
-        values = optional_texts(url=url, company=company, scope=scope, group_title=group_title)
+        values = optional_strings(url=url, company=company, scope=scope, group_title=group_title)
         return await self._endpoint.update(id, values, extra_params)
 
     async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
@@ -123,8 +123,8 @@ class Campaigns:
             A `Listing` of `Campaign`: await it for all of them, or iterate over it.
         """
         values = {
-            **optional_texts(filter=filter),
+            **optional_strings(filter=filter),
             "limit": check_limit(limit),
-            **optional_texts(order_by=order_by, order_direction=order_direction),
+            **optional_strings(order_by=order_by, order_direction=order_direction),
         }
         return self._endpoint.list(values, extra_params)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from seorep_async.models import Keyword
 from seorep_async.normalisation import Decoder
 from seorep_async.paging import ModelListing
-from seorep_async.resources.arguments import ExtraParams, check_limit, optional_texts
+from seorep_async.resources.arguments import ExtraParams, check_limit, optional_strings
 from seorep_async.resources.endpoint import Endpoint
 from seorep_async.session import Session
 
@@ -54,8 +54,8 @@ class Keywords:
             ConfigurationError: an argument is wrong.
         """
         values = {
-            **optional_texts(filter=filter),
+            **optional_strings(filter=filter),
             "limit": check_limit(limit),
-            **optional_texts(order_by=order_by, order_direction=order_direction),
+            **optional_strings(order_by=order_by, order_direction=order_direction),
         }
         return self._endpoint.list(values, extra_params)

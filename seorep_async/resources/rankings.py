@@ -25,7 +25,7 @@ from seorep_async.resources.arguments import (
     check_id,
     check_ids,
     check_limit,
-    optional_texts,
+    optional_strings,
 )
 from seorep_async.session import Session, encode_query
 from seorep_async.settings import FeedSearchParam
@@ -58,13 +58,13 @@ _ENDPOINTS = {
 
 @attrs.frozen
 class _Asked:
-    """What a feed is asked for, whatever the id; `query` is without id and page."""
+    """A feed with its options, for any id; `query` is without id and page."""
 
     feed: Feed
     endpoint: _FeedEndpoint
     start: dt.date
     end: dt.date
-    query: str = attrs.field(repr=False)  # may hold private text
+    query: str = attrs.field(repr=False)  # may be private
     decode: Callable[[bytes | memoryview, int], Page[Any]]
     decode_in_steps: Callable[[bytes | memoryview, int], Generator[None, None, Page[Any] | None]]
 
@@ -323,12 +323,12 @@ class Rankings:
 
     def _asked(self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions) -> _Asked:
         endpoint, decoder, settings = _ENDPOINTS[feed], self._decoder, self._session.settings
-        search, names = optional_texts(search=options.get("search"))["search"], settings.feed_search_param
+        search, names = optional_strings(search=options.get("search"))["search"], settings.feed_search_param
         named: dict[str, Any] = {
             "filter": search if names is not FeedSearchParam.SEARCH else None,
             "search": search if names is not FeedSearchParam.FILTER else None,
             "limit": check_limit(options.get("limit")),
-            **optional_texts(sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")),
+            **optional_strings(sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")),
             "compare_previous_period": options.get("compare_previous_period"),
         }
         reserved = dict.fromkeys((endpoint.id_param, "start_date", "end_date", "page"))

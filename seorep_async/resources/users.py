@@ -11,9 +11,9 @@ from seorep_async.resources.arguments import (
     ExtraParams,
     Secret,
     check_limit,
-    check_text,
-    optional_texts,
-    several_texts,
+    check_string,
+    check_strings,
+    optional_strings,
 )
 from seorep_async.resources.endpoint import Endpoint
 from seorep_async.session import Session
@@ -59,12 +59,12 @@ class Users:
         """
         password = Secret.of(password)
         values = {
-            "first_name": check_text("first_name", first_name),
-            "last_name": check_text("last_name", last_name),
-            "username": check_text("username", username),
-            "password": check_text("password", password),
-            "role": check_text("role", role),
-            **optional_texts(email=email),
+            "first_name": check_string("first_name", first_name),
+            "last_name": check_string("last_name", last_name),
+            "username": check_string("username", username),
+            "password": check_string("password", password),
+            "role": check_string("role", role),
+            **optional_strings(email=email),
             "email_credentials": email_credentials,
         }
         return await self._endpoint.create(values, extra_params, secret=password)
@@ -113,9 +113,9 @@ class Users:
         """
         if password is not None:
             password = Secret.of(password)
-            check_text("password", password)
+            check_string("password", password)
         values = {
-            **optional_texts(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
+            **optional_strings(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
             "password": password,
         }
         return await self._endpoint.update(id, values, extra_params, secret=password)
@@ -156,10 +156,10 @@ class Users:
             A `Listing` of `User`: await it for all of them, or iterate over it.
         """
         values = {
-            **optional_texts(filter=filter),
-            "role": several_texts("role", role),
+            **optional_strings(filter=filter),
+            "role": check_strings("role", role),
             "limit": check_limit(limit),
-            **optional_texts(order_by=order_by, order_direction=order_direction),
+            **optional_strings(order_by=order_by, order_direction=order_direction),
         }
         return self._endpoint.list(values, extra_params)
 

@@ -36,7 +36,7 @@ def record_batch(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBat
 
     Raises:
         OverflowError: an integer needs more than 64 bits.
-        ValueError: a text is not valid Unicode.
+        ValueError: a string is not valid Unicode.
     """
     pa = require("pyarrow")
     schema = arrow_schema(table)

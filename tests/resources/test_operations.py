@@ -426,12 +426,12 @@ async def refusal(operation: Operation, arguments: Arguments) -> str:
 @each_input(lambda operation, name: True)
 async def test_a_further_parameter_can_not_be_one_that_has_an_argument(operation: Operation, name: str) -> None:
     said = await refusal(operation, operation.changing | {"extra_params": {name: "1"}})
-    assert said == f"extra_params: {name!r} is an argument (or method) of its own; give it there"
+    assert said == f"extra_params: {name!r} has an argument (or method) of its own; pass it there"
 
 
 @each([operation for operation in OPERATIONS if operation.is_listing])
 async def test_a_further_parameter_of_a_listing_can_not_be_the_page(operation: Operation) -> None:
-    assert "'page' is an argument (or method)" in await refusal(
+    assert "'page' has an argument (or method)" in await refusal(
         operation, operation.least | {"extra_params": {"page": 2}}
     )
 
@@ -449,7 +449,7 @@ async def test_what_is_no_id_is_refused(bad: Any, operation: Operation, name: st
 @pytest.mark.parametrize("bad", ["2023-1-1", "2023-02-30", "", 20230101, dt.datetime(2023, 1, 1)])
 async def test_what_is_no_date_is_refused(bad: Any, operation: Operation, name: str) -> None:
     said = await refusal(operation, operation.changing | {name: bad})
-    assert said == f'{name} must be a datetime.date or text "YYYY-MM-DD", got {bad!r}'
+    assert said == f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}'
 
 
 @each_input(lambda operation, name: name == "status")
@@ -462,7 +462,7 @@ async def test_an_undocumented_status_of_a_backlink_is_refused(bad: Any, operati
 @each_input(lambda operation, name: name in operation.required and name not in CHECKED)
 @pytest.mark.parametrize("bad", ["", None, 5])
 async def test_a_required_text_must_be_text_and_not_empty(bad: Any, operation: Operation, name: str) -> None:
-    assert await refusal(operation, operation.least | {name: bad}) == f"{name} must be text, and not empty"
+    assert await refusal(operation, operation.least | {name: bad}) == f"{name} must be a string that is not empty"
 
 
 @each_input(
@@ -475,7 +475,7 @@ async def test_a_required_text_must_be_text_and_not_empty(bad: Any, operation: O
 )
 @pytest.mark.parametrize("bad", [5, ["a"]])
 async def test_an_argument_that_must_be_text_is_refused_if_it_is_not(bad: Any, operation: Operation, name: str) -> None:
-    assert await refusal(operation, operation.changing | {name: bad}) == f"{name} must be text, got {bad!r}"
+    assert await refusal(operation, operation.changing | {name: bad}) == f"{name} must be a string, got {bad!r}"
 
 
 @pytest.mark.parametrize("bad", [5, ["client", 5], b"client", {"client": 1}, [None]])
@@ -513,11 +513,11 @@ async def test_a_change_of_nothing_is_refused(nothing: Arguments, operation: Ope
 @each_input(lambda operation, name: name in ("email_credentials", "compare_previous_period"))
 async def test_a_choice_that_is_no_single_value_is_refused(operation: Operation, name: str) -> None:
     said = await refusal(operation, operation.least | {name: {"a": 1}})
-    assert said == f"{name} can't be sent as {{'a': 1}}"
+    assert said == f"{name} cannot be sent as {{'a': 1}}"
 
 
 @each(OPERATIONS)
 async def test_a_number_too_long_to_write_is_refused(operation: Operation) -> None:
     for bad in (10**5000, -(10**5000), [10**5000]):
         said = await refusal(operation, operation.changing | {"extra_params": {"x": bad}})
-        assert said.startswith("x can't be sent as ")
+        assert said.startswith("x cannot be sent as ")

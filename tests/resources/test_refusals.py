@@ -85,7 +85,7 @@ def test_what_is_no_date_is_refused(client: SeoRepClient, method: str, argument:
     dates = {"start_date": "2023-01-01", "end_date": "2023-01-31", argument: bad}
     first: Any = [42] if method == "pull" else 42
     said = refusal(lambda: getattr(client.rankings, method)(first, **dates))
-    assert said == f'{argument} must be a datetime.date or text "YYYY-MM-DD", got {bad!r}'
+    assert said == f'{argument} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}'
 
 
 @pytest.mark.parametrize("end", ["2022-12-31", dt.date(2022, 12, 31)])
@@ -152,14 +152,14 @@ def extra_of(client: SeoRepClient, extra: Any) -> Callable[[], Any]:
 @pytest.mark.parametrize("name", ["filter", "limit", "page", "order_by", "order_direction"])
 def test_an_extra_parameter_named_like_an_argument_is_refused(client: SeoRepClient, name: str) -> None:
     said = refusal(lambda: client.campaigns.list(extra_params={name: "1"}))
-    assert said == f"extra_params: {name!r} is an argument (or method) of its own; give it there"
+    assert said == f"extra_params: {name!r} has an argument (or method) of its own; pass it there"
 
 
 @pytest.mark.parametrize("name", FEED_NAMES)
 @pytest.mark.parametrize("feed", Feed)
 def test_an_extra_parameter_named_like_a_feed_s_is_refused(client: SeoRepClient, feed: Feed, name: str) -> None:
     said = refusal(lambda: client.rankings.pull([1], *JANUARY, feed=feed, extra_params={name: "1"}))
-    assert said == f"extra_params: {name!r} is an argument (or method) of its own; give it there"
+    assert said == f"extra_params: {name!r} has an argument (or method) of its own; pass it there"
 
 
 @pytest.mark.parametrize("names", FeedSearchParam)
@@ -172,7 +172,7 @@ def test_both_names_of_search_stay_reserved_whichever_is_sent(names: FeedSearchP
 @pytest.mark.parametrize(("feed", "id_param"), [("campaign", "campaign_id"), ("keyword_by_date", "keyword_id")])
 def test_an_extra_parameter_cannot_be_the_id_of_the_feed(client: SeoRepClient, feed: str, id_param: str) -> None:
     said = refusal(lambda: getattr(client.rankings, feed)(42, *JANUARY, extra_params={id_param: 43}))
-    assert said.startswith(f"extra_params: '{id_param}' is an argument")
+    assert said.startswith(f"extra_params: '{id_param}' has an argument")
 
 
 def test_an_extra_parameter_may_be_the_id_of_another_feed(client: SeoRepClient) -> None:
@@ -183,7 +183,7 @@ def test_an_extra_parameter_may_be_the_id_of_another_feed(client: SeoRepClient) 
     "bad", [object(), float("nan"), float("inf"), dt.datetime(2023, 1, 1), {"a": 1}, [1], ["a", None], b"x", 1j]
 )
 def test_a_value_that_cannot_be_sent_is_refused_by_name(client: SeoRepClient, bad: Any) -> None:
-    assert refusal(extra_of(client, {"x": bad})).startswith("x can't be sent as ")
+    assert refusal(extra_of(client, {"x": bad})).startswith("x cannot be sent as ")
 
 
 def test_a_long_value_is_cut_in_the_message(client: SeoRepClient) -> None:
@@ -192,7 +192,7 @@ def test_a_long_value_is_cut_in_the_message(client: SeoRepClient) -> None:
 
 @pytest.mark.parametrize("bad", ["", 5, None, b"x"])
 def test_a_name_that_is_no_text_is_refused(client: SeoRepClient, bad: Any) -> None:
-    assert refusal(extra_of(client, {bad: "1"})) == f"extra_params: a name must be text, got {bad!r}"
+    assert refusal(extra_of(client, {bad: "1"})) == f"extra_params: a name must be a string, got {bad!r}"
 
 
 @pytest.mark.parametrize("bad", ["x=1", [("x", "1")], 5, b"x", {"x"}])
@@ -212,4 +212,4 @@ def test_extra_params_that_are_no_mapping_are_refused(client: SeoRepClient, bad:
     ],
 )
 def test_text_that_is_not_valid_unicode_is_refused(client: SeoRepClient, call: Callable[[SeoRepClient], Any]) -> None:
-    assert re.search("not valid Unicode text", refusal(lambda: call(client)))
+    assert re.search("is not valid Unicode$", refusal(lambda: call(client)))

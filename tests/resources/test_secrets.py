@@ -128,7 +128,7 @@ async def test_what_is_no_password_is_refused_without_being_shown(verb: str, bad
     if verb == "update" and bad is None:
         return
     call = users.update(7, password=bad) if verb == "update" else users.create("Ida", "Wren", "ida", bad, "client")
-    with pytest.raises(ConfigurationError, match=r"^password must be text, and not empty$"):
+    with pytest.raises(ConfigurationError, match=r"^password must be a string that is not empty$"):
         await call
 
 
