@@ -149,6 +149,7 @@ class Pull(Generic[R]):
         self._limit = 2 * self._session.settings.max_concurrency
         self._budget = PageBudget(self._limit)
         self._cancel_scope = CancelScope()
+        self._total = len(self)
         self._remaining = enumerate(self._ids.all())
         self._items: dict[int, _Item[R]] = {}  # started and not taken, without the deferred
         self._deferred: dict[int, _Item[R]] = {}
@@ -198,7 +199,7 @@ class Pull(Generic[R]):
             )
         if self._unexpected is not None:
             raise self._unexpected
-        if self._taken == len(self):
+        if self._taken == self._total:
             raise StopAsyncIteration
         item = self._items.get(self._taken) if self._ordered else self._finished[0] if self._finished else None
         if item is None or item.outcome is None:
@@ -215,7 +216,7 @@ class Pull(Generic[R]):
         With the key refused they end without a request.
         """
         for _ in range(_STARTED_AT_ONCE):
-            if not self._open or self._running == self._limit or (item := self._next()) is None:
+            if not self._open or self._running == self._budget.first_pages or (item := self._next()) is None:
                 return
             self._items[item.number] = item
             self._running += 1

@@ -27,7 +27,7 @@ from seorep_async import (
 )
 from seorep_async.normalisation import Decoder
 from seorep_async.sandbox import Sandbox
-from tests.resources.scripted import FEED, SOURCES, Asked, Clock, quick_client, sends, serving, tasks_of_ours
+from tests.scripted_api import FEED, SOURCES, Asked, Clock, quick_client, sends, serving, tasks_of_ours
 
 JANUARY = ("2023-01-01", "2023-01-31")
 
@@ -148,6 +148,72 @@ async def test_every_feed_can_be_pulled(feed: Feed, source: Any) -> None:
         outcomes = await outcomes_of(client, [7, 8], feed=feed, ordered=True)
     reports = [outcome.report for outcome in outcomes if outcome.report]
     assert [(report.feed, report.id, len(report.rows)) for report in reports] == [(feed, 7, 3), (feed, 8, 3)]
+
+
+@pytest.mark.parametrize("feed", Feed)
+async def test_a_feed_may_be_named_by_its_value(feed: Feed) -> None:
+    async with serving(lambda asked: SOURCES[1 + list(Feed).index(feed)].envelope([1], 1, 1)) as (client, _):
+        (outcome,) = await outcomes_of(client, [7], feed=feed.value)
+    assert outcome.report is not None
+    assert outcome.report.feed is feed
+
+
+async def test_checking_many_ids_leaves_the_loop_to_others() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with serving(whole) as (client, _):
+        pull = pull_of(client, list(range(1, 100_001)) * 2)
+        counting = asyncio.ensure_future(count())
+        async with pull:
+            assert turns >= 15
+        counting.cancel()
+    assert len(pull) == 100_000
+
+
+async def test_a_bad_id_among_many_is_refused_before_any_request() -> None:
+    async with serving(whole) as (client, service):
+        pull = pull_of(client, [*range(1, 50_001), 0])
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match="campaign_id must be an integer"):
+                await pull.__aenter__()
+        with pytest.raises(ConfigurationError, match="campaign_id must be an integer"):
+            len(pull)
+    assert service.asked == []
+
+
+@pytest.mark.parametrize("ids", [range(5, 0, -1), range(1, 10, 4)])
+async def test_a_range_is_pulled_in_its_order(ids: range) -> None:
+    async with serving(whole) as (client, _):
+        assert [outcome.id for outcome in await outcomes_of(client, ids, ordered=True)] == list(ids)
+
+
+@pytest.mark.parametrize("ids", [range(5), range(5, -1, -1), range(1, 2**31 + 1)])
+async def test_a_range_with_a_bad_id_is_refused_at_once(ids: range) -> None:
+    async with serving(whole) as (client, _):
+        with pytest.raises(ConfigurationError, match="campaign_id must be an integer"):
+            pull_of(client, ids)
+
+
+async def test_a_slow_consumer_of_deferred_reports_is_waited_for() -> None:
+    asked_for: Counter[int] = Counter()
+
+    def script(asked: Asked) -> Any:
+        asked_for[asked.id] += 1
+        return 500 if asked.id > 1 and asked_for[asked.id] == 1 else whole(asked, 1)
+
+    async with (
+        serving(script, max_attempts=1, max_concurrency=2) as (client, _),
+        pull_of(client, range(1, 41)) as outcomes,
+    ):
+        await all_at_rest()
+        assert sum(count == 2 for count in asked_for.values()) <= 4
+        assert len(await taken_from(outcomes)) == 40
 
 
 async def test_an_outcome_of_a_keyword_feed_names_the_keyword() -> None:

@@ -15,12 +15,16 @@ class PageBudget:
 
     Args:
         limit: number of slots.
+
+    Attributes:
+        first_pages: as many slots first pages may have; with all, the first listing would wait for others' first pages.
     """
 
     def __init__(self, limit: int) -> None:
         self._free = limit
-        self._reserve = 3 * limit // 8  # for further pages, or the first listing would wait for others' first pages
-        self._waiting: list[tuple[bool, int, int, asyncio.Future[None]]] = []
+        self._reserve = 3 * limit // 8
+        self.first_pages = limit - self._reserve
+        self._waiting: list[tuple[tuple[bool, int], int, asyncio.Future[None]]] = []
         self._arrivals = count()
 
     async def acquire(self, priority: int, *, first: bool = False) -> Slot:
@@ -30,9 +34,10 @@ class PageBudget:
             priority: of the listing; the lowest is served first.
             first: the slot is for a first page.
         """
-        while not self._has_slot_for(first, priority):
+        claim = first, priority
+        while not self._has_slot_for(claim):
             turn = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiting, (first, priority, next(self._arrivals), turn))
+            heapq.heappush(self._waiting, (claim, next(self._arrivals), turn))
             try:
                 await turn
             except asyncio.CancelledError:
@@ -40,26 +45,28 @@ class PageBudget:
                 self._wake()
                 raise
         self._free -= 1
-        self._wake()
+        if self._waiting:
+            self._wake()
         return Slot(self)
 
     def release(self) -> None:
         """Give one slot back."""
         self._free += 1
-        self._wake()
+        if self._waiting:
+            self._wake()
 
-    def _has_slot_for(self, first: bool, priority: int) -> bool:
-        if self._free <= (self._reserve if first else 0):
+    def _has_slot_for(self, claim: tuple[bool, int]) -> bool:
+        if self._free <= (self._reserve if claim[0] else 0):
             return False
-        return not self._waiting or (first, priority) <= self._waiting[0][:2]
+        return not self._waiting or claim <= self._waiting[0][0]
 
     def _wake(self) -> None:
         """Give the most urgent that waits its turn; it may take more than one slot before others have theirs."""
         waiting = self._waiting
-        while waiting and waiting[0][3].done():
+        while waiting and waiting[0][2].done():
             heapq.heappop(waiting)
-        if waiting and self._has_slot_for(*waiting[0][:2]):
-            waiting[0][3].set_result(None)
+        if waiting and self._has_slot_for(waiting[0][0]):
+            waiting[0][2].set_result(None)
 
 
 class Slot:

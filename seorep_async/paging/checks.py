@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
+from itertools import chain, count, repeat
 from typing import Generic, TypeGuard, TypeVar
 
 from seorep_async.errors import PaginationError
@@ -12,7 +13,7 @@ from seorep_async.paging.id_set import MAX_ID, IdSet
 
 T = TypeVar("T")
 
-_MAX_WITH_PAGE = 2**16
+_MAX_IN_ORDER = 2**16
 
 
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
@@ -66,13 +67,13 @@ class Ledger(Generic[T]):
         Raises:
             PaginationError: the page can't belong to the listing that page 1 announced.
         """
-        keys = list(map(self._key, page.items))
-        if self.last_page is None and self.has_all_records() and self._keys.has_all(keys):
+        if self.last_page is None and self.has_all_records() and self._keys.has_all(map(self._key, page.items)):
             self._ended = True  # all was there; beyond the end some services give the last page again
             return False
         self._count(len(page.items))
-        if problem := self._keys.add(keys, page.number):
-            raise self._error(f"page {page.number} {problem}", page.number)
+        if not self._keys.add(map(self._key, page.items), len(page.items)):
+            repetition = self._keys.repetition([self._key(item) for item in page.items])
+            raise self._error(f"page {page.number} {repetition}", page.number)
         if not page.items:
             self._ended = True
             if self.last_page is not None and self.last_page > 1:
@@ -142,34 +143,44 @@ class Ledger(Generic[T]):
 
 
 class _Keys:
-    """The keys of all rows so far: the first with the page that each was on, ids beyond these in an `IdSet`.
+    """The keys of all rows so far: the first in their order, which tells the page of each, then ids in an `IdSet`.
 
     Ids of the service fit into an `IdSet`, dates are few; only keys that are neither are held without a bound.
     """
 
     def __init__(self) -> None:
-        self._pages: dict[Hashable, int] = {}
+        self._seen: dict[Hashable, None] = {}
+        self._sizes: list[int] = []
         self._ids = IdSet()
 
     def has_all(self, keys: Iterable[Hashable]) -> bool:
-        return all(key in self._pages or (_is_id(key) and key in self._ids) for key in keys)
+        return all(key in self._seen or (_is_id(key) and key in self._ids) for key in keys)
 
-    def add(self, keys: list[Hashable], number: int) -> str | None:
-        """Add the keys of a page; return what is wrong with them, or None."""
-        different = dict.fromkeys(keys, number)
-        if len(different) < len(keys):
-            repeated = next(key for key, times in Counter(keys).items() if times > 1)
-            return f"holds {repeated!r} more than once"
-        if not self._pages.keys().isdisjoint(different):
-            repeated = next(key for key in keys if key in self._pages)
-            return f"repeats {repeated!r} of page {self._pages[repeated]}"
-        if len(self._pages) < _MAX_WITH_PAGE:
-            self._pages |= different
-        elif (repeated_id := self._ids.add(filter(_is_id, keys))) is not None:
-            return f"repeats {repeated_id} of an earlier page"
-        elif not all(map(_is_id, keys)):
-            self._pages |= {key: number for key in keys if not _is_id(key)}
-        return None
+    def add(self, keys: Iterable[Hashable], rows: int) -> bool:
+        """Add the keys of a page, and return whether all are new and different."""
+        if len(self._seen) > _MAX_IN_ORDER:
+            return self._add_to_many(list(keys))
+        self._sizes.append(rows)
+        expected = len(self._seen) + rows
+        self._seen.update(zip(keys, repeat(None)))
+        return len(self._seen) == expected
+
+    def _add_to_many(self, keys: list[Hashable]) -> bool:
+        others = [key for key in keys if not _is_id(key)]
+        expected = len(self._seen) + len(others)
+        all_new = self._seen.keys().isdisjoint(keys) and self._ids.add(filter(_is_id, keys))
+        self._seen.update(zip(others, repeat(None)))
+        return all_new and len(self._seen) == expected
+
+    def repetition(self, keys: list[Hashable]) -> str:
+        """Say what is wrong with the keys of the last page, which repeat something."""
+        earlier = dict(zip(self._seen, chain.from_iterable(map(repeat, count(1), self._sizes[:-1])), strict=False))
+        for key, times in Counter(keys).items():
+            if times > 1:
+                return f"holds {key!r} more than once"
+            if key in earlier:
+                return f"repeats {key!r} of page {earlier[key]}"
+        return "repeats rows of earlier pages"
 
 
 def _is_id(key: Hashable) -> TypeGuard[int]:

@@ -29,8 +29,8 @@ class IdSet:
             return at < len(block) and block[at] == low
         return block is None
 
-    def add(self, ids: Iterable[int]) -> int | None:
-        """Add ids one by one; stop at the first that is in the set already, and return it."""
+    def add(self, ids: Iterable[int]) -> bool:
+        """Add ids up to the first that is in the set already, and return whether there was none."""
         blocks = self._blocks
         for one in ids:
             high, low = one >> 16, one & 0xFFFF
@@ -38,22 +38,22 @@ class IdSet:
             if isinstance(block, bytearray):
                 at, bit = low >> 3, 1 << (low & 7)
                 if block[at] & bit:
-                    return one
+                    return False
                 block[at] |= bit
                 if at in (0, _BITMAP_BYTES - 1) and block.count(0xFF) == _BITMAP_BYTES:
                     blocks[high] = None
             elif block is not None:
                 at = bisect_left(block, low)
                 if at < len(block) and block[at] == low:
-                    return one
+                    return False
                 block.insert(at, low)
                 if len(block) == _MAX_SORTED:
                     blocks[high] = _bitmap(block)
             elif high in blocks:
-                return one
+                return False
             else:
                 blocks[high] = array("H", (low,))
-        return None
+        return True
 
 
 def _bitmap(ids: array[int]) -> bytearray:

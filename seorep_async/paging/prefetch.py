@@ -57,7 +57,7 @@ class Prefetch(Generic[T]):
                 yield await self._oldest()
                 self._room.release()
         finally:
-            await cancel_all([starting, *self._pages])
+            await cancel_all([task for task in (starting, *self._pages) if not task.done()])
             if self._slot is not None:
                 self._slot.release()
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from seorep_async.errors import ConfigurationError
+from seorep_async.models import Feed
 from seorep_async.session import ParamValue
 
 MAX_ID = 2**31 - 1
@@ -73,6 +74,19 @@ def check_ids(name: str, values: Sequence[int]) -> None:
     if set(map(type, values)) - {int} or min(values, default=1) < 1 or max(values, default=1) > MAX_ID:
         for one in values:
             check_id(name, one)
+
+
+def check_feed(value: object) -> Feed:
+    """Return a feed, from a feed or its value.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    try:
+        return Feed(value)
+    except ValueError:
+        feeds = ", ".join(f'{one} or "{one.value}"' for one in Feed)
+        raise ConfigurationError(f"feed must be one of {feeds}; got {_shown(value)}") from None
 
 
 def check_date(name: str, value: object) -> dt.date:

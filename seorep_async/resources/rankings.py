@@ -22,6 +22,7 @@ from seorep_async.resources.arguments import (
     ExtraParams,
     build_params,
     check_dates,
+    check_feed,
     check_id,
     check_ids,
     check_limit,
@@ -32,6 +33,7 @@ from seorep_async.settings import FeedSearchParam
 
 R = TypeVar("R")
 ReportListing: TypeAlias = Listing[R, RankingReport[R]]
+FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 
 
 @attrs.frozen
@@ -197,7 +199,7 @@ class Rankings:
         start_date: Date,
         end_date: Date,
         *,
-        feed: Literal[Feed.CAMPAIGN] = ...,
+        feed: Literal[Feed.CAMPAIGN, "campaign"] = ...,
         on_error: Literal["collect", "raise"] = ...,
         ordered: bool = ...,
         **options: Unpack[FeedOptions],
@@ -209,7 +211,7 @@ class Rankings:
         start_date: Date,
         end_date: Date,
         *,
-        feed: Literal[Feed.CAMPAIGN_BY_DATE],
+        feed: Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"],
         on_error: Literal["collect", "raise"] = ...,
         ordered: bool = ...,
         **options: Unpack[FeedOptions],
@@ -221,7 +223,7 @@ class Rankings:
         start_date: Date,
         end_date: Date,
         *,
-        feed: Literal[Feed.KEYWORD_BY_DATE],
+        feed: Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"],
         on_error: Literal["collect", "raise"] = ...,
         ordered: bool = ...,
         **options: Unpack[FeedOptions],
@@ -233,7 +235,7 @@ class Rankings:
         start_date: Date,
         end_date: Date,
         *,
-        feed: Feed,
+        feed: Feed | FeedValue,
         on_error: Literal["collect", "raise"] = ...,
         ordered: bool = ...,
         **options: Unpack[FeedOptions],
@@ -244,7 +246,7 @@ class Rankings:
         start_date: Date,
         end_date: Date,
         *,
-        feed: Feed = Feed.CAMPAIGN,
+        feed: Feed | FeedValue = Feed.CAMPAIGN,
         on_error: Literal["collect", "raise"] = "collect",
         ordered: bool = False,
         **options: Unpack[FeedOptions],
@@ -255,7 +257,7 @@ class Rankings:
             ids: campaign ids, or keyword ids for `Feed.KEYWORD_BY_DATE`; repeated ids are pulled once.
             start_date: first day; see `Rankings` for this and the `options`.
             end_date: last day.
-            feed: which of the three feeds.
+            feed: one of the three feeds, or its value: `campaign`, `campaign-by-date`, `keyword-by-date`.
             on_error: `collect` makes a failure an outcome like any other, `raise` ends the pull with it.
             ordered: outcomes come in the order of `ids`, not as they finish.
 
@@ -265,8 +267,7 @@ class Rankings:
         Raises:
             ConfigurationError: an argument is wrong.
         """
-        if not isinstance(feed, Feed):
-            raise ConfigurationError(f"feed must be one of {', '.join(map(str, Feed))}, got {feed!r}")
+        feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
             raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}')
         noun = _ENDPOINTS[feed].noun

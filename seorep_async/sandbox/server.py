@@ -10,15 +10,16 @@ from typing import Any, Self
 from aiohttp import web
 from attrs import Attribute, define, field
 
-from seorep_async.sandbox.api.service import Service
-from seorep_async.sandbox.api.shapes import Rows, Shape, Shapes
-from seorep_async.sandbox.application import application
-from seorep_async.sandbox.data.account import MOST_CAMPAIGNS, Account
-from seorep_async.sandbox.data.seeded import BACKLINKS_PER_CAMPAIGN, KEYWORDS_PER_CAMPAIGN
-from seorep_async.sandbox.faults import Faults
-from seorep_async.sandbox.limits import Limiter, RateLimit
-from seorep_async.sandbox.options import at_least, between, callable_, integer, not_empty, not_negative, one_of
-from seorep_async.sandbox.traffic import Stats, Traffic
+from .api.service import Service
+from .api.shapes import Rows, Shape, Shapes
+from .application import application
+from .data.account import MOST_CAMPAIGNS, Account
+from .data.backlinks import BACKLINKS_PER_CAMPAIGN
+from .data.keywords import KEYWORDS_PER_CAMPAIGN
+from .faults import Faults
+from .limits import Limiter, RateLimit
+from .options import at_least, between, callable_, integer, not_empty, not_negative, one_of
+from .traffic import Stats, Traffic
 
 _SHUTDOWN_SECONDS = 0.1
 _BACKLOG = 1024
@@ -37,7 +38,7 @@ def _rate_limit(limit: float | str | RateLimit | None) -> RateLimit | None:
 
 def _faults(faults: str | Faults | None) -> Faults:
     if not isinstance(faults, str | Faults | None):
-        raise ValueError(f"faults must be a string or Faults, not {faults!r}")
+        raise ValueError(f"faults must be a text or Faults, not {faults!r}")
     return faults if isinstance(faults, Faults) else Faults.parse(faults or "")
 
 
@@ -47,21 +48,21 @@ class Sandbox:
 
     Writes last until it is left: entered again, the account is as it was at first.
 
-    Attributes:
+    Args:
         campaigns: how many campaigns the account has at first; their ids are 1 to this.
         keywords: how many keywords each campaign has; their ids are `campaign id x 100,000 + 1, 2, …`.
         users: how many users the account has at first; their ids are 1 to this.
         backlinks: how many backlinks each campaign has at first; their ids are made like those of keywords.
         seed: any integer; the same seed gives the same account, in whatever shape.
         shape: the envelope of the feeds: "nested" (`data.rows`), "flat" (rows in `data`), or "mixed" by id.
-        rows: the format of the feeds' rows: "current", "older", or "mixed" by id.
+        rows: the variant of the feeds' rows: "current", "older", or "mixed" by id.
         latency: seconds that each answer takes at least.
         rate_limit: requests a second, a string such as "100/10s,fixed-window,status=503" or a `RateLimit`; over it the
-            answer is 429 or 503. May be changed while it runs.
+            answer is 429 or 503. May be set anew while it runs.
         failing: ids of campaigns that always answer 500, with their feeds and their keywords' feeds; or a mapping of
             such ids to the status they answer with.
         forbidden: ids of campaigns that the key has no access to: these answer 403 in the same places.
-        faults: faults to meet, a string such as "resets=5%,500s=5%,cut=2%" or `Faults`; may be changed while it runs.
+        faults: faults to meet, a text such as "resets=5%,500s=5%,cut=2%" or `Faults`; may be set anew while it runs.
         clock: gives the date and time that created and changed things bear.
         default_limit: records a page when no limit is asked for.
         max_limit: the most records a page; a higher limit is lowered to it.

@@ -99,10 +99,13 @@ def test_an_end_before_the_start_is_refused(client: SeoRepClient, method: str, e
 # --- What else a pull takes
 
 
-@pytest.mark.parametrize("bad", ["campaign", "CAMPAIGN", None, 1, "keyword", KeyError])
+@pytest.mark.parametrize("bad", ["CAMPAIGN", "campaign_by_date", None, 1, KeyError])
 def test_an_unknown_feed_is_refused_with_those_there_are(client: SeoRepClient, bad: Any) -> None:
     said = refusal(lambda: client.rankings.pull([1], *JANUARY, feed=bad))
-    assert said == (f"feed must be one of Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE, Feed.KEYWORD_BY_DATE, got {bad!r}")
+    assert said == (
+        'feed must be one of Feed.CAMPAIGN or "campaign", Feed.CAMPAIGN_BY_DATE or "campaign-by-date", '
+        f'Feed.KEYWORD_BY_DATE or "keyword-by-date"; got {bad!r}'
+    )
 
 
 @pytest.mark.parametrize("bad", ["ignore", "", None, True, ["raise"]])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seorep_async import ArrayEncoding, Feed, FeedSearchParam, SeoRepClient
-from tests.resources.scripted import FEED, LIST, Asked, Service, serving
+from tests.scripted_api import FEED, LIST, Asked, Service, serving
 
 JANUARY = ("2023-01-01", "2023-01-31")
 DATES = [("start_date", "2023-01-01"), ("end_date", "2023-01-31")]

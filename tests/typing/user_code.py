@@ -98,7 +98,7 @@ async def wrong(client: SeoRepClient) -> None:
     client.rankings.campaign(42, 20230101, "2023-01-31")  # type: ignore[arg-type]
     client.rankings.campaign(42, "2023-01-01", "2023-01-31", filter="x")  # type: ignore[call-arg]
     client.rankings.pull(7, "2023-01-01", "2023-01-31")  # type: ignore[call-overload]
-    client.rankings.pull([7], "2023-01-01", "2023-01-31", feed="campaign")  # type: ignore[call-overload]
+    client.rankings.pull([7], "2023-01-01", "2023-01-31", feed="campaigns")  # type: ignore[call-overload]
     client.rankings.pull([7], "2023-01-01", "2023-01-31", on_error="ignore")  # type: ignore[call-overload]
     client.rankings.pull([7], "2023-01-01", "2023-01-31", serch="x")  # type: ignore[call-overload]
     report = await client.rankings.campaign(42, "2023-01-01", "2023-01-31")

@@ -99,6 +99,7 @@ async def rankings(client: SeoRepClient, start: dt.date) -> None:
     of_keyword = client.rankings.keyword_by_date(7, start, start)
     assert_type(of_keyword, Listing[KeywordPeriod, RankingReport[KeywordPeriod]])
     assert_type(client.rankings.pull([7], start, start, feed=Feed.CAMPAIGN_BY_DATE), Pull[CampaignPeriod])
+    assert_type(client.rankings.pull([7], start, start, feed="keyword-by-date"), Pull[KeywordPeriod])
 
 
 async def client_itself(client: SeoRepClient) -> None:

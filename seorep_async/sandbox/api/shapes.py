@@ -1,4 +1,4 @@
-"""Formats of feeds: nested or flat envelopes, current or older rows, as in the reference's sections 2.7 and 4.4."""
+"""How facts are worded: nested or flat envelopes, current or older rows, field by field as in parts 2.7 and 4.4."""
 
 from collections.abc import Callable
 from operator import itemgetter
@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from attrs import frozen
 
-from seorep_async.sandbox.data.reports import BANDS, ENGINES, LAST_DATES, OLDER_METRICS, RANKINGS, Row
+from seorep_async.sandbox.data.measures import BANDS, ENGINES, OLDER_METRICS, RANKINGS
+from seorep_async.sandbox.data.reports import LAST_DATES, Row
 from seorep_async.sandbox.data.seeding import mix
 
 Shape = Literal["nested", "flat", "mixed"]
@@ -17,16 +18,16 @@ _VOLUMES = ("competitors", "localMonthlySearches")
 
 
 @frozen
-class RowFormat:
-    """One feed_format of a feed's rows: the fields, the totals, and how the fields that hold dates are written."""
+class Variant:
+    """One wording of a feed's rows: the fields, the totals, and how the fields that hold dates are written."""
 
     fields: tuple[str, ...]
     totals: tuple[str, ...]
     dates: tuple[str, ...]
     write_date: Callable[[str], str]
 
-    def format(self, fact: Row) -> Row:
-        """Return a row in this format."""
+    def word(self, fact: Row) -> Row:
+        """Return a row with this variant's fields."""
         row = dict(zip(self.fields, itemgetter(*self.fields)(fact), strict=True))
         for name in self.dates:
             if row[name] is not None:
@@ -35,16 +36,16 @@ class RowFormat:
 
 
 @frozen
-class FeedFormat:
-    """A feed's two row formats; `searched` is the field that filter and search look at."""
+class Wording:
+    """A feed's two variants; `text` is the field that filter and search look at."""
 
     feed: str
-    current: RowFormat
-    older: RowFormat
-    searched: str
+    current: Variant
+    older: Variant
+    text: str
 
     @property
-    def row_formats(self) -> tuple[RowFormat, ...]:
+    def variants(self) -> tuple[Variant, ...]:
         """The variants that differ."""
         return (self.current,) if self.current == self.older else (self.current, self.older)
 
@@ -69,7 +70,7 @@ _KEYWORD_FIELDS = (
     "engineBRanking", "engineBRankingChange", "engineBRankingUrl", "engineBSerpUrl",
     "localMonthlySearches", "competitors", *LAST_DATES, "tags",
 )  # fmt: skip
-_CAMPAIGN_MONTH = RowFormat(
+_CAMPAIGN_MONTH = Variant(
     fields=(
         "date",
         *(
@@ -87,50 +88,48 @@ _KEYWORD_MONTH = (
     "date", *RANKINGS, "engineARankingUrl", "engineAMobileRankingUrl", "engineBRankingUrl", *_VOLUMES,
 )  # fmt: skip
 
-KEYWORDS_OF_CAMPAIGN = FeedFormat(
+KEYWORDS_OF_CAMPAIGN = Wording(
     feed="keywords of campaign",
-    current=RowFormat(_KEYWORD_FIELDS, (), LAST_DATES, _as_day),
-    older=RowFormat((*_KEYWORD_FIELDS, *OLDER_METRICS), (), LAST_DATES, _as_midnight),
-    searched="keywordPhrase",
+    current=Variant(_KEYWORD_FIELDS, (), LAST_DATES, _as_day),
+    older=Variant((*_KEYWORD_FIELDS, *OLDER_METRICS), (), LAST_DATES, _as_midnight),
+    text="keywordPhrase",
 )
-MONTHS_OF_CAMPAIGN = FeedFormat(
-    feed="months of campaign", current=_CAMPAIGN_MONTH, older=_CAMPAIGN_MONTH, searched="date"
-)
-MONTHS_OF_KEYWORD = FeedFormat(
+MONTHS_OF_CAMPAIGN = Wording(feed="months of campaign", current=_CAMPAIGN_MONTH, older=_CAMPAIGN_MONTH, text="date")
+MONTHS_OF_KEYWORD = Wording(
     feed="months of keyword",
-    current=RowFormat(_KEYWORD_MONTH, (*RANKINGS, *_VOLUMES), ("date",), _as_month),
-    older=RowFormat(
+    current=Variant(_KEYWORD_MONTH, (*RANKINGS, *_VOLUMES), ("date",), _as_month),
+    older=Variant(
         (*_KEYWORD_MONTH, *OLDER_METRICS),
         # The reference lists no engineAMobileRankingChange here.
         (*RANKINGS, *_VOLUMES, *(name for name in _CHANGES if "Mobile" not in name), *OLDER_METRICS),
         ("date",),
         _as_day,
     ),
-    searched="date",
+    text="date",
 )
 
 
 @frozen
 class Shapes:
-    """Chooses the format of feeds. A mixed choice depends on the seed and the id in the request, never on the page.
+    """Chooses what an answer looks like; a mixed choice hangs on the seed and the identifying id, never on the page.
 
-    Attributes:
+    Args:
         key: the account's key.
         shape: the envelope of feeds.
-        rows: the format of their rows.
+        rows: the variant of their rows.
     """
 
     key: int
     shape: Shape
     rows: Rows
 
-    def row_format(self, feed_format: FeedFormat, id_: int) -> RowFormat:
-        """Return the format of the rows of the feed of an id."""
+    def variant(self, wording: Wording, id_: int) -> Variant:
+        """Return the variant in which the feed of this id is written."""
         older = self.rows == "older" or (self.rows == "mixed" and mix(self.key ^ mix(id_)) & 2 > 0)
-        return feed_format.older if older else feed_format.current
+        return wording.older if older else wording.current
 
     def envelope(self, id_: int, pages: int, records: int, rows: Any, totals: Any) -> dict[str, Any]:
-        """Return a page of the feed of an id in its envelope."""
+        """Return a feed's answer in the shape in which that of this id is written."""
         metadata: dict[str, Any] = {"total_pages": pages, "total_records": records}
         if self.shape == "nested" or (self.shape == "mixed" and mix(self.key ^ mix(id_)) & 1 > 0):
             return {"metadata": metadata, "data": {"totals": totals, "rows": rows}}

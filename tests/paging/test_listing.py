@@ -10,10 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
-import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seorep_async import (
     ConfigurationError,
@@ -26,9 +23,10 @@ from seorep_async import (
     SeoRepError,
     ServerError,
 )
+from seorep_async.normalisation import Decoder
 from seorep_async.paging import Query
-from seorep_async.paging.checks import Ledger
-from tests.resources.scripted import (
+from seorep_async.session.fair_queue import HUGE
+from tests.scripted_api import (
     FEED,
     LEFT_OUT,
     LIST,
@@ -44,171 +42,6 @@ from tests.resources.scripted import (
 )
 
 every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
-
-
-# --- Ledger: pure
-
-
-def page(
-    number: int, items: list[int] | range, total_pages: int | None = None, total_records: int | None = None
-) -> Page[int]:
-    return Page(items=tuple(items), number=number, total_pages=total_pages, total_records=total_records)
-
-
-def added_up(pages: list[Page[int]], max_pages: int = 1000) -> list[int]:
-    """Go through pages as a listing does, empty ones after the last, and return what was taken for whole."""
-    ledger: Ledger[int] = Ledger(lambda item: item, "campaign 42", max_pages)
-    last = ledger.start(pages[0])
-    taken = list(pages[0].items)
-    number = 1
-    while number < last if last is not None else ledger.wants_more():
-        number += 1
-        fetched = pages[number - 1] if number <= len(pages) else page(number, [])
-        ledger.add(fetched)
-        taken += fetched.items
-    ledger.finish()
-    return taken
-
-
-@attrs.frozen
-class Cut:
-    """Distinct items cut into pages that may be of any size, but not empty."""
-
-    pages: list[list[int]]
-
-    def announced(self, pages: bool = True, records: bool = True) -> list[Page[int]]:
-        total_pages = len(self.pages) if pages else None
-        total_records = sum(map(len, self.pages)) if records else None
-        return [page(n, items, total_pages, total_records) for n, items in enumerate(self.pages, 1)]
-
-
-@st.composite
-def cuts(draw: st.DrawFn, min_pages: int = 1) -> Cut:
-    sizes = draw(st.lists(st.integers(1, 5), min_size=min_pages, max_size=6))
-    items = iter(draw(st.permutations(range(sum(sizes)))))
-    return Cut([[next(items) for _ in range(size)] for size in sizes])
-
-
-@given(cuts(), st.booleans())
-def test_any_cut_of_distinct_items_that_meets_its_total_records_is_accepted(cut: Cut, pages_known: bool) -> None:
-    assert added_up(cut.announced(pages=pages_known)) == [item for items in cut.pages for item in items]
-
-
-@given(st.integers(0, 30), st.integers(1, 7), st.booleans())
-def test_pages_of_one_size_are_accepted_without_total_records(count: int, size: int, pages_known: bool) -> None:
-    pages = [list(numbers_on(n, size, count)) for n in range(1, max(1, -(-count // size)) + 1)]
-    assert added_up(Cut(pages).announced(pages=pages_known, records=False)) == list(range(1, count + 1))
-
-
-@given(cuts(), st.data())
-def test_a_dropped_row_is_refused(cut: Cut, data: st.DataObject) -> None:
-    pages = cut.announced(pages=data.draw(st.booleans()))
-    at = data.draw(st.integers(0, len(pages) - 1))
-    row = data.draw(st.integers(0, len(pages[at].items) - 1))
-    pages[at] = attrs.evolve(pages[at], items=pages[at].items[:row] + pages[at].items[row + 1 :])
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
-@given(cuts(min_pages=2), st.booleans(), st.booleans(), st.data())
-def test_a_row_of_another_page_in_place_of_its_own_is_refused(
-    cut: Cut, pages_known: bool, records_known: bool, data: st.DataObject
-) -> None:
-    pages = cut.announced(pages=pages_known, records=records_known)
-    giver, taker = data.draw(st.permutations(range(len(pages))))[:2]
-    row = data.draw(st.integers(0, len(pages[taker].items) - 1))
-    stray = data.draw(st.sampled_from(pages[giver].items))
-    items = pages[taker].items
-    pages[taker] = attrs.evolve(pages[taker], items=(*items[:row], stray, *items[row + 1 :]))
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
-@given(cuts(), st.data())
-def test_an_additional_row_is_refused(cut: Cut, data: st.DataObject) -> None:
-    pages = cut.announced()
-    at = data.draw(st.integers(0, len(pages) - 1))
-    pages[at] = attrs.evolve(pages[at], items=(*pages[at].items, -1))
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
-@given(cuts(min_pages=2), st.sampled_from([(True, True), (True, False), (False, True)]), st.data())
-def test_an_empty_page_is_refused(cut: Cut, known: tuple[bool, bool], data: st.DataObject) -> None:
-    pages = cut.announced(*known)
-    at = data.draw(st.integers(0, len(pages) - 1))
-    pages[at] = attrs.evolve(pages[at], items=())
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
-@given(cuts(min_pages=2), st.sampled_from(["total_pages", "total_records"]), st.data())
-def test_a_later_page_with_another_total_is_refused(cut: Cut, total: str, data: st.DataObject) -> None:
-    pages = cut.announced()
-    at = data.draw(st.integers(1, len(pages) - 1))
-    other: Any = data.draw(st.integers(0, 50).filter(lambda number: number != getattr(pages[0], total)))
-    pages[at] = attrs.evolve(pages[at], **{total: other})
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
-@given(st.integers(2, 5), st.integers(2, 6), st.booleans(), st.data())
-def test_a_short_page_before_the_last_is_refused_without_total_records(
-    count: int, size: int, pages_known: bool, data: st.DataObject
-) -> None:
-    pages = Cut([list(numbers_on(n, size, size * count)) for n in range(1, count + 1)]).announced(pages_known, False)
-    at = data.draw(st.integers(1, count - 1)) - 1
-    pages[at] = attrs.evolve(pages[at], items=pages[at].items[: data.draw(st.integers(1, size - 1))])
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
-@pytest.mark.parametrize("late", [2, 3], ids=["page 2", "page 3"])
-def test_total_records_that_only_a_later_page_announces_are_met_too(late: int) -> None:
-    pages = Cut([[1, 2], [3, 4], [5]]).announced(records=False)
-    pages[late - 1] = attrs.evolve(pages[late - 1], total_records=6)
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
-@pytest.mark.parametrize("nonsense", [None, 0, 4, 1001, 10**9])
-def test_a_number_of_pages_that_cannot_be_is_not_used(nonsense: int | None) -> None:
-    ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
-    assert ledger.start(page(1, [1, 2], nonsense, 3)) is None
-
-
-@given(cuts())
-def test_reading_on_ends_with_all_records_and_a_page_that_is_not_full_or_is_empty(cut: Cut) -> None:
-    ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
-    pages = cut.announced(pages=False)
-    ledger.start(pages[0])
-    for later in pages[1:]:
-        assert ledger.wants_more()
-        ledger.add(later)
-    if pages[0].items and len(pages[-1].items) >= len(pages[0].items):
-        assert ledger.wants_more()
-        ledger.add(page(len(pages) + 1, [], None, None))
-    assert not ledger.wants_more()
-
-
-def test_records_that_are_too_few_by_whole_pages_are_found_out_where_pages_are_not_known() -> None:
-    with pytest.raises(PaginationError):
-        added_up([page(1, [1, 2], None, 4), page(2, [3, 4], None, 4), page(3, [5, 6], None, 4)])
-
-
-@given(st.integers(1, 50))
-def test_reading_on_ends_with_an_error_after_max_pages(max_pages: int) -> None:
-    endless = [page(number, [number]) for number in range(1, max_pages + 2)]
-    with pytest.raises(PaginationError, match=r"Settings\.max_pages") as failed:
-        added_up(endless, max_pages)
-    assert failed.value.page == max_pages
-
-
-def test_an_error_says_what_was_expected_what_came_and_where() -> None:
-    with pytest.raises(PaginationError, match="page 2 repeats 1 of page 1") as failed:
-        added_up([page(1, [1, 2], 2, 4), page(2, [3, 1], 2, 4)])
-    error = failed.value
-    assert (error.subject, error.expected_records, error.received_records, error.page) == ("campaign 42", 4, 4, 2)
 
 
 # --- A listing of a service that does everything right
@@ -284,6 +117,13 @@ async def test_pages_are_in_order_however_their_answers_arrive() -> None:
         await service.arrival(lambda service: len(service.asked) == 5)
         gates[5].set()
         assert await reading == list(range(1, 51))
+
+
+async def test_a_huge_page_of_a_feed_is_decoded_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Decoder, "feed_page", None)  # which would take all of it at once
+    rows = -(-HUGE // 60)
+    async with serving(well_behaved(FEED, rows, rows)) as (client, _):
+        assert len(await FEED.everything(client)) == rows
 
 
 # --- Services that do something wrong
@@ -447,6 +287,15 @@ async def test_a_last_page_given_again_beyond_the_end_costs_no_row_when_records_
         service,
     ):
         assert await source.everything(client) == list(range(1, 26))
+    assert service.pages == [1, 2, 3]
+
+
+async def test_a_full_last_page_given_again_beyond_the_end_costs_no_row() -> None:
+    async with serving(lambda asked: LIST.envelope(numbers_on(min(asked.page, 2), 10, 20), records=20)) as (
+        client,
+        service,
+    ):
+        assert await LIST.everything(client) == list(range(1, 21))
     assert service.pages == [1, 2, 3]
 
 
@@ -720,6 +569,18 @@ async def test_without_a_call_timeout_awaiting_takes_as_long_as_it_takes() -> No
 # --- Bad use
 
 
+def test_a_listing_that_lacks_its_await_says_so() -> None:
+    listing = SeoRepClient("http://127.0.0.1:9", "key").rankings.campaign(42, "2023-01-01", "2023-01-31")
+    assert repr(listing) == "<Listing of campaign 42, not fetched: await it, or use `async for`>"
+    with pytest.raises(AttributeError, match=r"`await` is missing: \(await listing\)\.rows"):
+        _ = listing.rows  # type: ignore[attr-defined]
+
+
+async def test_a_listing_of_a_list_names_its_path() -> None:
+    assert "/v3/campaigns" in repr(SeoRepClient("http://127.0.0.1:9", "key").campaigns.list(filter="c4n4ry"))
+    assert "c4n4ry" not in repr(SeoRepClient("http://127.0.0.1:9", "key").campaigns.list(filter="c4n4ry"))
+
+
 @pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])
 async def test_a_page_number_that_is_none_is_refused_before_any_request(number: Any) -> None:
     async with serving(well_behaved(LIST, 5, 10)) as (client, service):
@@ -801,11 +662,6 @@ def test_leaving_a_listing_early_in_any_way_is_clean_in_development_mode() -> No
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
 
 
-def test_a_row_that_stands_twice_on_a_page_is_noticed() -> None:
-    with pytest.raises(PaginationError, match="page 2 holds 3 more than once"):
-        added_up([page(1, [1, 2], 2, 4), page(2, [3, 3], 2, 4)])
-
-
 async def test_a_service_without_a_page_beyond_the_end_gives_exact_rows() -> None:
     def script(asked: Asked) -> Any:
         return LIST.envelope(numbers_on(asked.page, 2, 4), None, 4) if asked.page <= 2 else 404
@@ -824,5 +680,5 @@ async def test_a_page_that_is_missing_before_the_end_is_an_error() -> None:
 
 
 def test_a_query_that_may_hold_private_text_is_not_shown() -> None:
-    query = Query[int]("/v3/anything", "search=c4n4ry", decode=lambda body, number: page(number, []), key=int)
+    query = Query[int]("/v3/anything", "search=c4n4ry", decode=lambda body, number: Page((), number), key=int)
     assert "c4n4ry" not in repr(query)

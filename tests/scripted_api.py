@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -78,7 +79,7 @@ class Service:
             self.in_flight -= 1
         if isinstance(answer, int):
             return web.Response(status=answer)
-        return web.Response(body=answer if isinstance(answer, bytes) else json.dumps(answer))
+        return web.Response(body=io.BytesIO(answer if isinstance(answer, bytes) else json.dumps(answer).encode()))
 
 
 class Clock:

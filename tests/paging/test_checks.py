@@ -1,0 +1,251 @@
+"""The checks of pages: what adds up is accepted, and nothing else. Pure."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seorep_async import Page, PaginationError
+from seorep_async.paging import checks
+from seorep_async.paging.checks import Ledger, is_whole
+from tests.scripted_api import numbers_on
+
+
+def page(
+    number: int, items: list[int] | range, total_pages: int | None = None, total_records: int | None = None
+) -> Page[int]:
+    return Page(items=tuple(items), number=number, total_pages=total_pages, total_records=total_records)
+
+
+def added_up(pages: list[Page[int]], max_pages: int = 1000) -> list[int]:
+    """Go through pages as a listing does, empty ones after the last, and return what was taken for whole."""
+    ledger: Ledger[int] = Ledger(lambda item: item, "campaign 42", max_pages)
+    last = ledger.start(pages[0])
+    taken = list(pages[0].items)
+    number = 1
+    while number < last if last is not None else ledger.wants_more():
+        number += 1
+        fetched = pages[number - 1] if number <= len(pages) else page(number, [])
+        ledger.add(fetched)
+        taken += fetched.items
+    ledger.finish()
+    return taken
+
+
+@attrs.frozen
+class Cut:
+    """Distinct items cut into pages that may be of any size, but not empty."""
+
+    pages: list[list[int]]
+
+    def announced(self, pages: bool = True, records: bool = True) -> list[Page[int]]:
+        total_pages = len(self.pages) if pages else None
+        total_records = sum(map(len, self.pages)) if records else None
+        return [page(n, items, total_pages, total_records) for n, items in enumerate(self.pages, 1)]
+
+
+@st.composite
+def cuts(draw: st.DrawFn, min_pages: int = 1) -> Cut:
+    sizes = draw(st.lists(st.integers(1, 5), min_size=min_pages, max_size=6))
+    items = iter(draw(st.permutations(range(sum(sizes)))))
+    return Cut([[next(items) for _ in range(size)] for size in sizes])
+
+
+@given(cuts(), st.booleans())
+def test_any_cut_of_distinct_items_that_meets_its_total_records_is_accepted(cut: Cut, pages_known: bool) -> None:
+    assert added_up(cut.announced(pages=pages_known)) == [item for items in cut.pages for item in items]
+
+
+@given(st.integers(0, 30), st.integers(1, 7), st.booleans())
+def test_pages_of_one_size_are_accepted_without_total_records(count: int, size: int, pages_known: bool) -> None:
+    pages = [list(numbers_on(n, size, count)) for n in range(1, max(1, -(-count // size)) + 1)]
+    assert added_up(Cut(pages).announced(pages=pages_known, records=False)) == list(range(1, count + 1))
+
+
+@given(cuts(), st.data())
+def test_a_dropped_row_is_refused(cut: Cut, data: st.DataObject) -> None:
+    pages = cut.announced(pages=data.draw(st.booleans()))
+    at = data.draw(st.integers(0, len(pages) - 1))
+    row = data.draw(st.integers(0, len(pages[at].items) - 1))
+    pages[at] = attrs.evolve(pages[at], items=pages[at].items[:row] + pages[at].items[row + 1 :])
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@given(cuts(min_pages=2), st.booleans(), st.booleans(), st.data())
+def test_a_row_of_another_page_in_place_of_its_own_is_refused(
+    cut: Cut, pages_known: bool, records_known: bool, data: st.DataObject
+) -> None:
+    pages = cut.announced(pages=pages_known, records=records_known)
+    giver, taker = data.draw(st.permutations(range(len(pages))))[:2]
+    row = data.draw(st.integers(0, len(pages[taker].items) - 1))
+    stray = data.draw(st.sampled_from(pages[giver].items))
+    items = pages[taker].items
+    pages[taker] = attrs.evolve(pages[taker], items=(*items[:row], stray, *items[row + 1 :]))
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@given(cuts(), st.data())
+def test_an_additional_row_is_refused(cut: Cut, data: st.DataObject) -> None:
+    pages = cut.announced()
+    at = data.draw(st.integers(0, len(pages) - 1))
+    pages[at] = attrs.evolve(pages[at], items=(*pages[at].items, -1))
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@given(cuts(min_pages=2), st.sampled_from([(True, True), (True, False), (False, True)]), st.data())
+def test_an_empty_page_is_refused(cut: Cut, known: tuple[bool, bool], data: st.DataObject) -> None:
+    pages = cut.announced(*known)
+    at = data.draw(st.integers(0, len(pages) - 1))
+    pages[at] = attrs.evolve(pages[at], items=())
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@given(cuts(min_pages=2), st.sampled_from(["total_pages", "total_records"]), st.data())
+def test_a_later_page_with_another_total_is_refused(cut: Cut, total: str, data: st.DataObject) -> None:
+    pages = cut.announced()
+    at = data.draw(st.integers(1, len(pages) - 1))
+    other: Any = data.draw(st.integers(0, 50).filter(lambda number: number != getattr(pages[0], total)))
+    pages[at] = attrs.evolve(pages[at], **{total: other})
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@given(st.integers(2, 5), st.integers(2, 6), st.booleans(), st.data())
+def test_a_short_page_before_the_last_is_refused_without_total_records(
+    count: int, size: int, pages_known: bool, data: st.DataObject
+) -> None:
+    pages = Cut([list(numbers_on(n, size, size * count)) for n in range(1, count + 1)]).announced(pages_known, False)
+    at = data.draw(st.integers(1, count - 1)) - 1
+    pages[at] = attrs.evolve(pages[at], items=pages[at].items[: data.draw(st.integers(1, size - 1))])
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@pytest.mark.parametrize("late", [2, 3], ids=["page 2", "page 3"])
+def test_total_records_that_only_a_later_page_announces_are_met_too(late: int) -> None:
+    pages = Cut([[1, 2], [3, 4], [5]]).announced(records=False)
+    pages[late - 1] = attrs.evolve(pages[late - 1], total_records=6)
+    with pytest.raises(PaginationError):
+        added_up(pages)
+
+
+@pytest.mark.parametrize("nonsense", [None, 0, 4, 1001, 10**9])
+def test_a_number_of_pages_that_cannot_be_is_not_used(nonsense: int | None) -> None:
+    ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
+    assert ledger.start(page(1, [1, 2], nonsense, 3)) is None
+
+
+@given(cuts())
+def test_reading_on_ends_with_all_records_and_a_page_that_is_not_full_or_is_empty(cut: Cut) -> None:
+    ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
+    pages = cut.announced(pages=False)
+    ledger.start(pages[0])
+    for later in pages[1:]:
+        assert ledger.wants_more()
+        ledger.add(later)
+    if pages[0].items and len(pages[-1].items) >= len(pages[0].items):
+        assert ledger.wants_more()
+        ledger.add(page(len(pages) + 1, [], None, None))
+    assert not ledger.wants_more()
+
+
+def test_records_that_are_too_few_by_whole_pages_are_found_out_where_pages_are_not_known() -> None:
+    with pytest.raises(PaginationError):
+        added_up([page(1, [1, 2], None, 4), page(2, [3, 4], None, 4), page(3, [5, 6], None, 4)])
+
+
+@given(st.integers(1, 50))
+def test_reading_on_ends_with_an_error_after_max_pages(max_pages: int) -> None:
+    endless = [page(number, [number]) for number in range(1, max_pages + 2)]
+    with pytest.raises(PaginationError, match=r"Settings\.max_pages") as failed:
+        added_up(endless, max_pages)
+    assert failed.value.page == max_pages
+
+
+def test_an_error_says_what_was_expected_what_came_and_where() -> None:
+    with pytest.raises(PaginationError, match="page 2 repeats 1 of page 1") as failed:
+        added_up([page(1, [1, 2], 2, 4), page(2, [3, 1], 2, 4)])
+    error = failed.value
+    assert (error.subject, error.expected_records, error.received_records, error.page) == ("campaign 42", 4, 4, 2)
+
+
+def test_a_row_that_stands_twice_on_a_page_is_noticed() -> None:
+    with pytest.raises(PaginationError, match="page 2 holds 3 more than once"):
+        added_up([page(1, [1, 2], 2, 4), page(2, [3, 3], 2, 4)])
+
+
+# --- Many rows, whose keys are not held one by one
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let two rows be many."""
+    monkeypatch.setattr(checks, "_MAX_IN_ORDER", 1)
+
+
+HUGE = 2**70
+MANY = [1, 2], [3, 4], [5, HUGE], [7, 8], [9, HUGE + 1]
+
+
+@pytest.mark.usefixtures("many")
+def test_many_rows_that_differ_are_accepted() -> None:
+    assert added_up(Cut(list(MANY)).announced()) == [item for items in MANY for item in items]
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("repeated", [1, 3, 5, HUGE, 7])
+def test_among_many_rows_one_that_repeats_is_refused(repeated: int) -> None:
+    with pytest.raises(PaginationError, match=r"page 5 (repeats|holds)"):
+        added_up(Cut([*MANY[:4], [repeated, 10]]).announced())
+    with pytest.raises(PaginationError, match=r"page 5 (repeats|holds)"):
+        added_up(Cut([*MANY[:4], [10, 10]]).announced())
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("beyond", [[7, HUGE], [8], []])
+def test_after_many_rows_a_page_that_is_known_ends_the_listing(beyond: list[int]) -> None:
+    ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
+    for number, items in enumerate([*MANY[:4], beyond], 1):
+        (ledger.start if number == 1 else ledger.add)(page(number, items, None, 8))
+    assert not ledger.wants_more()
+    ledger.finish()
+
+
+def test_a_long_listing_takes_no_more_memory_than_a_short_one() -> None:
+    ledger: Ledger[int] = Ledger(lambda item: item, None, 10**6)
+    tracemalloc.start()
+    try:
+        ledger.start(page(1, range(1000)))
+        for number in range(1, 70):
+            ledger.add(page(number, range(number * 1000, number * 1000 + 1000)))
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(70, 400):
+            ledger.add(page(number, range(number * 1000, number * 1000 + 1000)))
+        assert tracemalloc.get_traced_memory()[0] - before < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("found", "whole"),
+    [
+        (page(1, [1, 2], 1, 2), True),
+        (page(1, [], 1, 0), True),
+        (page(1, [1, 1], 1, 2), False),
+        (page(1, [1, 2], 1, 3), False),
+        (page(1, [1, 2], 2, 2), False),
+        (page(1, [1, 2], None, 2), False),
+        (page(1, [1, 2], 1, None), False),
+    ],
+)
+def test_only_a_page_that_is_surely_everything_needs_no_ledger(found: Page[int], whole: bool) -> None:
+    assert is_whole(found, lambda item: item) is whole
