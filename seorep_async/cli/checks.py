@@ -38,7 +38,7 @@ class Level(enum.Enum):
 
 @attrs.frozen
 class CheckResult:
-    """The result of a check: how good it is, what was checked, and what was found."""
+    """The result of a check: its level, its subject, and a sentence about it."""
 
     level: Level
     subject: str

@@ -109,8 +109,10 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     help="campaign (a row is a keyword), campaign-by-date (a row is a date of a campaign) or keyword-by-date (a row is "
     "a date of a keyword); repeatable.",
 )
-@click.option("--from", "first", type=day, metavar="DATE", help="First day.  [default: of the last three full months]")
-@click.option("--to", "last", type=day, metavar="DATE", help="Last day.  [default: of last month]")
+@click.option(
+    "--from", "first", type=day, metavar="DATE", help="First day.  [default: the first of the last three full months]"
+)
+@click.option("--to", "last", type=day, metavar="DATE", help="Last day.  [default: the last of last month]")
 @click.option(
     "--campaign",
     "campaign_ids",

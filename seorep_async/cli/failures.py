@@ -82,10 +82,10 @@ def exit_code_of(error: BaseException) -> ExitCode:
     return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.UNEXPECTED)
 
 
-def show_error(text: str) -> None:
+def show_error(message: str) -> None:
     """Print why the command ends, on stderr: one line in a log, wrapped between words on a terminal."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
-    message = f"Error: {printable(text)}"
+    message = f"Error: {printable(message)}"
     if terminal:
         width = shutil.get_terminal_size().columns
         message = textwrap.fill(message, width, break_long_words=False, break_on_hyphens=False)
@@ -96,12 +96,12 @@ def show_error(text: str) -> None:
 def explain(error: Exception) -> str:
     """Return why the command ends, and the next step where there is one."""
     if isinstance(error, SeoRepError):
-        text = f"{error.subject}: {reason(error)}" if error.subject else reason(error)
+        message = f"{error.subject}: {reason(error)}" if error.subject else reason(error)
         if exit_code_of(error) is ExitCode.AUTHENTICATION:
-            return f"{text}; check SEOREP_API_KEY"
+            return f"{message}; check SEOREP_API_KEY"
         if isinstance(error, ConnectionFailedError):
-            return f"{text}; check SEOREP_BASE_URL and the network"
-        return text
+            return f"{message}; check SEOREP_BASE_URL and the network"
+        return message
     if isinstance(error, ImportError) and "pip install" in str(error):
         return str(error)
     place = error.__traceback__
@@ -120,7 +120,7 @@ def reason(error: SeoRepError) -> str:
 
 
 def in_shell_words(message: str) -> str:
-    """Return a message of the library with options and variables in place of Python's arguments."""
+    """Return a message of the library that names options and variables instead of Python's arguments."""
     message = re.sub(r"`?\b([a-z]+(?:_[a-z]+)*)=True\b`?", lambda found: _option(found[1]), message)
     message = re.sub(r"^([a-z]+(?:_[a-z]+)*) must be\b", lambda found: f"{_option(found[1])} must be", message)
     message = re.sub(r"(--[a-z-]+) \(\1\)", r"\1", message)  # it may name both
@@ -143,11 +143,11 @@ def service_message(error: SeoRepError) -> str | None:
         found = list(dict.fromkeys(_messages(json.loads(body))))
     except (ValueError, RecursionError):
         found = [] if body.startswith(("{", "[")) and body.endswith("…") else [body]
-    text = printable("; ".join(found))
+    quote = printable("; ".join(found))
     # an error made from the body has it in its message already
-    if not text or text in printable(error.message):
+    if not quote or quote in printable(error.message):
         return None
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
+    return quote if len(quote) <= _LONGEST_QUOTE else f"{quote[:_LONGEST_QUOTE]}…"
 
 
 def _messages(body: Any) -> Iterator[str]:
@@ -165,4 +165,4 @@ def _messages(body: Any) -> Iterator[str]:
 
 def _problems(name: str, value: Any) -> Iterator[str]:
     if isinstance(value, str | list | dict):
-        yield from (f"{name}: {text}" for text in _messages(value))
+        yield from (f"{name}: {message}" for message in _messages(value))

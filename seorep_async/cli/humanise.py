@@ -40,6 +40,6 @@ def moment(iso: str) -> str:
     return dt.datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M")
 
 
-def printable(text: str) -> str:
+def printable(line: str) -> str:
     """Return a string as one line that can't control a terminal: a service may send control characters."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split()))
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(line.split()))

@@ -54,8 +54,8 @@ class _HelpFormatter(click.HelpFormatter):
         rows = list(rows)
         column = min(max(len(name) for name, _ in rows), col_max) + col_spacing
         room = max(self.width - self.current_indent - column, 10)
-        for name, text in rows:
-            lines = textwrap.wrap(text, room, break_on_hyphens=False, break_long_words=False)
+        for name, words in rows:
+            lines = textwrap.wrap(words, room, break_on_hyphens=False, break_long_words=False)
             if len(name) > column - col_spacing:
                 lines.insert(0, "")
             for number, line in enumerate(lines or [""]):
@@ -87,31 +87,31 @@ class SectionedCommand(click.Command):
 # functions, as click's parameter types are generic classes in some versions only
 
 
-def whole_number(text: str) -> int:
+def whole_number(value: str) -> int:
     """Read an id or a count, 1 to 2147483647."""
-    if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_ID)) and 1 <= int(text) <= MAX_ID:
-        return int(text)
-    raise click.BadParameter(f"{text!r} is not an integer from 1 to {MAX_ID}.")
+    if value.isascii() and value.isdigit() and len(value) <= len(str(MAX_ID)) and 1 <= int(value) <= MAX_ID:
+        return int(value)
+    raise click.BadParameter(f"{value!r} is not an integer from 1 to {MAX_ID}.")
 
 
-def day(text: str) -> dt.date:
+def day(value: str) -> dt.date:
     """Read a date such as 2023-01-31."""
     try:
-        return dt.datetime.strptime(text, "%Y-%m-%d").date()
+        return dt.datetime.strptime(value, "%Y-%m-%d").date()
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not a date such as 2023-01-31.") from None
+        raise click.BadParameter(f"{value!r} is not a date such as 2023-01-31.") from None
 
 
-def name_and_value(text: str) -> tuple[str, str]:
+def name_and_value(pair: str) -> tuple[str, str]:
     """Read NAME=VALUE."""
-    name, equals, value = text.partition("=")
+    name, equals, value = pair.partition("=")
     if not name or not equals:
-        raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE.")
+        raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE.")
     return name, value
 
 
 def dates_to_pull(first: dt.date | None, last: dt.date | None, today: dt.date) -> tuple[dt.date, dt.date]:
-    """Return first and last day, with the last three full months in place of what is None.
+    """Return first and last day; if they are None, those of the last three full months.
 
     Args:
         first: first day; None: the first of the month two months before that of the last day.

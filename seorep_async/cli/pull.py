@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class PullJob:
-    """A pull as the command line asks for it.
+    """A pull as the command line describes it.
 
     Attributes:
         feeds: which feeds.
@@ -81,7 +81,7 @@ class PullJob:
 
         Args:
             sandbox: where to pull from, or None for the service that the environment names.
-            service: a name that tells the sandbox from others; its port changes each time.
+            service: a name for a sandbox, whose port changes each time.
 
         Raises:
             SeoRepError: nothing could be pulled.
@@ -105,8 +105,8 @@ class PullJob:
             target = None if self.out is None else await asyncio.to_thread(target_of, self.out, job.feeds)
             if self.dry_run:
                 found = await preview(client, job, target, restart=self.restart, retry_failed=self.retry_failed)
-                text = preview_as_json(found, job) if self.json else preview_in_words(found, job, source)
-                await run_in_daemon_thread(partial(write_stdout, text + "\n", as_data=self.json))
+                shown = preview_as_json(found, job) if self.json else preview_in_words(found, job, source)
+                await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
                 return ExitCode.OK
             if target is None:
                 code = await self._to_stdout(client, job, console, source)
@@ -156,7 +156,7 @@ class PullJob:
         return code
 
     async def _write_summary(self, summary: PullSummary, code: ExitCode) -> str | None:
-        """Write the summary to stdout if it was asked for; return why that was not possible, or None.
+        """Write the summary to stdout if `--json` says so; return why that failed, or None.
 
         A closed stdout is not an error: the export succeeded.
         """

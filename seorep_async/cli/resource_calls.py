@@ -49,7 +49,7 @@ class Call:
     Attributes:
         resource: name of the client's attribute.
         method: name of the method.
-        label_fields: the fields that tell a person which object it is.
+        label_fields: the fields by which a person recognises an object.
         columns: the default columns of a table of many objects.
         model: the class of the result, or None.
         parameters: the names of its parameters.
@@ -107,7 +107,7 @@ def _format_of(options: Mapping[str, Any]) -> OutputFormat:
 
 
 def _arguments(call: Call, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of the client's method; asks for a password, or reads it."""
+    """Return the arguments of the client's method; a password is prompted for, or read from stdin."""
     arguments = {name: _password(options) if name == "password" else options[name] for name in call.parameters}
     arguments = {name: value for name, value in arguments.items() if value not in (None, ())}
     several: dict[str, list[str]] = {}
@@ -245,10 +245,10 @@ def _write_many(items: Sequence[Any], columns: Sequence[str], kind: OutputFormat
 
 @contextmanager
 def _status(*, hidden: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal that the service was asked, and how much was received, while the block runs."""
+    """Show on a terminal, while the block runs, that a request is under way and how much was received."""
     console = stderr_console()
     if hidden or not console.is_terminal:
-        yield lambda text: None
+        yield lambda received: None
         return
     with console.status("Asking the service…") as status:
-        yield lambda text: status.update(Text(f"Asking the service… {text}"))
+        yield lambda received: status.update(Text(f"Asking the service… {received}"))

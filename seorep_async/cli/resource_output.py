@@ -70,14 +70,14 @@ def json_lines(items: Sequence[Any], columns: Sequence[str]) -> str:
 
 def csv_rows(items: Sequence[Any], columns: Sequence[str], *, header: bool) -> str:
     """Return a row for each object; unknown fields are JSON in the column `extra`."""
-    text = io.StringIO(newline="")
+    table = io.StringIO(newline="")
     rows = [columns] if header else []
     rows += [[text_of(getattr(item, name)) for name in columns] for item in items]
-    csv.writer(text, lineterminator="\r\n").writerows(rows)
+    csv.writer(table, lineterminator="\r\n").writerows(rows)
     if not stdout_is_terminal():
-        return text.getvalue()
+        return table.getvalue()
     # a terminal would obey control characters from the service
-    return "".join(c if c.isprintable() or c in "\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text.getvalue())
+    return "".join(c if c.isprintable() or c in "\r\n" else "\N{REPLACEMENT CHARACTER}" for c in table.getvalue())
 
 
 def values_of(item: Any, columns: Sequence[str]) -> dict[str, Any]:
@@ -112,10 +112,10 @@ def text_of(value: object) -> str:
 
 def as_json(value: object, *, indent: int | None = None) -> str:
     """Return JSON with control characters escaped, so that no terminal obeys them."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    if text.replace("\n", "").isprintable():
-        return text
-    return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
+    encoded = json.dumps(value, ensure_ascii=False, indent=indent)
+    if encoded.replace("\n", "").isprintable():
+        return encoded
+    return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in encoded)
 
 
 def _cell(value: object) -> str:
@@ -126,10 +126,10 @@ def _cell(value: object) -> str:
 
 def _rendered(table: Table) -> str:
     # not printed to stdout itself: `write_stdout` reports what goes wrong there
-    terminal, text = stdout_is_terminal(), io.StringIO()
+    terminal, shown = stdout_is_terminal(), io.StringIO()
     width = Console().width if terminal else _NO_WRAPPING
-    Console(file=text, force_terminal=terminal, width=width, highlight=False).print(table)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    Console(file=shown, force_terminal=terminal, width=width, highlight=False).print(table)
+    return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines())
 
 
 def _plain(value: Any) -> Any:

@@ -55,11 +55,11 @@ class Method:
         """Read a method's signature and docstring."""
         hints = typing.get_type_hints(function)
         known = inspect.signature(function).parameters.values()
-        text = inspect.getdoc(function) or ""
+        docstring = inspect.getdoc(function) or ""
         result = hints.get("return")
         return cls(
             name=function.__name__,
-            summary=_first_sentence(text),
+            summary=_first_sentence(docstring),
             parameters=tuple(
                 parameter.replace(annotation=hints[parameter.name])
                 for parameter in known
@@ -67,14 +67,14 @@ class Method:
             ),
             help={
                 name: _first_sentence(words)
-                for name, words in re.findall(r"^    (\w+): (.*(?:\n {6,}.*)*)", text, re.MULTILINE)
+                for name, words in re.findall(r"^    (\w+): (.*(?:\n {6,}.*)*)", docstring, re.MULTILINE)
             },
             model=next(iter(typing.get_args(result)), result) if result is not type(None) else None,
         )
 
 
-def _first_sentence(text: str) -> str:
-    sentence = re.split(r"(?<=\.)\s", " ".join(text.partition("\n\n")[0].split()), maxsplit=1)[0]
+def _first_sentence(docstring: str) -> str:
+    sentence = re.split(r"(?<=\.)\s", " ".join(docstring.partition("\n\n")[0].split()), maxsplit=1)[0]
     return sentence[:1].upper() + sentence[1:]
 
 
@@ -85,7 +85,7 @@ class Resource:
     Attributes:
         cls: its class; the command has its name.
         columns: the default columns of a table of many objects.
-        label_fields: the fields that tell a person which object it is.
+        label_fields: the fields by which a person recognises an object.
         examples: command lines for its help.
     """
 
@@ -205,7 +205,7 @@ def _options(resource: Resource, method: Method) -> list[click.Parameter]:
     return [*options, *_service_options(writes=method.name in ("create", "update"))]
 
 
-def _parameter_options(parameter: inspect.Parameter, text: str) -> list[click.Parameter]:
+def _parameter_options(parameter: inspect.Parameter, words: str) -> list[click.Parameter]:
     """Return the option of a parameter; `id` is an argument, and a password never is."""
     name, required = parameter.name, parameter.default is inspect.Parameter.empty
     if name == "id":
@@ -224,18 +224,18 @@ def _parameter_options(parameter: inspect.Parameter, text: str) -> list[click.Pa
     elif dt.date in kinds:
         attributes = {"type": day, "metavar": "DATE"}
     elif kinds - {str, bool, type(None)}:
-        attributes, text = {"metavar": "TEXT", "multiple": True}, f"{text[:-1]}; repeatable."
-    elif choices := re.fullmatch(r"`(\w+)` or `(\w+)`\.", text):
+        attributes, words = {"metavar": "TEXT", "multiple": True}, f"{words[:-1]}; repeatable."
+    elif choices := re.fullmatch(r"`(\w+)` or `(\w+)`\.", words):
         attributes = {"type": click.Choice(choices.groups()), "metavar": name.upper()}
-    text = text.replace("`", "")
-    return [SectionedOption(f"--{name.replace('_', '-')}", name, help=text, required=required, **attributes)]
+    words = words.replace("`", "")
+    return [SectionedOption(f"--{name.replace('_', '-')}", name, help=words, required=required, **attributes)]
 
 
 def _output_options(columns: tuple[str, ...], model: type[Any]) -> list[click.Parameter]:
     known = field_names(model)
 
-    def read_columns(text: str) -> tuple[str, ...]:
-        names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    def read_columns(value: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(name.strip() for name in value.split(",")))
         for name in names:
             if name not in known:
                 raise click.BadParameter(f"there is no {name!r}; choose from {', '.join(known)}.")

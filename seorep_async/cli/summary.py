@@ -22,7 +22,7 @@ _LISTED = 20
 
 
 def show_failures(console: Console, summary: PullSummary) -> None:
-    """Print what failed, and why."""
+    """Print the failures, with their reasons."""
     console.print(Text("Failed", style="bold red"))
     for line in _failures(summary.failures, several=len(summary.feeds) > 1):
         print_hanging(console, Text(f"  {line}"), 4)
@@ -32,12 +32,12 @@ def show_failures(console: Console, summary: PullSummary) -> None:
 def show_summary(
     console: Console, summary: PullSummary, source: str, *, retries: int = 0, to_file: bool = True
 ) -> None:
-    """Print what failed, and then what was pulled.
+    """Print the failures, and then a summary.
 
     Args:
         console: where to print.
         summary: what became of the pull.
-        source: where the rows came from.
+        source: the origin of the rows.
         retries: requests that were repeated.
         to_file: whether files were to be written, and not a stream.
     """

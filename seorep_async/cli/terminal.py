@@ -26,7 +26,7 @@ def stderr_console() -> Console:
 
 
 def print_hanging(console: Console, text: Text, indent: int) -> None:
-    """Print a text that goes on in further lines, if the terminal is narrow, with an indent."""
+    """Print a line; on a narrow terminal it is wrapped, and further lines are indented."""
     first, *more = text.wrap(console, console.width) or [Text()]
     console.print(first)
     rest = Text(" ").join(more)
@@ -39,11 +39,11 @@ def stdout_is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def write_stdout(text: str, *, as_data: bool = True) -> None:
+def write_stdout(string: str, *, as_data: bool = True) -> None:
     """Write to stdout at once.
 
     Args:
-        text: what to write.
+        string: the output.
         as_data: write UTF-8 wherever it goes; otherwise the terminal's encoding.
 
     Raises:
@@ -51,7 +51,7 @@ def write_stdout(text: str, *, as_data: bool = True) -> None:
         ExportError: stdout can't be written.
     """
     encoding = "utf-8" if as_data or sys.stdout is None else sys.stdout.encoding
-    write_stdout_bytes(text.encode(encoding, "replace"))
+    write_stdout_bytes(string.encode(encoding, "replace"))
 
 
 def write_stdout_bytes(data: bytes) -> None:
