@@ -13,14 +13,13 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from .api.call import Body, Call
-from .api.openapi import describe
-from .api.operations import OPERATIONS, Operation
-from .api.service import Service
-from .limits import Limiter
-from .refusals import Refusal
-from .spoiling import Spoilt, spoil
-from .traffic import Traffic
+from seorep_async.sandbox.api.openapi import describe
+from seorep_async.sandbox.api.operations import OPERATIONS, Operation
+from seorep_async.sandbox.api.request import ApiRequest, Body, Refusal
+from seorep_async.sandbox.api.service import Service
+from seorep_async.sandbox.faults import RawResponse, inject_fault
+from seorep_async.sandbox.limits import Limiter
+from seorep_async.sandbox.traffic import Traffic
 
 DESCRIPTION = "/openapi.json"
 
@@ -52,7 +51,7 @@ def application(
     chain: list[Middleware] = [_count(traffic), _pass_by, _keep_to_limit(limiter, latency)]
     if latency:
         chain.append(_wait(latency))
-    chain += [_bring_about(fault), _refusals_as_json, _authenticate(api_key)]
+    chain += [_inject_faults(fault), _refusals_as_json, _authenticate(api_key)]
     app = web.Application(middlewares=[web.middleware(link) for link in chain], client_max_size=_LARGEST_BODY)
     app.router.add_get(DESCRIPTION, _describe, allow_head=False)
     for operation in OPERATIONS:
@@ -68,7 +67,7 @@ def _count(traffic: Traffic) -> Middleware:
         status, size = None, 0
         try:
             response = await handler(request)
-            if not isinstance(response, Spoilt) or response.answered:
+            if not isinstance(response, RawResponse) or response.answered:
                 status = response.status
             if isinstance(response, web.Response) and isinstance(response.body, bytes):
                 size = len(response.body)
@@ -117,22 +116,22 @@ def _wait(seconds: float) -> Middleware:
     return wait
 
 
-def _bring_about(fault: Callable[[int], str | None]) -> Middleware:
+def _inject_faults(fault: Callable[[int], str | None]) -> Middleware:
     numbers = itertools.count(1)
 
-    async def bring_about(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def inject(request: web.Request, handler: Handler) -> web.StreamResponse:
         kind = fault(next(numbers))
         if kind is None:
             return await handler(request)
         request[_FAULT] = kind
         if kind[0].isdigit():
-            return _error(int(kind[:3]), "a fault that was asked for")
+            return _error(int(kind[:3]), "an injected fault")
         answer, connection = await handler(request), request.transport
         if isinstance(answer, web.Response) and isinstance(connection, asyncio.Transport):
-            return await spoil(kind, answer, connection)
+            return await inject_fault(kind, answer, connection)
         return answer  # the caller hung up before
 
-    return bring_about
+    return inject
 
 
 async def _refusals_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -167,7 +166,9 @@ def _answer(operation: Operation, service: Service) -> Handler:
                 raise Refusal(415, "the body must not be compressed")
             body = Body.read(request.content_type, await request.read())
         query = {name: request.query.getall(name) for name in request.query}
-        answered = operation.answer(service, Call(operation.fields, query, body, request.match_info.get("id", "")))
+        answered = operation.answer(
+            service, ApiRequest(operation.fields, query, body, request.match_info.get("id", ""))
+        )
         return web.Response(body=answered.body or None, status=answered.status, headers=_JSON if answered.body else {})
 
     return answer

@@ -1,13 +1,19 @@
-"""Faults that can be asked for, each in a share of the requests: `resets=5%,500s=5%,cut=2%`."""
+"""Fault injection: which requests meet a fault, and what their callers get in place of the response."""
 
+import asyncio
 import re
+import socket
+import struct
 from collections.abc import Mapping
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Self
 
+import msgspec
+from aiohttp import web
 from attrs import field, frozen
 
-from .data.seeding import mix
+from seorep_async.sandbox.data.seeding import mix
 
 KINDS = (
     "resets", "cut", "hang", "slow", "closes", "empty", "html", "malformed", "errors", "redirects", "garbage",
@@ -26,7 +32,7 @@ def _shares(shares: Mapping[str, float]) -> Mapping[str, float]:
 class Faults:
     """Which faults happen, and how often.
 
-    Args:
+    Attributes:
         shares: the share of requests (0 to 1) that each kind of fault meets; together at most 1.
         seed: chooses which requests; the sandbox's own seed unless given.
 
@@ -50,10 +56,10 @@ class Faults:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read faults from a text such as `resets=5%,500s=0.05,cut=2%,seed=7`; an empty text means none.
+        """Read faults from a string such as `resets=5%,500s=0.05,cut=2%,seed=7`; an empty one means none.
 
         Raises:
-            ValueError: the text is not of this form.
+            ValueError: the string is not of this form.
         """
         shares: dict[str, float] = {}
         seed = None
@@ -99,3 +105,90 @@ def _parse_share(name: str, text: str) -> float:
     if not parts:
         raise ValueError(f"faults: the share of {name} must be written like 5% or 0.05, not {text!r}")
     return float(parts[1]) / (100 if parts[2] else 1)
+
+
+_TICK_SECONDS = 0.05
+_LINGER_0 = struct.pack("ii", 1, 0)
+_JSON = {"Content-Type": "application/json; charset=utf-8"}
+
+HTML = b"<!DOCTYPE html><html><head><title>Sorry</title></head><body><h1>We will be back soon</h1></body></html>"
+GARBAGE = b"\x16\x03\x01 220 mail.example ESMTP\r\n\r\n"
+ERROR_IN_200 = msgspec.json.encode({"status": "error", "code": 500, "results": {"messages": ["an injected fault"]}})
+
+
+class RawResponse(web.Response):
+    """A response that was written to the connection as raw bytes; nothing more can be sent there.
+
+    Args:
+        status: the status that the caller saw, None if it saw none.
+        body: the part of the body that was sent.
+    """
+
+    def __init__(self, status: int | None = None, body: bytes = b"") -> None:
+        super().__init__(body=body, status=status or 500)
+        self.answered = status is not None
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        """Tell aiohttp that the connection is lost."""
+        raise ConnectionResetError("an injected fault")
+
+
+async def inject_fault(kind: str, response: web.Response, connection: asyncio.Transport) -> web.Response:
+    """Return what replaces a response; the package's docstring lists the kinds."""
+    body = response.body if isinstance(response.body, bytes) else b""
+    head = _head(response, len(body))
+    half = body[: len(body) // 2]
+    match kind:
+        case "resets":
+            connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
+            connection.abort()
+            return RawResponse()
+        case "cut" if body:
+            return _send(connection, head + half, RawResponse(response.status, half))
+        case "cut":
+            return _send(connection, head[: len(head) // 2], RawResponse())
+        case "closes":
+            return _send(connection, head + body, RawResponse(response.status, body))
+        case "garbage":
+            return _send(connection, GARBAGE, RawResponse())
+        case "hang":
+            await _wait_for_end(connection)
+            return RawResponse()
+        case "slow":
+            for byte in head + body:
+                connection.write(bytes([byte]))
+                await asyncio.sleep(_TICK_SECONDS)
+                if connection.is_closing():
+                    break
+            return _send(connection, b"", RawResponse(response.status, body))
+        case "empty":
+            return web.Response(headers=_JSON)
+        case "html":
+            return web.Response(body=HTML, headers={"Content-Type": "text/html; charset=utf-8"})
+        case "malformed":
+            return web.Response(body=half or b"{", status=response.status if body else 200, headers=_JSON)
+        case "errors":
+            return web.Response(body=ERROR_IN_200, headers=_JSON)
+        case "redirects":
+            return web.Response(status=302, headers={"Location": "http://elsewhere.example/"})
+    raise AssertionError(kind)
+
+
+def _send(connection: asyncio.Transport, content: bytes, sent: RawResponse) -> RawResponse:
+    connection.write(content)
+    connection.close()
+    return sent
+
+
+async def _wait_for_end(connection: asyncio.Transport) -> None:
+    # No event tells that a caller hung up: aiohttp keeps that to itself.
+    while not connection.is_closing():  # noqa: ASYNC110
+        await asyncio.sleep(_TICK_SECONDS)
+
+
+def _head(response: web.Response, length: int) -> bytes:
+    lines = [f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}"]
+    if response.status != 204:
+        headers = {**response.headers, "Content-Length": str(length)}
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode()

@@ -10,10 +10,10 @@ from typing import Any, Literal, Self
 
 from attrs import Attribute, field, frozen
 
-from .options import above_zero, at_least, one_of, optional
-from .refusals import Refusal
+from seorep_async.sandbox.api.request import Refusal
+from seorep_async.sandbox.options import above_zero, at_least, one_of, optional
 
-Kind = Literal["bucket", "fixed-window", "sliding-window"]
+LimitKind = Literal["bucket", "fixed-window", "sliding-window"]
 KINDS = ("bucket", "fixed-window", "sliding-window")
 
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]*)?)(?:/([0-9]+(?:\.[0-9]*)?)?([smh]))?")
@@ -39,7 +39,7 @@ class RateLimit:
     """
 
     per_second: float | None = field(default=None, validator=optional(above_zero))
-    kind: Kind = field(default="bucket", kw_only=True, validator=one_of(*KINDS))
+    kind: LimitKind = field(default="bucket", kw_only=True, validator=one_of(*KINDS))
     window: float = field(default=1.0, kw_only=True, validator=above_zero)
     counts_refused: bool = field(default=False, kw_only=True)
     burst: int | None = field(default=None, kw_only=True, validator=optional(at_least(1)))
@@ -193,7 +193,7 @@ class _SlidingWindow:
         return self._times[0] + self._limit.window - now if refused else 0.0
 
 
-_RULES: dict[Kind, type[_Bucket | _FixedWindow | _SlidingWindow]] = {
+_RULES: dict[LimitKind, type[_Bucket | _FixedWindow | _SlidingWindow]] = {
     "bucket": _Bucket,
     "fixed-window": _FixedWindow,
     "sliding-window": _SlidingWindow,

@@ -50,9 +50,9 @@ def above_zero(instance: object, attribute: "Attribute[Any]", value: Any) -> Non
 
 
 def not_empty(instance: object, attribute: "Attribute[Any]", value: object) -> None:
-    """Require a text with something in it."""
+    """Require a string that is not empty."""
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{attribute.name} must be a text that is not empty")
+        raise ValueError(f"{attribute.name} must be a string that is not empty")
 
 
 def callable_(instance: object, attribute: "Attribute[Any]", value: object) -> None:
@@ -62,7 +62,7 @@ def callable_(instance: object, attribute: "Attribute[Any]", value: object) -> N
 
 
 def one_of(*allowed: str) -> Check:
-    """Require one of some texts."""
+    """Require one of some strings."""
 
     def check(instance: object, attribute: "Attribute[Any]", value: object) -> None:
         if value not in allowed:

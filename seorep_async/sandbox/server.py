@@ -1,7 +1,7 @@
 """The sandbox itself: its options, and the listening and leaving."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
@@ -10,20 +10,21 @@ from typing import Any, Self
 from aiohttp import web
 from attrs import Attribute, define, field
 
-from .api.service import Service
-from .api.shapes import Rows, Shape, Shapes
-from .application import application
-from .data.account import MOST_CAMPAIGNS, Account
-from .data.backlinks import BACKLINKS_PER_CAMPAIGN
-from .data.keywords import KEYWORDS_PER_CAMPAIGN
-from .faults import Faults
-from .limits import Limiter, RateLimit
-from .options import at_least, between, callable_, integer, not_empty, not_negative, one_of
-from .traffic import Stats, Traffic
+from seorep_async.sandbox.api.rankings import SORT_METRICS
+from seorep_async.sandbox.api.service import Service
+from seorep_async.sandbox.api.shapes import Rows, Shape, Shapes
+from seorep_async.sandbox.application import application
+from seorep_async.sandbox.data.account import MOST_CAMPAIGNS, Account
+from seorep_async.sandbox.data.seeded import BACKLINKS_PER_CAMPAIGN, KEYWORDS_PER_CAMPAIGN
+from seorep_async.sandbox.faults import Faults
+from seorep_async.sandbox.limits import Limiter, RateLimit
+from seorep_async.sandbox.options import at_least, between, callable_, integer, not_empty, not_negative, one_of
+from seorep_async.sandbox.traffic import Stats, Traffic
 
 _SHUTDOWN_SECONDS = 0.1
 _BACKLOG = 1024
 _MOST_USERS = 100_000
+_FEEDS = tuple(SORT_METRICS)
 
 
 def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> dict[int, int]:
@@ -38,7 +39,7 @@ def _rate_limit(limit: float | str | RateLimit | None) -> RateLimit | None:
 
 def _faults(faults: str | Faults | None) -> Faults:
     if not isinstance(faults, str | Faults | None):
-        raise ValueError(f"faults must be a text or Faults, not {faults!r}")
+        raise ValueError(f"faults must be a string or Faults, not {faults!r}")
     return faults if isinstance(faults, Faults) else Faults.parse(faults or "")
 
 
@@ -48,21 +49,25 @@ class Sandbox:
 
     Writes last until it is left: entered again, the account is as it was at first.
 
-    Args:
+    Attributes:
         campaigns: how many campaigns the account has at first; their ids are 1 to this.
         keywords: how many keywords each campaign has; their ids are `campaign id x 100,000 + 1, 2, …`.
         users: how many users the account has at first; their ids are 1 to this.
         backlinks: how many backlinks each campaign has at first; their ids are made like those of keywords.
         seed: any integer; the same seed gives the same account, in whatever shape.
         shape: the envelope of the feeds: "nested" (`data.rows`), "flat" (rows in `data`), or "mixed" by id.
-        rows: the variant of the feeds' rows: "current", "older", or "mixed" by id.
+        rows: the format of the feeds' rows: "current", "older", or "mixed" by id.
         latency: seconds that each answer takes at least.
         rate_limit: requests a second, a string such as "100/10s,fixed-window,status=503" or a `RateLimit`; over it the
-            answer is 429 or 503. May be set anew while it runs.
+            answer is 429 or 503. May be changed while it runs.
         failing: ids of campaigns that always answer 500, with their feeds and their keywords' feeds; or a mapping of
             such ids to the status they answer with.
         forbidden: ids of campaigns that the key has no access to: these answer 403 in the same places.
-        faults: faults to meet, a text such as "resets=5%,500s=5%,cut=2%" or `Faults`; may be set anew while it runs.
+        reports: rows of a test's own, by feed ("campaign", "campaign-by-date", "keyword-by-date") and id, such as
+            `{("campaign", 1): [{"keywordPhrase": "shoes", "engineARanking": 3}]}`. They replace the seeded rows, and
+            are sent as they are; fields that a row leaves out are those of the seeded row in its place. Rows by date
+            need their `date`, and are sent if the range asked for touches its month.
+        faults: faults to meet, a string such as "resets=5%,500s=5%,cut=2%" or `Faults`; may be changed while it runs.
         clock: gives the date and time that created and changed things bear.
         default_limit: records a page when no limit is asked for.
         max_limit: the most records a page; a higher limit is lowered to it.
@@ -86,6 +91,7 @@ class Sandbox:
     rate_limit: RateLimit | None = field(default=None, converter=_rate_limit)
     failing: Mapping[int, int] = field(default=(), converter=_failing)
     forbidden: frozenset[int] = field(default=(), converter=frozenset)
+    reports: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]] = field(factory=dict)
     faults: Faults = field(default=None, converter=_faults)
     clock: Callable[[], datetime] = field(default=datetime.now, validator=callable_)
     default_limit: int = field(default=25, validator=at_least(1))
@@ -113,6 +119,16 @@ class Sandbox:
                 raise ValueError(f"forbidden must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}")
             if id_ in self.failing:
                 raise ValueError(f"forbidden and failing must not hold the same campaign, {id_}")
+
+    @reports.validator
+    def _check_reports(self, attribute: "Attribute[Any]", reports: Mapping[Any, Any]) -> None:
+        for key, rows in reports.items():
+            if not (isinstance(key, tuple) and len(key) == 2 and key[0] in _FEEDS and isinstance(key[1], int)):
+                raise ValueError(f"reports must have keys such as ('campaign', 1), of {', '.join(_FEEDS)}; not {key!r}")
+            if not all(isinstance(row, Mapping) for row in rows):
+                raise ValueError(f"reports must hold rows that are mappings of the service's field names: {key!r}")
+            if key[0] != "campaign" and not all(isinstance(row.get("date"), str) for row in rows):
+                raise ValueError(f"reports must have a date in each row, such as '2023-01': {key!r}")
 
     def __attrs_post_init__(self) -> None:
         if self.default_limit > self.max_limit:
@@ -142,6 +158,7 @@ class Sandbox:
             clock=self.clock,
             default_limit=self.default_limit,
             max_limit=self.max_limit,
+            reports={key: [dict(row) for row in rows] for key, rows in self.reports.items()},
             failing={**self.failing, **dict.fromkeys(self.forbidden, 403)},
         )
         app = application(

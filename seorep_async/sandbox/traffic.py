@@ -12,7 +12,7 @@ from attrs import frozen
 class Stats:
     """A snapshot of the traffic since the sandbox started.
 
-    Args:
+    Attributes:
         requests: requests that arrived, refused ones too.
         in_flight: requests being answered now.
         most_in_flight: the most that were ever being answered at once.

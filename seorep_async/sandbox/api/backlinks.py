@@ -1,4 +1,4 @@
-"""The backlink operations: reference parts 2.5, 3.1 and 4.5.
+"""The backlink operations: the reference's sections 2.5, 3.1 and 4.5.
 
 The reference does not say which date `date_string` is about: here it is `date_published`, both ends included. A created
 backlink has no authority yet: 0.
@@ -6,14 +6,24 @@ backlink has no authority yet: 0.
 
 from attrs import evolve
 
-from seorep_async.sandbox.data.backlinks import STATUSES, Backlink
-from seorep_async.sandbox.refusals import Refusal
-
-from .call import Call
-from .fields import Fields, choice, day, days, direction, filled, int32, required, search, text
-from .listing import Listing
-from .schemas import BACKLINK
-from .service import Answer, Record, Service, nothing, single
+from seorep_async.sandbox.api.listing import RecordList
+from seorep_async.sandbox.api.request import (
+    ApiRequest,
+    Fields,
+    Refusal,
+    choice,
+    day,
+    days,
+    direction,
+    filled,
+    int32,
+    required,
+    search,
+    string,
+)
+from seorep_async.sandbox.api.schemas import BACKLINK
+from seorep_async.sandbox.api.service import ApiResponse, Record, Service, nothing, single
+from seorep_async.sandbox.data.seeded import STATUSES, Backlink
 
 CAMPAIGN_ID = required(int32("campaign_id", "the campaign that the backlink belongs to", example=1))
 TITLE = filled("title", "title")
@@ -21,10 +31,10 @@ URL = filled("url", "address of the page that contains the backlink")
 STATUS = choice("status", "state of the backlink", STATUSES)
 DATE_PUBLISHED = day("date_published", "day of publication")
 OPTIONAL: Fields = (
-    text("link_type", "type of link"),
-    text("target_anchor", "text of the target anchor"),
-    text("target_url", "address of the target"),
-    text("notes", "short free note"),
+    string("link_type", "type of link"),
+    string("target_anchor", "text of the target anchor"),
+    string("target_url", "address of the target"),
+    string("notes", "short free note"),
 )
 
 CREATE: Fields = (CAMPAIGN_ID, required(TITLE), required(URL), required(STATUS), required(DATE_PUBLISHED), *OPTIONAL)
@@ -32,7 +42,7 @@ UPDATE: Fields = (TITLE, URL, STATUS, DATE_PUBLISHED, *OPTIONAL)
 
 LINK_TYPE = search("link_type", "type of link to list, exactly as it is written; all of them for `all`")
 DATE_STRING = days("date_string", "days of publication to list: a start and an end date separated by a dash")
-LIST = Listing(
+LIST = RecordList(
     name="backlinks",
     search=search("search", "part of the title, the url or the notes"),
     order=choice("sort_metric", "field to sort by; oldest first unless given", [*BACKLINK]),
@@ -42,33 +52,33 @@ LIST = Listing(
 LIST_FIELDS: Fields = (CAMPAIGN_ID, STATUS, *LIST.fields, DATE_STRING, LINK_TYPE)
 
 
-def create(service: Service, call: Call) -> Answer:
+def create(service: Service, request: ApiRequest) -> ApiResponse:
     """Create a backlink of a campaign."""
-    campaign = service.campaign(call[CAMPAIGN_ID])
-    given = _as_attributes(call.given(UPDATE))
+    campaign = service.campaign(request[CAMPAIGN_ID])
+    given = _as_attributes(request.given(UPDATE))
     created = service.account.backlinks.add(
         lambda id_: Backlink(id=id_, campaign_id=campaign.id, created=service.now().date(), **given)
     )
     return single(_record(created) | {"campaign_id": created.campaign_id})
 
 
-def get(service: Service, call: Call) -> Answer:
+def get(service: Service, request: ApiRequest) -> ApiResponse:
     """Get one backlink."""
-    return single(_record(_find(service, call.id)))
+    return single(_record(_find(service, request.id)))
 
 
-def update(service: Service, call: Call) -> Answer:
+def update(service: Service, request: ApiRequest) -> ApiResponse:
     """Change a backlink; what is not given stays as it is."""
-    backlink, changes = _find(service, call.id), _as_attributes(call.given(UPDATE))
+    backlink, changes = _find(service, request.id), _as_attributes(request.given(UPDATE))
     if changes:
         backlink = service.account.backlinks.put(backlink.id, evolve(backlink, **changes))
     return single(_record(backlink))
 
 
-def list_(service: Service, call: Call) -> Answer:
+def list_(service: Service, request: ApiRequest) -> ApiResponse:
     """List a campaign's backlinks."""
-    campaign = service.campaign(call[CAMPAIGN_ID])
-    status, link_type, span = call[STATUS], call[LINK_TYPE], call[DATE_STRING]
+    campaign = service.campaign(request[CAMPAIGN_ID])
+    status, link_type, span = request[STATUS], request[LINK_TYPE], request[DATE_STRING]
 
     def wanted(record: Record) -> bool:
         return (
@@ -79,7 +89,7 @@ def list_(service: Service, call: Call) -> Answer:
 
     return LIST.answer(
         service,
-        call,
+        request,
         lambda: service.account.backlink_ids(campaign.id),
         lambda id_: _record(_find(service, id_)),
         shown=lambda id_: _listed(_find(service, id_)),
@@ -88,9 +98,9 @@ def list_(service: Service, call: Call) -> Answer:
     )
 
 
-def delete(service: Service, call: Call) -> Answer:
+def delete(service: Service, request: ApiRequest) -> ApiResponse:
     """Delete a backlink."""
-    service.account.backlinks.remove(_find(service, call.id).id)
+    service.account.backlinks.remove(_find(service, request.id).id)
     return nothing()
 
 

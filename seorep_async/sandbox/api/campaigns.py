@@ -1,56 +1,57 @@
-"""The campaign operations: reference parts 2.1 and 4.1."""
+"""The campaign operations: the reference's sections 2.1 and 4.1."""
 
 from attrs import evolve
 
-from seorep_async.sandbox.data.campaigns import DEFAULT_SCOPE, Campaign
-
-from .call import Call
-from .fields import Fields, filled, required, text
-from .listing import listing
-from .schemas import CAMPAIGN_LISTED
-from .service import Answer, Record, Service, moment, nothing, single
+from seorep_async.sandbox.api.listing import listing
+from seorep_async.sandbox.api.request import ApiRequest, Fields, filled, required, string
+from seorep_async.sandbox.api.schemas import CAMPAIGN_LISTED
+from seorep_async.sandbox.api.service import ApiResponse, Record, Service, moment, nothing, single
+from seorep_async.sandbox.data.seeded import DEFAULT_SCOPE, Campaign
 
 URL = filled("url", "website address")
 COMPANY = filled("company", "company name")
 SCOPE = filled("scope", f"scope of the url; {DEFAULT_SCOPE} unless given")
-GROUP_TITLE = text("group_title", "group to assign the campaign to")
+GROUP_TITLE = string("group_title", "group to assign the campaign to")
 
 CREATE: Fields = (required(URL), required(COMPANY), SCOPE, GROUP_TITLE)
 UPDATE: Fields = (URL, COMPANY, SCOPE, GROUP_TITLE)
 LIST = listing("campaigns", [*CAMPAIGN_LISTED], "company", "url", about="part of the company's name or of its url")
 
 
-def create(service: Service, call: Call) -> Answer:
+def create(service: Service, request: ApiRequest) -> ApiResponse:
     """Create a campaign."""
     created = service.account.campaigns.add(
         lambda id_: Campaign(
-            id=id_, account_id=service.account.account_id, created=service.now(), **_as_attributes(call.given(CREATE))
+            id=id_,
+            account_id=service.account.account_id,
+            created=service.now(),
+            **_as_attributes(request.given(CREATE)),
         )
     )
     return single(_created(created))
 
 
-def get(service: Service, call: Call) -> Answer:
+def get(service: Service, request: ApiRequest) -> ApiResponse:
     """Get one campaign."""
-    return single(_single(service.campaign(call.id)))
+    return single(_single(service.campaign(request.id)))
 
 
-def update(service: Service, call: Call) -> Answer:
+def update(service: Service, request: ApiRequest) -> ApiResponse:
     """Change a campaign; what is not given stays as it is."""
-    campaign, changes = service.campaign(call.id), _as_attributes(call.given(UPDATE))
+    campaign, changes = service.campaign(request.id), _as_attributes(request.given(UPDATE))
     if changes:
         campaign = service.account.campaigns.put(campaign.id, evolve(campaign, modified=service.now(), **changes))
     return single(_single(campaign))
 
 
-def list_(service: Service, call: Call) -> Answer:
+def list_(service: Service, request: ApiRequest) -> ApiResponse:
     """List the account's campaigns."""
-    return LIST.answer(service, call, service.account.campaign_ids, lambda id_: _listed(service, id_))
+    return LIST.answer(service, request, service.account.campaign_ids, lambda id_: _listed(service, id_))
 
 
-def delete(service: Service, call: Call) -> Answer:
+def delete(service: Service, request: ApiRequest) -> ApiResponse:
     """Delete a campaign, with its keywords, backlinks and feeds."""
-    service.account.campaigns.remove(service.campaign(call.id).id)
+    service.account.campaigns.remove(service.campaign(request.id).id)
     return nothing()
 
 

@@ -1,29 +1,26 @@
-"""The keyword operations: reference parts 2.4 and 4.3."""
+"""The keyword operations: the reference's sections 2.4 and 4.3."""
 
-from seorep_async.sandbox.data.keywords import Keyword
-from seorep_async.sandbox.refusals import Refusal
-
-from .call import Call
-from .fields import int32
-from .listing import listing
-from .schemas import KEYWORD
-from .service import Answer, Record, Service, moment, single
+from seorep_async.sandbox.api.listing import listing
+from seorep_async.sandbox.api.request import ApiRequest, Refusal, int32
+from seorep_async.sandbox.api.schemas import KEYWORD
+from seorep_async.sandbox.api.service import ApiResponse, Record, Service, moment, single
+from seorep_async.sandbox.data.seeded import Keyword
 
 CAMPAIGN_ID = int32("campaign_id", "not in the reference, but live services take it: only this campaign's", example=1)
 LIST = listing("keywords", [*KEYWORD], "keyword_phrase", about="part of the phrase")
 
 
-def get(service: Service, call: Call) -> Answer:
+def get(service: Service, request: ApiRequest) -> ApiResponse:
     """Get one keyword."""
-    return single(_record(find(service, call.id)))
+    return single(_record(find(service, request.id)))
 
 
-def list_(service: Service, call: Call) -> Answer:
+def list_(service: Service, request: ApiRequest) -> ApiResponse:
     """List the account's keywords; an unknown campaign has none."""
-    campaign_id = call[CAMPAIGN_ID]
+    campaign_id = request[CAMPAIGN_ID]
     return LIST.answer(
         service,
-        call,
+        request,
         lambda: service.account.keyword_ids(campaign_id),
         lambda id_: _record(find(service, id_)),
         question=campaign_id,

@@ -4,22 +4,20 @@ from collections.abc import Callable, Hashable, Sequence
 
 from attrs import frozen
 
-from .call import Call
-from .fields import Field, Fields, choice, direction, search
-from .paging import LIMIT, PAGE, in_order, matches
-from .service import Answer, Record, Service, as_json
+from seorep_async.sandbox.api.request import ApiRequest, Field, Fields, choice, direction, search
+from seorep_async.sandbox.api.service import LIMIT, PAGE, ApiResponse, Record, Service, as_json, in_order, matches
 
 
 @frozen
-class Listing:
+class RecordList:
     """How one kind of record is listed.
 
-    Args:
+    Attributes:
         name: what tells this list from others.
-        search: the field with the text to search for.
+        search: the field with the string to search for.
         order: the field that names the record's field to sort by.
         direction: the field with the sort direction.
-        searched: the fields of a record of which one must contain the text.
+        searched: the fields of a record of which one must contain the string.
     """
 
     name: str
@@ -36,27 +34,27 @@ class Listing:
     def answer(
         self,
         service: Service,
-        call: Call,
+        request: ApiRequest,
         ids: Callable[[], Sequence[int]],
         record: Callable[[int], Record],
         *,
         shown: Callable[[int], Record] | None = None,
         only: Callable[[Record], bool] | None = None,
         question: Hashable = None,
-    ) -> Answer:
-        """Answer one page.
+    ) -> ApiResponse:
+        """Return one page.
 
         Args:
             service: the service.
             call: the request.
             ids: gives the ids of all records, oldest first.
             record: gives the record of an id.
-            shown: gives it as the list shows it, if that is not the whole record.
-            only: says which records are wanted besides those that contain the text; all unless given.
+            shown: gives it as the list shows it, if not whole.
+            only: says which records are wanted besides those that contain the string; all unless given.
             question: whatever `ids` and `only` depend on.
         """
-        page = service.page(call)
-        wanted, order, descending = call[self.search], call[self.order], call[self.direction]
+        page = service.page(request)
+        wanted, order, descending = request[self.search], request[self.order], request[self.direction]
         asked = (self.name, question, service.account.writes, wanted, order, descending)
         chosen = service.selections.get(asked)
         if chosen is None:
@@ -67,14 +65,14 @@ class Listing:
                 chosen = [id_ for id_ in chosen if only(record(id_))]
             if order or descending:
                 chosen = in_order(chosen, lambda id_: record(id_)[order or "id"], descending)
-            service.selections.keep(asked, chosen)
+            service.selections.store(asked, chosen)
         metadata = {"total_pages": page.count(len(chosen)), "total_records": len(chosen)}
         return as_json({"metadata": metadata, "data": [*map(shown or record, page.cut(chosen))]})
 
 
-def listing(name: str, orders: Sequence[str], *searched: str, about: str) -> Listing:
+def listing(name: str, orders: Sequence[str], *searched: str, about: str) -> RecordList:
     """Return a list under the names that campaigns, users and keywords use."""
-    return Listing(
+    return RecordList(
         name=name,
         search=search("filter", about),
         order=choice("order_by", "field to sort by; oldest first unless given", orders),

@@ -7,10 +7,9 @@ a sentence.
 from collections.abc import Iterable
 from typing import Any
 
-from .call import FORM, JSON
-from .fields import LAST_INT32, Fields
-from .operations import OPERATIONS, Operation
-from .schemas import ERROR, Schema
+from seorep_async.sandbox.api.operations import OPERATIONS, Operation
+from seorep_async.sandbox.api.request import FORM, JSON, LAST_INT32, Fields
+from seorep_async.sandbox.api.schemas import ERROR, Schema
 
 _REASONS = {
     400: "a field is missing or is not what it must be",

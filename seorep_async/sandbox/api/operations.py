@@ -5,22 +5,21 @@ from typing import Any
 
 from attrs import frozen
 
-from . import backlinks, campaigns, keywords, rankings, schemas, users
-from .call import Call
-from .fields import Field, Fields
-from .schemas import Schema, feed, record, records
-from .service import Answer, Service
-from .shapes import KEYWORDS_OF_CAMPAIGN, MONTHS_OF_CAMPAIGN, MONTHS_OF_KEYWORD, Wording
+from seorep_async.sandbox.api import backlinks, campaigns, keywords, rankings, schemas, users
+from seorep_async.sandbox.api.request import ApiRequest, Field, Fields
+from seorep_async.sandbox.api.schemas import Schema, feed, record, records
+from seorep_async.sandbox.api.service import ApiResponse, Service
+from seorep_async.sandbox.api.shapes import KEYWORDS_OF_CAMPAIGN, MONTHS_OF_CAMPAIGN, MONTHS_OF_KEYWORD, FeedFormat
 
 
 @frozen
 class Operation:
     """One operation.
 
-    Args:
+    Attributes:
         method: the HTTP method.
         path: the path as the reference writes it.
-        answer: answers a call, or refuses by raising `Refusal`; it never waits, so nothing comes between.
+        answer: answers a request, or refuses by raising `Refusal`; it never waits, so nothing comes between.
         schema: the schema of the answer; None if there is no payload.
         fields: the fields that it knows.
         refuses: statuses that `answer` refuses with.
@@ -29,7 +28,7 @@ class Operation:
 
     method: str
     path: str
-    answer: Callable[[Service, Call], Answer]
+    answer: Callable[[Service, ApiRequest], ApiResponse]
     schema: Schema | None
     fields: Fields = ()
     refuses: tuple[int, ...] = ()
@@ -47,9 +46,11 @@ _BACKLINK = "/v3/backlinks/:id"
 _LINK = 100_001
 
 
-def _feed(path: str, answer: Callable[[Service, Call], Answer], id_: Field[Any], wording: Wording) -> Operation:
-    fields = (id_, *rankings.COMMON, rankings.SORT_METRICS[wording.feed])
-    return Operation("GET", f"/v3/resources/rankings/{path}", answer, feed(wording), fields, (404,))
+def _feed(
+    path: str, answer: Callable[[Service, ApiRequest], ApiResponse], id_: Field[Any], feed_format: FeedFormat
+) -> Operation:
+    fields = (id_, *rankings.COMMON, rankings.SORT_METRICS[feed_format.feed])
+    return Operation("GET", f"/v3/resources/rankings/{path}", answer, feed(feed_format), fields, (404,))
 
 
 OPERATIONS = (

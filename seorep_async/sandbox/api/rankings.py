@@ -1,14 +1,35 @@
-"""The three ranking feeds: reference parts 2.7 and 4.4.
+"""The three ranking feeds: the reference's sections 2.7 and 4.4.
 
 The reference leaves open which of `filter` and `search` is honoured; here both are: a row must hold each, in any case.
-`sort_metric` takes any field of the older rows that is a number or a text. Without a comparison every change is 0.
+`sort_metric` takes any field of the older rows that is a number or a string. Without a comparison every change is 0.
 Totals cover the whole result, not the page. They are false in the campaign feed, which has none, and if no row matches.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import msgspec
 
+from seorep_async.sandbox.api.keywords import find
+from seorep_async.sandbox.api.request import (
+    ApiRequest,
+    Fields,
+    Refusal,
+    choice,
+    day,
+    direction,
+    flag,
+    int32,
+    required,
+    search,
+)
+from seorep_async.sandbox.api.service import LIMIT, PAGE, ApiResponse, EncodedFeed, Service, as_json, in_order, matches
+from seorep_async.sandbox.api.shapes import (
+    KEYWORDS_OF_CAMPAIGN,
+    MONTHS_OF_CAMPAIGN,
+    MONTHS_OF_KEYWORD,
+    FeedFormat,
+    RowFormat,
+)
 from seorep_async.sandbox.data.reports import (
     Row,
     Span,
@@ -17,14 +38,6 @@ from seorep_async.sandbox.data.reports import (
     months_of_keyword,
     totals,
 )
-from seorep_async.sandbox.refusals import Refusal
-
-from .call import Call
-from .fields import Fields, choice, day, direction, flag, int32, required, search
-from .keywords import find
-from .paging import LIMIT, PAGE, in_order, matches
-from .service import Answer, Service, Written, as_json
-from .shapes import KEYWORDS_OF_CAMPAIGN, MONTHS_OF_CAMPAIGN, MONTHS_OF_KEYWORD, Wording
 
 _LONGEST_MONTHS = 1200
 _UNSORTABLE = ("searchLocation", "searchLanguage", "tags")
@@ -33,53 +46,53 @@ CAMPAIGN_ID = required(int32("campaign_id", "the campaign", example=1))
 KEYWORD_ID = required(int32("keyword_id", "the keyword", example=100_001))
 START_DATE = required(day("start_date", "first day of the range"))
 END_DATE = required(day("end_date", "last day of the range"))
-FILTER = search("filter", "part of the keyword's phrase, or of the date's text")
+FILTER = search("filter", "part of the keyword's phrase, or of the date")
 SEARCH = search("search", "the same; if both are given, both must be met")
 SORT_DIRECTION = direction("sort_direction")
 COMPARE = flag("compare_previous_period", "whether to calculate the change from the previous period")
 
 COMMON: Fields = (START_DATE, END_DATE, FILTER, SEARCH, PAGE, LIMIT, SORT_DIRECTION, COMPARE)
 SORT_METRICS = {
-    wording.feed: choice(
+    feed_format.feed: choice(
         "sort_metric",
         "metric to sort by; as the reference orders them unless given",
-        [name for name in wording.older.fields if name not in _UNSORTABLE],
+        [name for name in feed_format.older.fields if name not in _UNSORTABLE],
     )
-    for wording in (KEYWORDS_OF_CAMPAIGN, MONTHS_OF_CAMPAIGN, MONTHS_OF_KEYWORD)
+    for feed_format in (KEYWORDS_OF_CAMPAIGN, MONTHS_OF_CAMPAIGN, MONTHS_OF_KEYWORD)
 }
 
 
-def campaign(service: Service, call: Call) -> Answer:
+def campaign(service: Service, request: ApiRequest) -> ApiResponse:
     """Report the rankings of a campaign, one row per keyword."""
-    id_ = service.campaign(call[CAMPAIGN_ID]).id
+    id_ = service.campaign(request[CAMPAIGN_ID]).id
     return _feed(
         service,
-        call,
+        request,
         KEYWORDS_OF_CAMPAIGN,
         id_,
         lambda span, compare: keywords_of_campaign(service.account, id_, span, compare),
     )
 
 
-def campaign_by_date(service: Service, call: Call) -> Answer:
+def campaign_by_date(service: Service, request: ApiRequest) -> ApiResponse:
     """Report the rankings of a campaign, one row per month."""
-    id_ = service.campaign(call[CAMPAIGN_ID]).id
+    id_ = service.campaign(request[CAMPAIGN_ID]).id
     return _feed(
         service,
-        call,
+        request,
         MONTHS_OF_CAMPAIGN,
         id_,
         lambda span, compare: months_of_campaign(service.account, id_, span, compare),
     )
 
 
-def keyword_by_date(service: Service, call: Call) -> Answer:
+def keyword_by_date(service: Service, request: ApiRequest) -> ApiResponse:
     """Report the rankings of a keyword, one row per month."""
-    found = find(service, call[KEYWORD_ID])
+    found = find(service, request[KEYWORD_ID])
     service.campaign(found.campaign_id)
     return _feed(
         service,
-        call,
+        request,
         MONTHS_OF_KEYWORD,
         found.id,
         lambda span, compare: months_of_keyword(found, span, compare),
@@ -87,33 +100,50 @@ def keyword_by_date(service: Service, call: Call) -> Answer:
 
 
 def _feed(
-    service: Service, call: Call, wording: Wording, id_: int, report: Callable[[Span, bool], list[Row]]
-) -> Answer:
-    span, page, compare = _span(call), service.page(call), call[COMPARE]
-    wanted = (call[FILTER], call[SEARCH])
-    sort_metric, descending = call[SORT_METRICS[wording.feed]], call[SORT_DIRECTION]
+    service: Service, request: ApiRequest, feed_format: FeedFormat, id_: int, report: Callable[[Span, bool], list[Row]]
+) -> ApiResponse:
+    span, page, compare = _span(request), service.page(request), request[COMPARE]
+    wanted = (request[FILTER], request[SEARCH])
+    sort_metric, descending = request[SORT_METRICS[feed_format.feed]], request[SORT_DIRECTION]
 
-    question: Hashable = (wording.feed, id_, span, compare, wanted, sort_metric, descending)
-    written = service.written.get(question)
-    if written is None:
-        variant = service.shapes.variant(wording, id_)
-        pairs = [(fact, variant.word(fact)) for fact in report(span, compare)]
-        pairs = [pair for pair in pairs if matches(pair[1][wording.text], *wanted)]
+    question: Hashable = (feed_format.feed, id_, span, compare, wanted, sort_metric, descending)
+    encoded = service.encoded.get(question)
+    if encoded is None:
+        row_format = service.shapes.row_format(feed_format, id_)
+        pairs = [(fact, row_format.format(fact)) for fact in report(span, compare)]
+        if (feed_format.feed, id_) in service.reports:
+            pairs = [*_replaced(pairs, service.reports[feed_format.feed, id_], span, row_format)]
+        pairs = [pair for pair in pairs if matches(str(pair[1].get(feed_format.searched, "")), *wanted)]
         if sort_metric:
-            pairs = in_order(pairs, lambda pair: pair[0][sort_metric], descending)
+            pairs = in_order(pairs, lambda pair: pair[0].get(sort_metric), descending)
         facts = [fact for fact, _ in pairs]
-        summary = totals(facts, variant.totals) if facts and variant.totals else False
-        written = Written(
+        summary = totals(facts, row_format.totals) if facts and row_format.totals else False
+        encoded = EncodedFeed(
             rows=tuple(msgspec.Raw(msgspec.json.encode(row)) for _, row in pairs),
             totals=msgspec.Raw(msgspec.json.encode(summary)),
         )
-        service.written.keep(question, written, weight=len(written.rows) + 1)
-    records = len(written.rows)
-    return as_json(service.shapes.envelope(id_, page.count(records), records, page.cut(written.rows), written.totals))
+        service.encoded.store(question, encoded, weight=len(encoded.rows) + 1)
+    records = len(encoded.rows)
+    return as_json(service.shapes.envelope(id_, page.count(records), records, page.cut(encoded.rows), encoded.totals))
 
 
-def _span(call: Call) -> Span:
-    span = Span(call[START_DATE], call[END_DATE])
+def _replaced(
+    seeded: Sequence[tuple[Row, Row]], given: Sequence[Row], span: Span, row_format: RowFormat
+) -> Iterable[tuple[Row, Row]]:
+    """Yield given rows with their facts, completed from the seeded row in the same place or of the same month."""
+    dated = {fact.get("date", "")[:7]: (fact, row) for fact, row in seeded}
+    for place, values in enumerate(given):
+        fact, row = seeded[place] if place < len(seeded) else ({}, {})
+        if "date" in values:
+            if values["date"][:7] not in dated:
+                continue
+            fact, row = dated[values["date"][:7]]
+        numbers = {name: value for name, value in values.items() if value is None or type(value) is int}
+        yield dict.fromkeys(row_format.totals) | fact | numbers, row | values
+
+
+def _span(request: ApiRequest) -> Span:
+    span = Span(request[START_DATE], request[END_DATE])
     if span.end < span.start:
         raise Refusal(400, "end_date is before start_date")
     if len(span.months) > _LONGEST_MONTHS:

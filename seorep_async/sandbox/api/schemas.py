@@ -1,20 +1,19 @@
-"""The fields of every answer as JSON schemas: reference part 2, shape by shape."""
+"""The fields of every response as JSON schemas: the reference's section 2, shape by shape."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from seorep_async.sandbox.data.backlinks import STATUSES
-
-from .fields import LAST_INT32
-from .shapes import Variant, Wording
+from seorep_async.sandbox.api.request import LAST_INT32
+from seorep_async.sandbox.api.shapes import FeedFormat, RowFormat
+from seorep_async.sandbox.data.seeded import STATUSES
 
 Schema = dict[str, Any]
 
 ID = {"type": "integer", "minimum": 1, "maximum": LAST_INT32}
 COUNT = {"type": "integer", "minimum": 0}
 INTEGER_OR_NULL = {"type": ["integer", "null"]}
-TEXT = {"type": "string"}
-TEXT_OR_NULL = {"type": ["string", "null"]}
+STRING = {"type": "string"}
+STRING_OR_NULL = {"type": ["string", "null"]}
 YES_NO = {"type": "string", "enum": ["true", "false"]}
 NULL = {"type": "null"}
 MONTH = {"type": "string", "pattern": r"^\d{4}-\d\d$"}
@@ -40,16 +39,16 @@ CAMPAIGN_CREATED: dict[str, Schema] = {
     "id": ID,
     "date_created": MOMENT,
     "date_modified": _or_null(MOMENT),
-    "url": TEXT,
-    "company": TEXT,
-    "scope": TEXT,
+    "url": STRING,
+    "company": STRING,
+    "scope": STRING,
     "account_id": ID,
-    "type": TEXT,
+    "type": STRING,
 }
-CAMPAIGN = CAMPAIGN_CREATED | {"group_title": TEXT_OR_NULL}
+CAMPAIGN = CAMPAIGN_CREATED | {"group_title": STRING_OR_NULL}
 CAMPAIGN_LISTED = CAMPAIGN | {
     "date_deleted": NULL,
-    "status": TEXT,
+    "status": STRING,
     "engineA_ignore_places": YES_NO,
     "engineA_places_id": NULL,
     "engineA_cid": NULL,
@@ -60,19 +59,19 @@ CAMPAIGN_LISTED = CAMPAIGN | {
 USER_WRITTEN: dict[str, Schema] = {
     "id": ID,
     "date_created": MOMENT,
-    "email": TEXT,
-    "username": TEXT,
-    "first_name": TEXT,
-    "last_name": TEXT,
-    "role": TEXT,
-    "campaign_access": TEXT,
+    "email": STRING,
+    "username": STRING,
+    "first_name": STRING,
+    "last_name": STRING,
+    "role": STRING,
+    "campaign_access": STRING,
     "account_id": ID,
 }
 USER = USER_WRITTEN | {"password": NULL}
 LOGIN_GRANT: dict[str, Schema] = {
-    "token": TEXT,
+    "token": STRING,
     "time": MOMENT,
-    "login_url": TEXT,
+    "login_url": STRING,
     "user_id": ID,
     "origin_user_id": ID,
 }
@@ -80,41 +79,41 @@ KEYWORD: dict[str, Schema] = {
     "id": ID,
     "date_created": MOMENT,
     "date_modified": MOMENT,
-    "keyword_phrase": TEXT,
+    "keyword_phrase": STRING,
     "primary_keyword": YES_NO,
     "campaign_id": ID,
 }
 BACKLINK_LISTED: dict[str, Schema] = {
     "id": ID,
-    "title": TEXT,
+    "title": STRING,
     "status": {"type": "string", "enum": [*STATUSES]},
     "date_created": DAY,
     "date_published": DAY,
-    "url": TEXT,
-    "link_type": TEXT,
-    "notes": TEXT,
+    "url": STRING,
+    "link_type": STRING,
+    "notes": STRING,
     "domain_authority": COUNT,
     "page_authority": COUNT,
 }
-BACKLINK = BACKLINK_LISTED | {"target_anchor": TEXT, "target_url": TEXT}
+BACKLINK = BACKLINK_LISTED | {"target_anchor": STRING, "target_url": STRING}
 BACKLINK_CREATED = BACKLINK | {"campaign_id": ID}
 
 ERROR = exactly(
     {
         "status": {"type": "string", "enum": ["error"]},
         "code": {"type": "integer", "minimum": 400, "maximum": 599},
-        "message": TEXT,
+        "message": STRING,
     }
 )
 
 _METADATA = {"total_pages": COUNT, "total_records": COUNT}
 _ROW_FIELDS: dict[str, Schema] = {
     "keywordId": ID,
-    "keywordPhrase": TEXT,
+    "keywordPhrase": STRING,
     "primaryKeyword": YES_NO,
-    "searchLocation": exactly({"id": ID, "canonical_name": TEXT, "country_code": TEXT, "target_type": TEXT}),
-    "searchLanguage": exactly({"id": ID, "name": TEXT}),
-    "tags": {"type": "array", "items": exactly({"id": ID, "label": TEXT})},
+    "searchLocation": exactly({"id": ID, "canonical_name": STRING, "country_code": STRING, "target_type": STRING}),
+    "searchLanguage": exactly({"id": ID, "name": STRING}),
+    "tags": {"type": "array", "items": exactly({"id": ID, "label": STRING})},
 }
 
 
@@ -128,15 +127,15 @@ def records(properties: Mapping[str, Schema]) -> Schema:
     return exactly({"metadata": exactly(_METADATA), "data": {"type": "array", "items": exactly(properties)}})
 
 
-def feed(wording: Wording) -> Schema:
+def feed(feed_format: FeedFormat) -> Schema:
     """Return the schema of a feed's answers: nested or flat, with current or older rows."""
     version = {"version": {"type": "boolean", "enum": [False]}}
     answers = []
-    for variant in wording.variants:
-        metrics = {metric: exactly({"value": INTEGER_OR_NULL}) for metric in variant.totals}
+    for row_format in feed_format.row_formats:
+        metrics = {metric: exactly({"value": INTEGER_OR_NULL}) for metric in row_format.totals}
         no_totals: Schema = {"type": "boolean", "enum": [False]}
         totals = {"anyOf": [no_totals, exactly(metrics)]} if metrics else no_totals
-        rows = {"type": "array", "items": exactly({name: _row_field(variant, name) for name in variant.fields})}
+        rows = {"type": "array", "items": exactly({name: _row_field(row_format, name) for name in row_format.fields})}
         nested = exactly({"totals": totals, "rows": rows})
         answers += [
             exactly({"metadata": exactly(_METADATA), "data": nested}),
@@ -145,11 +144,11 @@ def feed(wording: Wording) -> Schema:
     return {"anyOf": answers}
 
 
-def _row_field(variant: Variant, name: str) -> Schema:
-    if name in variant.dates:
-        example = variant.write_date("2022-01-01")
+def _row_field(row_format: RowFormat, name: str) -> Schema:
+    if name in row_format.dates:
+        example = row_format.write_date("2022-01-01")
         form = MONTH if len(example) == 7 else DAY if len(example) == 10 else MOMENT
         return form if name == "date" else _or_null(form)
     if name in _ROW_FIELDS:
         return _ROW_FIELDS[name]
-    return TEXT_OR_NULL if name.endswith("Url") else INTEGER_OR_NULL
+    return STRING_OR_NULL if name.endswith("Url") else INTEGER_OR_NULL

@@ -1,38 +1,55 @@
-"""What every operation works on: the account, the chosen shapes, the limits, and what was answered lately."""
+"""What every operation works on: the account, the chosen shapes, page sizes, and a cache of recent responses."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from attrs import field, frozen
 
-from seorep_async.sandbox.data.account import Account
-from seorep_async.sandbox.data.campaigns import Campaign
-from seorep_async.sandbox.data.recent import Recent
-from seorep_async.sandbox.refusals import Refusal
+from seorep_async.sandbox.api.request import ApiRequest, Refusal, int32
+from seorep_async.sandbox.api.shapes import Shapes
+from seorep_async.sandbox.data.account import Account, LruCache
+from seorep_async.sandbox.data.seeded import Campaign
 
-from .call import Call
-from .paging import LIMIT, PAGE, Page
-from .shapes import Shapes
+T = TypeVar("T")
 
 Record = dict[str, Any]
 
-_KEPT_ROWS = 30_000
-_KEPT_SELECTIONS = 16
+_CACHED_ROWS = 30_000
+_CACHED_SELECTIONS = 16
+
+PAGE = int32("page", "page to return, counted from 1; the first unless given")
+LIMIT = int32("limit", "records a page; a limit over the maximum is lowered to it")
 
 
 @frozen
-class Answer:
-    """A successful answer: JSON or nothing, and its status."""
+class PageRange:
+    """A page to cut: its number, counted from 1, and its size in records."""
+
+    number: int
+    limit: int
+
+    def cut(self, rows: Sequence[T]) -> Sequence[T]:
+        """Return this page's rows, none beyond the end."""
+        return rows[(self.number - 1) * self.limit : self.number * self.limit]
+
+    def count(self, records: int) -> int:
+        """Return how many pages so many records fill."""
+        return -(-records // self.limit)
+
+
+@frozen
+class ApiResponse:
+    """A successful response: JSON or nothing, and its status."""
 
     body: bytes
     status: int = 200
 
 
 @frozen
-class Written:
-    """A feed's rows in their final wording, order and encoding, ready to be cut into pages."""
+class EncodedFeed:
+    """A feed's rows as they are sent, in order and encoded, ready to be cut into pages."""
 
     rows: tuple[msgspec.Raw, ...]
     totals: msgspec.Raw
@@ -42,13 +59,16 @@ class Written:
 class Service:
     """The service behind the operations.
 
-    Args:
+    Attributes:
         account: the data.
-        shapes: the choice of envelopes and row variants.
+        shapes: the choice of envelopes and row formats.
         clock: the date and time that created and changed things are given.
         default_limit: records a page when no limit is asked for.
         max_limit: the most records a page.
         failing: campaign ids, each with the status that its feeds and the campaign itself are answered with.
+        reports: rows of the test's own, by feed and id.
+        encoded: recent feeds.
+        selections: the ids of recent lists.
     """
 
     account: Account
@@ -57,8 +77,9 @@ class Service:
     default_limit: int
     max_limit: int
     failing: Mapping[int, int]
-    written: Recent[Hashable, Written] = field(factory=lambda: Recent(_KEPT_ROWS))
-    selections: Recent[Hashable, Sequence[int]] = field(factory=lambda: Recent(_KEPT_SELECTIONS))
+    reports: Mapping[tuple[str, int], Sequence[Record]]
+    encoded: LruCache[Hashable, EncodedFeed] = field(factory=lambda: LruCache(_CACHED_ROWS))
+    selections: LruCache[Hashable, Sequence[int]] = field(factory=lambda: LruCache(_CACHED_SELECTIONS))
 
     def campaign(self, id_: int) -> Campaign:
         """Return a campaign; an unknown or a failing one is refused."""
@@ -75,26 +96,39 @@ class Service:
         """Return the date and time, to the second."""
         return self.clock().replace(microsecond=0, tzinfo=None)
 
-    def page(self, call: Call) -> Page:
-        """Return which page is wanted."""
-        return Page(call[PAGE] or 1, min(call[LIMIT] or self.default_limit, self.max_limit))
+    def page(self, request: ApiRequest) -> PageRange:
+        """Return the range of the page that a request asks for."""
+        return PageRange(request[PAGE] or 1, min(request[LIMIT] or self.default_limit, self.max_limit))
 
 
-def single(record: Record) -> Answer:
-    """Answer one record."""
+def single(record: Record) -> ApiResponse:
+    """Return the response of one record."""
     return as_json({"metadata": {"total_pages": 1, "total_records": 1}, "data": record})
 
 
-def nothing() -> Answer:
-    """Answer that it is done."""
-    return Answer(b"", 204)
+def nothing() -> ApiResponse:
+    """Return the response without a body."""
+    return ApiResponse(b"", 204)
 
 
-def as_json(body: object) -> Answer:
-    """Answer anything that JSON can hold."""
-    return Answer(msgspec.json.encode(body))
+def as_json(body: object) -> ApiResponse:
+    """Return a response of anything that JSON can hold."""
+    return ApiResponse(msgspec.json.encode(body))
 
 
 def moment(when: datetime | None) -> str | None:
     """Write a moment as the service does."""
     return None if when is None else when.isoformat(" ", "seconds")
+
+
+def matches(text: str, *wanted: str) -> bool:
+    """Say whether a string contains each of others, ignoring case."""
+    folded = text.casefold()
+    return all(one.casefold() in folded for one in wanted)
+
+
+def in_order(rows: Iterable[T], value: Callable[[T], Any], descending: bool) -> list[T]:
+    """Sort rows by a value; None goes last either way, and rows that tie keep their order."""
+    pairs = [(value(row), row) for row in rows]
+    some = sorted((pair for pair in pairs if pair[0] is not None), key=lambda pair: pair[0], reverse=descending)
+    return [row for _, row in some] + [row for key, row in pairs if key is None]

@@ -1,4 +1,4 @@
-"""How facts are worded: nested or flat envelopes, current or older rows, field by field as in parts 2.7 and 4.4."""
+"""Formats of feeds: nested or flat envelopes, current or older rows, as in the reference's sections 2.7 and 4.4."""
 
 from collections.abc import Callable
 from operator import itemgetter
@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from attrs import frozen
 
-from seorep_async.sandbox.data.measures import BANDS, ENGINES, OLDER_METRICS, RANKINGS
-from seorep_async.sandbox.data.reports import LAST_DATES, Row
+from seorep_async.sandbox.data.reports import BANDS, ENGINES, LAST_DATES, OLDER_METRICS, RANKINGS, Row
 from seorep_async.sandbox.data.seeding import mix
 
 Shape = Literal["nested", "flat", "mixed"]
@@ -18,16 +17,16 @@ _VOLUMES = ("competitors", "localMonthlySearches")
 
 
 @frozen
-class Variant:
-    """One wording of a feed's rows: the fields, the totals, and how the fields that hold dates are written."""
+class RowFormat:
+    """One feed_format of a feed's rows: the fields, the totals, and how the fields that hold dates are written."""
 
     fields: tuple[str, ...]
     totals: tuple[str, ...]
     dates: tuple[str, ...]
     write_date: Callable[[str], str]
 
-    def word(self, fact: Row) -> Row:
-        """Return a row with this variant's fields."""
+    def format(self, fact: Row) -> Row:
+        """Return a row in this format."""
         row = dict(zip(self.fields, itemgetter(*self.fields)(fact), strict=True))
         for name in self.dates:
             if row[name] is not None:
@@ -36,16 +35,16 @@ class Variant:
 
 
 @frozen
-class Wording:
-    """A feed's two variants; `text` is the field that filter and search look at."""
+class FeedFormat:
+    """A feed's two row formats; `searched` is the field that filter and search look at."""
 
     feed: str
-    current: Variant
-    older: Variant
-    text: str
+    current: RowFormat
+    older: RowFormat
+    searched: str
 
     @property
-    def variants(self) -> tuple[Variant, ...]:
+    def row_formats(self) -> tuple[RowFormat, ...]:
         """The variants that differ."""
         return (self.current,) if self.current == self.older else (self.current, self.older)
 
@@ -70,7 +69,7 @@ _KEYWORD_FIELDS = (
     "engineBRanking", "engineBRankingChange", "engineBRankingUrl", "engineBSerpUrl",
     "localMonthlySearches", "competitors", *LAST_DATES, "tags",
 )  # fmt: skip
-_CAMPAIGN_MONTH = Variant(
+_CAMPAIGN_MONTH = RowFormat(
     fields=(
         "date",
         *(
@@ -88,48 +87,50 @@ _KEYWORD_MONTH = (
     "date", *RANKINGS, "engineARankingUrl", "engineAMobileRankingUrl", "engineBRankingUrl", *_VOLUMES,
 )  # fmt: skip
 
-KEYWORDS_OF_CAMPAIGN = Wording(
-    feed="keywords of campaign",
-    current=Variant(_KEYWORD_FIELDS, (), LAST_DATES, _as_day),
-    older=Variant((*_KEYWORD_FIELDS, *OLDER_METRICS), (), LAST_DATES, _as_midnight),
-    text="keywordPhrase",
+KEYWORDS_OF_CAMPAIGN = FeedFormat(
+    feed="campaign",
+    current=RowFormat(_KEYWORD_FIELDS, (), LAST_DATES, _as_day),
+    older=RowFormat((*_KEYWORD_FIELDS, *OLDER_METRICS), (), LAST_DATES, _as_midnight),
+    searched="keywordPhrase",
 )
-MONTHS_OF_CAMPAIGN = Wording(feed="months of campaign", current=_CAMPAIGN_MONTH, older=_CAMPAIGN_MONTH, text="date")
-MONTHS_OF_KEYWORD = Wording(
-    feed="months of keyword",
-    current=Variant(_KEYWORD_MONTH, (*RANKINGS, *_VOLUMES), ("date",), _as_month),
-    older=Variant(
+MONTHS_OF_CAMPAIGN = FeedFormat(
+    feed="campaign-by-date", current=_CAMPAIGN_MONTH, older=_CAMPAIGN_MONTH, searched="date"
+)
+MONTHS_OF_KEYWORD = FeedFormat(
+    feed="keyword-by-date",
+    current=RowFormat(_KEYWORD_MONTH, (*RANKINGS, *_VOLUMES), ("date",), _as_month),
+    older=RowFormat(
         (*_KEYWORD_MONTH, *OLDER_METRICS),
         # The reference lists no engineAMobileRankingChange here.
         (*RANKINGS, *_VOLUMES, *(name for name in _CHANGES if "Mobile" not in name), *OLDER_METRICS),
         ("date",),
         _as_day,
     ),
-    text="date",
+    searched="date",
 )
 
 
 @frozen
 class Shapes:
-    """Chooses what an answer looks like; a mixed choice hangs on the seed and the identifying id, never on the page.
+    """Chooses the format of feeds. A mixed choice depends on the seed and the id in the request, never on the page.
 
-    Args:
+    Attributes:
         key: the account's key.
         shape: the envelope of feeds.
-        rows: the variant of their rows.
+        rows: the format of their rows.
     """
 
     key: int
     shape: Shape
     rows: Rows
 
-    def variant(self, wording: Wording, id_: int) -> Variant:
-        """Return the variant in which the feed of this id is written."""
+    def row_format(self, feed_format: FeedFormat, id_: int) -> RowFormat:
+        """Return the format of the rows of the feed of an id."""
         older = self.rows == "older" or (self.rows == "mixed" and mix(self.key ^ mix(id_)) & 2 > 0)
-        return wording.older if older else wording.current
+        return feed_format.older if older else feed_format.current
 
     def envelope(self, id_: int, pages: int, records: int, rows: Any, totals: Any) -> dict[str, Any]:
-        """Return a feed's answer in the shape in which that of this id is written."""
+        """Return a page of the feed of an id in its envelope."""
         metadata: dict[str, Any] = {"total_pages": pages, "total_records": records}
         if self.shape == "nested" or (self.shape == "mixed" and mix(self.key ^ mix(id_)) & 1 > 0):
             return {"metadata": metadata, "data": {"totals": totals, "rows": rows}}

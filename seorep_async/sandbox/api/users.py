@@ -1,18 +1,15 @@
-"""The user operations: reference parts 2.2, 2.3 and 4.2.
+"""The user operations: the reference's sections 2.2, 2.3 and 4.2.
 
 A created user's `campaign_access` is restricted: the reference has no input for it. Roles are free text.
 """
 
 from attrs import evolve
 
-from seorep_async.sandbox.data.users import User
-from seorep_async.sandbox.refusals import Refusal
-
-from .call import Call
-from .fields import Fields, filled, required, text, texts
-from .listing import listing
-from .schemas import USER
-from .service import Answer, Record, Service, moment, nothing, single
+from seorep_async.sandbox.api.listing import listing
+from seorep_async.sandbox.api.request import ApiRequest, Fields, Refusal, filled, required, string, strings
+from seorep_async.sandbox.api.schemas import USER
+from seorep_async.sandbox.api.service import ApiResponse, Record, Service, moment, nothing, single
+from seorep_async.sandbox.data.seeded import User
 
 OWNER_ID = 1
 """The user in whose name the key asks for login grants."""
@@ -20,11 +17,11 @@ OWNER_ID = 1
 FIRST_NAME = filled("first_name", "first name")
 LAST_NAME = filled("last_name", "last name")
 USERNAME = filled("username", "used to log in; no other user may have it")
-PASSWORD = filled("password", "password; read and forgotten here")
-EMAIL = text("email", "e-mail address")
+PASSWORD = filled("password", "password; not stored here")
+EMAIL = string("email", "e-mail address")
 ROLE = filled("role", "type of user")
-EMAIL_CREDENTIALS = text("email_credentials", "send a welcome e-mail; ignored here")
-ROLES = texts("role", "roles to list; all unless given")
+EMAIL_CREDENTIALS = string("email_credentials", "send a welcome e-mail; ignored here")
+ROLES = strings("role", "roles to list; all unless given")
 
 CREATE: Fields = (
     *(required(FIRST_NAME), required(LAST_NAME), required(USERNAME), required(PASSWORD), required(ROLE)),
@@ -35,12 +32,12 @@ LIST = listing(
     "users", [*USER], "first_name", "last_name", "username", "email", about="part of a name, the username or the e-mail"
 )
 
-_KEPT: Fields = (FIRST_NAME, LAST_NAME, USERNAME, EMAIL, ROLE)
+_STORED: Fields = (FIRST_NAME, LAST_NAME, USERNAME, EMAIL, ROLE)
 
 
-def login_grant(service: Service, call: Call) -> Answer:
+def login_grant(service: Service, request: ApiRequest) -> ApiResponse:
     """Grant a login to a user; each grant has a token of its own."""
-    user, token = _find(service, call.id), service.account.token
+    user, token = _find(service, request.id), service.account.token
     return single(
         {
             "token": token(),
@@ -53,9 +50,9 @@ def login_grant(service: Service, call: Call) -> Answer:
     )
 
 
-def create(service: Service, call: Call) -> Answer:
+def create(service: Service, request: ApiRequest) -> ApiResponse:
     """Create a user."""
-    given = call.given(_KEPT)
+    given = request.given(_STORED)
     _require_free(service, given["username"])
     created = service.account.users.add(
         lambda id_: User(id=id_, account_id=service.account.account_id, created=service.now(), **given)
@@ -63,14 +60,14 @@ def create(service: Service, call: Call) -> Answer:
     return single(_record(created))
 
 
-def get(service: Service, call: Call) -> Answer:
+def get(service: Service, request: ApiRequest) -> ApiResponse:
     """Get one user."""
-    return single(_shown(_find(service, call.id)))
+    return single(_shown(_find(service, request.id)))
 
 
-def update(service: Service, call: Call) -> Answer:
+def update(service: Service, request: ApiRequest) -> ApiResponse:
     """Change a user; what is not given stays as it is."""
-    user, changes = _find(service, call.id), call.given(_KEPT)
+    user, changes = _find(service, request.id), request.given(_STORED)
     if changes.get("username", user.username) != user.username:
         _require_free(service, changes["username"])
     if changes:
@@ -78,12 +75,12 @@ def update(service: Service, call: Call) -> Answer:
     return single(_record(user))
 
 
-def list_(service: Service, call: Call) -> Answer:
+def list_(service: Service, request: ApiRequest) -> ApiResponse:
     """List the account's users."""
-    roles = call[ROLES]
+    roles = request[ROLES]
     return LIST.answer(
         service,
-        call,
+        request,
         service.account.user_ids,
         lambda id_: _shown(_find(service, id_)),
         only=(lambda record: record["role"] in roles) if roles else None,
@@ -91,9 +88,9 @@ def list_(service: Service, call: Call) -> Answer:
     )
 
 
-def delete(service: Service, call: Call) -> Answer:
+def delete(service: Service, request: ApiRequest) -> ApiResponse:
     """Delete a user."""
-    service.account.users.remove(_find(service, call.id).id)
+    service.account.users.remove(_find(service, request.id).id)
     return nothing()
 
 

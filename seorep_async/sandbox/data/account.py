@@ -4,20 +4,124 @@ What is seeded depends on the seed and on its own id alone: neither on the order
 there are. Keywords and rankings are facts of the past: changing a campaign's address does not change them.
 """
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
 
-from .backlinks import BACKLINKS_PER_CAMPAIGN, Backlink, make_backlink
-from .campaigns import Campaign, Niche, make_campaign
-from .keywords import KEYWORDS_PER_CAMPAIGN, Keyword, make_keywords
-from .recent import Recent
-from .records import Records
-from .seeding import mix
-from .users import User, make_user
+from seorep_async.sandbox.data.seeded import (
+    BACKLINKS_PER_CAMPAIGN,
+    KEYWORDS_PER_CAMPAIGN,
+    Backlink,
+    Campaign,
+    Keyword,
+    Niche,
+    User,
+    make_backlink,
+    make_campaign,
+    make_keywords,
+    make_user,
+)
+from seorep_async.sandbox.data.seeding import mix
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """A cache that drops the least recently used values once their weights exceed its capacity.
+
+    Args:
+        capacity: the sum of weights; the newest value stays whatever it weighs.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._weight = 0
+        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: K) -> V | None:
+        """Return the value stored under a key, or None."""
+        found = self._values.get(key)
+        if found is None:
+            return None
+        self._values.move_to_end(key)
+        return found[0]
+
+    def store(self, key: K, value: V, weight: int = 1) -> V:
+        """Store a new value, and return it."""
+        self._values[key] = (value, weight)
+        self._weight += weight
+        while self._weight > self._capacity and len(self._values) > 1:
+            _, (_, dropped) = self._values.popitem(last=False)
+            self._weight -= dropped
+        return value
+
+
+T = TypeVar("T")
+
+
+class Records(Generic[T]):
+    """Records of one kind: seeded ones, made on demand, and those written since. An id is never used twice.
+
+    Args:
+        is_seeded: says whether a record of this id is in the seeded account.
+        make: makes it.
+        first_new_id: the id of the first record that is added; it is above all seeded ones.
+        cached: how many seeded records are cached.
+    """
+
+    def __init__(
+        self, is_seeded: Callable[[int], bool], make: Callable[[int], T], *, first_new_id: int, cached: int
+    ) -> None:
+        self._is_seeded = is_seeded
+        self._make = make
+        self._first_new_id = self._next_id = first_new_id
+        self._made: LruCache[int, T] = LruCache(cached)
+        self._written: dict[int, T | None] = {}
+        self.writes = 0
+
+    def get(self, id_: int) -> T | None:
+        """Return a record, or None if there is none with this id."""
+        if id_ in self._written:
+            return self._written[id_]
+        if not self._is_seeded(id_):
+            return None
+        made = self._made.get(id_)
+        return self._made.store(id_, self._make(id_)) if made is None else made
+
+    def present(self, seeded: Sequence[int]) -> Sequence[int]:
+        """Return the seeded ids that remain, then the added ones, oldest first."""
+        if not self._written:
+            return seeded
+        removed = {id_ for id_, record in self._written.items() if record is None}
+        added = [id_ for id_ in self._written if id_ >= self._first_new_id]
+        return [id_ for id_ in (*seeded, *added) if id_ not in removed]
+
+    def add(self, build: Callable[[int], T]) -> T:
+        """Add the record that is built for a new id."""
+        id_ = self._next_id
+        self._next_id += 1
+        return self.put(id_, build(id_))
+
+    def put(self, id_: int, record: T) -> T:
+        """Put a record in the place of the one with this id."""
+        self._written[id_] = record
+        self.writes += 1
+        return record
+
+    def remove(self, id_: int) -> None:
+        """Remove the record with this id."""
+        self._written[id_] = None
+        self.writes += 1
+
 
 MOST_CAMPAIGNS = 2**31 // KEYWORDS_PER_CAMPAIGN - 1
 
-_KEPT_KEYWORDS = 50_000
-_KEPT_RECORDS = 20_000
+_CACHED_KEYWORDS = 50_000
+_CACHED_RECORDS = 20_000
 
 
 class Account:
@@ -38,26 +142,26 @@ class Account:
         self._seeded_users = range(1, users + 1)
         self._keyword_numbers = range(1, keywords + 1)
         self._backlink_numbers = range(1, backlinks + 1)
-        self._made_campaigns: Recent[int, tuple[Campaign, Niche]] = Recent(_KEPT_RECORDS)
-        self._made_keywords: Recent[int, tuple[Keyword, ...]] = Recent(_KEPT_KEYWORDS)
+        self._made_campaigns: LruCache[int, tuple[Campaign, Niche]] = LruCache(_CACHED_RECORDS)
+        self._made_keywords: LruCache[int, tuple[Keyword, ...]] = LruCache(_CACHED_KEYWORDS)
         self._tokens = 0
         self.campaigns: Records[Campaign] = Records(
             self._seeded_campaigns.__contains__,
             lambda id_: self._seeded(id_)[0],
             first_new_id=campaigns + 1,
-            kept=_KEPT_RECORDS,
+            cached=_CACHED_RECORDS,
         )
         self.users: Records[User] = Records(
             self._seeded_users.__contains__,
             lambda id_: make_user(self.key, self.account_id, id_),
             first_new_id=users + 1,
-            kept=_KEPT_RECORDS,
+            cached=_CACHED_RECORDS,
         )
         self.backlinks: Records[Backlink] = Records(
             self._is_seeded_backlink,
             self._make_backlink,
             first_new_id=(campaigns + 1) * BACKLINKS_PER_CAMPAIGN,
-            kept=_KEPT_RECORDS,
+            cached=_CACHED_RECORDS,
         )
 
     @property
@@ -91,11 +195,11 @@ class Account:
         """Return all keywords of a campaign in the order of their ids."""
         if not self.keyword_ids(campaign_id):
             return ()
-        kept = self._made_keywords.get(campaign_id)
-        if kept is None:
+        cached = self._made_keywords.get(campaign_id)
+        if cached is None:
             made = make_keywords(self.key, *self._seeded(campaign_id), len(self._keyword_numbers))
-            kept = self._made_keywords.keep(campaign_id, made, weight=len(made) + 1)
-        return kept
+            cached = self._made_keywords.store(campaign_id, made, weight=len(made) + 1)
+        return cached
 
     def keyword(self, keyword_id: int) -> Keyword | None:
         """Return a keyword, or None if there is none with this id."""
@@ -123,8 +227,8 @@ class Account:
         return f"{half:016x}{mix(half):016x}"
 
     def _seeded(self, campaign_id: int) -> tuple[Campaign, Niche]:
-        kept = self._made_campaigns.get(campaign_id)
-        return kept or self._made_campaigns.keep(campaign_id, make_campaign(self.key, self.account_id, campaign_id))
+        cached = self._made_campaigns.get(campaign_id)
+        return cached or self._made_campaigns.store(campaign_id, make_campaign(self.key, self.account_id, campaign_id))
 
     def _is_seeded_backlink(self, id_: int) -> bool:
         campaign_id, number = divmod(id_, BACKLINKS_PER_CAMPAIGN)

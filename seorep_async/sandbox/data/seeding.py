@@ -1,4 +1,4 @@
-"""Chance that can be repeated: the same key gives the same number on every machine and Python."""
+"""Seeded random numbers: the same key gives the same numbers on every machine and Python."""
 
 import random
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ _MASK = 2**64 - 1
 
 
 def mix(key: int) -> int:
-    """Scatter a key over 64 bits (the finaliser of splitmix64): a random number that needs no generator."""
+    """Return a random 64-bit number for a key: the finaliser of splitmix64."""
     key = (key + 0x9E3779B97F4A7C15) & _MASK
     key = ((key ^ (key >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     key = ((key ^ (key >> 27)) * 0x94D049BB133111EB) & _MASK
     return key ^ (key >> 31)
 
 
-class Dice:
+class SeededRandom:
     """A stream of draws from one key.
 
     Only `random()` is drawn from: it alone is promised to stay the same in later versions of Python.

@@ -1,0 +1,291 @@
+"""Requests: their fields, how a caller's values are read, and how they are refused.
+
+Each field says what it must look like in words, as a JSON schema, and as a function. Any other value is a 400.
+
+Writes are understood as a form, as JSON and as query parameters alike; where a field comes both in the body and in the
+query, the body's value counts. Of a repeated field the first value counts. Fields that no operation knows are ignored.
+A bad id in a path is a 404: no such resource exists.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qs
+
+import msgspec
+from attrs import evolve, frozen
+from attrs import field as attribute
+
+T = TypeVar("T")
+
+LAST_INT32 = 2**31 - 1
+_DIGITS = re.compile("[0-9]{1,10}")
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_RANGE = re.compile(f"({_DAY}) *- *({_DAY})")
+_YES_NO = {"true": True, "1": True, "false": False, "0": False}
+
+
+class Refusal(Exception):
+    """How the service says no.
+
+    Args:
+        status: the HTTP status, 400 to 599.
+        message: what the caller did wrong, in one sentence.
+        headers: headers of the response, such as Retry-After.
+    """
+
+    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, message)
+        self.status = status
+        self.message = message
+        self.headers = headers or {}
+
+
+@frozen
+class Field(Generic[T]):
+    """One field of a request.
+
+    Attributes:
+        name: the service's name of it.
+        about: what it means.
+        expects: completes the sentence "NAME must be …".
+        schema: the same as a JSON schema.
+        read: gives the value of a string, or raises ValueError.
+        absent: the value if the field is not given.
+        required: whether it must be given.
+        many: whether it is an array: `name=a&name=b`, `name[]=a&name[]=b` and `name=a,b` are all understood.
+    """
+
+    name: str
+    about: str
+    expects: str
+    schema: Mapping[str, Any]
+    read: Callable[[str], T]
+    absent: Any = None
+    required: bool = False
+    many: bool = False
+
+
+Fields = tuple[Field[Any], ...]
+
+
+def required(field: Field[T | None]) -> Field[T]:
+    """Return the same field, but required."""
+    changed: Any = evolve(field, required=True)
+    return changed  # type: ignore[no-any-return]
+
+
+def string(name: str, about: str) -> Field[str | None]:
+    """Any string, an empty one too."""
+    return Field(name, about, "a string", {"type": "string"}, str)
+
+
+def filled(name: str, about: str) -> Field[str | None]:
+    """Any string that is not empty."""
+
+    def read(given: str) -> str:
+        if not given:
+            raise ValueError
+        return given
+
+    return Field(name, about, "a string that is not empty", {"type": "string", "minLength": 1}, read)
+
+
+def search(name: str, about: str) -> Field[str]:
+    """A string to search for; an empty one is in everything."""
+    return Field(name, about, "a string", {"type": "string"}, str, absent="")
+
+
+def int32(name: str, about: str, example: int | None = None) -> Field[int | None]:
+    """An integer in 1..2**31-1."""
+    schema = {"type": "integer", "minimum": 1, "maximum": LAST_INT32}
+    if example:
+        schema["examples"] = [example]
+    return Field(name, about, "a positive 32-bit integer", schema, read_int32)
+
+
+def day(name: str, about: str) -> Field[date | None]:
+    """A date, written YYYY-MM-DD."""
+    return Field(name, about, "a date, written YYYY-MM-DD", {"type": "string", "format": "date"}, _read_day)
+
+
+def days(name: str, about: str) -> Field[tuple[date, date] | None]:
+    """Two dates with a dash between them, the earlier one first."""
+
+    def read(given: str) -> tuple[date, date]:
+        parts = _RANGE.fullmatch(given)
+        if not parts:
+            raise ValueError
+        start, end = _read_day(parts[1]), _read_day(parts[2])
+        if end < start:
+            raise ValueError
+        return start, end
+
+    expects = "a start and an end date with a dash between them: YYYY-MM-DD - YYYY-MM-DD"
+    schema = {"type": "string", "pattern": f"^{_RANGE.pattern}$", "examples": ["2014-01-01 - 2030-12-31"]}
+    return Field(name, about, expects, schema, read)
+
+
+def choice(name: str, about: str, allowed: Collection[str]) -> Field[str | None]:
+    """One of some strings."""
+
+    def read(given: str) -> str:
+        if given not in allowed:
+            raise ValueError
+        return given
+
+    return Field(name, about, f"one of {', '.join(allowed)}", {"type": "string", "enum": [*allowed]}, read)
+
+
+def direction(name: str) -> Field[bool]:
+    """A sort direction, asc or desc in any case; true if it is descending."""
+
+    def read(given: str) -> bool:
+        return ("asc", "desc").index(given.lower()) == 1
+
+    schema = {"type": "string", "enum": ["asc", "desc", "ASC", "DESC"]}
+    return Field(name, "sort direction; ascending unless given", "asc or desc", schema, read, absent=False)
+
+
+def flag(name: str, about: str) -> Field[bool]:
+    """Yes or no: true, false, 1 or 0, in any case; no unless given."""
+
+    def read(given: str) -> bool:
+        if given.lower() not in _YES_NO:
+            raise ValueError
+        return _YES_NO[given.lower()]
+
+    return Field(name, about, "true or false", {"type": "string", "enum": [*_YES_NO]}, read, absent=False)
+
+
+def strings(name: str, about: str) -> Field[tuple[str, ...]]:
+    """An array of strings."""
+
+    def read(given: str) -> tuple[str, ...]:
+        return tuple(part for part in given.split(",") if part)
+
+    schema = {"type": "array", "items": {"type": "string"}}
+    return Field(name, about, "an array of strings", schema, read, absent=(), many=True)
+
+
+def read_int32(given: str) -> int:
+    """Read an integer in 1..2**31-1."""
+    number = int(given) if _DIGITS.fullmatch(given) else 0
+    if not 1 <= number <= LAST_INT32:
+        raise ValueError
+    return number
+
+
+def _read_day(given: str) -> date:
+    if not re.fullmatch(_DAY, given):
+        raise ValueError
+    return date.fromisoformat(given)
+
+
+Values = Mapping[str, Sequence[str]]
+"""The values of each name, in the order of the request."""
+
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+
+
+@frozen
+class Body:
+    """The fields of a request's body: strings from a form, values of any type from JSON."""
+
+    form: Values = attribute(factory=dict)
+    json: Mapping[str, object] = attribute(factory=dict)
+
+    @classmethod
+    def read(cls, content_type: str, content: bytes) -> "Body":
+        """Read a body; one without content has no fields, whatever its type."""
+        if not content:
+            return cls()
+        if content_type == FORM:
+            try:
+                return cls(form=parse_qs(content.decode(), keep_blank_values=True))
+            except ValueError:
+                raise Refusal(400, "the body is not a form in UTF-8") from None
+        if content_type == JSON:
+            try:
+                json = msgspec.json.decode(content)
+            except (ValueError, RecursionError, msgspec.MsgspecError):
+                raise Refusal(400, "the body is not valid JSON") from None
+            if not isinstance(json, dict):
+                raise Refusal(400, "the body must be a JSON object")
+            return cls(json=json)
+        raise Refusal(415, f"the body must be {FORM} or {JSON}")
+
+
+class ApiRequest:
+    """One request to an operation: the values of its fields.
+
+    Args:
+        fields: the fields that the operation knows.
+        query: the query parameters.
+        body: the fields of the body.
+        path_id: the path's `:id`, as it was sent.
+    """
+
+    def __init__(self, fields: Fields, query: Values, body: Body | None = None, path_id: str = "") -> None:
+        self._query = query
+        self._body = body or Body()
+        self._path_id = path_id
+        self._values: dict[str, Any] = {}
+        self._given: set[str] = set()
+        for field in fields:
+            text = self._find(field)
+            if text is None or (field.required and not text):
+                if field.required:
+                    raise Refusal(400, f"{field.name} is required")
+                self._values[field.name] = field.absent
+            else:
+                self._values[field.name] = _read(field, text)
+                self._given.add(field.name)
+
+    def __getitem__(self, field: Field[T]) -> T:
+        value: T = self._values[field.name]
+        return value
+
+    def given(self, fields: Fields) -> dict[str, Any]:
+        """Return the values of those of the fields that were given, by name."""
+        return {field.name: self[field] for field in fields if field.name in self._given}
+
+    @property
+    def id(self) -> int:
+        """The path's id."""
+        try:
+            return read_int32(self._path_id)
+        except ValueError:
+            raise Refusal(404, "the id in the path is not a positive 32-bit integer") from None
+
+    def _find(self, field: Field[Any]) -> str | None:
+        if field.name in self._body.json:
+            return _as_string(field, self._body.json[field.name])
+        for values in (self._body.form, self._query):
+            if field.many:
+                parts = [*values.get(field.name, ()), *values.get(f"{field.name}[]", ())]
+                if parts:
+                    return ",".join(parts)
+            elif field.name in values:
+                return values[field.name][0]
+        return None
+
+
+def _as_string(field: Field[Any], value: object) -> str:
+    if field.schema["type"] == "integer":
+        if isinstance(value, float) and value.is_integer():  # 3.0 is an integer in JSON
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value if abs(value) < 2**63 else 0)  # Python writes no number of 5000 digits
+    elif isinstance(value, str):
+        return value
+    raise Refusal(400, f"{field.name} must be {field.expects}")
+
+
+def _read(field: Field[T], text: str) -> T:
+    try:
+        return field.read(text)
+    except ValueError:
+        raise Refusal(400, f"{field.name} must be {field.expects}") from None
