@@ -14,7 +14,7 @@ REPO = Path(__file__).parent.parent
 
 USER_TESTS = """
     import pytest
-    from seorep_async import NotFoundError
+    from seorep_async import NotFoundError, ServerError
 
     {mark}
     async def test_client_and_sandbox_belong_together(seorep_client, seorep_sandbox):
@@ -52,6 +52,21 @@ USER_TESTS = """
             assert len(await seorep_client.campaigns.list()) == 2
 
     {mark}
+    @pytest.mark.seorep_sandbox(failing=[2])
+    async def test_a_campaign_that_fails_is_no_long_wait(seorep_client):
+        with pytest.raises(ServerError) as failed:
+            await seorep_client.campaigns.get(2)
+        assert failed.value.attempts == 8
+
+    {mark}
+    @pytest.mark.seorep_sandbox(failing=[2])
+    @pytest.mark.seorep_client(max_attempts=3)
+    async def test_the_client_takes_settings(seorep_client):
+        with pytest.raises(ServerError) as failed:
+            await seorep_client.campaigns.get(2)
+        assert failed.value.attempts == 3
+
+    {mark}
     @pytest.mark.parametrize("_", range(2))
     async def test_every_test_has_an_account_of_its_own(seorep_client, _):
         await seorep_client.campaigns.delete(1)
@@ -72,6 +87,11 @@ WRONG_TESTS = """
     @pytest.mark.asyncio
     @pytest.mark.seorep_sandbox(5)
     async def test_an_option_without_its_name(seorep_sandbox):
+        pass
+
+    @pytest.mark.asyncio
+    @pytest.mark.seorep_client(3)
+    async def test_a_setting_without_its_name(seorep_client):
         pass
 
     @pytest.mark.asyncio
@@ -106,15 +126,18 @@ def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
 @pytest.mark.parametrize(("mode", "mark"), [("strict", "@pytest.mark.asyncio"), ("auto", "")])
 def test_the_fixtures_and_the_marker_work(mode: str, mark: str, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(USER_TESTS.format(mark=mark))
-    run(pytester, *ASYNCIO, f"--asyncio-mode={mode}").assert_outcomes(passed=9)
+    run(pytester, *ASYNCIO, f"--asyncio-mode={mode}").assert_outcomes(passed=11)
 
 
 def test_a_wrong_option_of_the_marker_is_an_error_of_its_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(WRONG_TESTS)
     result = run(pytester, *ASYNCIO)
-    result.assert_outcomes(errors=3)
+    result.assert_outcomes(errors=4)
     result.stdout.fnmatch_lines(["*unexpected keyword argument 'campagnes'*"])
     result.stdout.fnmatch_lines(["*UsageError: the marker seorep_sandbox takes options by name, such as campaigns=5*"])
+    result.stdout.fnmatch_lines(
+        ["*UsageError: the marker seorep_client takes options by name, such as max_attempts=2*"]
+    )
     result.stdout.fnmatch_lines(["*campaigns must be between 0 and *, not -1*"])
 
 
@@ -122,7 +145,9 @@ def test_the_fixtures_and_the_marker_are_described(pytester: pytest.Pytester) ->
     fixtures = run(pytester, *ASYNCIO, "--fixtures").stdout.str()
     assert "A running sandbox: 3 campaigns of 10 keywords" in fixtures
     assert "An open client of `seorep_sandbox`" in fixtures
-    assert "@pytest.mark.seorep_sandbox(**options)" in run(pytester, "--markers").stdout.str()
+    markers = run(pytester, "--markers").stdout.str()
+    assert "@pytest.mark.seorep_sandbox(**options)" in markers
+    assert "@pytest.mark.seorep_client(**settings)" in markers
 
 
 def test_without_pytest_asyncio_only_users_of_the_fixtures_fail(
