@@ -39,6 +39,18 @@ once. When nothing gets through, the client sends one probe at a time until the 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Self, TypedDict, Unpack
+
+
+class ErrorFields(TypedDict, total=False):
+    """The fields that every error can have, as keyword arguments."""
+
+    subject: str | None
+    method: str | None
+    path: str | None
+    status: int | None
+    attempts: int
+    body_excerpt: str | None
 
 
 class SeoRepError(Exception):
@@ -89,6 +101,13 @@ class SeoRepError(Exception):
             text += f" body: {self.body_excerpt}"
         return text
 
+    def evolve(self, **changes: Any) -> Self:
+        """Return a copy with other fields, and without traceback, cause and context."""
+        fields = vars(self) | changes
+        copy = type(self)(fields["message"])
+        vars(copy).update(fields)
+        return copy
+
 
 class ConfigurationError(SeoRepError, ValueError):
     """A setting or an argument is wrong, or the client is not open; nothing was sent."""
@@ -121,7 +140,9 @@ class RedirectError(TransportError):
         location: the address that the redirect names, without its query, or None.
     """
 
-    location: str | None = None
+    def __init__(self, message: str, *, location: str | None = None, **fields: Unpack[ErrorFields]) -> None:
+        super().__init__(message, **fields)
+        self.location = location
 
 
 class DeadlineExceededError(SeoRepError):
@@ -147,7 +168,9 @@ class RateLimitedError(StatusError):
         retry_after: seconds that the service asked to wait, or None.
     """
 
-    retry_after: float | None = None
+    def __init__(self, message: str, *, retry_after: float | None = None, **fields: Unpack[ErrorFields]) -> None:
+        super().__init__(message, **fields)
+        self.retry_after = retry_after
 
 
 class InvalidRequestError(StatusError):
@@ -161,7 +184,9 @@ class ServerError(StatusError):
         retry_after: seconds that the service asked to wait, or None.
     """
 
-    retry_after: float | None = None
+    def __init__(self, message: str, *, retry_after: float | None = None, **fields: Unpack[ErrorFields]) -> None:
+        super().__init__(message, **fields)
+        self.retry_after = retry_after
 
 
 class DecodeError(SeoRepError):
@@ -171,7 +196,9 @@ class DecodeError(SeoRepError):
         field_path: where, in the service's own names, for example `data.rows[3].engineARanking`.
     """
 
-    field_path: str | None = None
+    def __init__(self, message: str, *, field_path: str | None = None, **fields: Unpack[ErrorFields]) -> None:
+        super().__init__(message, **fields)
+        self.field_path = field_path
 
 
 class PaginationError(SeoRepError):
@@ -183,9 +210,19 @@ class PaginationError(SeoRepError):
         page: number of the wrong page, or None if only the sum is wrong.
     """
 
-    expected_records: int | None = None
-    received_records: int | None = None
-    page: int | None = None
+    def __init__(
+        self,
+        message: str,
+        *,
+        expected_records: int | None = None,
+        received_records: int | None = None,
+        page: int | None = None,
+        **fields: Unpack[ErrorFields],
+    ) -> None:
+        super().__init__(message, **fields)
+        self.expected_records = expected_records
+        self.received_records = received_records
+        self.page = page
 
 
 class OutcomeUnknownError(SeoRepError):
@@ -202,7 +239,9 @@ class ExportError(SeoRepError):
         file: the file that could not be written or read, or None.
     """
 
-    file: Path | None = None
+    def __init__(self, message: str, *, file: Path | None = None, **fields: Unpack[ErrorFields]) -> None:
+        super().__init__(message, **fields)
+        self.file = file
 
 
 _STATUS_ERRORS: dict[int, type[StatusError]] = {

@@ -424,14 +424,14 @@ async def test_failed_campaigns_do_not_use_up_the_window() -> None:
 # --- A refused key
 
 
-async def test_a_key_that_is_refused_costs_as_many_requests_as_were_in_flight() -> None:
+async def test_a_key_that_is_refused_costs_those_in_flight_and_one_probe() -> None:
     async def script(asked: Asked) -> Any:
         await service.arrival(lambda service: len(service.asked) >= 4)
         return 403
 
     async with serving(script, max_concurrency=4) as (client, service):
         outcomes = await outcomes_of(client, range(1, 201))
-    assert len(service.asked) == 4
+    assert [asked.path for asked in service.asked[4:]] == ["/v3/campaigns"]
     assert sorted(outcome.id for outcome in outcomes) == list(range(1, 201))
     assert all(isinstance(outcome.error, AuthenticationError) for outcome in outcomes)
 
@@ -443,7 +443,7 @@ async def test_after_a_refusal_only_what_was_in_flight_still_arrives(refusal: An
 
     async with serving(script, max_concurrency=4) as (client, service):
         outcomes = await outcomes_of(client, range(1, 201))
-    assert len(service.asked) <= 100 + 4
+    assert len(service.asked) <= 100 + 4 + 1
     assert sorted(outcome.id for outcome in outcomes) == list(range(1, 201))
     failed = [outcome for outcome in outcomes if not outcome.ok]
     assert all(isinstance(outcome.error, AuthenticationError) for outcome in failed)
@@ -466,7 +466,7 @@ async def test_a_refusal_ends_waits_for_another_attempt_too() -> None:
             await refused.wait()
 
     async def script(asked: Asked) -> Any:
-        if asked.id == 1:
+        if "campaign_id=1&" in asked.query:
             return 500
         await waiting.wait()
         return 403
@@ -479,7 +479,7 @@ async def test_a_refusal_ends_waits_for_another_attempt_too() -> None:
         refused.set()
         outcome = await anext(outcomes)
     assert isinstance(outcome.error, AuthenticationError)
-    assert sorted(asked.id for asked in service.asked) == [1, 2]
+    assert [asked.query for asked in service.asked[2:]] == ["limit=1"]
 
 
 async def test_with_raise_a_refused_key_is_one_error() -> None:

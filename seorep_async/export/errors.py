@@ -16,9 +16,7 @@ UNSTORABLE = (OverflowError, RecursionError, ValueError)
 
 def export_error(file: Path, problem: str) -> ExportError:
     """Return the error that says what is wrong with a file."""
-    error = ExportError(f"can't write {file}: {problem}")
-    error.file = file
-    return error
+    return ExportError(f"can't write {file}: {problem}", file=file)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,5 @@
 """Bytes in, models out: pure, without I/O."""
 
-from seorep_async.normalisation.decoder import Decoder, decoder_for
+from seorep_async.normalisation.decoder import Decoder, FeedPageDecode, decoder_for
 
-__all__ = ["Decoder", "decoder_for"]
+__all__ = ["Decoder", "FeedPageDecode", "decoder_for"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
 from seorep_async.models.extra import NO_EXTRA
@@ -119,6 +119,25 @@ class Decoder:
         if totals is None or totals is False or totals == [] or totals == {}:
             return None
         return self._converter.structure(totals, RankingTotals, path)
+
+
+class FeedPageDecode(Generic[M]):
+    """Reads one page of a ranking feed: at once, or a huge one in steps."""
+
+    __slots__ = ("_decoder", "_number", "_row")
+
+    def __init__(self, decoder: Decoder, row: type[M], number: int) -> None:
+        self._decoder = decoder
+        self._row = row
+        self._number = number
+
+    def __call__(self, body: bytes | memoryview, /) -> Page[M]:
+        """See `Decoder.feed_page`."""
+        return self._decoder.feed_page(body, self._row, self._number)
+
+    def in_steps(self, body: bytes | memoryview, /) -> Generator[None, None, Page[M] | None]:
+        """See `Decoder.feed_page_in_steps`."""
+        return self._decoder.feed_page_in_steps(body, self._row, self._number)
 
 
 def _with_metadata(extra: Mapping[str, Any], metadata: envelopes.Metadata) -> Mapping[str, Any]:

@@ -113,9 +113,7 @@ def fold_feed(envelope: dict[str, Any]) -> FeedPayload:
 
 def refused(path: str, problem: str) -> DecodeError:
     """Return the error for a part of an answer that is not of a documented shape."""
-    error = DecodeError(f"{path}: {problem}" if path else f"the answer {problem}")
-    error.field_path = path or None
-    return error
+    return DecodeError(f"{path}: {problem}" if path else f"the answer {problem}", field_path=path or None)
 
 
 def _count(value: object) -> int | None:
@@ -146,9 +144,8 @@ def _service_error(envelope: dict[str, Any]) -> StatusError:
     said = values.printable("; ".join(_texts(envelope))[:_MESSAGE_LENGTH])
     code = _error_code(envelope, "code") or _error_code(envelope, "status")
     kind = StatusError if code is None else status_error_type(code)
-    error = kind(f"the service reported an error in an answer that claims success: {said or 'it gave no reason'}")
-    error.status = 200
-    return error
+    reason = said or "it gave no reason"
+    return kind(f"the service reported an error in an answer that claims success: {reason}", status=200)
 
 
 def _texts(value: object, depth: int = 3) -> list[str]:

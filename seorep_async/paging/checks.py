@@ -137,9 +137,13 @@ class Ledger(Generic[T]):
         return (1, self._first_size) if self._first_size < self._largest else self._short
 
     def _error(self, problem: str, page: int | None) -> PaginationError:
-        error = PaginationError(f"the pages do not add up: {problem}", subject=self._subject)
-        error.expected_records, error.received_records, error.page = self._records, self._received, page
-        return error
+        return PaginationError(
+            f"the pages do not add up: {problem}",
+            subject=self._subject,
+            expected_records=self._records,
+            received_records=self._received,
+            page=page,
+        )
 
 
 class _Keys:

@@ -15,7 +15,7 @@ from seorep_async.models import Page
 from seorep_async.paging.budget import PageBudget, Slot
 from seorep_async.paging.checks import Ledger, is_whole
 from seorep_async.paging.prefetch import Prefetch
-from seorep_async.session import CancelScope, Request, Session
+from seorep_async.session import CancelScope, Decode, Request, Session
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,28 +46,24 @@ class Query(Generic[T]):
     Attributes:
         path: path from `/v3` on.
         query: the encoded query without `page`.
-        decode: turns the body and the number of a page into the page.
+        decode: gives, for the number of a page, what reads its body.
         key: identifies an item, so that a repeated one is noticed.
         subject: what an error should call it, such as `campaign 42`, or None.
-        decode_in_steps: does the same for a huge page, as `Request.decode_in_steps` says, or None.
     """
 
     path: str
     query: str = attrs.field(repr=False)  # may be private
-    decode: Callable[[bytes | memoryview, int], Page[T]]
+    decode: Callable[[int], Decode[Page[T]]]
     key: Callable[[T], Hashable]
     subject: str | None = None
-    decode_in_steps: Callable[[bytes | memoryview, int], Generator[None, None, Page[T] | None]] | None = None
 
     def page(self, number: int, schedule: Schedule) -> Request[Page[T]]:
         """Return the request for one page."""
-        in_steps = self.decode_in_steps
         return Request(
             method="GET",
             path=self.path,
             query=f"{self.query}&page={number}" if self.query else f"page={number}",
-            decode=lambda body: self.decode(body, number),
-            decode_in_steps=None if in_steps is None else lambda body: in_steps(body, number),
+            decode=self.decode(number),
             subject=self.subject,
             deadline=schedule.deadline,
             priority=schedule.priority,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -11,7 +12,7 @@ from seorep_async.models import Page
 from seorep_async.normalisation import Decoder
 from seorep_async.paging import Listing, ModelListing, Query, all_items
 from seorep_async.resources.arguments import ExtraParams, Params, build_params, check_id, secrets_in
-from seorep_async.session import Request, Session, encode_query, encode_write
+from seorep_async.session import Decode, Request, Session, encode_query, encode_write
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -44,7 +45,7 @@ class Endpoint(Generic[M]):
         request = self._of_one(
             "GET",
             one,
-            lambda body: self._decoder.single(body, model),
+            partial(self._decoder.single, model=model),
             extra_params,
             subpath=subpath,
             idempotent=False,
@@ -96,14 +97,14 @@ class Endpoint(Generic[M]):
     def _decode_nothing(self, body: bytes | memoryview) -> None:
         self._decoder.envelope(body)  # no body is documented; one that is an error is still an error
 
-    def _decode_page(self, body: bytes | memoryview, number: int) -> Page[M]:
-        return self._decoder.model_page(body, self._model, number)
+    def _decode_page(self, number: int) -> Decode[Page[M]]:
+        return partial(self._decoder.model_page, model=self._model, number=number)
 
     def _of_one(
         self,
         method: str,
         one: int,
-        decode: Callable[[bytes | memoryview], T],
+        decode: Decode[T],
         extra_params: ExtraParams | None,
         *,
         subpath: str = "",

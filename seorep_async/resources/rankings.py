@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Generator, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -13,7 +13,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
-from seorep_async.normalisation import Decoder
+from seorep_async.normalisation import Decoder, FeedPageDecode
 from seorep_async.paging import Listing, Query
 from seorep_async.pull import Pull, UniqueIds
 from seorep_async.reports import RankingReport
@@ -67,8 +67,7 @@ class _Asked:
     start: dt.date
     end: dt.date
     query: str = attrs.field(repr=False)  # may be private
-    decode: Callable[[bytes | memoryview, int], Page[Any]]
-    decode_in_steps: Callable[[bytes | memoryview, int], Generator[None, None, Page[Any] | None]]
+    decode: Callable[[int], FeedPageDecode[Any]]
 
 
 class FeedOptions(TypedDict, total=False):
@@ -316,7 +315,6 @@ class Rankings:
             path=endpoint.path,
             query=f"{endpoint.id_param}={one}&{asked.query}",
             decode=asked.decode,
-            decode_in_steps=asked.decode_in_steps,
             key=endpoint.key,
             subject=f"{endpoint.noun} {one}",
         )
@@ -341,6 +339,5 @@ class Rankings:
             start,
             end,
             query=f"{dates}&{chosen}" if chosen else dates,
-            decode=lambda body, number: decoder.feed_page(body, endpoint.row, number),
-            decode_in_steps=lambda body, number: decoder.feed_page_in_steps(body, endpoint.row, number),
+            decode=partial(FeedPageDecode, decoder, endpoint.row),
         )

@@ -2,10 +2,12 @@
 
 from seorep_async.session.authentication import Authentication, key_problem
 from seorep_async.session.base_url import BaseURL, base_url_problem
+from seorep_async.session.cancel_scope import CancelScope
 from seorep_async.session.clock import Clock
 from seorep_async.session.encoding import ParamValue, encode_query, encode_write
-from seorep_async.session.request import CancelScope, Request
-from seorep_async.session.session import RawAnswer, Session, cancel_all
+from seorep_async.session.request import Decode, Request
+from seorep_async.session.response import RawAnswer
+from seorep_async.session.session import Session, cancel_all
 from seorep_async.session.stats import Stats
 
 __all__ = [
@@ -13,6 +15,7 @@ __all__ = [
     "BaseURL",
     "CancelScope",
     "Clock",
+    "Decode",
     "ParamValue",
     "RawAnswer",
     "Request",

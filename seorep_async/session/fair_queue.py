@@ -1,4 +1,4 @@
-"""Work that would hold the event loop up, dealt out over its iterations."""
+"""Work that would hold the event loop up, spread over its iterations."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from collections import deque
 
 HUGE = 4 * 1024 * 1024
 """Bytes of an answer with which even copying it holds others up."""
+SHARE = 640 * 1024
+"""Bytes that are decoded before others on the loop get their turn."""
 
 
 class FairQueue:
-    """Lets so much work through in every fourth iteration of the loop, in the order it came, and none at once.
+    """Runs queued work in FIFO order, at most `share` of it in every fourth iteration of the loop, and none at once.
 
-    So what an answer made possible, such as the next request, goes before the work on it; and the iterations in between
+    So what a response made possible, such as the next request, goes before the work on it. The iterations in between
     are for all others on the loop: for what the work led to, for a timer, and for the task that the timer wakes.
 
     Args:
-        share: how much work goes through at once; more than this in one piece goes alone.
+        share: bytes of work that run in one iteration; larger work runs alone.
     """
 
     RESTS = 3
     """Iterations without work that follow each with work."""
 
-    def __init__(self, share: int) -> None:
+    def __init__(self, share: int = SHARE) -> None:
         self._share = share
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._dealing = False

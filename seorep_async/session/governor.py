@@ -479,6 +479,5 @@ def _end(turn: _Turn, outcome: RateLimitedError | None) -> None:
 
 
 def _asked_to_wait(seconds: float) -> RateLimitedError:
-    error = RateLimitedError(f"not sent, because the service asked to wait for another {seconds:.3g} s")
-    error.retry_after = seconds
-    return error
+    message = f"not sent, because the service asked to wait for another {seconds:.3g} s"
+    return RateLimitedError(message, retry_after=seconds)

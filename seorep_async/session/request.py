@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Generic, TypeVar
+from collections.abc import Generator
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
-from seorep_async.errors import AuthenticationError
+from seorep_async.session.cancel_scope import CancelScope
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-@attrs.define(eq=False)
-class CancelScope:
-    """Shared by requests that have no chance any more once the key was refused to one of them.
+class Decode(Protocol[T_co]):
+    """Turns the body of a successful response into its result."""
 
-    Attributes:
-        error: the refusal, once there was one.
-    """
+    def __call__(self, body: bytes | memoryview, /) -> T_co:
+        """Return the result, or raise a SeoRepError."""
+        ...
 
-    error: AuthenticationError | None = None
+
+@runtime_checkable
+class StepwiseDecode(Decode[T_co], Protocol[T_co]):
+    """A `Decode` that can also read a huge body in small steps."""
+
+    def in_steps(self, body: bytes | memoryview, /) -> Generator[None, None, T_co | None]:
+        """Do the same in steps; the result is None where only the call in one piece can tell."""
+        ...
 
 
 # not frozen, nor is what else is made for every request: that would take 5 microseconds a request
 @attrs.define
 class Request(Generic[T]):
-    """What to ask, how to read the answer, and how it may be sent.
+    """What to ask, how to read the response, and how it may be sent.
 
     Attributes:
         method: HTTP method.
         path: path from `/v3` on.
-        decode: turns the body of a successful answer into its result.
-        decode_in_steps: does the same for a huge body in small steps, or None if it can't be done; the result of the
-            steps is None where only `decode` can tell.
+        decode: reads the body of a successful response.
         query: the query, encoded, without `?`; may hold private text, so it is in no repr.
         body: the body of a write, encoded.
         content_type: the body's media type.
@@ -43,16 +48,13 @@ class Request(Generic[T]):
             send.
         idempotent: whether a request that may have been executed may be sent again.
         cancel_scope: cancels the request before it is sent once the key was refused to another of the same scope.
-        secrets: texts of the request that must not come back in an error, such as a password.
-        private: the answer holds secrets, so no part of its body goes into an error.
+        secrets: strings of the request that must not come back in an error, such as a password.
+        private: the response holds secrets, so no part of its body goes into an error.
     """
 
     method: str
     path: str
-    decode: Callable[[bytes | memoryview], T] = attrs.field(repr=False)
-    decode_in_steps: Callable[[bytes | memoryview], Generator[None, None, T | None]] | None = attrs.field(
-        default=None, repr=False
-    )
+    decode: Decode[T] = attrs.field(repr=False)
     query: str = attrs.field(default="", repr=False)
     body: bytes | None = attrs.field(default=None, repr=False)
     content_type: str | None = None

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import datetime as dt
+import email.utils
+import json
+import math
+import re
+import sys
+from collections.abc import Generator
 from typing import Any, TypeVar
 
 import attrs
@@ -17,21 +25,43 @@ from seorep_async.errors import (
     status_error_type,
 )
 from seorep_async.session.authentication import Authentication
-from seorep_async.session.request import Request
+from seorep_async.session.fair_queue import HUGE, SHARE, FairQueue
+from seorep_async.session.request import Request, StepwiseDecode
 from seorep_async.session.retry_policy import Cause, Failure, Sent, Signal, cause_of_status, signal_of_status
 from seorep_async.session.scrubbing import Scrubber
 
 T = TypeVar("T")
 
+LARGE = 64 * 1024
+"""Bytes of a body whose decoding others on the loop notice."""
 _EXCERPT = 400  # characters of a body that an error shows
+_SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 _MESSAGES = {
     401: "the API key was refused",
-    403: "the API key was refused",
+    403: "the API key was refused, or may not see this",
     404: "there is no such object",
     429: "the service asks for fewer requests",
     500: "the service failed; a bad parameter may be answered like this too",
     503: "the service is not available now",
 }
+_WRONG_SERVER = "this does not look like the service; check the base URL"
+
+
+@attrs.frozen
+class RawAnswer:
+    """An answer as it came.
+
+    Attributes:
+        method: HTTP method of the request.
+        path: its path, without the query.
+        status: HTTP status.
+        body: the whole body, decompressed; not in the repr, as it may hold secrets.
+    """
+
+    method: str
+    path: str
+    status: int
+    body: bytes = attrs.field(repr=False)
 
 
 @attrs.define
@@ -71,54 +101,99 @@ class ResponseReader:
 
     Args:
         authentication: the key, which a service may repeat.
+        fair_queue: when large bodies may be decoded.
     """
 
-    def __init__(self, authentication: Authentication) -> None:
+    def __init__(self, authentication: Authentication, fair_queue: FairQueue) -> None:
         self._authentication = authentication
+        self._fair_queue = fair_queue
+        self._huge = asyncio.Lock()
+        self._knows_service = False
 
     def read(self, request: Request[T], response: Response) -> T | Failure:
         """Return the result in a response, or the failure that it means."""
-        error: SeoRepError
-        status = response.status
-        if 200 <= status < 300:
-            try:
-                return request.decode(response.body)
-            except ProtocolError as undecodable:
-                sent, cause, error = Sent.MAYBE, Cause.TRANSIENT, undecodable
-            except StatusError as disguised:
-                code = next((c for c in (400, 403, 404, 429, 500) if type(disguised) is status_error_type(c)), 500)
-                sent, cause, error = Sent.ANSWERED, cause_of_status(code), disguised
-            except SeoRepError as shapeless:
-                sent, cause, error = Sent.ANSWERED, Cause.PERMANENT, shapeless
-        elif 300 <= status < 400:
-            sent, cause, error = (
-                Sent.ANSWERED,
-                Cause.PERMANENT,
-                _redirect(None if request.private else response.location),
-            )
-        else:
-            message = _MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
-            sent, cause, error = Sent.ANSWERED, cause_of_status(status), status_error_type(status)(message)
-        error.status = status
-        if not request.private:
-            error.body_excerpt = self._excerpt(response.body, request)
-        elif isinstance(error, DecodeError):
-            error.message = f"{error.field_path or 'the answer'}: is not what was expected there"
-        elif isinstance(error, StatusError) and status < 300:
-            error.message = "the service reported an error in an answer that claims success"
-        if response.retry_after is not None and isinstance(error, RateLimitedError | ServerError):
-            error.retry_after = response.retry_after
-            error.message += f"; it asked to wait {response.retry_after:g} s"
-        return Failure(sent, cause, error, response.retry_after)
+        if not 200 <= response.status < 300:
+            return self._refusal(request, response)
+        try:
+            result = request.decode(response.body)
+        except SeoRepError as error:
+            return self._undecodable(error, request, response)
+        self._knows_service = True
+        return result
 
-    def clean(self, error: SeoRepError, request: Request[Any]) -> None:
-        """Take out of an error what the service may have put into it, before it is logged, kept or raised."""
-        error.message = _printable(self._scrub(error.message, request))
-        error.args = (error.message,)
-        if isinstance(error, RedirectError) and error.location is not None:
-            error.location = _printable(self._scrub(error.location, request))
-        error.__cause__ = error.__context__ = None
-        error.__traceback__ = None  # frames of decoding hold the body
+    async def read_large(self, request: Request[T], response: Response) -> T | Failure:
+        """Do the same with a large body, when it holds nobody up."""
+        if response.size <= HUGE:
+            await self._fair_queue.wait(response.size)
+            return self.read(request, response)
+        async with self._huge:
+            if isinstance(request.decode, StepwiseDecode) and response.status == 200:
+                result: T | None = await self._decode_in_steps(request.decode.in_steps(response.body))
+                if result is not None:
+                    self._knows_service = True
+                    return result
+            return await asyncio.to_thread(self.read, request, response)
+
+    async def _decode_in_steps(self, steps: Generator[None, None, T | None]) -> T | None:
+        while True:
+            await self._fair_queue.wait(SHARE)
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T | None = end.value
+                return result
+            except SeoRepError:
+                return None
+
+    def _refusal(self, request: Request[Any], response: Response) -> Failure:
+        status = response.status
+        if status < 400:
+            location = response.location.partition("?")[0] if response.location and not request.private else None
+            redirect = RedirectError(
+                f"the service redirects to {location or 'another address'}, which is never followed; "
+                "put the right address into base_url",
+                location=location,
+            )
+            return self._failure(Sent.ANSWERED, Cause.PERMANENT, redirect, request, response)
+        message = _MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
+        if status == 404 and not self._knows_service and is_foreign(request, response.body):
+            message = _WRONG_SERVER
+        error = status_error_type(status)(message)
+        return self._failure(Sent.ANSWERED, cause_of_status(status), error, request, response)
+
+    def _undecodable(self, error: SeoRepError, request: Request[Any], response: Response) -> Failure:
+        message = error.message
+        if isinstance(error, ProtocolError):
+            sent, cause = Sent.MAYBE, Cause.TRANSIENT
+        elif isinstance(error, StatusError):
+            code = next((c for c in (400, 403, 404, 429, 500) if type(error) is status_error_type(c)), 500)
+            sent, cause = Sent.ANSWERED, cause_of_status(code)
+            if request.private:
+                message = "the service reported an error in an answer that claims success"
+        else:
+            sent, cause = Sent.ANSWERED, Cause.PERMANENT
+            if request.private and isinstance(error, DecodeError):
+                message = f"{error.field_path or 'the answer'}: is not what was expected there"
+        return self._failure(sent, cause, error.evolve(message=message), request, response)
+
+    def _failure(
+        self, sent: Sent, cause: Cause, error: SeoRepError, request: Request[Any], response: Response
+    ) -> Failure:
+        fields: dict[str, Any] = {"status": response.status}
+        if not request.private:
+            fields["body_excerpt"] = self._excerpt(response.body, request)
+        if response.retry_after is not None and isinstance(error, RateLimitedError | ServerError):
+            fields["retry_after"] = response.retry_after
+            fields["message"] = f"{error.message}; it asked to wait {response.retry_after:g} s"
+        return self.clean(Failure(sent, cause, error.evolve(**fields), response.retry_after), request)
+
+    def clean(self, failure: Failure, request: Request[Any]) -> Failure:
+        """Return a failure without what the service may have put into its error, to be logged, stored or raised."""
+        error = failure.error
+        cleaned = error.evolve(message=_printable(self._scrub(error.message, request)))
+        if isinstance(cleaned, RedirectError) and cleaned.location is not None:
+            cleaned = cleaned.evolve(location=_printable(self._scrub(cleaned.location, request)))
+        return attrs.evolve(failure, error=cleaned)
 
     def _scrub(self, text: str, request: Request[Any], *, cut: bool = False) -> str:
         if request.secrets:
@@ -133,14 +208,52 @@ class ResponseReader:
         return (text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…") or None
 
 
-def _redirect(location: str | None) -> RedirectError:
-    target = location.partition("?")[0] if location else None
-    error = RedirectError(
-        f"the service redirects to {target or 'another address'}, which is never followed; "
-        "put the right address into base_url"
-    )
-    error.location = target
-    return error
+def is_foreign(request: Request[Any], body: bytes | memoryview) -> bool:
+    """Tell whether the body of a 404 can't come from this service, or no object was asked for that could be missing.
+
+    The shape of the service's errors is not documented. It speaks JSON, and other services name an error differently.
+    """
+    asks_for_one = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
+    if not body:
+        return not asks_for_one
+    try:
+        parsed = json.loads(bytes(body[:LARGE]))
+    except (ValueError, RecursionError):
+        return True
+    if not isinstance(parsed, dict):
+        return True
+    if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
+        return False
+    return not (asks_for_one and parsed.keys() & {"code", "error", "errors", "message", "messages"})
+
+
+def parse_retry_after(text: str | None, date: str | None, wall_time: float) -> float | None:
+    """Return the seconds to wait, finite and not negative, or None if the header is absent or makes no sense.
+
+    Args:
+        text: the header Retry-After: seconds (a fraction is accepted too), or an HTTP date.
+        date: the header Date of the same response, which says what the service's clock shows, or None.
+        wall_time: what ours shows, in seconds since the epoch; used without a Date.
+    """
+    if text is None:
+        return None
+    text = text.strip()
+    if _SECONDS.fullmatch(text):
+        seconds = float(text)
+        return max(0.0, seconds if math.isfinite(seconds) else math.copysign(sys.float_info.max, seconds))
+    moment = _seconds_since_epoch(text)
+    if moment is None:
+        return None
+    now = _seconds_since_epoch(date) if date else None
+    return max(0.0, moment - (wall_time if now is None else now))
+
+
+def _seconds_since_epoch(date: str) -> float | None:
+    try:
+        moment = email.utils.parsedate_to_datetime(date)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
 
 
 def _printable(text: str) -> str:

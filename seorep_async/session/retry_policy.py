@@ -66,12 +66,14 @@ class Failure:
         cause: what kind of failure it was.
         error: what the caller gets if this was the last attempt.
         retry_after: seconds that the service asked to wait, or None.
+        says_nothing: it says nothing about the service, as our own time was over or our loop stood still.
     """
 
     sent: Sent
     cause: Cause
     error: SeoRepError
     retry_after: float | None = None
+    says_nothing: bool = False
 
     @property
     def is_refusal(self) -> bool:
@@ -79,8 +81,10 @@ class Failure:
         return self.sent is Sent.ANSWERED and self.cause in (Cause.THROTTLE, Cause.OVERLOAD)
 
     @property
-    def signal(self) -> Signal:
-        """What it tells about the state of the service."""
+    def signal(self) -> Signal | None:
+        """What it tells about the state of the service, or None."""
+        if self.says_nothing:
+            return None
         if self.cause is Cause.OVERLOAD:
             return Signal.OVERLOADED
         return Signal.UNREACHABLE if self.sent is Sent.NO or self.cause is Cause.TRANSIENT else Signal.FINE
@@ -162,8 +166,8 @@ def decide(
         return GiveUp(failure.error)
     cost = THROTTLED_COST if is_throttle else TRANSIENT_COST
     if cost > tokens:
-        failure.error.message += "; not tried again, as too many calls of this client failed for good"
-        return GiveUp(failure.error)
+        reason = "not tried again, as too many calls of this client failed for good"
+        return GiveUp(failure.error.evolve(message=f"{failure.error.message}; {reason}"))
     delay = failure.retry_after
     if delay is None:
         doublings = min((throttled if is_throttle else attempts - throttled) - 1, 30)
@@ -177,9 +181,11 @@ def deadline_exceeded(last: Failure | None) -> DeadlineExceededError:
     """Return the error for a call whose time is over, caused by its last failure."""
     if last is None:
         return DeadlineExceededError("the call's time was over before an answer came; raise Settings.call_timeout")
-    error = DeadlineExceededError(f"the call's time was over before it succeeded; at last: {last.error.message}")
-    error.status = last.error.status
-    error.body_excerpt = last.error.body_excerpt
+    error = DeadlineExceededError(
+        f"the call's time was over before it succeeded; at last: {last.error.message}",
+        status=last.error.status,
+        body_excerpt=last.error.body_excerpt,
+    )
     error.__cause__ = last.error
     return error
 
@@ -194,9 +200,9 @@ def certainly_not_executed(failure: Failure) -> bool:
 def _outcome_unknown(failure: Failure) -> OutcomeUnknownError:
     error = OutcomeUnknownError(
         f"the request was sent, but whether it was carried out is not known ({failure.error.message}); "
-        "look for it with list(), by filter or username, before you send it again"
+        "look for it with list(), by filter or username, before you send it again",
+        status=failure.error.status,
+        body_excerpt=failure.error.body_excerpt,
     )
-    error.status = failure.error.status
-    error.body_excerpt = failure.error.body_excerpt
     error.__cause__ = failure.error
     return error

@@ -1,34 +1,35 @@
-"""From a request to its result: leave to send, attempt, decision, wait, and round again."""
+"""From a request to its result: permit, attempt, decision, back-off, and round again."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import aiohttp
 import attrs
 
-from seorep_async.errors import AuthenticationError, ConfigurationError, NotFoundError, SeoRepError
+from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL
+from seorep_async.session.call import Call
+from seorep_async.session.cancel_scope import CancelScope, Step
 from seorep_async.session.clock import Clock
-from seorep_async.session.fair_queue import HUGE, FairQueue
-from seorep_async.session.governor import Governor
+from seorep_async.session.fair_queue import FairQueue
+from seorep_async.session.governor import Governor, Permit
 from seorep_async.session.request import Request
-from seorep_async.session.response import Response, ResponseReader
+from seorep_async.session.response import LARGE, RawAnswer, Response, ResponseReader
 from seorep_async.session.retry_policy import (
     Cause,
     Failure,
     GiveUp,
+    Retry,
     Signal,
-    certainly_not_executed,
     deadline_exceeded,
     decide,
 )
@@ -38,29 +39,7 @@ from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
-_FIRST = -1  # a retry goes before everything that was not tried yet
-_LARGE = 64 * 1024  # bytes of a body whose decoding others on the loop notice
-_TURN = 640 * 1024  # bytes that are decoded before others on the loop get their turn
-_log = logging.getLogger("seorep_async")
-
-
-@attrs.frozen
-class RawAnswer:
-    """An answer as it came.
-
-    Attributes:
-        method: HTTP method of the request.
-        path: its path, without the query.
-        status: HTTP status.
-        body: the whole body, decompressed; not in the repr, as it may hold secrets.
-    """
-
-    method: str
-    path: str
-    status: int
-    body: bytes = attrs.field(repr=False)
-
-
+_PROBE_PATH = "/v3/campaigns"
 _recordings: ContextVar[tuple[tuple[Session, list[RawAnswer]], ...]] = ContextVar("seorep_async_recordings", default=())
 
 
@@ -86,13 +65,10 @@ class Session:
         self.settings = settings
         self.clock = clock or Clock()
         self.state = "not open yet"
-        self._reader = ResponseReader(authentication)
-        self._fair_queue = FairQueue(_TURN)
-        self._transport = Transport(
-            base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
-        )
+        fair_queue = FairQueue()
+        self._reader = ResponseReader(authentication, fair_queue)
+        self._transport = Transport(base_url, authentication, settings, fair_queue, borrowed, self.clock.wall_clock)
         self._governor = Governor(settings, self.clock)
-        self._huge = asyncio.Lock()
         self._closing = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
@@ -181,150 +157,171 @@ class Session:
         """Send a request until it succeeds or must be given up.
 
         Raises:
-            SeoRepError: what `decide` gave up with, with method, path and attempts filled in.
+            SeoRepError: the last failure, with the request's subject, method, path and the number of attempts.
         """
         self.require_open()
         self._requests += 1
-        governor, clock = self._governor, self.clock.monotonic
-        deadline = math.inf if request.deadline is None else request.deadline
-        failure: Failure | None = None
-        attempts = throttled = spent = 0
-        maybe_done = False
+        call = Call(request, math.inf if request.deadline is None else request.deadline)
         try:
-            while True:
-                self._check_cancel_scope(request, attempts)
-                refused = failure is not None and failure.is_refusal
-                permit = governor.try_acquire(deadline, refused=refused)
-                if permit is None:
-                    try:
-                        priority = _FIRST if attempts else request.priority
-                        permit = await governor.acquire(priority, deadline, request.cancel_scope, refused=refused)
-                    except SeoRepError as error:
-                        self._raise(error, request, attempts)
-                if permit is None:
-                    self._require_not_closed()
-                    self._check_cancel_scope(request, attempts)
-                    self._raise(deadline_exceeded(failure), request, attempts)
-                signal = retry_after = None
-                try:
-                    self._require_not_closed()
-                    self._check_cancel_scope(request, attempts)
-                    if request.deadline is None and not attempts:
-                        deadline = self.deadline()
-                    remaining = deadline - clock()
-                    if remaining <= 0:
-                        self._raise(deadline_exceeded(failure), request, attempts)
-                    attempts += 1
-                    result = await self._transport.attempt(request, min(self.settings.attempt_timeout, remaining))
-                    signal, retry_after = result.signal, result.retry_after
-                    if (
-                        signal is Signal.OVERLOADED
-                        and isinstance(result, Failure)
-                        and remaining < self.settings.attempt_timeout
-                    ):
-                        signal = None  # it was our own time that was over, which tells nothing about the service
-                finally:
-                    governor.release(permit, signal, retry_after)
-                if isinstance(result, Response):
-                    for session, answers in _recordings.get():
-                        if session is self:
-                            answers.append(RawAnswer(request.method, request.path, result.status, bytes(result.body)))
-                    try:
-                        read = await self._read(request, result, deadline)
-                    except TimeoutError:
-                        self._raise(deadline_exceeded(None), request, attempts)
-                    if not isinstance(read, Failure):
-                        governor.quota.succeed(spent)
-                        return read
-                    result = read
-                    if read.cause is Cause.THROTTLE and signal is Signal.FINE:
-                        governor.observe(permit.started, Signal.THROTTLED, retry_after)
-                failure = result
-                self._reader.clean(failure.error, request)
-                if request.cancel_scope is not None and isinstance(failure.error, AuthenticationError):
-                    request.cancel_scope.error = request.cancel_scope.error or failure.error
-                    governor.withdraw(request.cancel_scope)
-                if request.method == "DELETE" and maybe_done and isinstance(failure.error, NotFoundError):
-                    governor.quota.succeed(spent)
-                    return request.decode(b"")  # what is gone was deleted by an attempt whose answer was lost
-                maybe_done = maybe_done or not certainly_not_executed(failure)
-                throttled += failure.cause is Cause.THROTTLE
-                self._throttled += failure.cause is Cause.THROTTLE
-                if _log.isEnabledFor(logging.DEBUG):
-                    _log.debug("%s %s: attempt %d: %s", request.method, request.path, attempts, failure.error.message)
-                verdict = decide(
-                    failure,
-                    attempts=attempts,
-                    throttled=throttled,
-                    idempotent=request.idempotent,
-                    remaining=deadline - clock(),
-                    tokens=governor.quota.tokens,
-                    jitter=self.clock.jitter(),
-                    settings=self.settings,
-                )
-                if isinstance(verdict, GiveUp):
-                    self._raise(verdict.error, request, attempts)
-                self._require_not_closed()
-                governor.quota.spend(verdict.cost)
-                spent += verdict.cost
-                self._retries[failure.cause.value] += 1
-                governor.waited["backoff"] += verdict.delay
-                await self._sleep(verdict.delay)
-                self._require_not_closed()
+            return await self._send(call)
+        except SeoRepError as error:
+            completed = call.complete(error)
         except asyncio.CancelledError:
-            governor.quota.give_back(spent)  # that nobody waits any more tells nothing about the service
+            self._governor.quota.give_back(call.spent)  # that nobody waits any more tells nothing about the service
             raise
+        raise completed
 
-    def _check_cancel_scope(self, request: Request[Any], attempts: int) -> None:
-        if request.cancel_scope is not None and request.cancel_scope.error is not None:
-            self._raise(_cancelled_by(request.cancel_scope.error), request, attempts)
+    async def _send(self, call: Call[T]) -> T:
+        while True:
+            permit = await self._acquire_permit(call)
+            result = await self._attempt(call, permit)
+            if not isinstance(result, Failure):
+                self._governor.quota.succeed(call.spent)
+                return result
+            if call.was_deleted_before(result):
+                self._governor.quota.succeed(call.spent)
+                return call.request.decode(b"")
+            call.note(result)
+            self._throttled += result.cause is Cause.THROTTLE
+            verdict = decide(
+                result,
+                attempts=call.attempts,
+                throttled=call.throttled,
+                idempotent=call.request.idempotent,
+                remaining=call.deadline - self.clock.monotonic(),
+                tokens=self._governor.quota.tokens,
+                jitter=self.clock.jitter(),
+                settings=self.settings,
+            )
+            if isinstance(verdict, GiveUp):
+                raise verdict.error
+            await self._back_off(call, result, verdict)
 
-    async def _sleep(self, seconds: float) -> None:
-        """Sleep, unless the client is closed before."""
-        ends = [asyncio.ensure_future(self.clock.sleep(seconds)), asyncio.ensure_future(self._closing.wait())]
+    async def _acquire_permit(self, call: Call[Any]) -> Permit:
+        """Wait until the call may make an attempt."""
+        governor, scope = self._governor, call.request.cancel_scope
+        while True:
+            self._require_not_closed()
+            if scope is not None and scope.next_step is not Step.GO:
+                await self._judge_key(call, scope)
+            permit = governor.try_acquire(call.deadline, refused=call.was_refused)
+            if permit is not None:
+                return permit
+            permit = await governor.acquire(call.priority, call.deadline, scope, refused=call.was_refused)
+            if permit is None:
+                if self.state == "open" and (scope is None or scope.error is None):
+                    raise deadline_exceeded(call.failure)
+            elif self._may_start(call):
+                return permit
+            else:
+                governor.release(permit, None)
+
+    def _may_start(self, call: Call[Any]) -> bool:
+        """Tell whether nothing happened during the wait for the permit that forbids the attempt."""
+        scope = call.request.cancel_scope
+        is_free = scope is None or scope.next_step is Step.GO
+        return is_free and self.state == "open" and self.clock.monotonic() < call.deadline
+
+    async def _judge_key(self, call: Call[Any], scope: CancelScope) -> None:
+        """Wait until it is known whether the key still works, and send the probe if it takes one.
+
+        Raises:
+            AuthenticationError: the key was refused.
+        """
+        try:
+            async with asyncio.timeout(self._remaining(call)):
+                while (step := scope.next_step) in (Step.WAIT, Step.PROBE):
+                    await (scope.wait() if step is Step.WAIT else self._probe(call, scope))
+        except TimeoutError:
+            raise deadline_exceeded(call.failure) from None
+        if scope.error is not None:
+            status = scope.error.status
+            raise AuthenticationError("not finished, because the API key was refused to another request", status=status)
+
+    async def _probe(self, call: Call[Any], scope: CancelScope) -> None:
+        """Ask for something that names no object; only another refusal condemns the key."""
+        probe = attrs.evolve(call.request, path=_PROBE_PATH, query="limit=1", subject=None, cancel_scope=None)
+        scope.start_probe()
+        refusal, decided = None, True
+        try:
+            await self.send(probe)
+        except AuthenticationError as error:
+            refusal = error.evolve()
+        except SeoRepError:
+            pass
+        except asyncio.CancelledError:
+            decided = False
+            raise
+        finally:
+            scope.end_probe(refusal, decided=decided)
+            if refusal is not None:
+                self._governor.withdraw(scope)
+
+    async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
+        """Make one attempt, give its permit back, and read the response."""
+        request, scope = call.request, call.request.cancel_scope
+        signal = retry_after = None
+        number = 0 if scope is None else scope.start()
+        try:
+            try:
+                if request.deadline is None and not call.attempts:
+                    call.deadline = self.deadline()
+                call.attempts += 1
+                outcome = await self._transport.attempt(request, call.deadline - self.clock.monotonic())
+                signal, retry_after = outcome.signal, outcome.retry_after
+            finally:
+                self._governor.release(permit, signal, retry_after)
+            if isinstance(outcome, Failure):
+                return self._reader.clean(outcome, request)
+            for session, answers in _recordings.get():
+                if session is self:
+                    answers.append(RawAnswer(request.method, request.path, outcome.status, bytes(outcome.body)))
+            if outcome.size <= LARGE:
+                result = self._reader.read(request, outcome)
+            else:
+                result = await self._read_large(call, outcome)
+            if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
+                self._governor.observe(permit.started, Signal.THROTTLED, retry_after)
+            if scope is not None:
+                self._report_to(scope, number, result)
+            return result
+        finally:
+            if scope is not None:
+                scope.end(number)
+
+    async def _read_large(self, call: Call[T], response: Response) -> T | Failure:
+        try:
+            async with asyncio.timeout(self._remaining(call)):
+                return await self._reader.read_large(call.request, response)
+        except TimeoutError:
+            raise deadline_exceeded(None) from None
+
+    def _report_to(self, scope: CancelScope, number: int, result: object) -> None:
+        if not isinstance(result, Failure):
+            scope.succeed(number)
+        elif isinstance(result.error, AuthenticationError):
+            if result.error.status == 401:
+                scope.cancel(result.error)
+                self._governor.withdraw(scope)
+            else:
+                scope.forbid(number)
+
+    async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
+        """Pay for a retry and sleep before it, unless the client is closed."""
+        self._require_not_closed()
+        self._governor.quota.spend(retry.cost)
+        call.spent += retry.cost
+        self._retries[failure.cause.value] += 1
+        self._governor.waited["backoff"] += retry.delay
+        ends = [asyncio.ensure_future(self.clock.sleep(retry.delay)), asyncio.ensure_future(self._closing.wait())]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for end in ends:
                 end.cancel()
 
-    async def _read(self, request: Request[T], response: Response, deadline: float) -> T | Failure:
-        size = response.size
-        if size <= _LARGE:
-            return self._reader.read(request, response)
-        if size <= HUGE:
-            await self._fair_queue.wait(size)
-            return self._reader.read(request, response)
-        remaining = None if deadline == math.inf else deadline - self.clock.monotonic()
-        async with asyncio.timeout(remaining), self._huge:
-            if request.decode_in_steps is not None and response.status == 200:
-                value = await self._in_turns(request.decode_in_steps(response.body))
-                if value is not None:
-                    return value
-            return await asyncio.to_thread(self._reader.read, request, response)
-
-    async def _in_turns(self, steps: Generator[None, None, T | None]) -> T | None:
-        while True:
-            await self._fair_queue.wait(_TURN)
-            try:
-                next(steps)
-            except StopIteration as end:
-                value: T | None = end.value
-                return value
-            except SeoRepError:
-                return None
-
-    def _raise(self, error: SeoRepError, request: Request[Any], attempts: int) -> NoReturn:
-        error.subject = request.subject
-        error.method, error.path, error.attempts = request.method, request.path, attempts
-        error.args = (error.message,)
-        raise error.with_traceback(None)
-
-
-def _cancelled_by(refusal: AuthenticationError) -> AuthenticationError:
-    error = AuthenticationError("not finished, because the API key was refused to another request")
-    error.status = refusal.status
-    return error
+    def _remaining(self, call: Call[Any]) -> float | None:
+        return None if call.deadline == math.inf else call.deadline - self.clock.monotonic()
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:

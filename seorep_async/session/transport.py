@@ -6,6 +6,7 @@ import asyncio
 import mmap
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -22,17 +23,16 @@ from seorep_async.errors import (
     ProtocolError,
     SeoRepError,
 )
+from seorep_async.session.aiohttp_workarounds import READ_SIZE, WireError, WriteResponse, keep_freed_memory
+from seorep_async.session.attempt_timeouts import AttemptTimeouts
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL, origin_of
 from seorep_async.session.fair_queue import HUGE, FairQueue
 from seorep_async.session.request import Request
-from seorep_async.session.response import Response
-from seorep_async.session.retry_after import parse_retry_after
+from seorep_async.session.response import Response, parse_retry_after
 from seorep_async.session.retry_policy import Cause, Failure, Sent
-from seorep_async.session.time_limit import TimeLimit
 from seorep_async.settings import Settings
 
-_LARGE = 256 * 1024
 _JOINED_AT_ONCE = 1024 * 1024  # bytes
 
 
@@ -75,10 +75,8 @@ class Transport:
         self.bytes_received = 0
 
     async def __aenter__(self) -> Transport:
-        self._loop = asyncio.get_running_loop()
-        # Once a large block of memory was freed, glibc keeps such blocks. Else those of 256 KiB that asyncio reads
-        # into, and then shortens, are mapped and unmapped read by read: 20 microseconds a request.
-        bytes(2 * _LARGE)
+        self._timeouts = AttemptTimeouts(asyncio.get_running_loop())
+        keep_freed_memory()
         if self._borrowed is not None:
             self._check_borrowed(self._borrowed)
             self._reads = self._writes = self._borrowed
@@ -87,40 +85,44 @@ class Transport:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._timeouts.close()
         owned, self._owned = self._owned, []
         async with AsyncExitStack() as closing:  # closes the second even if we are cancelled as the first is closed
             for session in owned:
                 closing.push_async_callback(session.close)
 
-    async def attempt(self, request: Request[Any], timeout: float) -> Response | Failure:
-        """Send a request once.
+    async def attempt(self, request: Request[Any], remaining: float) -> Response | Failure:
+        """Send a request once, within `Settings.attempt_timeout` from opening the connection to the last byte.
 
         Args:
             request: what to send.
-            timeout: seconds for all of it, from opening the connection to the last byte of the body.
+            remaining: seconds until the call must have ended; may be infinite.
         """
+        limit = self._timeouts.limit(self._settings.attempt_timeout, remaining)
         try:
-            with TimeLimit(timeout, self._loop):
+            with limit:
                 return await self._exchange(request)
         except SeoRepError:
             raise
         except _BodyTooLarge as error:
             too_large = BodyTooLargeError(f"{error}; raise Settings.max_body_bytes, or ask with a smaller limit")
             return Failure(Sent.MAYBE, Cause.PERMANENT, too_large)
-        except _WireError as error:
-            return _classified(error.cause, request)
+        except WireError as error:
+            return _classify(error.cause, request)
         except asyncio.CancelledError as error:
             # aiohttp's frames hold the key in their locals, which a traceback with locals would show
             raise error.with_traceback(None) from None
-        except aiohttp.ClientError as error:
-            return _classified(error, request)
-        except TimeoutError:
-            late = AttemptTimeoutError(f"the service did not answer within {timeout:.3g} s")
-            return Failure(Sent.MAYBE, Cause.OVERLOAD, late)
-        except Exception as error:  # whatever else aiohttp raises on hostile bytes must not leave the package
-            return _classified(error, request)
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:
+            if type(error) is TimeoutError:
+                seconds = min(self._settings.attempt_timeout, remaining)
+                late = AttemptTimeoutError(f"the service did not answer within {seconds:.3g} s")
+                return Failure(Sent.MAYBE, Cause.OVERLOAD, late, says_nothing=limit.says_nothing)
+            return _classify(error, request)
+        except Exception as error:  # a mistake in a program, ours or that of a session that was passed in
+            error.add_note("".join(traceback.format_tb(error.__traceback__)))  # which shows no locals
+            raise error.with_traceback(None) from None
 
     async def _exchange(self, request: Request[Any]) -> Response:
         headers = None if self._borrowed is None else self._headers  # sessions of our own send them by themselves
@@ -139,7 +141,7 @@ class Transport:
             raise_for_status=False,
             auto_decompress=True,
             timeout=self._timeout,
-            middlewares=(self._on_the_wire,),
+            middlewares=(self._send_on_the_wire,),
         )
         try:
             chunks = await self._read(response)
@@ -149,11 +151,13 @@ class Transport:
         return Response(
             status=response.status,
             chunks=chunks,
-            retry_after=parse_retry_after(response.headers.get(hdrs.RETRY_AFTER), self._wall_clock()),
+            retry_after=parse_retry_after(
+                response.headers.get(hdrs.RETRY_AFTER), response.headers.get(hdrs.DATE), self._wall_clock()
+            ),
             location=response.headers.get(hdrs.LOCATION),
         )
 
-    async def _on_the_wire(
+    async def _send_on_the_wire(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         """Authenticate one wire attempt, count it, and keep aiohttp from resending it on its own."""
@@ -164,8 +168,8 @@ class Transport:
         self.attempts += 1
         try:
             return await send(request)
-        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-            raise _WireError(error) from None
+        except WireError.RESENT_AFTER as error:
+            raise WireError(error) from None
 
     async def _read(self, response: aiohttp.ClientResponse) -> list[bytes | memoryview]:
         limit, content = self._settings.max_body_bytes, response.content
@@ -198,8 +202,8 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
             trust_env=False,
-            read_bufsize=_LARGE,
-            response_class=_WriteResponse if force_close else aiohttp.ClientResponse,
+            read_bufsize=READ_SIZE,
+            response_class=WriteResponse if force_close else aiohttp.ClientResponse,
         )
         self._owned.append(session)
         return session
@@ -215,76 +219,35 @@ class Transport:
             )
 
 
-class _WriteResponse(aiohttp.ClientResponse):
-    """The answer to a write; a body after a 204 is overlooked, which aiohttp takes for another answer, a bad one."""
-
-    async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        """Read the head of the answer."""
-        protocol = connection.protocol
-        if protocol is not None:
-            protocol.data_received = _BodyOf204(protocol.data_received)  # type: ignore[method-assign]
-        return await super().start(connection)
-
-
-class _BodyOf204:
-    """Stands before the parser of a connection that is used once, and keeps from it what follows a 204."""
-
-    def __init__(self, parse: Callable[[bytes], None]) -> None:
-        self._parse = parse
-        self._head = b""
-        self._is_204: bool | None = None
-
-    def __call__(self, data: bytes) -> None:
-        if self._is_204 is not None:
-            if not self._is_204:
-                self._parse(data)
-            return
-        self._head += data
-        while (end := self._head.find(b"\r\n\r\n")) >= 0 and self._head[8:10] == b" 1":
-            self._parse(self._head[: end + 4])
-            self._head = self._head[end + 4 :]
-        if end >= 0 or len(self._head) > _LARGE:
-            self._is_204 = end >= 0 and self._head[8:13] == b" 204 "
-            self._parse(self._head[: end + 4] if self._is_204 else self._head)
-
-
-class _WireError(Exception):
-    """Carries an error of aiohttp's past the handler that would resend the request."""
-
-    def __init__(self, cause: Exception) -> None:
-        super().__init__()
-        self.cause = cause
-
-
 class _BodyTooLarge(Exception):
     """The body passed the limit."""
 
 
-def _classified(error: Exception, request: Request[Any]) -> Failure:
-    told = _told(error, request)
+def _classify(error: Exception, request: Request[Any]) -> Failure:
+    text = _text_of(error, request)
     match error:
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | aiohttp.ServerFingerprintMismatch():
-            refused = ConnectionFailedError(f"no secure connection could be agreed on ({told})")
+            refused = ConnectionFailedError(f"no secure connection could be agreed on ({text})")
             return Failure(Sent.NO, Cause.PERMANENT, refused)
         case aiohttp.ConnectionTimeoutError():
             # told without aiohttp's words, which hold the query
             late = AttemptTimeoutError("the connection could not be opened within Settings.connect_timeout")
             return Failure(Sent.NO, Cause.OVERLOAD, late)
         case aiohttp.ClientConnectorError():
-            unreachable = ConnectionFailedError(f"the connection could not be opened ({told})")
+            unreachable = ConnectionFailedError(f"the connection could not be opened ({text})")
             return Failure(Sent.NO, Cause.TRANSIENT, unreachable)
         case TimeoutError():
-            silent = AttemptTimeoutError(f"the service did not answer in time ({told})")
+            silent = AttemptTimeoutError(f"the service did not answer in time ({text})")
             return Failure(Sent.MAYBE, Cause.OVERLOAD, silent)
         case aiohttp.ClientConnectionError() | OSError():
-            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the connection broke ({told})"))
+            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the connection broke ({text})"))
         case aiohttp.ClientPayloadError():
-            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the answer broke off ({told})"))
+            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the answer broke off ({text})"))
         case _:
-            return Failure(Sent.MAYBE, Cause.TRANSIENT, ProtocolError(f"the answer is not valid HTTP ({told})"))
+            return Failure(Sent.MAYBE, Cause.TRANSIENT, ProtocolError(f"the answer is not valid HTTP ({text})"))
 
 
-def _told(error: Exception, request: Request[Any]) -> str:
+def _text_of(error: Exception, request: Request[Any]) -> str:
     if request.private and not isinstance(error, aiohttp.ClientConnectorError):
         return type(error).__name__  # the text may quote the answer
     # the text of a ClientResponseError holds the request's URL, its repr even the Authorization header

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from seorep_async import Listing, NotFoundError, Page, Settings
 from seorep_async.paging import PageBudget, Query, Schedule, Slot, all_items
-from seorep_async.session import Request
+from seorep_async.session import Decode, Request
 
 
 class Waiting:
@@ -158,8 +158,8 @@ class Unhurried:
 
 
 def listing_of(session: Any, pages: int) -> Listing[int, list[int]]:
-    def decode(_: object, number: int) -> Page[int]:
-        return Page(items=(number,), number=number, total_pages=pages, total_records=pages)
+    def decode(number: int) -> Decode[Page[int]]:
+        return lambda _: Page(items=(number,), number=number, total_pages=pages, total_records=pages)
 
     return Listing(session, Query("/", "", decode, lambda item: item), all_items)
 

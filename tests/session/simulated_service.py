@@ -66,10 +66,10 @@ class SimulatedService:
     def attempts(self) -> int:
         return len(self.started)
 
-    async def attempt(self, request: Request[Any], timeout: float) -> Response | Failure:
+    async def attempt(self, request: Request[Any], remaining: float) -> Response | Failure:
         self.started.append(here().now)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(min(30.0, remaining)):
                 return await self._answer()
         except TimeoutError:
             return Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer"))

@@ -233,8 +233,8 @@ async def test_call_without_a_deadline_goes_on(
     assert sum(fake_time.slept) == 3000
 
 
-async def test_halted_request_is_not_sent(scripted_server: StartServer, fake_time: FakeTime) -> None:
-    server = await scripted_server(answer(status=403))
+async def test_request_of_a_cancelled_scope_is_not_sent(scripted_server: StartServer, fake_time: FakeTime) -> None:
+    server = await scripted_server(answer(status=401))
     cancel_scope = CancelScope()
     async with open_session(server.base_url, fake_time) as session:
         for _ in range(3):

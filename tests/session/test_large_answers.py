@@ -50,8 +50,19 @@ async def session(scripted_server: StartServer) -> AsyncIterator[Session]:
         yield session
 
 
-def request(decode: Any, decode_in_steps: Any = None) -> Request[Any]:
-    return Request("GET", "/v3/anything", decode, decode_in_steps=decode_in_steps)
+class Stepwise:
+    """Reads a body at once by one function, in steps by another."""
+
+    def __init__(self, at_once: Any, in_steps: Any) -> None:
+        self.in_steps = in_steps
+        self._at_once = at_once
+
+    def __call__(self, body: bytes | memoryview, /) -> Any:
+        return self._at_once(body)
+
+
+def request(decode: Any, in_steps: Any = None) -> Request[Any]:
+    return Request("GET", "/v3/anything", decode if in_steps is None else Stepwise(decode, in_steps))
 
 
 def never(body: bytes) -> Any:

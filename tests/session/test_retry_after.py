@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seorep_async.session.retry_after import parse_retry_after
+from seorep_async.session.response import parse_retry_after
 
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 
@@ -62,7 +62,7 @@ NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
     ],
 )
 def test_header_means_seconds(text: str | None, seconds: float | None) -> None:
-    assert parse_retry_after(text, NOW) == seconds
+    assert parse_retry_after(text, None, NOW) == seconds
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
@@ -73,14 +73,14 @@ def test_date_without_a_zone_is_universal_time_wherever_the_client_runs(
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("TZ", zone)
         time.tzset()
-        seconds = parse_retry_after(text, NOW)
+        seconds = parse_retry_after(text, None, NOW)
     time.tzset()
     assert seconds == 30.0
 
 
 @given(st.text() | st.from_regex(r"[+-]?[0-9]{1,500}(\.[0-9]*)?"))
 def test_any_text_means_a_finite_wait_or_nothing(text: str) -> None:
-    seconds = parse_retry_after(text, NOW)
+    seconds = parse_retry_after(text, None, NOW)
     assert seconds is None or (math.isfinite(seconds) and seconds >= 0)
 
 
@@ -93,10 +93,10 @@ def test_any_text_means_a_finite_wait_or_nothing(text: str) -> None:
     )
 )
 def test_anything_like_a_date_means_a_finite_wait_or_nothing(words: list[str]) -> None:
-    seconds = parse_retry_after(" ".join(words), NOW)
+    seconds = parse_retry_after(" ".join(words), None, NOW)
     assert seconds is None or (math.isfinite(seconds) and seconds >= 0)
 
 
 @given(st.integers(0, 10**6))
 def test_date_is_as_far_away_as_it_says(seconds: int) -> None:
-    assert parse_retry_after(email.utils.formatdate(NOW + seconds, usegmt=True), NOW) == seconds
+    assert parse_retry_after(email.utils.formatdate(NOW + seconds, usegmt=True), None, NOW) == seconds

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from seorep_async.session.time_limit import TimeLimit
+from seorep_async.session.attempt_timeouts import AttemptTimeouts, TimeLimit
 
 NEVER = 3600.0
 
 
-def limit(seconds: float) -> TimeLimit:
-    return TimeLimit(seconds, asyncio.get_running_loop())
+def limit(seconds: float, remaining: float = NEVER) -> TimeLimit:
+    return AttemptTimeouts(asyncio.get_running_loop()).limit(seconds, remaining)
 
 
 async def within(callers: asyncio.Timeout, work: Coroutine[Any, Any, None]) -> None:

@@ -1,0 +1,70 @@
+"""What leans on inner workings of aiohttp and asyncio: each with the version, the reason, and a test that fails once
+it is no longer needed (`tests/session/test_aiohttp_workarounds.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import aiohttp
+
+READ_SIZE = 256 * 1024
+"""Bytes that asyncio reads from a socket at once."""
+
+
+def keep_freed_memory() -> None:
+    """Let glibc keep the blocks that asyncio reads into (CPython 3.11 to 3.14).
+
+    glibc maps and unmaps blocks of this size one by one until a larger one was freed once. asyncio allocates a block
+    for each read and then shortens it: that costs 20 microseconds a request.
+    """
+    bytes(2 * READ_SIZE)
+
+
+class WireError(Exception):
+    """Carries an error of aiohttp's past the handler that would send the request again (aiohttp 3.14).
+
+    aiohttp resends GET, HEAD, PUT and DELETE once after a reset connection, with no switch to turn it off and without
+    counting it. It resends only after these two errors, and a middleware sees each wire attempt first.
+    """
+
+    RESENT_AFTER = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__()
+        self.cause = cause
+
+
+class WriteResponse(aiohttp.ClientResponse):
+    """The response to a write; a body that follows a 204 is ignored (aiohttp 3.14).
+
+    aiohttp takes such a body for the beginning of another response, which is not valid HTTP, and raises.
+    """
+
+    async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        """Read the head of the response."""
+        protocol = connection.protocol
+        if protocol is not None:
+            protocol.data_received = _BodyOf204(protocol.data_received)  # type: ignore[method-assign]
+        return await super().start(connection)
+
+
+class _BodyOf204:
+    """Stands before the parser of a connection that is used once, and keeps from it what follows a 204."""
+
+    def __init__(self, parse: Callable[[bytes], None]) -> None:
+        self._parse = parse
+        self._head = b""
+        self._is_204: bool | None = None
+
+    def __call__(self, data: bytes) -> None:
+        if self._is_204 is not None:
+            if not self._is_204:
+                self._parse(data)
+            return
+        self._head += data
+        while (end := self._head.find(b"\r\n\r\n")) >= 0 and self._head[8:10] == b" 1":
+            self._parse(self._head[: end + 4])
+            self._head = self._head[end + 4 :]
+        if end >= 0 or len(self._head) > READ_SIZE:
+            self._is_204 = end >= 0 and self._head[8:13] == b" 204 "
+            self._parse(self._head[: end + 4] if self._is_204 else self._head)

@@ -1,0 +1,135 @@
+"""Time limits of attempts: one alarm for all of them, which knows when it is late."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from types import TracebackType
+from typing import Any
+
+
+class AttemptTimeouts:
+    """Ends attempts that take too long, as `asyncio.timeout` does, with one alarm for all of them.
+
+    An alarm each takes 10 microseconds an attempt. More important, an alarm goes off late if the loop was blocked or
+    the process was stopped; what arrived in the meantime lies in the socket unread. So whoever is out of time is given
+    some iterations of the loop to read it, and a new limit if the alarm was very late: the time that the loop stood
+    still does not count.
+
+    Args:
+        loop: the running event loop.
+    """
+
+    LATE = 0.05
+    """Seconds by which an alarm is late only if the loop stood still."""
+    VERY_LATE = 0.25
+    """Part of a limit by which its alarm must be late for a new limit."""
+    ITERATIONS = 30
+    """Iterations of the loop in which a response that has arrived is read, one at least."""
+    GRACE = 0.1
+    """Seconds that these may take; what a server sends without end must not hold the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._running: set[TimeLimit] = set()
+        self._rings_at = math.inf
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def limit(self, seconds: float, remaining: float) -> TimeLimit:
+        """Return a context manager that ends its block with a TimeoutError.
+
+        Args:
+            seconds: how long an attempt may take.
+            remaining: seconds until the call must have ended, which no new limit goes beyond; may be infinite.
+        """
+        return TimeLimit(self, self._loop, seconds, remaining)
+
+    def close(self) -> None:
+        """Set no alarm any more."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def start(self, limit: TimeLimit) -> None:
+        """Watch over a limit from now on."""
+        self._running.add(limit)
+        if limit.due < self._rings_at:
+            self._set_alarm(limit.due)
+
+    def end(self, limit: TimeLimit) -> None:
+        """Forget a limit; the alarm stays, for the next one."""
+        self._running.discard(limit)
+
+    def _set_alarm(self, due: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._rings_at = due
+        self._alarm = self._loop.call_at(due, self._ring)
+
+    def _ring(self) -> None:
+        now = self._loop.time()
+        self._alarm = None
+        self._loop.call_soon(self._let_read, now - self._rings_at, now + self.GRACE, self.ITERATIONS)
+
+    def _let_read(self, late: float, until: float, iterations: int) -> None:
+        now = self._loop.time()
+        if now < until and iterations > 1 and any(limit.due <= now for limit in self._running):
+            self._loop.call_soon(self._let_read, late, until, iterations - 1)
+            return
+        for limit in [limit for limit in self._running if limit.due <= now]:
+            if not limit.restart(now, late):
+                self._running.remove(limit)
+                limit.expire(late)
+        self._alarm, self._rings_at = None, math.inf
+        if self._running:
+            self._set_alarm(min(limit.due for limit in self._running))
+
+
+class TimeLimit:
+    """The time limit of one attempt; its block ends with a TimeoutError when it is over.
+
+    Attributes:
+        due: when it is over, by the loop's clock.
+        says_nothing: after a TimeoutError, whether that says nothing about the service: the call's own time was over,
+            or the loop stood still.
+    """
+
+    def __init__(
+        self, timeouts: AttemptTimeouts, loop: asyncio.AbstractEventLoop, seconds: float, remaining: float
+    ) -> None:
+        now = loop.time()
+        self._timeouts = timeouts
+        self._loop = loop
+        self._seconds = seconds
+        self._until = now + remaining
+        self._is_restarted = False
+        self._is_over = False
+        self.due = now + min(seconds, remaining)
+        self.says_nothing = remaining < seconds
+
+    def __enter__(self) -> TimeLimit:
+        self._task: asyncio.Task[Any] = asyncio.current_task(self._loop)  # type: ignore[assignment]  # there is one
+        self._cancelled_before = self._task.cancelling()
+        self._timeouts.start(self)
+        return self
+
+    def restart(self, now: float, late: float) -> bool:
+        """Start over once, within the call's time, if the alarm was very late; tell whether that is so."""
+        if self._is_restarted or now >= self._until or late <= AttemptTimeouts.VERY_LATE * self._seconds:
+            return False
+        self._is_restarted = True
+        self.due = min(now + self._seconds, self._until)
+        return True
+
+    def expire(self, late: float) -> None:
+        """End the block."""
+        self.says_nothing = late > AttemptTimeouts.LATE or self.due >= self._until
+        self._is_over = True
+        self._task.cancel()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._timeouts.end(self)
+        # whoever cancelled us besides is owed the CancelledError
+        if self._is_over and self._task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError:
+            raise TimeoutError from error

@@ -1,0 +1,72 @@
+"""The state of one call, from its request to its last attempt."""
+
+from __future__ import annotations
+
+import logging
+from typing import Generic, TypeVar
+
+import attrs
+
+from seorep_async.errors import NotFoundError, SeoRepError
+from seorep_async.session.request import Request
+from seorep_async.session.retry_policy import Cause, Failure, certainly_not_executed
+
+T = TypeVar("T")
+
+_FIRST = -1  # a retry goes before everything that was not tried yet
+_log = logging.getLogger("seorep_async")
+
+
+@attrs.define
+class Call(Generic[T]):
+    """A request on its way, and everything about it that changes.
+
+    Attributes:
+        request: the request.
+        deadline: monotonic time at which the call must have ended; infinite before the first send if it starts there.
+        attempts: attempts so far.
+        throttled: those of them that count as a third.
+        spent: tokens of the retry quota that its retries cost.
+        may_have_run: whether the service may have carried the request out already.
+        failure: the last one, or None.
+    """
+
+    request: Request[T]
+    deadline: float
+    attempts: int = 0
+    throttled: int = 0
+    spent: int = 0
+    may_have_run: bool = False
+    failure: Failure | None = None
+
+    @property
+    def priority(self) -> int:
+        """Its place among those that wait for a permit."""
+        return _FIRST if self.attempts else self.request.priority
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether the last attempt was answered with 429 or 503."""
+        return self.failure is not None and self.failure.is_refusal
+
+    def was_deleted_before(self, failure: Failure) -> bool:
+        """Tell whether what is not found was deleted by an earlier attempt whose response was lost."""
+        return self.request.method == "DELETE" and self.may_have_run and isinstance(failure.error, NotFoundError)
+
+    def note(self, failure: Failure) -> None:
+        """Take note of a failed attempt."""
+        self.failure = failure
+        self.throttled += failure.cause is Cause.THROTTLE
+        self.may_have_run = self.may_have_run or not certainly_not_executed(failure)
+        if _log.isEnabledFor(logging.DEBUG):
+            method, path = self.request.method, self.request.path
+            _log.debug("%s %s: attempt %d: %s", method, path, self.attempts, failure.error.message)
+
+    def complete(self, error: SeoRepError) -> SeoRepError:
+        """Return an error with the facts of this call."""
+        request = self.request
+        completed = error.evolve(
+            subject=request.subject, method=request.method, path=request.path, attempts=self.attempts
+        )
+        completed.__cause__ = error.__cause__
+        return completed

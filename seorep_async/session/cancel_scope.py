@@ -1,0 +1,109 @@
+"""Whether a 403 is about one object or about the API key: a rule without I/O, shared by the requests of one pull."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+
+import attrs
+
+from seorep_async.errors import AuthenticationError
+
+
+class Step(enum.Enum):
+    """What a request of the scope does before its next attempt."""
+
+    GO = "go"
+    """Start: the key works as far as is known."""
+    WAIT = "wait"
+    """Wait for an attempt in flight: its answer decides."""
+    PROBE = "probe"
+    """Send one request that names no object; its answer decides."""
+    CANCEL = "cancel"
+    """End: the key was refused."""
+
+
+@attrs.define(eq=False)
+class CancelScope:
+    """Cancels the requests of one pull once the service refuses the API key itself.
+
+    Attempts are numbered as they start. A 403 leaves the key in doubt until an attempt that started later succeeds: the
+    403 was about one object then. While the key has never worked, any success is proof. Nothing starts in doubt: if
+    no attempt in flight can bring the proof, one probe decides.
+
+    Attributes:
+        error: the refusal, once the key was refused.
+    """
+
+    error: AuthenticationError | None = None
+    _started: int = 0
+    _last_success: int = 0
+    _last_forbidden: int = 0
+    _in_flight: set[int] = attrs.field(factory=set)
+    _probing: bool = False
+    _changed: asyncio.Future[None] | None = None
+
+    @property
+    def next_step(self) -> Step:
+        """What a request does before its next attempt."""
+        if self.error is not None:
+            return Step.CANCEL
+        if self._last_forbidden <= self._last_success:
+            return Step.GO
+        decisive = (
+            self._in_flight if not self._last_success else {n for n in self._in_flight if n > self._last_forbidden}
+        )
+        return Step.WAIT if decisive or self._probing else Step.PROBE
+
+    def start(self) -> int:
+        """Note that an attempt starts, and return its number."""
+        self._started += 1
+        self._in_flight.add(self._started)
+        return self._started
+
+    def succeed(self, number: int) -> None:
+        """Note that an attempt succeeded."""
+        self._last_success = max(self._last_success, number) if self._last_success else self._started
+
+    def forbid(self, number: int) -> None:
+        """Note that an attempt was answered with 403."""
+        self._last_forbidden = max(self._last_forbidden, number)
+
+    def end(self, number: int) -> None:
+        """Note that an attempt has ended, whatever became of it."""
+        self._in_flight.remove(number)
+        self._wake()
+
+    def start_probe(self) -> None:
+        """Note that the probe starts."""
+        self._probing = True
+
+    def end_probe(self, refusal: AuthenticationError | None, *, decided: bool = True) -> None:
+        """Note what the probe found out.
+
+        Args:
+            refusal: the error if the key was refused, or None.
+            decided: whether there was an answer at all; the next request sends another probe otherwise.
+        """
+        self._probing = False
+        if refusal is not None:
+            self.cancel(refusal)
+        elif decided:
+            self._last_success = self._started
+        self._wake()
+
+    def cancel(self, refusal: AuthenticationError) -> None:
+        """Let no request of the scope start any more."""
+        self.error = self.error or refusal
+        self._wake()
+
+    async def wait(self) -> None:
+        """Wait until `next_step` may have changed."""
+        if self._changed is None:
+            self._changed = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._changed)
+
+    def _wake(self) -> None:
+        if self._changed is not None:
+            self._changed.set_result(None)
+            self._changed = None

@@ -1,0 +1,59 @@
+"""Each workaround is still needed: plain aiohttp and glibc do what it is there for."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import aiohttp
+import pytest
+
+from tests.session.calls import StartServer
+from tests.session.scripted_server import FINE, answer, reset
+
+
+async def test_aiohttp_sends_a_request_again_after_a_reset(scripted_server: StartServer) -> None:
+    server = await scripted_server(reset, FINE)
+    async with aiohttp.ClientSession() as session, session.get(f"{server.base_url}/") as response:
+        assert response.status == 200
+    assert len(server.requests) == 2
+
+
+async def test_aiohttp_refuses_a_body_after_a_204(scripted_server: StartServer) -> None:
+    server = await scripted_server(answer(b"{}", status=204))
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session:
+        with pytest.raises(aiohttp.ClientResponseError):
+            await session.delete(f"{server.base_url}/")
+
+
+PAGE_FAULTS = """
+import resource
+import socket
+
+one, other = socket.socketpair()
+READ_SIZE = 256 * 1024
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(100):
+        one.send(b"x" * 1000)
+        other.recv(READ_SIZE)  # which shortens its block
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+first = faults()
+
+from seorep_async.session import aiohttp_workarounds
+assert READ_SIZE == aiohttp_workarounds.READ_SIZE
+aiohttp_workarounds.keep_freed_memory()
+faults()
+print(first, faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is about glibc")
+def test_glibc_maps_every_block_until_a_larger_one_was_freed() -> None:
+    done = subprocess.run([sys.executable, "-c", PAGE_FAULTS], capture_output=True, text=True)
+    assert done.stderr == ""
+    before, after = map(int, done.stdout.split())
+    assert before > 90 > 10 > after
