@@ -76,7 +76,7 @@ class AttemptTimeouts:
             self._loop.call_soon(self._let_read, late, until, iterations - 1)
             return
         for limit in [limit for limit in self._running if limit.due <= now]:
-            if not limit.restart(now, late):
+            if now >= until or not limit.restart(now, late):  # a loop that is held up again and again
                 self._running.remove(limit)
                 limit.expire(late)
         self._alarm, self._rings_at = None, math.inf
