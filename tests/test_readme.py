@@ -20,7 +20,7 @@ import attrs
 import pytest
 
 import seorep_async
-from seorep_async.cli.application import run
+from seorep_async.cli.application import run, seorep
 from seorep_async.cli.commands import sandbox
 from seorep_async.sandbox import Sandbox
 
@@ -134,7 +134,7 @@ def test_examples_of_tests_pass(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_command_succeeds(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     if words[0] == "sandbox":  # it would serve until Ctrl-C
-        sandbox.make_context("sandbox", words[1:])
+        sandbox.make_context("sandbox", words[1:], **seorep.context_settings)
     else:
         assert run(words) == 0, capfd.readouterr().err
 
