@@ -1,34 +1,51 @@
-"""How long importing takes, next to aiohttp alone: `python -m benchmarks.import_time`."""
+"""How long importing and starting the command take, next to importing aiohttp: `python -m benchmarks.import_time`."""
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
 
 from benchmarks.findings import Bar, Findings, Table, command
 
-_CODE = "import time; began = time.perf_counter(); import {}; print(time.perf_counter() - began)"
+_COMMAND = "import sys; from seorep_async.cli import main; sys.argv[1:] = {}; main()"
+_BARE = "import aiohttp"
+_PROGRAMS = {
+    "from seorep_async import SeoRepClient": ("from seorep_async import SeoRepClient", 1.35),
+    "seorep --help": (_COMMAND.format(["--help"]), 0.6),
+    "seorep pull --help": (_COMMAND.format(["pull", "--help"]), 1.9),
+    "seorep doctor --help": (_COMMAND.format(["doctor", "--help"]), 1.9),
+    "seorep users list --help": (_COMMAND.format(["users", "list", "--help"]), 1.9),
+}
 
 
 def measure(quick: bool) -> Findings:
-    """Import each in new processes, in turn."""
-    times: dict[str, list[float]] = {"seorep_async": [], "aiohttp": []}
-    for name in times:
-        _import(name)
+    """Run each in new processes, in turn, and compare the median processor time, the interpreter's own included."""
+    programs = {_BARE: _BARE, **{name: program for name, (program, _) in _PROGRAMS.items()}}
+    times: dict[str, list[float]] = {name: [] for name in programs}
+    for program in programs.values():
+        _seconds(program)
     for _ in range(2 if quick else 21):
-        for name, found in times.items():
-            found.append(_import(name))
-    ours, bare = (statistics.median(found) for found in times.values())
+        for name, program in programs.items():
+            times[name].append(_seconds(program))
+    medians = {name: statistics.median(found) for name, found in times.items()}
     return Findings(
-        bars=[Bar("import seorep_async, against import aiohttp", 1.5, ours / bare)],
-        tables=[Table("Importing, ms", list(times), [[f"{ours * 1e3:.0f}", f"{bare * 1e3:.0f}"]])],
+        bars=[
+            Bar(f"{name}, against {_BARE}", required, medians[name] / medians[_BARE])
+            for name, (_, required) in _PROGRAMS.items()
+        ],
+        tables=[Table("Starting, ms", list(medians), [[f"{seconds * 1e3:.0f}" for seconds in medians.values()]])],
     )
 
 
-def _import(name: str) -> float:
-    ran = subprocess.run([sys.executable, "-c", _CODE.format(name)], check=True, capture_output=True, text=True)
-    return float(ran.stdout)
+def _seconds(program: str) -> float:
+    running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(running.pid, 0)
+    running.returncode = os.waitstatus_to_exitcode(status)
+    if running.returncode:
+        raise RuntimeError(f"{program} ended with {running.returncode}")
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

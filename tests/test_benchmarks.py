@@ -17,7 +17,7 @@ BARS = (
     "first outcome",
     "peak memory",
     "another task waits",
-    "import seorep_async",
+    "seorep --help",
 )
 
 

@@ -33,6 +33,17 @@ from seorep_async.errors import (
 )
 
 _LONGEST_QUOTE = 300
+_SHELL_WORDS = (
+    (r"`?(?:Settings\()?\b(\w+)=True\)?`?", r"--\1"),
+    (r"(--\S+) \(\1\)", r"\1"),  # a message may name both
+    (r"^extra_params: '(\w+)' has an argument.*", r"--param \1: use --\1"),
+    (r"^extra_params\b", "--param"),
+    (r"^(\w+)\[1\] (\S+) is before \w+\[0\] (\S+);", r"--\1: \2 is before \3;"),
+    (r"\bbase_url\b|the base URL", "SEOREP_BASE_URL"),
+    (r"\bapi_key\b", "SEOREP_API_KEY"),
+    (r"^([a-z]\w*) (must be|can't be sent|is not valid)\b", r"--\1 \2"),
+)
+"""Patterns of the library's messages, and what the shell calls the same things."""
 _MESSAGE_FIELDS = ("message", "messages", "error", "errors", "detail", "description", "results")
 
 
@@ -121,14 +132,9 @@ def reason(error: SeoRepError) -> str:
 
 def in_shell_words(message: str) -> str:
     """Return a message of the library that names options and variables instead of Python's arguments."""
-    message = re.sub(r"`?\b([a-z]+(?:_[a-z]+)*)=True\b`?", lambda found: _option(found[1]), message)
-    message = re.sub(r"^([a-z]+(?:_[a-z]+)*) must be\b", lambda found: f"{_option(found[1])} must be", message)
-    message = re.sub(r"(--[a-z-]+) \(\1\)", r"\1", message)  # it may name both
-    return message.replace("check the base URL", "check SEOREP_BASE_URL")
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    for pattern, replacement in _SHELL_WORDS:
+        message = re.sub(pattern, replacement, message)
+    return re.sub(r"(?<!\S)--[a-z]\w*", lambda found: found[0].replace("_", "-"), message)
 
 
 def service_message(error: SeoRepError) -> str | None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from seorep_async import SeoRepClient
 from seorep_async.cli.checks import Level, compare_clocks
+from seorep_async.session import Clock
 from tests.cli.running import Seorep, serving
 
 
@@ -83,6 +87,39 @@ def test_an_address_that_is_not_ascii_is_looked_up(
     ended = seorep("doctor")
     assert ended.code == 5
     assert "FAIL  connection" in ended.err
+
+
+class Website(BaseHTTPRequestHandler):
+    """A web site that is not the service."""
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        status, body = (200, b"<html>Welcome</html>") if path.startswith("/home/") else (404, b"<html>Not found</html>")
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("path", ["", "/home"], ids=["404", "200"])
+def test_a_server_that_is_not_the_service_is_named(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Website) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        monkeypatch.setenv("SEOREP_BASE_URL", f"http://127.0.0.1:{server.server_port}{path}")
+        monkeypatch.setenv("SEOREP_API_KEY", "key")
+        ended = seorep("doctor")
+        server.shutdown()
+    assert ended.code in (2, 5)
+    assert "this does not look like the service; check SEOREP_BASE_URL" in ended.err
+    assert "the base URL" not in ended.err
 
 
 def test_an_account_without_campaigns_is_reported(seorep: Seorep) -> None:

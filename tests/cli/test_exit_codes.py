@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import seorep_async as api
-from seorep_async.cli.failures import exit_code_of, explain
+from seorep_async.cli.failures import exit_code_of, explain, in_shell_words
 from seorep_async.cli.humanise import printable
 from seorep_async.export import ExportError
 from tests.cli.running import Seorep
@@ -67,3 +67,22 @@ def test_an_error_is_told_with_its_subject_status_and_attempts() -> None:
 
 def test_what_a_service_sends_does_nothing_to_the_terminal() -> None:
     assert printable("a\x1b[2Jb\nc") == "a\N{REPLACEMENT CHARACTER}[2Jb c"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("max_concurrency must be an integer from 1 to 1024", "--max-concurrency must be an integer from 1 to 1024"),
+        ("Repeat it, or pass restart=True to start over.", "Repeat it, or pass --restart to start over."),
+        ("or start over with `restart=True` (--restart)", "or start over with --restart"),
+        ("Settings(allow_insecure_http=True) allows it", "--allow-insecure-http allows it"),
+        ("base_url needs a scheme and a host", "SEOREP_BASE_URL needs a scheme and a host"),
+        ("pass the key as api_key instead", "pass the key as SEOREP_API_KEY instead"),
+        ("not the service; check the base URL", "not the service; check SEOREP_BASE_URL"),
+        ("extra_params: 'filter' has an argument (or method) of its own; give it there", "--param filter: use --filter"),
+        ("dates[1] 2023-01-01 is before dates[0] 2023-01-02; swap", "--dates: 2023-01-01 is before 2023-01-02; swap"),
+        ("campaign 3: there is no such object", "campaign 3: there is no such object"),
+    ],
+)
+def test_messages_speak_of_options_and_variables(message: str, expected: str) -> None:
+    assert in_shell_words(message) == expected

@@ -15,8 +15,10 @@ import pytest
 from seorep_async import RequestEncoding, SeoRepClient
 from seorep_async.cli.application import run
 from seorep_async.cli.application import seorep as command
+from seorep_async.cli.commands import SANDBOX_DEFAULTS
 from seorep_async.cli.options import field_names
 from seorep_async.cli.resources import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS, Resource
+from seorep_async.sandbox import Sandbox
 
 PAGES = Path(__file__).with_name("help")
 CONTEXT = click.Context(command)
@@ -71,6 +73,11 @@ def test_no_line_of_help_is_wider_than_80_columns() -> None:
 def test_a_command_begins_its_help_as_the_list_does(name: str) -> None:
     (line,) = (line for line in file(()).read_text(encoding="utf-8").splitlines() if line.startswith(f"  {name} "))
     assert (group(name).help or "").splitlines()[0] == line.split(maxsplit=1)[1]
+
+
+def test_the_sandbox_has_the_defaults_that_help_shows() -> None:
+    sandbox = Sandbox()
+    assert {name: getattr(sandbox, name) for name in SANDBOX_DEFAULTS} == SANDBOX_DEFAULTS
 
 
 @every_resource

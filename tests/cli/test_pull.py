@@ -264,6 +264,12 @@ def test_retry_failed_asks_for_the_rest(seorep: Seorep, monkeypatch: pytest.Monk
     assert "  Resumed    3 reports were stored already\n" in ended.err
 
 
+def test_the_sandbox_refuses_what_is_over_its_limit(seorep: Seorep) -> None:
+    ended = seorep("pull", "--sandbox", "--latency", 0.02, "--rate-limit", "at-once=4,status=503")
+    assert ended.code == 0
+    assert re.search(r"Requests   \d+, \d+ of them (a retry|retries)\n", ended.err)
+
+
 def test_messages_go_to_stderr_only(seorep: Seorep) -> None:
     assert seorep("pull", "--sandbox", "--campaigns", 1).out == ""
 

@@ -26,7 +26,7 @@ from tests.cli.running import Seorep, process, shell
         ("campaigns list --json --format csv", "--json and --format csv exclude each other"),
         ("campaigns list --limit x", "'x' is not an integer"),
         ("campaigns list --param x", "'x' is not of the form NAME=VALUE"),
-        ("campaigns list --param filter=x", "'filter' has an argument (or method) of its own"),
+        ("campaigns list --param filter=x", "--param filter: use --filter"),
         ("campaigns update 1", "campaign 1: there is nothing to change; give at least one value"),
         ("campaigns update 1 --request-encoding xml --url u", "'xml' is not one of"),
         ("users create --first-name a", "Missing option '--last-name'"),
@@ -34,7 +34,10 @@ from tests.cli.running import Seorep, process, shell
         ("backlinks list", "Missing option '--campaign-id'"),
         ("backlinks list --campaign-id 1 --status gone", "'gone' is not one of"),
         ("backlinks list --campaign-id 1 --date-string 2023-01-01 1.2.23", "'1.2.23' is not a date"),
-        ("backlinks list --campaign-id 1 --date-string 2023-01-02 2023-01-01", "is before"),
+        (
+            "backlinks list --campaign-id 1 --date-string 2023-01-02 2023-01-01",
+            "--date-string: 2023-01-01 is before 2023-01-02; swap them",
+        ),
     ],
 )
 def test_it_is_refused_with_2_before_any_request(

@@ -29,6 +29,8 @@ from tests.export.reports import names_in
         ("pull --sandbox --keywords -4", "--keywords must be between"),
         ("pull --sandbox --faults x=1%", "--faults: there is no kind 'x'"),
         ("pull --sandbox --rate-limit 0", "--rate-limit"),
+        ("pull --sandbox --rate-limit 5,counts-refused", "--rate-limit: counts-refused must be given with"),
+        ("pull --sandbox --forbidden 99", "--forbidden must hold ids of campaigns, 1 to 20, not 99"),
         ("pull --sandbox --shape round", "'round' is not one of"),
         ("pull --sandbox --out missing/a.csv", "there is no folder"),
         ("pull --sandbox --out .", "it is a folder"),
@@ -53,7 +55,7 @@ def test_it_is_refused_with_2(seorep: Seorep, tmp_path: Path, arguments: str, to
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("SEOREP_BASE_URL", "api.example.com", "needs a scheme and a host"),
+        ("SEOREP_BASE_URL", "api.example.com", "SEOREP_BASE_URL needs a scheme and a host"),
         ("SEOREP_BASE_URL", "http://api.example.com", "must begin with https://"),
         ("SEOREP_BASE_URL", "https://user:s3cret@api.example.com", "must not hold user information"),
         ("SEOREP_BASE_URL", "", "SEOREP_BASE_URL must be set"),
