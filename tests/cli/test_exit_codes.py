@@ -79,7 +79,7 @@ def test_what_a_service_sends_does_nothing_to_the_terminal() -> None:
         ("base_url needs a scheme and a host", "SEOREP_BASE_URL needs a scheme and a host"),
         ("pass the key as api_key instead", "pass the key as SEOREP_API_KEY instead"),
         ("not the service; check the base URL", "not the service; check SEOREP_BASE_URL"),
-        ("extra_params: 'filter' has an argument (or method) of its own; give it there", "--param filter: use --filter"),
+        ("extra_params: 'filter' has an argument of its own; give it there", "--param filter: use --filter"),
         ("dates[1] 2023-01-01 is before dates[0] 2023-01-02; swap", "--dates: 2023-01-01 is before 2023-01-02; swap"),
         ("campaign 3: there is no such object", "campaign 3: there is no such object"),
     ],
