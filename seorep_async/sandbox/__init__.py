@@ -13,12 +13,12 @@ async with Sandbox(campaigns=20, keywords=30, shape="mixed", rate_limit=RateLimi
 ```
 
 `seorep sandbox` serves it on a port of this machine until Ctrl-C, and `seorep pull --sandbox` pulls from one of its
-own; both take the same options. It answers all 21 operations of the service, keeps changes until it is left, and
+own; both take the same options. It answers all 21 operations of the service, stores changes until it is left, and
 describes itself as OpenAPI at `/openapi.json`. The same seed gives the same account, in whatever shape.
 
 `faults` sets the share of requests that meet a fault: `resets=5%,500s=5%,cut=2%`, and `seed=7` to choose others:
 
-| kind | what the caller gets in place of the response |
+| kind | what the caller gets instead of the response |
 | --- | --- |
 | `resets` | the connection is reset (RST) before the response |
 | `cut` | the head and half of the body that it announces, then the end of the connection |

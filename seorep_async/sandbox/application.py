@@ -45,10 +45,10 @@ def application(
         traffic: counts every request.
         api_key: the only key that is let in.
         latency: seconds that every answer takes at least.
-        limiter: gives what keeps to the limit, or None if there is none.
+        limiter: returns the limiter, or None if there is no limit.
         fault: gives the kind of fault that meets a request of some number, or None.
     """
-    chain: list[Middleware] = [_count(traffic), _pass_by, _keep_to_limit(limiter, latency)]
+    chain: list[Middleware] = [_count(traffic), _pass_by, _apply_limit(limiter, latency)]
     if latency:
         chain.append(_wait(latency))
     chain += [_inject_faults(fault), _refusals_as_json, _authenticate(api_key)]
@@ -87,8 +87,8 @@ async def _pass_by(request: web.Request, handler: Handler) -> web.StreamResponse
     return await (_describe(request) if request.match_info.handler is _describe else handler(request))
 
 
-def _keep_to_limit(limiter: Callable[[], Limiter | None], latency: float) -> Middleware:
-    async def keep_to_limit(request: web.Request, handler: Handler) -> web.StreamResponse:
+def _apply_limit(limiter: Callable[[], Limiter | None], latency: float) -> Middleware:
+    async def apply_limit(request: web.Request, handler: Handler) -> web.StreamResponse:
         limit = limiter()
         if limit is None:
             return await handler(request)
@@ -102,7 +102,7 @@ def _keep_to_limit(limiter: Callable[[], Limiter | None], latency: float) -> Mid
         finally:
             limit.release()
 
-    return keep_to_limit
+    return apply_limit
 
 
 def _wait(seconds: float) -> Middleware:
@@ -148,10 +148,10 @@ def _authenticate(api_key: str) -> Middleware:
     async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
         scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
         try:
-            given = base64.b64decode(credentials, validate=True)
+            sent = base64.b64decode(credentials, validate=True)
         except ValueError:
-            given = b""
-        if scheme.lower() != "basic" or given != b":" + api_key.encode():
+            sent = b""
+        if scheme.lower() != "basic" or sent != b":" + api_key.encode():
             raise Refusal(403, "invalid API key: send it as the Basic password, with an empty user name")
         return await handler(request)
 

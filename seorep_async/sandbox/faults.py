@@ -1,4 +1,4 @@
-"""Fault injection: which requests meet a fault, and what their callers get in place of the response."""
+"""Fault injection: which requests meet a fault, and what their callers get instead of the response."""
 
 import asyncio
 import re
@@ -55,7 +55,7 @@ class Faults:
             raise ValueError(f"faults: the seed must be an integer, not {self.seed!r}")
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, string: str) -> Self:
         """Read faults from a string such as `resets=5%,500s=0.05,cut=2%,seed=7`; an empty one means none.
 
         Raises:
@@ -63,7 +63,7 @@ class Faults:
         """
         shares: dict[str, float] = {}
         seed = None
-        for part in filter(None, (part.strip() for part in text.split(","))):
+        for part in filter(None, (part.strip() for part in string.split(","))):
             name, equals, value = (piece.strip() for piece in part.partition("="))
             if not equals:
                 raise ValueError(f"faults: {part!r} is not of the form kind=share, such as resets=5%")
@@ -94,16 +94,16 @@ class Faults:
         return None
 
 
-def _parse_seed(text: str) -> int:
-    if not re.fullmatch("-?[0-9]{1,19}", text):
-        raise ValueError(f"faults: the seed must be an integer, not {text!r}")
-    return int(text)
+def _parse_seed(value: str) -> int:
+    if not re.fullmatch("-?[0-9]{1,19}", value):
+        raise ValueError(f"faults: the seed must be an integer, not {value!r}")
+    return int(value)
 
 
-def _parse_share(name: str, text: str) -> float:
-    parts = _SHARE.fullmatch(text)
+def _parse_share(name: str, value: str) -> float:
+    parts = _SHARE.fullmatch(value)
     if not parts:
-        raise ValueError(f"faults: the share of {name} must be written like 5% or 0.05, not {text!r}")
+        raise ValueError(f"faults: the share of {name} must be written like 5% or 0.05, not {value!r}")
     return float(parts[1]) / (100 if parts[2] else 1)
 
 
@@ -129,7 +129,7 @@ class RawResponse(web.Response):
         self.answered = status is not None
 
     async def prepare(self, request: web.BaseRequest) -> None:
-        """Tell aiohttp that the connection is lost."""
+        """Let aiohttp know that the connection is lost."""
         raise ConnectionResetError("an injected fault")
 
 
@@ -181,7 +181,7 @@ def _send(connection: asyncio.Transport, content: bytes, sent: RawResponse) -> R
 
 
 async def _wait_for_end(connection: asyncio.Transport) -> None:
-    # No event tells that a caller hung up: aiohttp keeps that to itself.
+    # aiohttp has no event for a caller that hung up.
     while not connection.is_closing():  # noqa: ASYNC110
         await asyncio.sleep(_TICK_SECONDS)
 

@@ -70,14 +70,14 @@ class RateLimit:
         return round((self.per_second or 0) * self.window)
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, string: str) -> Self:
         """Read a limit from a string such as `100/10s,fixed-window,status=503`.
 
         Raises:
             ValueError: the string is not of this form.
         """
         values: dict[str, Any] = {}
-        for part in (part.strip() for part in text.split(",")):
+        for part in (part.strip() for part in string.split(",")):
             name, value = _parse_part(part)
             if name in values:
                 raise ValueError(f"rate_limit: {name.replace('_', '-')} is given twice")

@@ -66,10 +66,10 @@ class Sandbox:
         reports: rows of a test's own, by feed ("campaign", "campaign-by-date", "keyword-by-date") and id, such as
             `{("campaign", 1): [{"keywordPhrase": "shoes", "engineARanking": 3}]}`. They replace the seeded rows, and
             are sent as they are; fields that a row leaves out are those of the seeded row in its place. Rows by date
-            need their `date`, and are sent if the range asked for touches its month.
+            need their `date`, and are sent if the requested range touches its month.
         faults: faults to meet, a string such as "resets=5%,500s=5%,cut=2%" or `Faults`; may be changed while it runs.
-        clock: gives the date and time that created and changed things bear.
-        default_limit: records a page when no limit is asked for.
+        clock: returns the date and time of what is created or changed.
+        default_limit: records a page if a request names no limit.
         max_limit: the most records a page; a higher limit is lowered to it.
         api_key: the key to let in; any other gets a 403.
         host: the address to listen on.
@@ -144,7 +144,7 @@ class Sandbox:
 
     @property
     def stats(self) -> Stats:
-        """What was seen since the sandbox was last entered; it stays readable after leaving."""
+        """The traffic since the sandbox was last entered; also readable after leaving."""
         return self._traffic.snapshot()
 
     async def __aenter__(self) -> Self:

@@ -20,7 +20,7 @@ class Stats:
             "unknown".
         per_operation: requests by method and path (`GET /v3/campaigns/:id`); all others are "unknown".
         per_status: finished requests by status; those of which the caller saw no status are left out.
-        faults: finished requests that met a fault that was asked for, by its kind.
+        faults: finished requests that met a fault, by its kind.
         clean: finished requests that met none.
         bytes_sent: bytes of the bodies of finished requests.
         at_in_flight: seconds spent with exactly so many requests in flight; the seconds with none are left out.
@@ -74,7 +74,7 @@ class Traffic:
             self._per_status[status] += 1
 
     def snapshot(self) -> Stats:
-        """Return what was counted so far."""
+        """Return the counts so far."""
         self._pass_time()
         return Stats(
             requests=self._requests,

@@ -55,9 +55,9 @@ LIST_FIELDS: Fields = (CAMPAIGN_ID, STATUS, *LIST.fields, DATE_STRING, LINK_TYPE
 def create(service: Service, request: ApiRequest) -> ApiResponse:
     """Create a backlink of a campaign."""
     campaign = service.campaign(request[CAMPAIGN_ID])
-    given = _as_attributes(request.given(UPDATE))
+    values = _as_attributes(request.given(UPDATE))
     created = service.account.backlinks.add(
-        lambda id_: Backlink(id=id_, campaign_id=campaign.id, created=service.now().date(), **given)
+        lambda id_: Backlink(id=id_, campaign_id=campaign.id, created=service.now().date(), **values)
     )
     return single(_record(created) | {"campaign_id": created.campaign_id})
 
@@ -111,8 +111,8 @@ def _find(service: Service, id_: int) -> Backlink:
     return backlink
 
 
-def _as_attributes(given: Record) -> Record:
-    return {"published" if name == "date_published" else name: value for name, value in given.items()}
+def _as_attributes(values: Record) -> Record:
+    return {"published" if name == "date_published" else name: value for name, value in values.items()}
 
 
 def _record(backlink: Backlink) -> Record:

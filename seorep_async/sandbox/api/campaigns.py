@@ -55,8 +55,8 @@ def delete(service: Service, request: ApiRequest) -> ApiResponse:
     return nothing()
 
 
-def _as_attributes(given: Record) -> Record:
-    return given | {"group_title": given["group_title"] or None} if "group_title" in given else given
+def _as_attributes(values: Record) -> Record:
+    return values | {"group_title": values["group_title"] or None} if "group_title" in values else values
 
 
 def _created(campaign: Campaign) -> Record:

@@ -13,7 +13,7 @@ class RecordList:
     """How one kind of record is listed.
 
     Attributes:
-        name: what tells this list from others.
+        name: identifies this list.
         search: the field with the string to search for.
         order: the field that names the record's field to sort by.
         direction: the field with the sort direction.

@@ -19,7 +19,7 @@ _REASONS = {
     413: "the body is too large",
     415: "the body is neither a form nor JSON",
     429: "too many requests, if the sandbox was started with a rate limit",
-    500: "a failure that was asked for, if the sandbox was started with failing campaigns or with faults",
+    500: "a rehearsed failure, if the sandbox has failing campaigns or faults",
 }
 _WRITES = "The fields are understood as a form, as JSON and as query parameters; the body counts where both have one."
 

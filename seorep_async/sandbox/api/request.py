@@ -84,10 +84,10 @@ def string(name: str, about: str) -> Field[str | None]:
 def filled(name: str, about: str) -> Field[str | None]:
     """Any string that is not empty."""
 
-    def read(given: str) -> str:
-        if not given:
+    def read(value: str) -> str:
+        if not value:
             raise ValueError
-        return given
+        return value
 
     return Field(name, about, "a string that is not empty", {"type": "string", "minLength": 1}, read)
 
@@ -113,8 +113,8 @@ def day(name: str, about: str) -> Field[date | None]:
 def days(name: str, about: str) -> Field[tuple[date, date] | None]:
     """Two dates with a dash between them, the earlier one first."""
 
-    def read(given: str) -> tuple[date, date]:
-        parts = _RANGE.fullmatch(given)
+    def read(value: str) -> tuple[date, date]:
+        parts = _RANGE.fullmatch(value)
         if not parts:
             raise ValueError
         start, end = _read_day(parts[1]), _read_day(parts[2])
@@ -130,10 +130,10 @@ def days(name: str, about: str) -> Field[tuple[date, date] | None]:
 def choice(name: str, about: str, allowed: Collection[str]) -> Field[str | None]:
     """One of some strings."""
 
-    def read(given: str) -> str:
-        if given not in allowed:
+    def read(value: str) -> str:
+        if value not in allowed:
             raise ValueError
-        return given
+        return value
 
     return Field(name, about, f"one of {', '.join(allowed)}", {"type": "string", "enum": [*allowed]}, read)
 
@@ -141,8 +141,8 @@ def choice(name: str, about: str, allowed: Collection[str]) -> Field[str | None]
 def direction(name: str) -> Field[bool]:
     """A sort direction, asc or desc in any case; true if it is descending."""
 
-    def read(given: str) -> bool:
-        return ("asc", "desc").index(given.lower()) == 1
+    def read(value: str) -> bool:
+        return ("asc", "desc").index(value.lower()) == 1
 
     schema = {"type": "string", "enum": ["asc", "desc", "ASC", "DESC"]}
     return Field(name, "sort direction; ascending unless given", "asc or desc", schema, read, absent=False)
@@ -151,10 +151,10 @@ def direction(name: str) -> Field[bool]:
 def flag(name: str, about: str) -> Field[bool]:
     """Yes or no: true, false, 1 or 0, in any case; no unless given."""
 
-    def read(given: str) -> bool:
-        if given.lower() not in _YES_NO:
+    def read(value: str) -> bool:
+        if value.lower() not in _YES_NO:
             raise ValueError
-        return _YES_NO[given.lower()]
+        return _YES_NO[value.lower()]
 
     return Field(name, about, "true or false", {"type": "string", "enum": [*_YES_NO]}, read, absent=False)
 
@@ -162,25 +162,25 @@ def flag(name: str, about: str) -> Field[bool]:
 def strings(name: str, about: str) -> Field[tuple[str, ...]]:
     """An array of strings."""
 
-    def read(given: str) -> tuple[str, ...]:
-        return tuple(part for part in given.split(",") if part)
+    def read(value: str) -> tuple[str, ...]:
+        return tuple(part for part in value.split(",") if part)
 
     schema = {"type": "array", "items": {"type": "string"}}
     return Field(name, about, "an array of strings", schema, read, absent=(), many=True)
 
 
-def read_int32(given: str) -> int:
+def read_int32(value: str) -> int:
     """Read an integer in 1..2**31-1."""
-    number = int(given) if _DIGITS.fullmatch(given) else 0
+    number = int(value) if _DIGITS.fullmatch(value) else 0
     if not 1 <= number <= LAST_INT32:
         raise ValueError
     return number
 
 
-def _read_day(given: str) -> date:
-    if not re.fullmatch(_DAY, given):
+def _read_day(value: str) -> date:
+    if not re.fullmatch(_DAY, value):
         raise ValueError
-    return date.fromisoformat(given)
+    return date.fromisoformat(value)
 
 
 Values = Mapping[str, Sequence[str]]
@@ -235,13 +235,13 @@ class ApiRequest:
         self._values: dict[str, Any] = {}
         self._given: set[str] = set()
         for field in fields:
-            text = self._find(field)
-            if text is None or (field.required and not text):
+            value = self._find(field)
+            if value is None or (field.required and not value):
                 if field.required:
                     raise Refusal(400, f"{field.name} is required")
                 self._values[field.name] = field.absent
             else:
-                self._values[field.name] = _read(field, text)
+                self._values[field.name] = _read(field, value)
                 self._given.add(field.name)
 
     def __getitem__(self, field: Field[T]) -> T:
@@ -284,8 +284,8 @@ def _as_string(field: Field[Any], value: object) -> str:
     raise Refusal(400, f"{field.name} must be {field.expects}")
 
 
-def _read(field: Field[T], text: str) -> T:
+def _read(field: Field[T], value: str) -> T:
     try:
-        return field.read(text)
+        return field.read(value)
     except ValueError:
         raise Refusal(400, f"{field.name} must be {field.expects}") from None

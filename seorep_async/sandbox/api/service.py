@@ -63,7 +63,7 @@ class Service:
         account: the data.
         shapes: the choice of envelopes and row formats.
         clock: the date and time that created and changed things are given.
-        default_limit: records a page when no limit is asked for.
+        default_limit: records a page if a request names no limit.
         max_limit: the most records a page.
         failing: campaign ids, each with the status that its feeds and the campaign itself are answered with.
         reports: rows of the test's own, by feed and id.
@@ -97,7 +97,7 @@ class Service:
         return self.clock().replace(microsecond=0, tzinfo=None)
 
     def page(self, request: ApiRequest) -> PageRange:
-        """Return the range of the page that a request asks for."""
+        """Return the range of records on the page that a request names."""
         return PageRange(request[PAGE] or 1, min(request[LIMIT] or self.default_limit, self.max_limit))
 
 
@@ -121,14 +121,14 @@ def moment(when: datetime | None) -> str | None:
     return None if when is None else when.isoformat(" ", "seconds")
 
 
-def matches(text: str, *wanted: str) -> bool:
+def matches(string: str, *wanted: str) -> bool:
     """Say whether a string contains each of others, ignoring case."""
-    folded = text.casefold()
-    return all(one.casefold() in folded for one in wanted)
+    anycase = string.casefold()
+    return all(one.casefold() in anycase for one in wanted)
 
 
 def in_order(rows: Iterable[T], value: Callable[[T], Any], descending: bool) -> list[T]:
-    """Sort rows by a value; None goes last either way, and rows that tie keep their order."""
+    """Sort rows by a value; None goes last either way, and equal rows stay in their order."""
     pairs = [(value(row), row) for row in rows]
     some = sorted((pair for pair in pairs if pair[0] is not None), key=lambda pair: pair[0], reverse=descending)
     return [row for _, row in some] + [row for key, row in pairs if key is None]

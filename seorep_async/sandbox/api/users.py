@@ -1,6 +1,6 @@
 """The user operations: the reference's sections 2.2, 2.3 and 4.2.
 
-A created user's `campaign_access` is restricted: the reference has no input for it. Roles are free text.
+A created user's `campaign_access` is restricted: the reference has no input for it. A role is any string.
 """
 
 from attrs import evolve
@@ -12,7 +12,7 @@ from seorep_async.sandbox.api.service import ApiResponse, Record, Service, momen
 from seorep_async.sandbox.data.seeded import User
 
 OWNER_ID = 1
-"""The user in whose name the key asks for login grants."""
+"""The user in whose name the key gets login grants."""
 
 FIRST_NAME = filled("first_name", "first name")
 LAST_NAME = filled("last_name", "last name")
@@ -52,10 +52,10 @@ def login_grant(service: Service, request: ApiRequest) -> ApiResponse:
 
 def create(service: Service, request: ApiRequest) -> ApiResponse:
     """Create a user."""
-    given = request.given(_STORED)
-    _require_free(service, given["username"])
+    values = request.given(_STORED)
+    _require_free(service, values["username"])
     created = service.account.users.add(
-        lambda id_: User(id=id_, account_id=service.account.account_id, created=service.now(), **given)
+        lambda id_: User(id=id_, account_id=service.account.account_id, created=service.now(), **values)
     )
     return single(_record(created))
 

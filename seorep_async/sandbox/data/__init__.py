@@ -1,1 +1,1 @@
-"""The account's data: made from the seed when it is asked for, and what was written since."""
+"""The account's data: made from the seed when it is needed, with the changes since."""

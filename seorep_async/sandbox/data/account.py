@@ -1,4 +1,4 @@
-"""The account: seeded campaigns, keywords, users and backlinks, and what was written to them since.
+"""The account: seeded campaigns, keywords, users and backlinks, with the changes since.
 
 What is seeded depends on the seed and on its own id alone: neither on the order of requests nor on how many others
 there are. Keywords and rankings are facts of the past: changing a campaign's address does not change them.
@@ -107,7 +107,7 @@ class Records(Generic[T]):
         return self.put(id_, build(id_))
 
     def put(self, id_: int, record: T) -> T:
-        """Put a record in the place of the one with this id."""
+        """Replace the record with this id."""
         self._written[id_] = record
         self.writes += 1
         return record

@@ -82,7 +82,7 @@ def change(metric: str, now: Mapping[str, int | None], before: Mapping[str, int 
 def _rank(trend: Trend, month: int, noise: int) -> int | None:
     if noise < 10:  # now and then a keyword drops out of the results for a month
         return None
-    wave = abs((month * trend.pace + trend.phase) % 256 - 128) - 64
+    wave = abs((month * trend.speed + trend.phase) % 256 - 128) - 64
     rank = trend.level + trend.swing * wave // 64 + noise % 5 - 2
     return None if rank > _LAST_POSITION else max(rank, trend.best)
 
@@ -99,7 +99,7 @@ _CHECKED_WITHIN_DAYS = 7
 
 @frozen
 class Span:
-    """The range asked for, both days included."""
+    """The requested range, both days included."""
 
     start: date
     end: date

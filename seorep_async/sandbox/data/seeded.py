@@ -92,9 +92,9 @@ def later(moment: datetime, drawn: SeededRandom, days: int) -> datetime:
     return (moment + timedelta(seconds=drawn.below(days * 86_400))).replace(microsecond=0)
 
 
-def slug(text: str) -> str:
+def slug(string: str) -> str:
     """Write a string as a part of an address."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    plain = unicodedata.normalize("NFKD", string).encode("ascii", "ignore").decode()
     return re.sub("[^a-z0-9]+", "-", plain.lower()).strip("-")
 
 
@@ -104,11 +104,11 @@ KEYWORDS_PER_CAMPAIGN = 100_000
 
 @frozen
 class Trend:
-    """How a rank moves from month to month: a level, and a wave of some height and pace around it."""
+    """How a rank moves from month to month: a level, and a wave of some height and speed around it."""
 
     level: int
     swing: int
-    pace: int
+    speed: int
     phase: int
     best: int
 
@@ -183,7 +183,7 @@ def _make_keyword(campaign: Campaign, niche: Niche, number: int, drawn: SeededRa
 
 
 def _make_trend(drawn: SeededRandom, level: int, best: int = 1) -> Trend:
-    return Trend(level=level, swing=drawn.below(12), pace=5 + drawn.below(40), phase=drawn.below(256), best=best)
+    return Trend(level=level, swing=drawn.below(12), speed=5 + drawn.below(40), phase=drawn.below(256), best=best)
 
 
 RESTRICTED = "restricted"
