@@ -83,11 +83,11 @@ class SeoRepClient:
         self._key_fingerprint = authentication.fingerprint
         self._session = Session(self._base_url, authentication, settings, session, self._clock)
         decoder = decoder_for(settings.engine_names)
-        self.campaigns = Campaigns(self._session, decoder)
-        self.users = Users(self._session, decoder)
-        self.keywords = Keywords(self._session, decoder)
-        self.backlinks = Backlinks(self._session, decoder)
-        self.rankings = Rankings(self._session, decoder)
+        self.campaigns: Campaigns = Campaigns(self._session, decoder)
+        self.users: Users = Users(self._session, decoder)
+        self.keywords: Keywords = Keywords(self._session, decoder)
+        self.backlinks: Backlinks = Backlinks(self._session, decoder)
+        self.rankings: Rankings = Rankings(self._session, decoder)
         self._raw_requests = RawRequests(self._session, decoder)
 
     async def open(self) -> SeoRepClient:

@@ -99,8 +99,8 @@ def _missing() -> NoReturn:
 
 
 if pytest_asyncio is not None:
-    seorep_sandbox = pytest_asyncio.fixture(_sandbox, name="seorep_sandbox")
-    seorep_client = pytest_asyncio.fixture(_client, name="seorep_client")
+    seorep_sandbox: Any = pytest_asyncio.fixture(_sandbox, name="seorep_sandbox")
+    seorep_client: Any = pytest_asyncio.fixture(_client, name="seorep_client")
 else:
     seorep_sandbox = pytest.fixture(_missing, name="seorep_sandbox")
     seorep_client = pytest.fixture(_missing, name="seorep_client")

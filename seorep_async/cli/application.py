@@ -30,7 +30,7 @@ Environment:
 class _Commands(click.Group):
     """Loads a subcommand when it is used: the list of commands must not wait for aiohttp."""
 
-    context_class = HelpContext
+    context_class: type[click.Context] = HelpContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

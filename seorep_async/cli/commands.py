@@ -34,7 +34,7 @@ Examples:
   seorep pull -o - --quiet | head"""
 
 
-SANDBOX_DEFAULTS = {"campaigns": 20, "keywords": 50, "shape": "nested", "rows": "current", "seed": 1}
+SANDBOX_DEFAULTS: dict[str, object] = {"campaigns": 20, "keywords": 50, "shape": "nested", "rows": "current", "seed": 1}
 """The sandbox's own defaults, for help, which need not wait for the sandbox; a test holds them equal."""
 
 

@@ -65,13 +65,13 @@ class _HelpFormatter(click.HelpFormatter):
 class HelpContext(click.Context):
     """A context whose help is written by our formatter."""
 
-    formatter_class = _HelpFormatter
+    formatter_class: type[click.HelpFormatter] = _HelpFormatter
 
 
 class SectionedCommand(click.Command):
     """A command whose help shows options in sections."""
 
-    context_class = HelpContext
+    context_class: type[click.Context] = HelpContext
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}

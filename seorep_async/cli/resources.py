@@ -296,4 +296,7 @@ def _service_options(*, writes: bool) -> list[click.Parameter]:
     return [param, encoding, arrays] if writes else [param, arrays]
 
 
-campaigns, users, keywords, backlinks = map(_group, (CAMPAIGNS, USERS, KEYWORDS, BACKLINKS))
+campaigns: click.Group = _group(CAMPAIGNS)
+users: click.Group = _group(USERS)
+keywords: click.Group = _group(KEYWORDS)
+backlinks: click.Group = _group(BACKLINKS)

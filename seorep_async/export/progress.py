@@ -158,7 +158,7 @@ class ProgressTracker:
         self._on_progress = on_progress
         self._stage: tuple[Stage, Feed, int | None, int] | None = None
         self._done = 0
-        self.rows = 0
+        self.rows: int = 0
         self.failures: list[PullFailure] = []
 
     def begin(self, stage: Stage, feed: Feed, total: int | None = None, kept: int = 0) -> None:

@@ -71,12 +71,12 @@ class Work:
     def __init__(self, target: Target, job: ExportJob, *, restart: bool = False, retry_failed: bool = False) -> None:
         self.target = target
         self.job = job
-        self.folder = target.work_folder
+        self.folder: Path = target.work_folder
         self._removed = self.folder.with_name(f"{self.folder.name}.done")
         self._restart = restart
         self._retry_failed = retry_failed
         self._open = contextlib.ExitStack()
-        self.is_open = False
+        self.is_open: bool = False
 
     def __enter__(self) -> Work:
         """Open it, and go on with what is there.
@@ -92,7 +92,7 @@ class Work:
             raise ConfigurationError(f"can't write {self.target.path}: {reason(error)}") from error
         try:
             with translate_errors(self.folder):
-                self.journal = self._open_journal()
+                self.journal: Journal = self._open_journal()
                 self._open.callback(self.journal.close)
                 self._parts = Parts(self.folder / "rows")
                 self._open.callback(self._parts.close)

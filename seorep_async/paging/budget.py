@@ -23,7 +23,7 @@ class PageBudget:
     def __init__(self, limit: int) -> None:
         self._free = limit
         self._reserve = 3 * limit // 8
-        self.first_pages = limit - self._reserve
+        self.first_pages: int = limit - self._reserve
         self._waiting: list[tuple[tuple[bool, int], int, asyncio.Future[None]]] = []
         self._arrivals = count()
 

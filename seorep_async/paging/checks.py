@@ -56,7 +56,7 @@ class Ledger(Generic[T]):
             and 1 <= announced <= self._max_pages
             and (records is None or announced <= max(records, 1))
         )
-        self.last_page = announced if makes_sense else None
+        self.last_page: int | None = announced if makes_sense else None
         self._first_size = len(first.items)
         self.add(first)
         return self.last_page

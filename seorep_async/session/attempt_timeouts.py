@@ -103,8 +103,8 @@ class TimeLimit:
         self._until = now + remaining
         self._is_restarted = False
         self._is_over = False
-        self.due = now + min(seconds, remaining)
-        self.says_nothing = remaining < seconds
+        self.due: float = now + min(seconds, remaining)
+        self.says_nothing: bool = remaining < seconds
 
     def __enter__(self) -> TimeLimit:
         self._task: asyncio.Task[Any] = asyncio.current_task(self._loop)  # type: ignore[assignment]  # there is one

@@ -20,10 +20,10 @@ class BaseURL:
 
     def __init__(self, base_url: str) -> None:
         url = URL(base_url)
-        self.text = str(url).rstrip("/")
+        self.text: str = str(url).rstrip("/")
         self._url = URL(self.text)
         self._prefix = self._url.raw_path.rstrip("/")
-        self.origin = origin_of(self._url)
+        self.origin: tuple[str, str | None, int | None] = origin_of(self._url)
 
     def address(self, path: str, query: str) -> URL:
         """Return where a request goes.

@@ -165,7 +165,7 @@ class Breaker:
 
     def __init__(self) -> None:
         self._row = 0
-        self.since = -math.inf
+        self.since: float = -math.inf
         """When the row of failures began."""
         self._probing = False
         self._pause = self.FIRST_PAUSE
@@ -285,7 +285,7 @@ class Governor:
         self._waiting: list[tuple[int, int, float, _Turn]] = []  # priority, arrival, deadline
         self._arrivals = itertools.count()
         self._alarm: Alarm | None = None
-        self.quota = RetryQuota()
+        self.quota: RetryQuota = RetryQuota()
         self.waited: defaultdict[str, float] = defaultdict(float)
 
     @property

@@ -63,8 +63,8 @@ class Session:
         clock: Clock | None = None,
     ) -> None:
         self.settings = settings
-        self.clock = clock or Clock()
-        self.state = "not open yet"
+        self.clock: Clock = clock or Clock()
+        self.state: str = "not open yet"
         fair_queue = FairQueue()
         self._reader = ResponseReader(authentication, fair_queue)
         self._transport = Transport(base_url, authentication, settings, fair_queue, borrowed, self.clock.wall_clock)

@@ -71,8 +71,8 @@ class Transport:
             "Accept-Encoding": "gzip, deflate",
             "User-Agent": settings.user_agent,
         }
-        self.attempts = 0
-        self.bytes_received = 0
+        self.attempts: int = 0
+        self.bytes_received: int = 0
 
     async def __aenter__(self) -> Transport:
         self._timeouts = AttemptTimeouts(asyncio.get_running_loop())

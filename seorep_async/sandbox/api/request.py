@@ -39,7 +39,7 @@ class Refusal(Exception):
         super().__init__(status, message)
         self.status = status
         self.message = message
-        self.headers = headers or {}
+        self.headers: dict[str, str] = headers or {}
 
 
 @frozen

@@ -9,12 +9,12 @@ from seorep_async.sandbox.data.seeded import STATUSES
 
 Schema = dict[str, Any]
 
-ID = {"type": "integer", "minimum": 1, "maximum": LAST_INT32}
-COUNT = {"type": "integer", "minimum": 0}
+ID: Schema = {"type": "integer", "minimum": 1, "maximum": LAST_INT32}
+COUNT: Schema = {"type": "integer", "minimum": 0}
 INTEGER_OR_NULL = {"type": ["integer", "null"]}
 STRING = {"type": "string"}
 STRING_OR_NULL = {"type": ["string", "null"]}
-YES_NO = {"type": "string", "enum": ["true", "false"]}
+YES_NO: Schema = {"type": "string", "enum": ["true", "false"]}
 NULL = {"type": "null"}
 MONTH = {"type": "string", "pattern": r"^\d{4}-\d\d$"}
 DAY = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\d$"}
@@ -45,8 +45,8 @@ CAMPAIGN_CREATED: dict[str, Schema] = {
     "account_id": ID,
     "type": STRING,
 }
-CAMPAIGN = CAMPAIGN_CREATED | {"group_title": STRING_OR_NULL}
-CAMPAIGN_LISTED = CAMPAIGN | {
+CAMPAIGN: dict[str, Schema] = CAMPAIGN_CREATED | {"group_title": STRING_OR_NULL}
+CAMPAIGN_LISTED: dict[str, Schema] = CAMPAIGN | {
     "date_deleted": NULL,
     "status": STRING,
     "engineA_ignore_places": YES_NO,

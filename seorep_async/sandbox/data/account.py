@@ -81,7 +81,7 @@ class Records(Generic[T]):
         self._first_new_id = self._next_id = first_new_id
         self._made: LruCache[int, T] = LruCache(cached)
         self._written: dict[int, T | None] = {}
-        self.writes = 0
+        self.writes: int = 0
 
     def get(self, id_: int) -> T | None:
         """Return a record, or None if there is none with this id."""
@@ -136,8 +136,8 @@ class Account:
     """
 
     def __init__(self, seed: int, campaigns: int, keywords: int, users: int = 0, backlinks: int = 0) -> None:
-        self.key = mix(seed)
-        self.account_id = 1000 + mix(self.key) % 9000
+        self.key: int = mix(seed)
+        self.account_id: int = 1000 + mix(self.key) % 9000
         self._seeded_campaigns = range(1, campaigns + 1)
         self._seeded_users = range(1, users + 1)
         self._keyword_numbers = range(1, keywords + 1)
