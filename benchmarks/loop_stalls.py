@@ -1,4 +1,4 @@
-"""How long other tasks wait while pages are decoded: `python -m benchmarks.loop_stalls`."""
+"""How long other tasks wait while pages are decoded and pulls begin: `python -m benchmarks.loop_stalls`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import gc
 import statistics
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 from benchmarks.findings import Bar, Findings, Table, command
 from benchmarks.load import API_KEY, END_DATE, START_DATE, Load
@@ -48,6 +48,11 @@ def measure(quick: bool) -> Findings:
         rows.append(
             [load.layout, f"{max(found):.1f}", f"{medians[0]:.1f}", f"{max(idle):.1f}", f"{medians[1]:.1f}"],
         )
+    many = 20_000 if quick else 1_000_000
+    starting = [asyncio.run(_latest(_start(ids))) for ids in (range(1, many + 1), list(range(1, many + 1)))]
+    bars.append(
+        Bar(f"starting a pull of {many:,} ids: the longest that another task waits", 50, max(starting), unit="ms")
+    )
     return Findings(
         bars=bars,
         tables=[
@@ -77,6 +82,13 @@ async def _pull(address: str, load: Load) -> None:
             for number, _ in enumerate(outcome.report.rows, 1):
                 if number % 500 == 0:
                     await asyncio.sleep(0)
+
+
+async def _start(ids: Sequence[int]) -> None:
+    """Plan a pull, and leave it before its first answer."""
+    await asyncio.sleep(2 * _BEAT)
+    async with SeoRepClient("http://127.0.0.1:9", API_KEY) as client, client.rankings.pull(ids, START_DATE, END_DATE):
+        await asyncio.sleep(0)
 
 
 async def _latest(work: Awaitable[object]) -> float:

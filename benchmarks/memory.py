@@ -7,14 +7,20 @@ import resource
 import statistics
 import sys
 import tracemalloc
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from benchmarks import fresh
 from benchmarks.findings import Bar, Findings, Table, command
 from benchmarks.load import Load
 from benchmarks.peers.ours import pull, pull_rows
 from benchmarks.server import serving
+from seorep_async import Page, Settings
+from seorep_async.paging import Listing, Query, all_items
+from seorep_async.session import Decode, Request
 
+_LISTED_ROWS = 500
 _STATUS, _REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -33,14 +39,22 @@ def measure(quick: bool) -> Findings:
             low, high = statistics.median(peaks[few]), statistics.median(peaks[many])
             ratios.append(high / low)
             rows.append([title, f"{low:.2f}", f"{high:.2f}", f"{high / low:.3f}"])
+    short, long = (200, 400) if quick else (1_000, 100_000)
+    streamed = [fresh.call(streaming, pages) for pages in (short, long)]
     return Findings(
         bars=[
+            Bar(
+                f"peak memory of a streamed listing of {long:,} pages of {_LISTED_ROWS} rows, against {short:,}",
+                1.05,
+                streamed[1] / streamed[0],
+                note=f"{streamed[0]:.1f} and {streamed[1]:.1f} MB, as the system counts",
+            ),
             Bar(
                 f"peak memory of a streaming pull of {many:,} campaigns, against {few}",
                 1.05,
                 max(ratios),
                 note="the worse of two counts",
-            )
+            ),
         ],
         tables=[
             Table(
@@ -52,12 +66,57 @@ def measure(quick: bool) -> Findings:
     )
 
 
+def streaming(pages: int) -> float:
+    """Return the most memory that this process held while it read a listing page by page, in MB."""
+    return _peak(lambda: asyncio.run(_read_listing(pages)))
+
+
+async def _read_listing(pages: int) -> None:
+    """Read a listing from a session that makes up pages of ids at no cost."""
+
+    def decode(number: int) -> Decode[Page[int]]:
+        return lambda body: _page_of_ids(number, pages)
+
+    query = Query(path="/", query="", decode=decode, key=int)
+    session: Any = _NoSession(pages)
+    rows = 0
+    async for page in Listing(session, query, all_items).pages():
+        rows += len(page.items)
+    assert rows == pages * _LISTED_ROWS
+
+
+class _NoSession:
+    """Stands for a session, without a network."""
+
+    def __init__(self, pages: int) -> None:
+        self.settings = Settings(max_pages=pages)
+
+    def spawn(self, work: Coroutine[Any, Any, Any], when_done: Callable[[asyncio.Task[Any]], None]) -> Any:
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(when_done)
+        return task
+
+    async def send(self, request: Request[Page[int]]) -> Page[int]:
+        return request.decode(b"")
+
+
+def _page_of_ids(number: int, pages: int) -> Page[int]:
+    """Return ids that are not in order, but near it, as an account's are."""
+    start = (number - 1) * _LISTED_ROWS + 1
+    ids = (*range(start + 1, start + _LISTED_ROWS, 2), *range(start, start + _LISTED_ROWS, 2))
+    return Page(items=ids, number=number, total_pages=pages, total_records=pages * _LISTED_ROWS)
+
+
 def resident(address: str, campaigns: int) -> float:
     """Return the most memory that this process held during a pull, in MB."""
     load = Load(campaigns=campaigns, pages=2, rows=50)
+    return _peak(lambda: pull(address, load))
+
+
+def _peak(work: Callable[[], object]) -> float:
     if _REFS.exists():
         _REFS.write_text("5", encoding="ascii")  # the peak counts from here
-    pull(address, load)
+    work()
     if _STATUS.exists():
         (peak,) = (line for line in _STATUS.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM"))
         return int(peak.split()[1]) / 1024
