@@ -13,6 +13,7 @@ import attrs
 
 from seorep_async.errors import (
     AttemptTimeoutError,
+    AuthenticationError,
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
@@ -140,6 +141,7 @@ class Pull(Generic[R]):
         self._raise_errors = on_error == "raise"
         self._ordered = ordered
         self._open = False
+        self._held = 0  # outcomes that were taken as they had arrived, and still count as waiting
 
     async def __aenter__(self) -> Pull[R]:
         self._session.require_open()
@@ -183,6 +185,9 @@ class Pull(Generic[R]):
         Raises:
             SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has ended then.
         """
+        if self._held:
+            self._held = 0
+            self._start()
         while (outcome := self._take()) is None:
             self._changed.clear()
             await self._changed.wait()
@@ -191,6 +196,20 @@ class Pull(Generic[R]):
             raise outcome.error
         self._start()
         return outcome
+
+    def take_arrived(self) -> PullOutcome[R] | None:
+        """Return the next outcome if it is there already, or None.
+
+        Until the pull is iterated again, the outcome still counts as waiting, and nothing starts in its place.
+        """
+        outcome = self._take() if self._open and self._taken < len(self) else None
+        self._held += outcome is not None
+        return outcome
+
+    @property
+    def key_refusal(self) -> AuthenticationError | None:
+        """The error with which the service refused the API key itself, or None."""
+        return self._cancel_scope.error
 
     def _take(self) -> PullOutcome[R] | None:
         """Return the next outcome, or None to wait for it."""
@@ -227,7 +246,7 @@ class Pull(Generic[R]):
     def _next(self) -> _Item[R] | None:
         """Return the next id to start, if there is one and the consumer is not too far behind."""
         others_wait = self._ordered and self._retries and self._retries[0].number == self._taken
-        if len(self._items) >= self._limit and not others_wait:
+        if len(self._items) + self._held >= self._limit and not others_wait:
             return None
         if self._retries:
             return self._retries.popleft()

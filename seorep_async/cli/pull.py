@@ -30,9 +30,8 @@ from seorep_async.errors import ExportError
 from seorep_async.export import PullSummary
 from seorep_async.export.formats import Format
 from seorep_async.export.job import ExportJob, export_job
-from seorep_async.export.pipe import stream_rows
 from seorep_async.export.preview import preview, resumable_pull, staged_pull
-from seorep_async.export.pull_to import run_export
+from seorep_async.export.pull_to import run_export, stream_rows
 from seorep_async.export.target import Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions

@@ -76,6 +76,8 @@ print(to_arrow([report, report]).num_rows)  # several reports of one feed, or th
   flight and those that had failed. It refuses to resume with other dates, campaigns or feeds, another service or
   another API key, because rows of two accounts must not mix; `restart=True` (`--restart`) starts over.
   `max_concurrency` and `limit` may differ. The folder holds no key, only a salted digest that recognises it.
+- **Yours alone.** Only you can open the folder. One that another user could have prepared, or a link, is refused. What
+  is in it is checked before it is used: damage is one clear error, and `restart=True` starts over.
 - **One campaign does not lose the others.** If some failed, the others are written; `retry_failed=True`
   (`--retry-failed`) then fetches only what failed. Without it, the next pull fetches everything.
 - **A full disk**, a read-only folder, a database that is open elsewhere, a second pull at the same time: one

@@ -1,51 +1,58 @@
-"""Files that appear at their places whole, or not at all."""
+"""Files that appear at their places whole or not at all, and errors that name the file."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from seorep_async.export.errors import export_error, translate_errors
+from seorep_async.errors import ExportError, SeoRepError
+
+UNSTORABLE = (OverflowError, RecursionError, ValueError)
+"""Errors that a format or a database raises for a value that it can't hold."""
 
 
-def atomic_replace(made: Path, target: Path) -> None:
-    """Make a finished file durable, and put it at its place in one step; what was there keeps its permissions.
+def atomic_replace(temporary: Path, target: Path) -> None:
+    """Make a finished file durable, and move it to its place in one step; the permissions there stay.
 
     A link is followed, also to another disk.
 
     Raises:
-        ExportError: that was not possible; nothing has changed in the target's place.
+        ExportError: that was not possible; the target is as it was.
     """
-    place = followed(target)
+    place = resolve(target)
     with translate_errors(target), contextlib.ExitStack() as cleaning:
-        if made.stat().st_dev != place.parent.stat().st_dev:
+        if temporary.stat().st_dev != place.parent.stat().st_dev:
             near = place.with_name(f".{place.name[-100:]}.pull.new")
+            near.unlink(missing_ok=True)
             cleaning.callback(near.unlink, missing_ok=True)
-            shutil.move(made, near)
-            made = near
-        with open(made, "rb+") as file:
+            with open(temporary, "rb") as source, open(near, "xb") as copy:  # "x" follows no link
+                shutil.copyfileobj(source, copy)
+            temporary.unlink()
+            temporary = near
+        with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
-        with contextlib.suppress(OSError):  # none was there, or the file system has no permissions to keep
-            made.chmod(place.stat().st_mode & 0o7777)
+        with contextlib.suppress(OSError):  # none was there, or the file system has no permissions
+            temporary.chmod(place.stat().st_mode & 0o7777)
         try:
-            os.replace(made, place)
+            os.replace(temporary, place)
         except PermissionError as error:
             # a system that locks open files says so like this
             raise export_error(target, f"{error.strerror}; is it open in another program?") from error
         _sync_folder(place.parent)
 
 
-def followed(path: Path) -> Path:
-    """Return where a path leads, if it is a link."""
+def resolve(path: Path) -> Path:
+    """Return the path that a link leads to, or the path itself."""
     return Path(os.path.realpath(path))
 
 
 @contextlib.contextmanager
 def temporary_file(path: Path, target: Path) -> Iterator[Path]:
-    """Give the path of a file to make, which is gone after an error; errors are told as the target's."""
+    """Provide the path of a file to write, and delete the file after an error; errors name the target."""
     try:
         with translate_errors(target):
             yield path
@@ -53,6 +60,33 @@ def temporary_file(path: Path, target: Path) -> Iterator[Path]:
         with contextlib.suppress(OSError):
             path.unlink()
         raise
+
+
+def export_error(file: Path, problem: str) -> ExportError:
+    """Return the error that says what is wrong with a file."""
+    return ExportError(f"can't write {file}: {problem}", file=file)
+
+
+@contextlib.contextmanager
+def translate_errors(file: Path) -> Iterator[None]:
+    """Translate OS and SQLite errors into an `ExportError` that names the file; our own errors pass."""
+    try:
+        yield
+    except SeoRepError:
+        raise
+    except OSError as error:
+        raise export_error(file, reason(error)) from error
+    except sqlite3.Error as error:
+        raise export_error(file, str(error)) from error
+    except UNSTORABLE as error:
+        raise export_error(file, str(error)) from error
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Return the system's own words for an error."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.strerror or os.strerror(error.errno)
+    return str(error)
 
 
 def _sync_folder(folder: Path) -> None:

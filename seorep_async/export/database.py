@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.atomic_replace import atomic_replace
-from seorep_async.export.errors import export_error, translate_errors
-from seorep_async.export.files import arrow_pieces
-from seorep_async.export.formats import fits
+from seorep_async.export.atomic_replace import atomic_replace, export_error, translate_errors
+from seorep_async.export.checkpoint import fits
+from seorep_async.export.files import failure_rows, totals_rows
+from seorep_async.export.formats import GROUP_ROWS, arrow_tables
 from seorep_async.export.progress import PullFailure
-from seorep_async.export.sidecar_tables import failure_rows, totals_rows
+from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import Target
-from seorep_async.export.work import Work
 from seorep_async.tables.arrow import batch_of_rows
 from seorep_async.tables.columns import ColumnType, Table, failures_table, table_of, totals_table
 from seorep_async.tables.optional import require
@@ -33,7 +32,6 @@ _TYPES = {
     ColumnType.TAGS: "STRUCT(id BIGINT, label VARCHAR, extra VARCHAR)[]",
     ColumnType.FIELDS: "VARCHAR",
 }
-_PIECE_ROWS = 1 << 16
 _VIEWS = "SELECT lower(view_name) FROM duckdb_views() WHERE schema_name = 'main' AND database_name = current_database()"
 
 
@@ -57,55 +55,54 @@ def check_database(target: Target) -> None:
         raise ConfigurationError(f"can't write {target.path}: {_first_line(error)}") from error
 
 
-def write_database(work: Work, failures: Sequence[PullFailure], check: Callable[[], None]) -> list[Path]:
-    """Put what came into the database, all of it or nothing; return its path.
+def write_database(area: StagingArea, failures: Sequence[PullFailure], check: Callable[[], None]) -> list[Path]:
+    """Put staged reports into the database, all of them or none, and return its path.
 
-    Rows of the same campaigns and dates that are there already are replaced, except where they did not come again;
-    all others stay as they are. A database that is not there yet appears in one step.
+    Older rows of the same campaigns and dates are replaced, except those of reports that failed; all others stay. A
+    new database appears in one step.
 
     Args:
-        work: what came.
-        failures: what did not.
-        check: is called now and then; what it raises ends the writing.
+        area: the staged reports.
+        failures: the reports that failed.
+        check: called now and then; an exception that it raises ends the writing.
 
     Raises:
         ExportError: it could not be written, or is open elsewhere; nothing has changed in it.
     """
-    place = work.target.path
+    place = area.target.path
     if place.exists():
-        _fill(place, work, failures, check)
+        _fill(place, area, failures, check)
         return [place]
-    made = work.folder / "whole.duckdb"
-    for leftover in (made, made.with_name(f"{made.name}.wal")):
-        with contextlib.suppress(FileNotFoundError):
-            leftover.unlink()
-    _fill(made, work, failures, check)
-    if made.with_name(f"{made.name}.wal").exists():
+    file = area.folder / "rows.duckdb"
+    for leftover in (file, file.with_name(f"{file.name}.wal")):
+        leftover.unlink(missing_ok=True)
+    _fill(file, area, failures, check)
+    if file.with_name(f"{file.name}.wal").exists():
         raise export_error(place, "the database could not be completed; is the disk full?")
-    atomic_replace(made, place)
+    atomic_replace(file, place)
     return [place]
 
 
-def _fill(file: Path, work: Work, failures: Sequence[PullFailure], check: Callable[[], None]) -> None:
-    duckdb, place, job = require("duckdb"), work.target.path, work.job
+def _fill(file: Path, area: StagingArea, failures: Sequence[PullFailure], check: Callable[[], None]) -> None:
+    duckdb, place, job = require("duckdb"), area.target.path, area.job
     try:
         with translate_errors(place), _connected(file, place) as database:
-            database.execute(f"SET temp_directory = {_quoted(str(work.folder / 'overflow'))}")
+            database.execute(f"SET temp_directory = {_quoted(str(area.folder / 'overflow'))}")
             database.execute("SET enable_progress_bar = false")
             database.execute("BEGIN")
             tables = [table_of(feed) for feed in job.feeds]
             for table in (*tables, totals_table(), failures_table()):
                 _make_table(database, table)
             rows = list(failure_rows(job, failures))
-            _note_scope(database, work, failures)
+            _note_scope(database, area, failures)
             for feed, table in zip(job.feeds, tables, strict=True):
                 _delete(database, table.name, table.name)
-                for piece in arrow_pieces(work, feed):
+                for piece in arrow_tables(feed, area.checkpoint.reports(feed)):
                     check()
                     _insert(database, table, piece)
                 _delete(database, "totals", table.name)
-                totals = totals_rows(job, work.journal, feed)
-                while some := list(itertools.islice(totals, _PIECE_ROWS)):
+                totals = totals_rows(job, area.checkpoint, feed)
+                while some := list(itertools.islice(totals, GROUP_ROWS)):
                     _insert(database, totals_table(), batch_of_rows(totals_table(), some))
                 database.execute(
                     "DELETE FROM failures WHERE feed = ? AND start_date = ? AND end_date = ? "
@@ -135,18 +132,18 @@ def _connected(file: Path, place: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def _note_scope(database: duckdb.DuckDBPyConnection, work: Work, failures: Sequence[PullFailure]) -> None:
+def _note_scope(database: duckdb.DuckDBPyConnection, area: StagingArea, failures: Sequence[PullFailure]) -> None:
     """Put the campaigns asked for and what failed of them where queries can use them.
 
     Ids of more than 64 bits are left out: there are no rows of them.
     """
     pa = require("pyarrow")
-    first, last = work.job.start_date, work.job.end_date
-    wanted = pa.table({"id": pa.array(filter(fits, work.journal.campaigns()), pa.int64())})
+    first, last = area.job.start_date, area.job.end_date
+    wanted = pa.table({"id": pa.array(filter(fits, area.checkpoint.campaigns()), pa.int64())})
     database.register("wanted_rows", wanted)
     database.execute("CREATE TEMP TABLE wanted AS SELECT * FROM wanted_rows")
     known = [one for one in failures if fits(one.campaign_id) and (one.keyword_id is None or fits(one.keyword_id))]
-    failed = batch_of_rows(failures_table(), list(failure_rows(work.job, known)))
+    failed = batch_of_rows(failures_table(), list(failure_rows(area.job, known)))
     database.register("failed_rows", pa.Table.from_batches([failed]))
     database.execute("CREATE TEMP TABLE failed AS SELECT * FROM failed_rows")
     database.execute("SET VARIABLE first_day = ?::DATE", [first])

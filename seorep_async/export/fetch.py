@@ -1,105 +1,181 @@
-"""Which reports a pull still needs, asked for in parallel, and kept as they finish."""
+"""Fetching the reports that an export lacks, in parallel, into a sink: a staging area or a pipe."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import AuthenticationError, SeoRepError
+from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, SeoRepError
+from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import ProgressTracker, PullFailure, Stage
-from seorep_async.export.staging import StagingWriter
-from seorep_async.export.valid_ids import split_valid_ids
-from seorep_async.export.work import Arrived, Work
 from seorep_async.models import Feed
+from seorep_async.pull import Pull, PullOutcome
+from seorep_async.reports import RankingReport
+from seorep_async.resources.arguments import check_id
+
+T = TypeVar("T")
+
+_GROUP_ROWS = 500
+"""A group of reports that are stored in one step is complete with so many rows."""
+
+
+class Sink(Protocol):
+    """Where fetched reports go.
+
+    Attributes:
+        checkpoint: the campaigns, their keywords, and the reports that are there already.
+        ordered: whether it needs reports in the order of their ids.
+    """
+
+    checkpoint: Checkpoint
+    ordered: bool
+
+    async def run(self, step: Callable[..., T], *args: Any) -> T:
+        """Run a step that may touch the disk."""
+
+    async def plan(self, campaigns: Iterable[int]) -> None:
+        """Note which campaigns there are."""
+
+    async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
+        """Take reports of one feed.
+
+        Args:
+            reports: the reports.
+            rows: whether their rows are wanted.
+            keywords: whether the keywords in their rows are wanted.
+        """
 
 
 @attrs.frozen
 class Fetcher:
-    """The asking part of a pull.
+    """Fetches every report that a sink lacks.
 
     Args:
         client: an open client.
-        job: what is wanted.
-        work: what is there already.
-        shelf: where reports go.
-        tally: is told of stages, steps and failures.
+        job: what to fetch.
+        sink: where reports go.
+        tracker: learns of stages, steps and failures.
     """
 
     client: SeoRepClient
     job: ExportJob
-    work: Work
-    shelf: StagingWriter
-    tally: ProgressTracker
+    sink: Sink
+    tracker: ProgressTracker
 
     async def run(self) -> None:
-        """Fetch every report that is not there yet.
+        """Fetch every report that the sink lacks.
 
         Raises:
-            AuthenticationError: the key was refused; what came before is kept.
+            AuthenticationError: the key was refused; reports that had arrived are stored.
             SeoRepError: the account's campaigns could not be listed.
-            ExportError: what came could not be kept.
+            ExportError: a report could not be stored.
         """
-        if not await self.shelf.do(lambda: self.work.planned):
-            await self.shelf.do(self.work.plan, await self._campaigns())
-        journal, feeds = self.work.journal, self.job.feeds
-        self.tally.rows = sum([(await self.shelf.do(journal.counts, feed))[1] for feed in feeds])
+        sink, checkpoint, feeds = self.sink, self.sink.checkpoint, self.job.feeds
+        if not await sink.run(lambda: checkpoint.planned):
+            await sink.plan(await self._campaigns())
+        self.tracker.rows = sum([(await sink.run(checkpoint.counts, feed))[1] for feed in feeds])
         wants_keywords = Feed.KEYWORD_BY_DATE in feeds
         for feed in feeds:
             if feed is not Feed.KEYWORD_BY_DATE:
-                missing = await self.shelf.do(journal.missing, feed)
+                missing = await sink.run(checkpoint.missing, feed)
                 await self._fetch(feed, missing, keywords=wants_keywords and feed is Feed.CAMPAIGN)
         if wants_keywords:
             if Feed.CAMPAIGN not in feeds:
                 await self._find_keywords()
-            self._fail_without_keywords(set(await self.shelf.do(journal.without_keywords)))
-            await self._fetch(Feed.KEYWORD_BY_DATE, await self.shelf.do(journal.missing, Feed.KEYWORD_BY_DATE))
+            self._fail_without_keywords(set(await sink.run(checkpoint.without_keywords)))
+            await self._fetch(Feed.KEYWORD_BY_DATE, await sink.run(checkpoint.missing, Feed.KEYWORD_BY_DATE))
+        if self.job.campaigns is not None and await sink.run(checkpoint.is_empty):
+            self._raise_if_all_refused()
+
+    def _raise_if_all_refused(self) -> None:
+        """Raise the refusal if nothing but refusals came, and the account's campaigns were not listed with the key."""
+        errors = [failure.error for failure in self.tracker.failures]
+        if errors and all(isinstance(error, AuthenticationError) for error in errors):
+            errors[0].subject = None
+            raise errors[0]
 
     async def _campaigns(self) -> list[int]:
         if self.job.campaigns is not None:
             return list(self.job.campaigns)
-        self.tally.begin(Stage.LISTING, self.job.feeds[0])
+        self.tracker.start_stage(Stage.LISTING, self.job.feeds[0])
         return list(dict.fromkeys([campaign.id async for campaign in self.client.campaigns.list()]))
 
     async def _find_keywords(self) -> None:
-        # all are found first, and only their ids kept: one pull over all of them keeps every permit busy, where one
+        # all are found first, and only their ids stored: one pull over all of them keeps every permit busy, where one
         # for each campaign would drain at each one's end
-        missing = await self.shelf.do(self.work.journal.without_keywords)
+        missing = await self.sink.run(self.sink.checkpoint.without_keywords)
         await self._fetch(Feed.CAMPAIGN, missing, keywords=True, stage=Stage.KEYWORDS)
 
     def _fail_without_keywords(self, campaigns: set[int]) -> None:
-        """Tell that keywords are missing whose campaign's own report failed."""
-        for failure in list(self.tally.failures):
+        """Note that keywords are missing whose campaign's own report failed."""
+        for failure in list(self.tracker.failures):
             if failure.campaign_id in campaigns and failure.feed is Feed.CAMPAIGN:
-                self.tally.failures.append(attrs.evolve(failure, feed=Feed.KEYWORD_BY_DATE))
+                self.tracker.failures.append(attrs.evolve(failure, feed=Feed.KEYWORD_BY_DATE))
 
     async def _fetch(self, feed: Feed, ids: list[int], *, keywords: bool = False, stage: Stage = Stage.ROWS) -> None:
-        job, journal = self.job, self.work.journal
-        there = (
-            len(await self.shelf.do(journal.campaigns)) - len(ids)
-            if stage is Stage.KEYWORDS
-            else (await self.shelf.do(journal.counts, feed))[0]
-        )
-        told = Feed.KEYWORD_BY_DATE if stage is Stage.KEYWORDS else feed
-        self.tally.begin(stage, told, there + len(ids), there)
-        good, wrong = split_valid_ids("keyword" if feed is Feed.KEYWORD_BY_DATE else "campaign", ids)
-        for id_, error in wrong.items():
-            await self._fail(feed, told, id_, error)
-        async with self.client.rankings.pull(good, job.start_date, job.end_date, feed=feed, **job.options) as outcomes:
-            async for outcome in outcomes:
-                if outcome.report is not None:
-                    await self.shelf.keep(feed, Arrived(outcome.report, stage is Stage.ROWS, keywords))
-                elif isinstance(outcome.error, AuthenticationError):
-                    # the others would only follow from it; one error says it all, and the work can be gone on with
-                    outcome.error.subject = None
-                    raise outcome.error
-                elif outcome.error is not None:
-                    await self._fail(feed, told, outcome.id, outcome.error)
-
-    async def _fail(self, asked: Feed, told: Feed, id_: int, error: SeoRepError) -> None:
-        if asked is Feed.KEYWORD_BY_DATE:
-            for campaign_id in await self.shelf.do(self.work.journal.owners_without_report, id_):
-                self.tally.failures.append(PullFailure(told, campaign_id, id_, error))
+        job, sink, checkpoint = self.job, self.sink, self.sink.checkpoint
+        if stage is Stage.KEYWORDS:
+            shown, stored = Feed.KEYWORD_BY_DATE, len(await sink.run(checkpoint.campaigns)) - len(ids)
         else:
-            self.tally.failures.append(PullFailure(told, id_, None, error))
-        self.tally.step()
+            shown, stored = feed, (await sink.run(checkpoint.counts, feed))[0]
+        self.tracker.start_stage(stage, shown, stored + len(ids), stored)
+        valid, refused = split_valid_ids("keyword" if feed is Feed.KEYWORD_BY_DATE else "campaign", ids)
+        for id_, error in refused.items():
+            await self._fail(feed, shown, id_, error)
+        async with self.client.rankings.pull(
+            valid, job.start_date, job.end_date, feed=feed, ordered=sink.ordered, **job.options
+        ) as outcomes:
+            async for outcome in outcomes:
+                group = _with_arrived(outcome, outcomes)
+                reports = [one.report for one in group if one.report is not None]
+                if reports:
+                    await sink.add(reports, rows=stage is Stage.ROWS, keywords=keywords)
+                for one in group:
+                    if one.error is not None:
+                        if (refusal := outcomes.key_refusal) is not None:
+                            # the other errors only follow from it, and the export can be resumed
+                            refusal.subject = None
+                            raise refusal
+                        await self._fail(feed, shown, one.id, one.error)
+
+    async def _fail(self, asked: Feed, shown: Feed, id_: int, error: SeoRepError) -> None:
+        failures = self.tracker.failures
+        if asked is Feed.KEYWORD_BY_DATE:
+            for campaign_id in await self.sink.run(self.sink.checkpoint.owners_without_report, id_):
+                failures.append(PullFailure(shown, campaign_id, id_, error))
+        else:
+            failures.append(PullFailure(shown, id_, None, error))
+        self.tracker.advance()
+
+
+def split_valid_ids(noun: str, ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
+    """Separate valid ids from ids that the API lists but does not accept, with the error for each of these.
+
+    Args:
+        noun: the kind of object, in one word.
+        ids: the ids, as the service listed them.
+    """
+    valid: list[int] = []
+    refused: dict[int, DecodeError] = {}
+    for id_ in ids:
+        try:
+            valid.append(check_id(f"{noun}_id", id_))
+        except ConfigurationError as error:
+            refused[id_] = DecodeError(f"the service listed a {noun} that it can't be asked for: {error.message}")
+    return valid, refused
+
+
+def _with_arrived(first: PullOutcome[Any], outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
+    """Return an outcome and those that have arrived with it, to be stored in one step: a few rows in all."""
+    group: list[PullOutcome[Any]] = []
+    outcome: PullOutcome[Any] | None = first
+    rows = 0
+    while outcome is not None:
+        group.append(outcome)
+        rows += 0 if outcome.report is None else len(outcome.report.rows)
+        outcome = outcomes.take_arrived() if rows < _GROUP_ROWS else None
+    return group

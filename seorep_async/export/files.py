@@ -1,165 +1,139 @@
-"""The finished target as files: CSV, JSON lines or Parquet, put together from the parts in a fixed order."""
+"""The finished target as files: CSV, JSON lines or Parquet, assembled from staged reports in a fixed order."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
-from seorep_async.export import csv_text
-from seorep_async.export.atomic_replace import atomic_replace, followed, temporary_file
-from seorep_async.export.errors import export_error, translate_errors
-from seorep_async.export.formats import Format
-from seorep_async.export.journal import BlockPlace
-from seorep_async.export.json_lines import rows_as_json_lines
-from seorep_async.export.parts import RecentBlocks
+from seorep_async.export.atomic_replace import atomic_replace, export_error, resolve, temporary_file, translate_errors
+from seorep_async.export.checkpoint import Checkpoint, fits
+from seorep_async.export.formats import GROUP_ROWS, Format, arrow_tables
+from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import PullFailure
-from seorep_async.export.sidecar_files import is_ours
-from seorep_async.export.sidecar_tables import failure_rows, totals_rows
-from seorep_async.export.work import Work
+from seorep_async.export.staging_area import StagingArea
+from seorep_async.export.target import is_ours
+from seorep_async.export.text import columns_as_csv, columns_as_json_lines, csv_header
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema, batch_of_rows
 from seorep_async.tables.columns import Table, Values, table_of
 from seorep_async.tables.optional import require
 
-_GROUP_ROWS = 1 << 16
-_COPIED_BYTES = 1 << 20
 
+def write_files(area: StagingArea, failures: Sequence[PullFailure], check: Callable[[], None]) -> list[Path]:
+    """Write every file of a target, put them in their places, and return those that are there now.
 
-def write_files(work: Work, failures: Sequence[PullFailure], check: Callable[[], None]) -> list[Path]:
-    """Write every file of a target, and put them in their places; return those that are there now.
-
-    Each file of rows has one of totals and one of failures beside it, which are there only if they hold something;
-    those of an earlier pull into the same file of rows go. A file that no pull wrote stays.
+    Each file of rows has sidecar files of totals and failures, which exist only if they have rows. Those of an earlier
+    pull into the same file of rows are deleted. A file that no pull wrote stays.
 
     Args:
-        work: what came.
-        failures: what did not.
-        check: is called now and then; what it raises ends the writing.
+        area: the staged reports.
+        failures: the reports that failed.
+        check: called now and then; an exception that it raises ends the writing.
 
     Raises:
         ExportError: a file could not be written; none has changed, or the last of them has not.
     """
-    job, target = work.job, work.target
+    job, target, folder = area.job, area.target, area.folder
     rows_of: dict[Path, Iterator[Values]] = {}
     for feed in job.feeds:
-        rows_of[target.totals(feed)] = totals_rows(job, work.journal, feed)
+        rows_of[target.totals(feed)] = totals_rows(job, area.checkpoint, feed)
         rows_of[target.failures(feed)] = failure_rows(job, [one for one in failures if one.feed is feed])
-    made: list[tuple[Path, Path]] = []
-    old: list[Path] = []
-    for number, (place, table) in enumerate(target.side_files()):
+    finished: list[tuple[Path, Path]] = []
+    outdated: list[Path] = []
+    for number, (place, table) in enumerate(target.sidecar_files()):
         first = next(rows_of[place], None)
         with translate_errors(place):
             is_free = not place.exists()
             ours = is_free or is_ours(place, target.format, table)
         if first is not None:
             if not ours:
-                raise export_error(place, "it is there, and no pull wrote it; move it away, and run this again")
-            file = work.folder / f"side-{number}"
-            with temporary_file(file, place):
-                _write_side_table(file, target.format, table, itertools.chain([first], rows_of[place]), check)
-            made.append((file, place))
+                raise export_error(place, "it exists, and no pull wrote it; move it away, and run this again")
+            with temporary_file(folder / f"sidecar-{number}", place) as file:
+                _write_sidecar(file, target.format, table, itertools.chain([first], rows_of[place]), check)
+            finished.append((file, place))
         elif ours and not is_free:
-            old.append(place)
-    beside = [place for _, place in made]
-    for feed in job.feeds:
+            outdated.append(place)
+    sidecars = [place for _, place in finished]
+    for number, feed in enumerate(job.feeds):
         place = target.rows(feed)
-        file = work.folder / f"whole-{place.name[-100:]}"
-        with temporary_file(file, place):
+        with temporary_file(folder / f"rows-{number}", place) as file:
             write = _write_text if target.format.is_text else _write_parquet
-            write(file, work, feed, check)
-        made.append((file, place))
-    for file, place in made:
+            write(file, area, feed, check)
+        finished.append((file, place))
+    for file, place in finished:
         atomic_replace(file, place)
-    for place in old:
+    for place in outdated:
         with contextlib.suppress(OSError):
-            followed(place).unlink()
-    return [*(target.rows(feed) for feed in job.feeds), *beside]
+            resolve(place).unlink()
+    return [*(target.rows(feed) for feed in job.feeds), *sidecars]
 
 
-def _write_text(path: Path, work: Work, feed: Feed, check: Callable[[], None]) -> None:
-    with open(path, "wb", buffering=0) as file:
-        if work.target.format is Format.CSV:
-            file.write(csv_text.header(table_of(feed)))
-        for block, first, length in _joined(work, feed):
-            start = block.start + first
-            for place in range(start, start + length, _COPIED_BYTES):
-                check()
-                _write(file, work.parts.read(place, min(_COPIED_BYTES, start + length - place)))
+def totals_rows(job: ExportJob, checkpoint: Checkpoint, feed: Feed) -> Iterator[Values]:
+    """Yield a row for each of a feed's reports with totals, in the order of the campaigns and their keywords."""
+    for report in checkpoint.reports(feed, with_totals=True):
+        keyword_id = report.id if feed is Feed.KEYWORD_BY_DATE else None
+        totals = json.loads(report.totals or "[]")
+        yield (table_of(feed).name, report.campaign_id, keyword_id, job.start_date, job.end_date, *totals)
 
 
-def _write(file: RawIOBase, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[file.write(left) :]
+def failure_rows(job: ExportJob, failures: Iterable[PullFailure]) -> Iterator[Values]:
+    """Yield a row for each failure; an id of more than 64 bits is in the message only."""
+    for failure in failures:
+        error = failure.error
+        yield (
+            table_of(failure.feed).name,
+            failure.campaign_id if fits(failure.campaign_id) else None,
+            failure.keyword_id if failure.keyword_id is not None and fits(failure.keyword_id) else None,
+            job.start_date,
+            job.end_date,
+            type(error).__name__,
+            error.message,
+            error.status,
+            error.attempts,
+        )
 
 
-def _joined(work: Work, feed: Feed) -> Iterator[tuple[BlockPlace, int, int]]:
-    """Give block, start and length of each stretch of the parts, in order; neighbours in a block are joined to one."""
-    block, start, length = BlockPlace(0, 0, 0), 0, 0
-    for unit in work.journal.done(feed):
-        if length and unit.block == block and unit.start == start + length:
-            length += unit.length
-        else:
-            if length:
-                yield block, start, length
-            block, start, length = unit.block, unit.start, unit.length
-    if length:
-        yield block, start, length
+def _write_text(path: Path, area: StagingArea, feed: Feed, check: Callable[[], None]) -> None:
+    with open(path, "wb") as file:
+        if area.target.format is Format.CSV:
+            file.write(csv_header(table_of(feed)))
+        for report in area.checkpoint.reports(feed):
+            check()
+            file.write(report.data)
 
 
-def _write_parquet(path: Path, work: Work, feed: Feed, check: Callable[[], None]) -> None:
-    with parquet_writer(path, table_of(feed)) as write:
-        for table in arrow_pieces(work, feed):
+def _write_parquet(path: Path, area: StagingArea, feed: Feed, check: Callable[[], None]) -> None:
+    with _parquet_writer(path, table_of(feed)) as write:
+        for table in arrow_tables(feed, area.checkpoint.reports(feed)):
             check()
             write(table)
 
 
 @contextlib.contextmanager
-def parquet_writer(path: Path, table: Table) -> Iterator[Callable[[Any], None]]:
-    """Give what writes an Arrow table to a Parquet file, as one row group."""
+def _parquet_writer(path: Path, table: Table) -> Iterator[Callable[[Any], None]]:
+    """Provide a function that writes an Arrow table to a Parquet file, as one row group."""
     pq = require("pyarrow.parquet")
     with pq.ParquetWriter(path, arrow_schema(table), compression="zstd") as writer:
-        yield lambda rows: writer.write_table(rows, row_group_size=_GROUP_ROWS)
+        yield lambda rows: writer.write_table(rows, row_group_size=GROUP_ROWS)
 
 
-def arrow_pieces(work: Work, feed: Feed) -> Iterator[Any]:
-    """Give a feed's rows in order, as Arrow tables of a fixed number of rows, so that the same rows give the same."""
-    pa = require("pyarrow")
-    schema = arrow_schema(table_of(feed))
-    blocks = RecentBlocks(work.parts, lambda data: pa.ipc.read_record_batch(pa.py_buffer(data), schema))
-    waiting: list[Any] = []
-    rows = 0
-    for block, start, left in _joined(work, feed):
-        batch = blocks.read(block)
-        while left:
-            taken = min(left, _GROUP_ROWS - rows)
-            waiting.append(batch.slice(start, taken))
-            start, left, rows = start + taken, left - taken, rows + taken
-            if rows == _GROUP_ROWS:
-                yield pa.Table.from_batches(waiting, schema)
-                waiting, rows = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting, schema)
-
-
-def _write_side_table(
-    path: Path, kind: Format, table: Table, rows: Iterable[Values], check: Callable[[], None]
-) -> None:
-    pieces = iter(lambda: list(itertools.islice(rows, _GROUP_ROWS)), [])
+def _write_sidecar(path: Path, kind: Format, table: Table, rows: Iterator[Values], check: Callable[[], None]) -> None:
+    pieces = iter(lambda: list(itertools.islice(rows, GROUP_ROWS)), [])
     if kind is Format.PARQUET:
         pa = require("pyarrow")
-        with parquet_writer(path, table) as write:
+        with _parquet_writer(path, table) as write:
             for piece in pieces:
                 check()
                 write(pa.Table.from_batches([batch_of_rows(table, piece)]))
         return
+    encode = columns_as_csv if kind is Format.CSV else columns_as_json_lines
     with open(path, "wb") as file:
         if kind is Format.CSV:
-            file.write(csv_text.header(table))
+            file.write(csv_header(table))
         for piece in pieces:
             check()
-            file.write((csv_text.rows_as_csv if kind is Format.CSV else rows_as_json_lines)(table, piece))
+            file.write(encode(table, list(zip(*piece, strict=True))))

@@ -1,38 +1,39 @@
-"""What a pull is asked to bring: what must be the same for another run to go on with its work."""
+"""The job of an export: what to pull, and whether an earlier run of the same job can be resumed."""
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
+from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.target import Target
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.columns import table_of
 
-VERSION = 2
-"""Of the work folder's contents; another one is not gone on with."""
+VERSION = 3
+"""Checkpoint format version; other versions are not resumed."""
 
 
 @attrs.frozen
 class ExportJob:
-    """What a pull is asked to bring.
+    """What to pull.
 
     Attributes:
-        service: what it comes from: the service's address, without any key.
+        service: the service's address, without any key.
         feeds: the feeds, in the order in which they are pulled.
         start_date: first day.
         end_date: last day.
         campaigns: the campaigns in their order, or None for every one of the account.
         options: further arguments of the feeds.
-        fingerprint: gives for a salt what tells the account's key from others, without showing it.
+        fingerprint: returns for a salt a digest that tells the API key from others without showing it.
     """
 
     service: str
@@ -44,9 +45,9 @@ class ExportJob:
     fingerprint: Callable[[bytes], str] = attrs.field(eq=False, repr=False)
 
     def parameters(self, target: Target) -> dict[str, Any]:
-        """Return what another run must agree in, by what it is called in words; JSON can hold it."""
+        """Return what a resumed run must have in common with the earlier one, by its name in messages."""
         options: dict[str, Any] = {name: _plain(value) for name, value in self.options.items() if value is not None}
-        options.pop("limit", None)  # changes how many requests there are, but not what comes
+        options.pop("limit", None)  # changes the number of requests, but not the rows
         columns = [(column.name, column.type.value) for feed in self.feeds for column in table_of(feed).columns]
         return {
             "service": self.service,
@@ -59,6 +60,32 @@ class ExportJob:
             "format": target.format.value,
             "version": [VERSION, zlib.crc32(repr(columns).encode())],
         }
+
+    def resumes(self, checkpoint: Checkpoint, target: Target, *, retry_failed: bool) -> bool:
+        """Whether the export resumes from a checkpoint, or else starts over.
+
+        Args:
+            checkpoint: what an earlier run has left.
+            target: where the export goes.
+            retry_failed: resume also an export that has ended, with failures.
+
+        Raises:
+            ConfigurationError: it would resume, but the earlier run was of another job.
+            DamagedError: the checkpoint is damaged.
+        """
+        earlier = checkpoint.read("parameters")
+        if earlier is None or checkpoint.is_empty() or (checkpoint.read("ended") and not retry_failed):
+            return False
+        wrong = _differences(earlier, self.parameters(target))
+        key = checkpoint.read("key")
+        if key is None or self.fingerprint(bytes.fromhex(key["salt"])) != key["digest"]:
+            wrong.append("another API key (another account's, or an older one of the same)")
+        if wrong:
+            raise ConfigurationError(
+                f"{target.path} has an unfinished pull of {'; '.join(wrong)}. "
+                "Repeat the original command to resume it, or pass --restart (restart=True) to start over"
+            )
+        return True
 
 
 def export_job(
@@ -108,3 +135,23 @@ def _plain(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(map(str, value))
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _differences(earlier: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Return in words what differs between two runs' parameters."""
+    found = []
+    for name, value in wanted.items():
+        before = earlier.get(name)
+        if before == value:
+            continue
+        if name == "version":
+            found.append("another version of seorep")
+        elif name in ("campaigns", "options"):
+            found.append(f"other {name}")
+        else:
+            found.append(f"{name} {_in_words(before)}, not {_in_words(value)}")
+    return found
+
+
+def _in_words(value: object) -> str:
+    return " and ".join(map(str, value)) if isinstance(value, list) else str(value)

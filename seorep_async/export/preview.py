@@ -1,11 +1,9 @@
-"""What a pull would ask for, and what an earlier run of it has left."""
+"""What a pull would ask for, and what an earlier run of it has staged."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,14 +11,14 @@ from typing import Any
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import AuthenticationError, DecodeError, PaginationError, StatusError
+from seorep_async.errors import AuthenticationError, DecodeError, ExportError, PaginationError, SeoRepError, StatusError
+from seorep_async.export.checkpoint import Checkpoint, DamagedError
 from seorep_async.export.database import check_database
+from seorep_async.export.fetch import split_valid_ids
 from seorep_async.export.formats import Format
 from seorep_async.export.job import ExportJob
-from seorep_async.export.journal import Journal
+from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import Target
-from seorep_async.export.valid_ids import split_valid_ids
-from seorep_async.export.work import journal_error, may_resume
 from seorep_async.models import Feed, Page
 
 _TRIED = 3
@@ -28,12 +26,12 @@ _TRIED = 3
 
 @attrs.frozen
 class StagedPull:
-    """What an earlier run has left beside a target.
+    """What an earlier run has staged beside a target.
 
     Attributes:
-        begun: when it was begun, as ISO text.
-        reports: reports that are durably kept.
-        ended: whether it came to its end, with failures; else it was cut off.
+        begun: its start, as an ISO string.
+        reports: reports that are stored.
+        ended: whether it ended, with failures; else it was cut off.
     """
 
     begun: str
@@ -46,14 +44,14 @@ class PullPreview:
     """What a pull would do.
 
     Attributes:
-        files: where it would write.
+        files: the files that it would write.
         campaigns: campaigns that it would ask for.
         requests: requests that it would still need, without retries, judged by one campaign.
         judged_by: that campaign, the first one that answers of those that are missing; or None if none was asked, or
             none answered: then each report counts as one page.
         unanswered: campaigns that were asked before it and did not answer.
-        staged: what an earlier run has left, or None.
-        resumes: whether it would go on with that, or else begin anew.
+        staged: what an earlier run has staged, or None.
+        resumes: whether it would resume that, or else start over.
     """
 
     files: tuple[Path, ...]
@@ -67,7 +65,7 @@ class PullPreview:
 
 @attrs.frozen
 class _Missing:
-    """What a pull has still to ask for.
+    """What a pull still has to ask for.
 
     Attributes:
         campaigns: the campaigns that it is for.
@@ -94,35 +92,37 @@ class _Judgement:
 
 
 def staged_pull(target: Target) -> StagedPull | None:
-    """Look what an earlier run has left; None if nothing is there, or a pull is at work on it."""
+    """Return what an earlier run has staged; None if there is nothing, or a pull is at work on it."""
     try:
-        with _journal(target) as journal:
-            return None if journal is None else _kept(journal)
-    except sqlite3.Error:
+        with StagingArea(target).inspect() as checkpoint:
+            return None if checkpoint is None else _staged(checkpoint)
+    except SeoRepError:
         return None
 
 
 def resumable_pull(target: Target, job: ExportJob, *, restart: bool, retry_failed: bool) -> StagedPull | None:
-    """Look what an earlier run has left that a pull would go on with; None also if a pull is at work on it.
+    """Return what an earlier run has staged that a pull would resume; None also if a pull is at work on it.
 
     Raises:
-        ConfigurationError: it was begun otherwise, or with another key.
+        ConfigurationError: it is of another job or another key, or the folder may be another user's.
     """
+    if restart:
+        return None
     try:
-        with _journal(target) as journal:
-            if journal is None or not may_resume(journal, target, job, restart=restart, retry_failed=retry_failed):
+        with StagingArea(target).inspect() as checkpoint:
+            if checkpoint is None or not job.resumes(checkpoint, target, retry_failed=retry_failed):
                 return None
-            return _kept(journal)
-    except sqlite3.Error:
+            return _staged(checkpoint)
+    except ExportError:  # the pull itself will raise it
         return None
 
 
 async def preview(
     client: SeoRepClient, job: ExportJob, target: Target | None, *, restart: bool = False, retry_failed: bool = False
 ) -> PullPreview:
-    """Tell what a pull would ask for, by a handful of requests: one for the campaigns, one for each feed of one.
+    """Find out what a pull would ask for, with a few requests: for the campaigns, and for each feed of one campaign.
 
-    One that does not answer would only fail alone in the pull, so the next one is asked.
+    A campaign that fails would only fail alone in the pull, so the next one is asked.
 
     Args:
         client: an open client.
@@ -133,7 +133,7 @@ async def preview(
 
     Raises:
         ConfigurationError: the pull would be refused; nothing was sent.
-        ExportError: another pull is at work on it, the work kept is damaged, or the database is open elsewhere.
+        ExportError: another pull is at work on it, the checkpoint is damaged, or the database is open elsewhere.
         AuthenticationError: the key was refused.
         SeoRepError: the account's campaigns could not be listed, or the service can't be reached.
     """
@@ -141,7 +141,7 @@ async def preview(
     if target is not None:
         if target.format is Format.DUCKDB:
             await asyncio.to_thread(check_database, target)
-        staged, missing = await asyncio.to_thread(_left, target, job, restart, retry_failed)
+        staged, missing = await asyncio.to_thread(_look, target, job, restart, retry_failed)
     resumes = missing is not None
     if missing is None:
         missing, requests = await _everything(client, job)
@@ -157,51 +157,43 @@ async def preview(
     )
 
 
-def _left(
+def _look(
     target: Target, job: ExportJob, restart: bool, retry_failed: bool
 ) -> tuple[StagedPull | None, _Missing | None]:
-    """Return what an earlier run has left, and what is missing of it if the pull would go on with it."""
+    """Return what an earlier run has staged, and what is missing if the pull would resume it."""
     try:
-        with _journal(target) as journal:
-            if journal is None:
+        with StagingArea(target).inspect() as checkpoint:
+            if checkpoint is None:
                 return None, None
-            resumes = may_resume(journal, target, job, restart=restart, retry_failed=retry_failed)
-            if not resumes or not journal.read("planned"):
-                return _kept(journal), None
-            reports = {feed: journal.missing(feed) for feed in _of_campaigns(job)}
-            without_keywords = journal.without_keywords() if Feed.KEYWORD_BY_DATE in job.feeds else []
-            return _kept(journal), _Missing(
-                campaigns=len(journal.campaigns()),
+            if restart or not job.resumes(checkpoint, target, retry_failed=retry_failed):
+                return _staged(checkpoint), None
+            checkpoint.verify()
+            if not checkpoint.planned:
+                return _staged(checkpoint), None
+            reports = {feed: checkpoint.missing(feed) for feed in _of_campaigns(job)}
+            without_keywords = checkpoint.without_keywords() if Feed.KEYWORD_BY_DATE in job.feeds else []
+            return _staged(checkpoint), _Missing(
+                campaigns=len(checkpoint.campaigns()),
                 first=_first(chain(*reports.values(), without_keywords)),
                 reports={feed: len(missing) for feed, missing in reports.items()},
                 without_keywords=len(without_keywords),
-                keywords=len(journal.missing(Feed.KEYWORD_BY_DATE)),
+                keywords=len(checkpoint.missing(Feed.KEYWORD_BY_DATE)),
             )
-    except sqlite3.Error as error:
-        if restart and not isinstance(error, sqlite3.OperationalError):
-            return None, None
-        raise journal_error(target, error) from error
+    except ExportError as error:
+        if restart and isinstance(error.__cause__, DamagedError):
+            return None, None  # it would be deleted unread
+        raise
 
 
-@contextlib.contextmanager
-def _journal(target: Target) -> Iterator[Journal | None]:
-    path = target.work_folder / "journal"
-    if not path.exists():
-        yield None
-        return
-    with contextlib.closing(Journal(path)) as journal:
-        yield journal
-
-
-def _kept(journal: Journal) -> StagedPull | None:
-    begun = journal.read("begun")
-    if begun is None or journal.is_empty():
+def _staged(checkpoint: Checkpoint) -> StagedPull | None:
+    begun = checkpoint.read("begun")
+    if begun is None or checkpoint.is_empty():
         return None
-    return StagedPull(begun, sum(journal.counts(feed)[0] for feed in Feed), bool(journal.read("ended")))
+    return StagedPull(begun, sum(checkpoint.counts(feed)[0] for feed in Feed), bool(checkpoint.read("ended")))
 
 
 async def _everything(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, int]:
-    """Return what a pull has to ask for that begins anew, and how many requests it needs to know the campaigns."""
+    """Return what a pull that starts over has to ask for, and the requests that listing the campaigns takes."""
     if job.campaigns is None:
         page = await client.campaigns.list().page(1)
         campaigns = page.total_records if page.total_records is not None else len(page.items)

@@ -1,4 +1,4 @@
-"""What is told of a pull: while it runs, and when it has ended."""
+"""The progress of a pull while it runs, and its summary at the end."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from seorep_async.models import Feed
 
 
 class Stage(enum.Enum):
-    """What a pull is doing."""
+    """The stages of a pull."""
 
     LISTING = "listing campaigns"
-    """Asking which campaigns the account has; there is no total yet."""
+    """Listing the campaigns of the account; there is no total yet."""
     KEYWORDS = "finding keywords"
-    """Asking for the keywords of each campaign; counted in campaigns."""
+    """Fetching the keywords of each campaign; counted in campaigns."""
     ROWS = "pulling rows"
-    """Pulling reports; counted in campaigns, or in keywords for `Feed.KEYWORD_BY_DATE`."""
+    """Fetching reports; counted in campaigns, or in keywords for `Feed.KEYWORD_BY_DATE`."""
     WRITING = "writing"
-    """Putting the target together from what came; there is no total."""
+    """Writing the target from the staged reports; there is no total."""
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ class PullFailure:
         feed: the feed.
         campaign_id: the campaign.
         keyword_id: the keyword, or None if the whole campaign failed.
-        error: why.
+        error: the error.
     """
 
     feed: Feed
@@ -46,15 +46,15 @@ class PullFailure:
 
 @attrs.frozen(kw_only=True)
 class PullProgress:
-    """How far a pull is.
+    """The progress of a pull.
 
     Attributes:
-        stage: what it is doing.
-        feed: the feed that it is doing that for.
-        done: reports of this stage that are durably kept, those of an earlier run included, and those that failed.
+        stage: the stage.
+        feed: the feed that the stage is for.
+        done: reports of this stage that are stored, by this run or an earlier one, and those that failed.
         total: reports that this stage needs, or None if that is not known.
-        resumed: those of `done` that an earlier run brought.
-        rows: rows kept so far, of all feeds and runs.
+        resumed: those of `done` that an earlier run has stored.
+        rows: rows stored so far, of all feeds and runs.
         failures: reports that have failed so far, in all stages.
     """
 
@@ -72,12 +72,12 @@ OnProgress: TypeAlias = Callable[[PullProgress], object]
 
 @attrs.frozen
 class CampaignOutcome:
-    """What became of one campaign.
+    """The outcome of one campaign.
 
     Attributes:
         campaign_id: the campaign.
         rows: rows of it in the target, by feed.
-        failures: what is missing of it, and why.
+        failures: the reports of it that are missing, and why.
     """
 
     campaign_id: int
@@ -86,13 +86,13 @@ class CampaignOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether no report is missing."""
         return not self.failures
 
 
 @attrs.frozen(kw_only=True)
 class PullSummary:
-    """What became of a pull.
+    """The summary of a pull.
 
     Attributes:
         feeds: the feeds that were pulled.
@@ -101,10 +101,10 @@ class PullSummary:
         paths: the finished files, rows first; empty if every campaign failed: then none was written, and those that
             were there before are as they were.
         outcomes: one for each campaign that was asked for, in their order.
-        resumed: reports that an earlier run had brought.
+        resumed: reports that an earlier run had stored.
         requests: requests that the client sent meanwhile, retries included.
         seconds: how long it took.
-        leftover: the work folder beside the target if it could not be removed, or None. Nothing goes on with it.
+        leftover: the staging folder beside the target if it could not be removed, or None. Nothing is resumed from it.
     """
 
     feeds: tuple[Feed, ...]
@@ -119,12 +119,12 @@ class PullSummary:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether no report is missing."""
         return all(outcome.ok for outcome in self.outcomes)
 
     @property
     def failures(self) -> tuple[PullFailure, ...]:
-        """What is missing, and why, in the order of the campaigns."""
+        """The reports that are missing, and why, in the order of the campaigns."""
         return tuple(failure for outcome in self.outcomes for failure in outcome.failures)
 
     @property
@@ -134,7 +134,7 @@ class PullSummary:
 
     @property
     def campaigns_complete(self) -> int:
-        """Campaigns of which nothing is missing."""
+        """Campaigns of which no report is missing."""
         return sum(outcome.ok for outcome in self.outcomes)
 
     @property
@@ -148,7 +148,7 @@ class PullSummary:
 
 
 class ProgressTracker:
-    """Counts while a pull runs, and tells how far it is.
+    """Counts while a pull runs, and reports its progress.
 
     Args:
         on_progress: is called after every step, or None.
@@ -161,27 +161,27 @@ class ProgressTracker:
         self.rows: int = 0
         self.failures: list[PullFailure] = []
 
-    def begin(self, stage: Stage, feed: Feed, total: int | None = None, kept: int = 0) -> None:
-        """Enter a stage; `kept` of its reports are there already."""
-        self._stage, self._done = (stage, feed, total, kept), kept
-        self._tell()
+    def start_stage(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
+        """Enter a stage; `stored` of its reports are there already."""
+        self._stage, self._done = (stage, feed, total, stored), stored
+        self._report()
 
-    def step(self, reports: int = 1, rows: int = 0) -> None:
-        """Count reports of the stage, come or failed, and rows that are kept now."""
+    def advance(self, reports: int = 1, rows: int = 0) -> None:
+        """Count reports of the stage, stored or failed, and rows stored now."""
         self._done += reports
         self.rows += rows
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._on_progress is not None and self._stage is not None:
-            stage, feed, total, kept = self._stage
+            stage, feed, total, stored = self._stage
             self._on_progress(
                 PullProgress(
                     stage=stage,
                     feed=feed,
                     done=self._done,
                     total=total,
-                    resumed=kept,
+                    resumed=stored,
                     rows=self.rows,
                     failures=len(self.failures),
                 )

@@ -1,28 +1,32 @@
-"""Many campaigns to files or a database: whole, in a fixed order, and gone on with where another run was cut off."""
+"""Many campaigns to files, a database or a pipe: whole, in a fixed order, and resumed where another run was cut off."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Unpack
 
 from seorep_async.client import SeoRepClient
+from seorep_async.errors import ConfigurationError
+from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.database import check_database, write_database
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.files import write_files
 from seorep_async.export.formats import Format
 from seorep_async.export.job import ExportJob, export_job
-from seorep_async.export.journal import Journal
 from seorep_async.export.progress import CampaignOutcome, OnProgress, ProgressTracker, PullFailure, PullSummary, Stage
-from seorep_async.export.staging import StagingWriter
+from seorep_async.export.sinks import PipeWriter, StagingWriter
+from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import Target, target_of
-from seorep_async.export.work import Work
+from seorep_async.export.text import csv_header
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions
+from seorep_async.tables.columns import table_of
 
 
 async def pull_to(
@@ -47,35 +51,35 @@ async def pull_to(
     of rows are replaced or removed with it, and no other file is.
 
     Rows stand in the order of the campaigns, and within one in the service's order, so the same answers give the same
-    bytes. Reports are kept in a hidden folder beside `out` as they come; the target appears when all are there, each
-    file in one step, and what was there before stays until then. Cut off, the same call goes on with what is kept. A
-    report that fails is told in the summary, and the others go on.
+    bytes. Reports are staged in a hidden folder beside `out` as they arrive, which only you can open. The target
+    appears when all have arrived, each file in one step; until then an older one stays. After a crash or Ctrl-C the
+    same call resumes. A report that fails is in the summary, and does not stop the others.
 
     Args:
         client: an open client.
         ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None for every campaign
             of the account.
-        start_date: first day, a `datetime.date` or text `YYYY-MM-DD`.
+        start_date: first day, a `datetime.date` or a string `YYYY-MM-DD`.
         end_date: last day.
         out: where the target is to appear; its folder must be there.
         feeds: which of the three feeds, one or several.
         on_progress: is called with a `PullProgress` after every step; must return soon.
-        restart: begin anew, whatever another run has left.
-        retry_failed: go on with a pull that has ended, asking only for what had failed; without one, pull everything.
+        restart: start over: delete unread what an earlier run has staged.
+        retry_failed: fetch only the reports that failed last time; without an earlier run, fetch everything.
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Returns:
-        A `PullSummary`, with every outcome. If every campaign failed, nothing is written. It is returned also if the
-        call is cancelled when everything is in its place already.
+        A `PullSummary` with every outcome. If every campaign failed, nothing is written. A call that is cancelled when
+        everything is in its place already returns it too.
 
     Raises:
-        ConfigurationError: an argument is wrong, nothing can be written there, or another run has left work there
-            that was begun otherwise or with another key; nothing was sent.
-        ImportError: the format needs an extra; the message says how to get it.
-        AuthenticationError: the key was refused; what came before is kept.
+        ConfigurationError: an argument is wrong, nothing can be written there, an unfinished pull of other parameters
+            or another key is staged there, or the staging folder may be another user's; nothing was sent.
+        ImportError: the format needs an extra; the message says how to install it.
+        AuthenticationError: the key was refused; reports that had arrived are stored.
         SeoRepError: the account's campaigns could not be listed.
-        ExportError: the target or the work beside it could not be written, or another process is at work on it;
-            nothing has changed in the target's place.
+        ExportError: the target or the staging folder could not be written, the staging folder is damaged, or another
+            process is at work on it; the target is as it was.
     """
     job = export_job(client, ids, start_date, end_date, feeds, options)
     # in a thread: importing an extra takes long enough for others in this loop to notice
@@ -92,66 +96,118 @@ async def run_export(
     restart: bool = False,
     retry_failed: bool = False,
 ) -> PullSummary:
-    """Do what `pull_to` does, for a job that was checked."""
-    started, requests_before = time.monotonic(), client.stats.attempts
+    """Run a checked job as `pull_to` does."""
+    run = _Run(client, job, ProgressTracker(on_progress))
     if target.format is Format.DUCKDB:
         await asyncio.to_thread(check_database, target)
-    tally = ProgressTracker(on_progress)
-    work = Work(target, job, restart=restart, retry_failed=retry_failed)
-    ended: list[PullSummary] = []
+    area = StagingArea(target)
+    finished: list[PullSummary] = []
 
-    def finish(last_block: int, check: Callable[[], None]) -> None:
-        outcomes = _outcomes(work.journal, tally.failures)
-        resumed = sum(work.journal.counts(feed, last_block)[0] for feed in job.feeds)
+    def finish(last_number: int, check: Callable[[], None]) -> None:
+        outcomes = run.outcomes(area.checkpoint)
+        resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in job.feeds)
         paths: list[Path] = []
         if any(outcome.rows or outcome.ok for outcome in outcomes) or not outcomes:
             write = write_database if target.format is Format.DUCKDB else write_files
-            paths = write(work, [failure for outcome in outcomes for failure in outcome.failures], check)
-        left = None
-        if tally.failures:
-            work.end()
+            paths = write(area, [failure for outcome in outcomes for failure in outcome.failures], check)
+        leftover = None
+        if run.tracker.failures:
+            area.checkpoint.note(ended=True)
         else:
-            left = work.remove()
-            left = None if left is None else target.as_named(left)
-        ended.append(
-            PullSummary(
-                feeds=job.feeds,
-                start_date=job.start_date,
-                end_date=job.end_date,
-                paths=tuple(target.as_named(path) for path in paths),
-                outcomes=outcomes,
-                resumed=resumed,
-                requests=client.stats.attempts - requests_before,
-                seconds=time.monotonic() - started,
-                leftover=left,
-            )
-        )
+            leftover = area.remove()
+        named = tuple(target.as_named(path) for path in paths)
+        finished.append(run.summary(outcomes, named, resumed, None if leftover is None else target.as_named(leftover)))
 
     try:
-        async with StagingWriter(work, tally) as shelf:
-            last_block = await shelf.do(work.journal.last_block)
-            await Fetcher(client, job, work, shelf, tally).run()
-            tally.begin(Stage.WRITING, job.feeds[-1])
-            await shelf.do(finish, last_block, shelf.check)
+        async with StagingWriter(area, job, run.tracker, restart=restart, retry_failed=retry_failed) as writer:
+            last_number = await writer.run(area.checkpoint.last_number)
+            await Fetcher(client, job, writer, run.tracker).run()
+            run.tracker.start_stage(Stage.WRITING, job.feeds[-1])
+            await writer.run(finish, last_number, writer.check)
     except asyncio.CancelledError:
-        if not ended:  # or else it came too late: everything is in its place
+        if not finished:  # or else it came too late: everything is in its place
             raise
-    return ended[0]
+    return finished[0]
 
 
-def _outcomes(journal: Journal, failures: Sequence[PullFailure]) -> tuple[CampaignOutcome, ...]:
-    rows: dict[int, dict[Feed, int]] = {}
-    for campaign_id, feed, count in journal.rows_by_campaign():
-        rows.setdefault(campaign_id, {})[feed] = count
-    missing: dict[int, list[PullFailure]] = {}
-    for failure in failures:
-        missing.setdefault(failure.campaign_id, []).append(failure)
-    place = {feed: number for number, feed in enumerate(Feed)}
-    return tuple(
-        CampaignOutcome(
-            campaign_id,
-            rows.get(campaign_id, {}),
-            tuple(sorted(missing.get(campaign_id, ()), key=lambda one: (place[one.feed], one.keyword_id or 0))),
+async def stream_rows(
+    client: SeoRepClient,
+    job: ExportJob,
+    kind: Format,
+    write: Callable[[bytes], Awaitable[object]],
+    on_progress: OnProgress | None = None,
+) -> PullSummary:
+    """Pull one feed, and write it as text as it arrives, in the order of the campaigns and their keywords.
+
+    Totals and failures are not written; the summary has the failures. A stream can't be resumed.
+
+    Args:
+        client: an open client.
+        job: what to pull; one feed.
+        kind: CSV or JSON lines.
+        write: takes the text piece by piece; a slow one slows the pull.
+        on_progress: is called with a `PullProgress` after every step.
+
+    Raises:
+        ConfigurationError: there are several feeds, or the format is no text; nothing was sent.
+        AuthenticationError: the key was refused.
+        SeoRepError: the account's campaigns could not be listed.
+        OSError: `write` failed.
+    """
+    if len(job.feeds) != 1 or not kind.is_text:
+        raise ConfigurationError("a stream holds one feed, as CSV or JSON lines; name a file for more")
+    run = _Run(client, job, ProgressTracker(on_progress))
+    if kind is Format.CSV:
+        await write(csv_header(table_of(job.feeds[0])))
+    writer = PipeWriter(kind, write, run.tracker)
+    with contextlib.closing(writer.checkpoint):
+        await Fetcher(client, job, writer, run.tracker).run()
+        return run.summary(run.outcomes(writer.checkpoint))
+
+
+class _Run:
+    """One run of a job: its start, and its summary."""
+
+    def __init__(self, client: SeoRepClient, job: ExportJob, tracker: ProgressTracker) -> None:
+        self._client = client
+        self._job = job
+        self.tracker = tracker
+        self._started, self._requests_before = time.monotonic(), client.stats.attempts
+
+    def outcomes(self, checkpoint: Checkpoint) -> tuple[CampaignOutcome, ...]:
+        """Return an outcome for each campaign, in their order."""
+        rows: dict[int, dict[Feed, int]] = {}
+        for campaign_id, feed, count in checkpoint.rows_by_campaign():
+            rows.setdefault(campaign_id, {})[feed] = count
+        missing: dict[int, list[PullFailure]] = {}
+        for failure in self.tracker.failures:
+            missing.setdefault(failure.campaign_id, []).append(failure)
+        place = {feed: number for number, feed in enumerate(Feed)}
+        return tuple(
+            CampaignOutcome(
+                campaign_id,
+                rows.get(campaign_id, {}),
+                tuple(sorted(missing.get(campaign_id, ()), key=lambda one: (place[one.feed], one.keyword_id or 0))),
+            )
+            for campaign_id in checkpoint.campaigns()
         )
-        for campaign_id in journal.campaigns()
-    )
+
+    def summary(
+        self,
+        outcomes: tuple[CampaignOutcome, ...],
+        paths: tuple[Path, ...] = (),
+        resumed: int = 0,
+        leftover: Path | None = None,
+    ) -> PullSummary:
+        """Return the summary at the end."""
+        return PullSummary(
+            feeds=self._job.feeds,
+            start_date=self._job.start_date,
+            end_date=self._job.end_date,
+            paths=paths,
+            outcomes=outcomes,
+            resumed=resumed,
+            requests=self._client.stats.attempts - self._requests_before,
+            seconds=time.monotonic() - self._started,
+            leftover=leftover,
+        )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import json
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -11,12 +13,14 @@ from pathlib import Path
 import attrs
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.atomic_replace import followed
-from seorep_async.export.errors import reason
+from seorep_async.export.atomic_replace import reason, resolve
 from seorep_async.export.formats import Format
-from seorep_async.export.sidecar_files import is_ours
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Table, failures_table, totals_table
+from seorep_async.tables.optional import require
+
+_LONGEST_LINE = 1 << 20
+_REQUEST_COLUMNS = 5  # feed, ids and dates, which every version has
 
 
 @attrs.frozen
@@ -49,28 +53,28 @@ class Target:
         """Return the file of a feed's failures, likewise: `name.failures.ending`."""
         return _beside(self.rows(feed), "failures")
 
-    def side_files(self) -> Iterator[tuple[Path, Table]]:
-        """Give every file of totals or failures that may be written, replaced or removed, and its table."""
+    def sidecar_files(self) -> Iterator[tuple[Path, Table]]:
+        """Yield every file of totals or failures that may be written, replaced or removed, and its table."""
         if self.format is not Format.DUCKDB:
             for feed in self.feeds:
                 yield self.totals(feed), totals_table()
                 yield self.failures(feed), failures_table()
 
     @property
-    def work_folder(self) -> Path:
-        """The hidden folder beside it, in which what has come so far is kept."""
+    def staging_folder(self) -> Path:
+        """The hidden folder beside it, in which reports are staged."""
         # cut, so that it does not outgrow what the file system allows, and still one for each target
         mark = hashlib.sha256(self.path.name.encode(errors="surrogateescape")).hexdigest()[:8]
         name = self.path.name if len(self.path.name.encode(errors="surrogateescape")) <= 200 else mark
         return self.path.with_name(f".{name}.pull")
 
     def files(self) -> Iterator[Path]:
-        """Give every file that may be written."""
+        """Yield every file that may be written."""
         if self.format is Format.DUCKDB:
             yield self.path
         else:
             yield from (self.rows(feed) for feed in self.feeds)
-            yield from (file for file, _ in self.side_files())
+            yield from (file for file, _ in self.sidecar_files())
 
     def as_named(self, file: Path) -> Path:
         """Return a file's path in the words in which the target was named: relative if it was."""
@@ -90,7 +94,7 @@ def target_of(out: str | os.PathLike[str], feeds: Sequence[Feed]) -> Target:
     endings = [kind.value for kind in Format]
     try:
         named = Path(out)
-        path = followed(named)
+        path = resolve(named)
         if path.is_dir():
             raise _refusal(out, "it is a folder; name a file in it")
         ending = path.suffix.lower()
@@ -102,9 +106,9 @@ def target_of(out: str | os.PathLike[str], feeds: Sequence[Feed]) -> Target:
         for file in target.files():
             _check_file(out, file)
         target.format.require_extra()
-        for file, table in target.side_files():
+        for file, table in target.sidecar_files():
             if file.exists() and not is_ours(file, target.format, table):
-                raise _refusal(out, f"{file.name} is there, and no pull wrote it; move it away, or name another file")
+                raise _refusal(out, f"{file.name} exists, and no pull wrote it; move it away, or name another file")
     except ConfigurationError:
         raise
     except (OSError, ValueError) as error:
@@ -122,7 +126,7 @@ def _check_file(out: object, file: Path) -> None:
     try:
         found = file.stat().st_mode
     except FileNotFoundError:
-        folder = followed(file).parent
+        folder = resolve(file).parent
         if not folder.is_dir():
             raise _refusal(out, f"{file.name} leads to {folder}, which is not there; create it first") from None
         return
@@ -136,3 +140,32 @@ def _check_file(out: object, file: Path) -> None:
 
 def _refusal(out: object, problem: str) -> ConfigurationError:
     return ConfigurationError(f"can't write {out}: {problem}")
+
+
+def is_ours(file: Path, kind: Format, table: Table) -> bool:
+    """Tell whether a file has the columns of a table; an earlier version of it may have had fewer.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    found, ours = _columns(file, kind), [column.name for column in table.columns]
+    return found[:_REQUEST_COLUMNS] == ours[:_REQUEST_COLUMNS] and set(found) <= set(ours)
+
+
+def _columns(file: Path, kind: Format) -> list[str]:
+    """Return the names of a file's columns, or none if it is not of the format."""
+    try:
+        if kind is Format.PARQUET:
+            return list(require("pyarrow.parquet").read_schema(file).names)
+        with open(file, "rb") as opened:
+            line = opened.readline(_LONGEST_LINE).decode()
+        if kind is Format.CSV:
+            return next(csv.reader([line]), [])
+        first = json.loads(line)
+        return list(first) if isinstance(first, dict) else []
+    except (ValueError, RecursionError, csv.Error):  # pyarrow's own error is a ValueError
+        return []
+    except OSError as error:
+        if error.errno is None:  # and so pyarrow says that a file is damaged
+            return []
+        raise

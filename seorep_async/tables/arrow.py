@@ -38,6 +38,19 @@ def record_batch(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBat
         OverflowError: an integer needs more than 64 bits.
         ValueError: a string is not valid Unicode.
     """
+    return batch_of_plain(table, plain_columns(table, columns))
+
+
+def plain_columns(table: Table, columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Return columns with tags as lists of `(id, label, extra)`, and unknown fields as JSON strings or None."""
+    return [
+        _PLAIN[column.type](values) if column.type in _PLAIN else values
+        for column, values in zip(table.columns, columns, strict=True)
+    ]
+
+
+def batch_of_plain(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Return columns from `plain_columns` as one record batch; raises as `record_batch`."""
     pa = require("pyarrow")
     schema = arrow_schema(table)
     arrays = [
@@ -63,6 +76,20 @@ def _type(kind: ColumnType) -> pa.DataType:
     return pa.string()
 
 
+def _plain_tags(column: Sequence[Any]) -> Sequence[Any]:
+    return [[(tag.id, tag.label, as_json(tag.extra) if tag.extra else None) for tag in tags] for tags in column]
+
+
+def _json_strings(column: Sequence[Any]) -> Sequence[Any]:
+    return [as_json(fields) if fields else None for fields in column]
+
+
+_PLAIN: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
+    ColumnType.TAGS: _plain_tags,
+    ColumnType.FIELDS: _json_strings,
+}
+
+
 def _tags(column: Sequence[Any]) -> pa.Array:
     pa = require("pyarrow")
     # built from flat columns, as a list of dicts takes ten times as long
@@ -71,20 +98,12 @@ def _tags(column: Sequence[Any]) -> pa.Array:
         tags += held
         ends.append(len(tags))
     kind = _type(ColumnType.TAGS)
+    ids, labels, extras = zip(*tags, strict=True) if tags else ((), (), ())
     flat = pa.StructArray.from_arrays(
-        [
-            pa.array([tag.id for tag in tags], pa.int64()),
-            pa.array([tag.label for tag in tags], pa.string()),
-            _fields([tag.extra for tag in tags]),
-        ],
+        [pa.array(ids, pa.int64()), pa.array(labels, pa.string()), pa.array(extras, pa.string())],
         fields=list(kind.value_type),
     )
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, type=kind)
-
-
-def _fields(column: Sequence[Any]) -> pa.Array:
-    pa = require("pyarrow")
-    return pa.array([as_json(fields) if fields else None for fields in column], pa.string())
 
 
 def _numbers(column: Sequence[Any]) -> pa.Array:
@@ -94,7 +113,6 @@ def _numbers(column: Sequence[Any]) -> pa.Array:
 
 _SPECIAL: dict[ColumnType, Callable[[Sequence[Any]], Any]] = {
     ColumnType.TAGS: _tags,
-    ColumnType.FIELDS: _fields,
     ColumnType.NUMBER: _numbers,
 }
 

@@ -59,7 +59,7 @@ class Column:
 Values: TypeAlias = tuple[Any, ...]
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Table:
     """A table.
 
@@ -72,7 +72,7 @@ class Table:
     columns: tuple[Column, ...]
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class FeedTable(Table):
     """The table of one feed.
 
@@ -125,6 +125,7 @@ _REQUEST = (
 )
 
 
+@cache
 def totals_table() -> Table:
     """Return the table of totals: one row for each report with totals; `feed` holds the name of the feed's table."""
     return Table("totals", (*_REQUEST, *_columns(RankingTotals)))
@@ -135,6 +136,7 @@ def totals_values(totals: RankingTotals) -> Values:
     return _reader(RankingTotals)(totals)
 
 
+@cache
 def failures_table() -> Table:
     """Return the table of failures: one row for each report that is missing, and why."""
     error = (

@@ -12,7 +12,7 @@ import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.cli.terminal import stderr_console
-from seorep_async.export.journal import Journal
+from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
 from tests.cli.running import Ended, Seorep, serving
@@ -210,8 +210,8 @@ def test_a_dry_run_is_refused_what_the_pull_would_be(seorep: Seorep) -> None:
 
 
 def test_a_dry_run_tells_that_another_pull_is_at_work(seorep: Seorep, tmp_path: Path) -> None:
-    (tmp_path / ".a.csv.pull").mkdir()
-    with contextlib.closing(Journal(tmp_path / ".a.csv.pull" / "journal")):
+    (tmp_path / ".a.csv.pull").mkdir(0o700)
+    with contextlib.closing(Checkpoint(tmp_path / ".a.csv.pull" / "checkpoint")):
         ended = seorep("pull", "--sandbox", "-o", "a.csv", "--dry-run")
     assert (ended.code, ended.err.endswith("a.csv: another pull is writing it; wait for its end\n")) == (7, True)
 

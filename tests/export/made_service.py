@@ -25,6 +25,7 @@ class Made:
         totals: the ranking in the totals of each campaign's feed by date; None if it is not named.
         gone: keywords whose feed is a 404.
         asked: campaigns and keywords that were asked for.
+        revoked_after: requests after which the key is refused, or None.
     """
 
     keywords: dict[int, list[int]]
@@ -32,10 +33,13 @@ class Made:
     totals: Mapping[int, int] = attrs.field(factory=dict)
     gone: set[int] = attrs.field(factory=set)
     asked: list[str] = attrs.field(factory=list)
+    revoked_after: int | None = None
 
     async def answer(self, request: web.Request) -> web.Response:
         query = request.query
         self.asked.append(query.get("campaign_id") or query.get("keyword_id") or "campaigns")
+        if self.revoked_after is not None and len(self.asked) > self.revoked_after:
+            return web.json_response({"error": "no"}, status=403)
         totals: object = False
         rows: list[dict[str, Any]]
         if request.path == "/v3/campaigns":

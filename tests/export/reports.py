@@ -6,7 +6,7 @@ import csv
 import datetime as dt
 import io
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,8 @@ from typing import Any
 import attrs
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
-from seorep_async.export.csv_text import header, rows_as_csv
-from seorep_async.export.formats import Unit
-from seorep_async.reports import row_values
+from seorep_async.export.text import columns_as_csv, csv_header
+from seorep_async.reports import column_values, row_values
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.columns import Values, table_of
 
@@ -24,21 +23,33 @@ START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)
 FORMATS = ["csv", "jsonl", "parquet", "duckdb"]
 
 
-def unit(*rows: Any, feed: Feed = Feed.CAMPAIGN, campaign_id: int = 7, id_: int = 7) -> Unit:
-    return Unit(campaign_id, RankingReport(feed=feed, id=id_, start_date=START, end_date=END, rows=rows))
+@attrs.frozen
+class Owned:
+    """A report, and the campaign that it belongs to."""
+
+    campaign_id: int
+    report: RankingReport[Any]
+
+
+def owned(*rows: Any, feed: Feed = Feed.CAMPAIGN, campaign_id: int = 7, id_: int = 7) -> Owned:
+    return Owned(campaign_id, RankingReport(feed=feed, id=id_, start_date=START, end_date=END, rows=rows))
 
 
 def ranking(**values: Any) -> KeywordRanking:
     return attrs.evolve(KeywordRanking(1, "shoes"), **values)
 
 
-def rows_of(one: Unit) -> Iterator[Values]:
+def rows_of(one: Owned) -> Iterator[Values]:
     return row_values(one.report, one.campaign_id)
 
 
-def as_csv(*units: Unit, feed: Feed = Feed.CAMPAIGN) -> str:
+def columns_of(one: Owned) -> list[Sequence[Any]]:
+    return column_values(one.report, one.campaign_id)
+
+
+def as_csv(*reports: Owned, feed: Feed = Feed.CAMPAIGN) -> str:
     table = table_of(feed)
-    return (header(table) + b"".join(rows_as_csv(table, rows_of(one)) for one in units)).decode()
+    return (csv_header(table) + b"".join(columns_as_csv(table, columns_of(one)) for one in reports)).decode()
 
 
 def parsed(text: str) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ import pytest
 
 from seorep_async import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, SearchLanguage, SearchLocation, Tag
 from seorep_async.tables.columns import ColumnType, table_of
-from tests.export.reports import END, START, ranking, rows_of, unit
+from tests.export.reports import END, START, owned, ranking, rows_of
 
 MODELS = {
     Feed.CAMPAIGN: KeywordRanking,
@@ -88,7 +88,7 @@ def test_a_row_gives_its_values_as_they_are() -> None:
         tags=(Tag(1, "a"),),
     )
     table = table_of(Feed.CAMPAIGN)
-    (values,) = rows_of(unit(row))
+    (values,) = rows_of(owned(row))
     found = dict(zip([column.name for column in table.columns], values, strict=True))
     assert found["campaign_id"] == 7
     assert (found["start_date"], found["end_date"]) == (START, END)
@@ -101,12 +101,12 @@ def test_a_row_gives_its_values_as_they_are() -> None:
 
 def test_a_missing_location_gives_empty_columns() -> None:
     table = table_of(Feed.CAMPAIGN)
-    (values,) = rows_of(unit(ranking()))
+    (values,) = rows_of(owned(ranking()))
     found = dict(zip([column.name for column in table.columns], values, strict=True))
     assert [found[name] for name in found if name.startswith("search_location")] == [None] * 4 + [{}]
 
 
 def test_a_keyword_report_bears_its_campaign_and_its_keyword() -> None:
     row = KeywordPeriod(date=dt.date(2023, 1, 1))
-    (values,) = rows_of(unit(row, feed=Feed.KEYWORD_BY_DATE, campaign_id=7, id_=99))
+    (values,) = rows_of(owned(row, feed=Feed.KEYWORD_BY_DATE, campaign_id=7, id_=99))
     assert values[:5] == (7, 99, START, END, dt.date(2023, 1, 1))

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seorep_async import Tag
-from seorep_async.export.csv_text import rows_as_csv
+from seorep_async.export.text import columns_as_csv
 from seorep_async.models import Feed
 from seorep_async.tables.columns import table_of
-from tests.export.reports import as_csv, parsed, ranking, rows_of, unit
+from tests.export.reports import as_csv, columns_of, owned, parsed, ranking
 
 
 def cell(name: str, **values: object) -> str:
-    (row,) = parsed(as_csv(unit(ranking(**values))))
+    (row,) = parsed(as_csv(owned(ranking(**values))))
     return row[name]
 
 
@@ -27,7 +27,7 @@ def test_without_a_row_there_is_the_header() -> None:
 
 
 def test_lines_end_as_rfc_4180_has_it() -> None:
-    text = as_csv(unit(ranking(), ranking(keyword_id=2)))
+    text = as_csv(owned(ranking(), ranking(keyword_id=2)))
     assert text.count("\r\n") == text.count("\n") == 3
     assert text.endswith("\r\n")
 
@@ -70,4 +70,4 @@ def test_unknown_fields_come_back(extra: dict[str, object]) -> None:
 def test_a_text_that_is_no_unicode_is_refused() -> None:
     table = table_of(Feed.CAMPAIGN)
     with pytest.raises(ValueError, match="surrogates"):
-        rows_as_csv(table, rows_of(unit(ranking(keyword_phrase="\ud800"))))
+        columns_as_csv(table, columns_of(owned(ranking(keyword_phrase="\ud800"))))

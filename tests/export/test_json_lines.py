@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seorep_async import Feed, SearchLocation, Tag
-from seorep_async.export.json_lines import rows_as_json_lines
+from seorep_async.export.text import columns_as_json_lines
 from seorep_async.tables.columns import table_of
-from tests.export.reports import ranking, rows_of, unit
+from tests.export.reports import columns_of, owned, ranking
 
 
 def line(**values: Any) -> dict[str, Any]:
     table = table_of(Feed.CAMPAIGN)
-    found: dict[str, Any] = json.loads(rows_as_json_lines(table, rows_of(unit(ranking(**values)))))
+    found: dict[str, Any] = json.loads(columns_as_json_lines(table, columns_of(owned(ranking(**values)))))
     return found
 
 
@@ -28,7 +28,7 @@ def test_members_stand_in_the_order_of_the_columns() -> None:
 
 def test_a_line_ends_with_a_newline() -> None:
     table = table_of(Feed.CAMPAIGN)
-    text = rows_as_json_lines(table, rows_of(unit(ranking(), ranking(keyword_id=2))))
+    text = columns_as_json_lines(table, columns_of(owned(ranking(), ranking(keyword_id=2))))
     assert (text.count(b"\n"), text[-1:]) == (2, b"\n")
 
 
@@ -53,7 +53,8 @@ def test_a_value_is_written_as(name: str, value: object, expected: object) -> No
 def test_the_same_unknown_fields_give_the_same_bytes() -> None:
     table = table_of(Feed.CAMPAIGN)
     one, other = (
-        rows_as_json_lines(table, rows_of(unit(ranking(extra=extra)))) for extra in ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+        columns_as_json_lines(table, columns_of(owned(ranking(extra=extra))))
+        for extra in ({"a": 1, "b": 2}, {"b": 2, "a": 1})
     )
     assert one == other
 

@@ -6,6 +6,7 @@ of an hour). The service stays up while the pull is killed; 5 % of its answers a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from seorep_async import Feed
-from seorep_async.export.journal import Journal
+from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.target import target_of
 from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.api.service import Service
@@ -72,11 +73,11 @@ class Killing:
             time.sleep(dice.uniform(0, 0.3 if point > campaigns else 0.02))
             pull.send_signal(signal.SIGKILL)
             pull.communicate()
-        before, folder = set(self.asked), target_of(out, (Feed.CAMPAIGN,)).work_folder
+        before, folder = set(self.asked), target_of(out, (Feed.CAMPAIGN,)).staging_folder
         kept = kept_campaigns(folder)
         if folder.exists() and dice.random() < 0.5:
-            with open(folder / "rows", "ab") as rows:  # what a write that was under way leaves
-                rows.write(dice.randbytes(dice.randrange(1, 5000)))
+            with open(folder / "checkpoint-wal", "ab") as log:  # what a write that was under way leaves
+                log.write(dice.randbytes(dice.randrange(1, 5000)))
         self.asked.clear()
         if folder.exists() or not out.exists():  # or else it had come to its end: the same command begins anew
             self.run(out)
@@ -85,13 +86,10 @@ class Killing:
 
 
 def kept_campaigns(folder: Path) -> set[int]:
-    if not (folder / "journal").exists():
+    if not (folder / "checkpoint").exists():
         return set()
-    journal = Journal(folder / "journal")
-    try:
-        return {unit.campaign_id for unit in journal.done(Feed.CAMPAIGN)}
-    finally:
-        journal.close()
+    with contextlib.closing(Checkpoint(folder / "checkpoint")) as checkpoint:
+        return {report.campaign_id for report in checkpoint.reports(Feed.CAMPAIGN)}
 
 
 def content(path: Path) -> Any:

@@ -11,19 +11,18 @@ import pytest
 
 from seorep_async import DecodeError, Feed
 from seorep_async.export import ExportError, PullSummary, pull_to
-from seorep_async.export.errors import translate_errors
-from seorep_async.export.formats import Format, block_of
+from seorep_async.export.atomic_replace import translate_errors
+from seorep_async.export.formats import Format, encode
 from seorep_async.export.job import export_job
-from seorep_async.export.pipe import stream_rows
 from seorep_async.export.preview import preview
-from seorep_async.export.target import target_of
-from seorep_async.export.work import Arrived, Work
+from seorep_async.export.progress import PullFailure
+from seorep_async.export.pull_to import stream_rows
+from seorep_async.export.sinks import encoded
 from seorep_async.models import RankingTotals, Tag
 from seorep_async.reports import RankingReport
-from seorep_async.tables.columns import table_of
 from seorep_async.tables.json_strings import as_json
 from tests.export.made_service import TOO_LARGE, made
-from tests.export.reports import END, FORMATS, START, ranking, unit
+from tests.export.reports import END, FORMATS, START, owned, ranking
 
 KEYWORDS = Feed.KEYWORD_BY_DATE
 ODD = [0, 2**31, TOO_LARGE]
@@ -127,15 +126,15 @@ async def test_an_integer_of_more_than_64_bits_fails_its_report_only(tmp_path: P
 async def test_what_text_can_not_hold_fails_alone_on_the_way_to_a_pipe(
     monkeypatch: pytest.MonkeyPatch, refused: Exception
 ) -> None:
-    def picky(kind: Any, table: Any, units: Any) -> Any:
-        if units[0].campaign_id == 1:
+    def picky(kind: Any, report: Any, campaign_id: int) -> Any:
+        if campaign_id == 1:
             raise refused
-        return block_of(kind, table, units)
+        return encode(kind, report, campaign_id)
 
     async def write(_: bytes) -> None:
         pass
 
-    monkeypatch.setattr("seorep_async.export.pipe.block_of", picky)
+    monkeypatch.setattr("seorep_async.export.sinks.encode", picky)
     async with made({1: [10], 2: [11]}) as (_, client):
         job = export_job(client, None, START, END, Feed.CAMPAIGN, {})
         summary = await stream_rows(client, job, Format.JSON_LINES, write)
@@ -168,27 +167,22 @@ TOO_DEEP = nested(5_000)
 @pytest.mark.parametrize(
     "report",
     [
-        pytest.param(unit(ranking(extra=TOO_DEEP)).report, id="row"),
-        pytest.param(unit(ranking(tags=(Tag(1, "x", extra=TOO_DEEP),))).report, id="tag"),
-        pytest.param(attrs.evolve(unit(ranking()).report, totals=RankingTotals(extra=TOO_DEEP)), id="totals"),
+        pytest.param(owned(ranking(extra=TOO_DEEP)).report, id="row"),
+        pytest.param(owned(ranking(tags=(Tag(1, "x", extra=TOO_DEEP),))).report, id="tag"),
+        pytest.param(attrs.evolve(owned(ranking()).report, totals=RankingTotals(extra=TOO_DEEP)), id="totals"),
     ],
 )
-async def test_a_field_that_is_nested_too_deep_fails_its_report_only(
-    tmp_path: Path, report: RankingReport[Any], ending: str
-) -> None:
-    async with made({7: []}) as (_, client):
-        job = export_job(client, [7], START, END, Feed.CAMPAIGN, {})
-        with Work(target_of(tmp_path / f"a.{ending}", job.feeds), job) as work:
-            stored = work.store(Feed.CAMPAIGN, Arrived(report))
-    ((campaign_id, _, error),) = stored.failures
-    assert (stored.rows, campaign_id) == (0, 7)
-    assert error.message == f"an unknown field is nested too deep to be written to .{ending}"
+def test_a_field_that_is_nested_too_deep_fails_its_report_only(report: RankingReport[Any], ending: str) -> None:
+    (failure,) = encoded(Format(f".{ending}"), report, [7])
+    assert isinstance(failure, PullFailure)
+    assert failure.campaign_id == 7
+    assert failure.error.message == f"an unknown field is nested too deep to be written to .{ending}"
 
 
 def test_a_total_is_refused_that_could_not_be_written_from_further_in() -> None:
-    report = attrs.evolve(unit(ranking()).report, totals=RankingTotals(extra=nested(just_possible() - 20)))
+    report = attrs.evolve(owned(ranking()).report, totals=RankingTotals(extra=nested(just_possible() - 20)))
     with pytest.raises(RecursionError):
-        block_of(Format.CSV, table_of(Feed.CAMPAIGN), [attrs.evolve(unit(), report=report)])
+        encode(Format.CSV, report, 7)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError
 from seorep_async.export import PullProgress, Stage, pull_to
-from seorep_async.export.formats import block_of
+from seorep_async.export.formats import encode
 from tests.export.overlapping_service import overlapping
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
 
@@ -160,6 +160,14 @@ async def test_an_account_without_campaigns_gives_the_header(tmp_path: Path) -> 
     assert (tmp_path / "a.csv").read_text().count("\n") == 1
 
 
+async def test_a_forbidden_campaign_fails_alone(tmp_path: Path) -> None:
+    async with account(forbidden=[1]) as (_, client):
+        summary = await pull_to(client, [1, 2], START, END, out=tmp_path / "a.csv")
+    (failure,) = summary.failures
+    assert isinstance(failure.error, AuthenticationError)
+    assert (failure.campaign_id, summary.rows) == (1, 30)
+
+
 async def test_a_wrong_key_leaves_nothing(tmp_path: Path) -> None:
     async with account(api_key="wrong") as (_, client):
         for ids in (None, [1, 2]):
@@ -222,12 +230,12 @@ async def test_progress_counts_campaigns_and_then_keywords(tmp_path: Path) -> No
 async def test_a_value_that_a_format_can_not_hold_fails_its_report_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    def picky(kind: Any, table: Any, units: Any) -> Any:
-        if any(unit.campaign_id == 2 for unit in units):
+    def picky(kind: Any, report: Any, campaign_id: int) -> Any:
+        if campaign_id == 2:
             raise ValueError("no text")
-        return block_of(kind, table, units)
+        return encode(kind, report, campaign_id)
 
-    monkeypatch.setattr("seorep_async.export.work.block_of", picky)
+    monkeypatch.setattr("seorep_async.export.sinks.encode", picky)
     async with account() as (_, client):
         summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
     (failure,) = summary.failures

@@ -10,8 +10,8 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
-from seorep_async.export.csv_text import header
 from seorep_async.export.target import target_of
+from seorep_async.export.text import csv_header
 from seorep_async.tables.columns import totals_table
 from tests.export.reports import END, START, account, names_in, rows_in
 
@@ -123,7 +123,7 @@ async def test_a_file_beside_it_that_no_pull_wrote_is_refused_before_any_request
     mine = tmp_path / f"a.{side}.{ending}"
     mine.write_text('{"feed": "mine"}\n')
     async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match=rf"a\.{side}\.{ending} is there, and no pull wrote it; move it"):
+        with pytest.raises(ConfigurationError, match=rf"a\.{side}\.{ending} exists, and no pull wrote it; move it"):
             await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
         assert sandbox.stats.requests == 0
     assert mine.read_text() == '{"feed": "mine"}\n'
@@ -136,7 +136,7 @@ def test_a_file_beside_it_that_is_nested_too_deep_to_be_read_is_somebody_elses(t
 
 
 async def test_a_file_with_more_columns_than_ours_is_somebody_elses(tmp_path: Path) -> None:
-    (tmp_path / "a.totals.csv").write_bytes(header(totals_table()).replace(b"\r\n", b",note\r\n"))
+    (tmp_path / "a.totals.csv").write_bytes(csv_header(totals_table()).replace(b"\r\n", b",note\r\n"))
     with pytest.raises(ConfigurationError, match="no pull wrote it"):
         target_of(tmp_path / "a.csv", ONE)
 
@@ -169,7 +169,7 @@ async def test_a_file_put_beside_it_meanwhile_stays(tmp_path: Path) -> None:
 async def test_nor_is_it_overwritten(tmp_path: Path) -> None:
     async with account(failing={2: 404}) as (_, client):
         mine = lambda _: (tmp_path / "a.failures.csv").write_text("mine")  # noqa: E731
-        with pytest.raises(ExportError, match=r"a\.failures\.csv: it is there, and no pull wrote it"):
+        with pytest.raises(ExportError, match=r"a\.failures\.csv: it exists, and no pull wrote it"):
             await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=mine)
     assert names_in(tmp_path) == [".a.csv.pull", "a.failures.csv"]
     assert (tmp_path / "a.failures.csv").read_text() == "mine"

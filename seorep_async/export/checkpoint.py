@@ -1,0 +1,338 @@
+"""The checkpoint of an export: one SQLite file with the job's parameters and every report fetched so far.
+
+SQLite does not notice damaged pages by itself, so each record has a checksum that covers its bytes and its meaning,
+and `verify` checks them all, and SQLite's own structure, before an export is resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from seorep_async.models import Feed
+
+# ids from the service have no documented range; one of more than 64 bits is stored as a string
+_SCHEMA = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT, checksum INTEGER)",
+    "CREATE TABLE campaigns (place INTEGER PRIMARY KEY, id UNIQUE, keywords_found INTEGER, checksum INTEGER)",
+    "CREATE TABLE keywords (campaign_id INTEGER, number INTEGER, id, PRIMARY KEY (campaign_id, number)) WITHOUT ROWID",
+    "CREATE INDEX keywords_by_id ON keywords (id)",
+    "CREATE TABLE reports (number INTEGER PRIMARY KEY, feed TEXT, campaign_id INTEGER, id INTEGER, rows INTEGER, "
+    "totals TEXT, checksum INTEGER, data BLOB)",
+    "CREATE UNIQUE INDEX reports_by_id ON reports (feed, campaign_id, id)",
+)
+
+
+class DamagedError(Exception):
+    """The checkpoint is not as it was written."""
+
+
+@attrs.frozen
+class StagedReport:
+    """One report in a checkpoint.
+
+    Attributes:
+        feed: its feed.
+        campaign_id: the campaign that it belongs to.
+        id: the id that was asked for: the campaign's or the keyword's.
+        rows: its number of rows.
+        totals: its totals as a JSON list of values, or None.
+        data: its rows, encoded for the target's format.
+    """
+
+    feed: Feed
+    campaign_id: int
+    id: int
+    rows: int
+    totals: str | None
+    data: bytes
+
+
+class Checkpoint:
+    """An open checkpoint. One thread at a time uses it, though not always the one that opened it.
+
+    Args:
+        path: its file, which is created if there is none; or None for a checkpoint in memory.
+
+    Raises:
+        DamagedError: the file is something else, or damaged.
+        sqlite3.OperationalError: it can't be read or written, or another process has it.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._db = sqlite3.connect(path or ":memory:", timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            self._open()
+        except sqlite3.Error as error:
+            self._db.close()
+            raise _as_damage(error) from error
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _open(self) -> None:
+        self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
+        self._db.execute("PRAGMA page_size=16384")
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute("BEGIN IMMEDIATE")
+        with self._db:
+            found = [sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
+            if not found:
+                for statement in _SCHEMA:
+                    self._db.execute(statement)
+            elif found != list(_SCHEMA):
+                raise DamagedError("it was written by another version, or is damaged")
+        self._salt = ""
+        self._salt = self.read("salt") or self._clear()
+
+    def close(self) -> None:
+        """Close it, so that others can open it."""
+        self._db.close()
+
+    def clear(self) -> None:
+        """Delete everything in it."""
+        with self._transaction():
+            for table in ("about", "campaigns", "keywords", "reports"):
+                self._db.execute(f"DELETE FROM {table}")  # noqa: S608  # our own names
+        self._clear()
+
+    def _clear(self) -> str:
+        # records of another checkpoint must not pass for this one's
+        self._salt, salt = "", os.urandom(8).hex()
+        self.note(salt=salt)
+        self._salt = salt
+        return salt
+
+    def read(self, name: str) -> Any:
+        """Return the value noted under a name, or None.
+
+        Raises:
+            DamagedError: it is not as it was written.
+        """
+        for value, checksum in self._query("SELECT value, checksum FROM about WHERE name = ?", name):
+            self._check(checksum, name, value)
+            return json.loads(value)
+        return None
+
+    def note(self, **values: Any) -> None:
+        """Note values that JSON can hold under their names."""
+        texts = {name: json.dumps(value) for name, value in values.items()}
+        with self._transaction():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO about VALUES (?, ?, ?)",
+                [(name, text, self._checksum(name, text)) for name, text in texts.items()],
+            )
+
+    def plan(self, campaigns: Iterable[int]) -> None:
+        """Note which campaigns there are, in their order."""
+        ids = [_storable(id_) for id_ in campaigns]
+        with self._transaction():
+            self._db.executemany(
+                "INSERT INTO campaigns VALUES (?, ?, 0, ?)",
+                [(place, id_, self._checksum(place, id_, None)) for place, id_ in enumerate(ids)],
+            )
+        self.note(planned=len(ids))
+
+    @property
+    def planned(self) -> bool:
+        """Whether the campaigns are known."""
+        return self.read("planned") is not None
+
+    def campaigns(self) -> list[int]:
+        """Return the campaigns in their order."""
+        return self._ids("SELECT id FROM campaigns ORDER BY place")
+
+    def add(
+        self,
+        reports: Sequence[StagedReport],
+        keywords: Mapping[int, Iterable[int]] | None = None,
+        *,
+        durable: bool = False,
+    ) -> None:
+        """Store reports, and the keywords found in them by campaign, in one step that survives a crash at once.
+
+        Reports of keywords that a campaign no longer has are deleted.
+
+        Args:
+            reports: the reports.
+            keywords: campaign → its keywords.
+            durable: wait until this and everything before it survives a power failure too.
+        """
+        self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+        with self._transaction():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO reports (feed, campaign_id, id, rows, totals, checksum, data) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [self._record(report) for report in reports],
+            )
+            for campaign_id, ids in (keywords or {}).items():
+                self._add_keywords(campaign_id, [_storable(id_) for id_ in dict.fromkeys(ids)])
+
+    def _add_keywords(self, campaign_id: int, ids: list[int | str]) -> None:
+        self._db.execute("DELETE FROM keywords WHERE campaign_id = ?", (campaign_id,))
+        self._db.executemany(
+            "INSERT INTO keywords VALUES (?, ?, ?)", [(campaign_id, number, id_) for number, id_ in enumerate(ids)]
+        )
+        self._db.execute(
+            "DELETE FROM reports WHERE feed = ? AND campaign_id = ? "
+            "AND id NOT IN (SELECT id FROM keywords k WHERE k.campaign_id = reports.campaign_id)",
+            (Feed.KEYWORD_BY_DATE.value, campaign_id),
+        )
+        for (place,) in self._query("SELECT place FROM campaigns WHERE id = ?", campaign_id):
+            self._db.execute(
+                "UPDATE campaigns SET keywords_found = 1, checksum = ? WHERE place = ?",
+                (self._checksum(place, campaign_id, ids), place),
+            )
+
+    def missing(self, feed: Feed) -> list[int]:
+        """Return the campaigns, or for a feed by keyword the keywords, that lack their report, in their order."""
+        if feed is Feed.KEYWORD_BY_DATE:
+            return self._ids(
+                "SELECT k.id FROM campaigns c JOIN keywords k ON k.campaign_id = c.id "
+                "LEFT JOIN reports r ON r.feed = ? AND r.campaign_id = k.campaign_id AND r.id = k.id "
+                "WHERE r.id IS NULL GROUP BY k.id ORDER BY min(c.place), min(k.number)",
+                feed.value,
+            )
+        return self._ids(
+            "SELECT c.id FROM campaigns c LEFT JOIN reports r ON r.feed = ? AND r.campaign_id = c.id AND r.id = c.id "
+            "WHERE r.id IS NULL ORDER BY c.place",
+            feed.value,
+        )
+
+    def without_keywords(self) -> list[int]:
+        """Return the campaigns whose keywords are not known yet, in their order."""
+        return self._ids("SELECT id FROM campaigns WHERE NOT keywords_found ORDER BY place")
+
+    def owners(self, keyword_id: int) -> list[int]:
+        """Return the campaigns that a keyword belongs to; the reference does not say that it is one only."""
+        return self._ids(
+            "SELECT campaign_id FROM keywords k JOIN campaigns c ON c.id = campaign_id WHERE k.id = ? ORDER BY place",
+            _storable(keyword_id),
+        )
+
+    def owners_without_report(self, keyword_id: int) -> list[int]:
+        """Return the campaigns that a keyword belongs to and that lack its report."""
+        return self._ids(
+            "SELECT k.campaign_id FROM keywords k JOIN campaigns c ON c.id = k.campaign_id WHERE k.id = ? AND NOT "
+            "EXISTS (SELECT 1 FROM reports r WHERE r.feed = ? AND r.campaign_id = k.campaign_id AND r.id = k.id) "
+            "ORDER BY place",
+            _storable(keyword_id),
+            Feed.KEYWORD_BY_DATE.value,
+        )
+
+    def counts(self, feed: Feed, last: int | None = None) -> tuple[int, int]:
+        """Return the number of reports (distinct ids) and of rows of a feed, up to the report of a number."""
+        query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM reports WHERE feed = ? AND number <= ?"
+        ((reports, rows),) = self._query(query, feed.value, self.last_number() if last is None else last)
+        return reports, rows
+
+    def last_number(self) -> int:
+        """Return the number of the last report, or 0; later ones have higher numbers."""
+        ((number,),) = self._query("SELECT coalesce(max(number), 0) FROM reports")
+        return int(number)
+
+    def is_empty(self) -> bool:
+        """Whether nothing is in it that a resumed export would save."""
+        query = "SELECT EXISTS (SELECT 1 FROM reports), EXISTS (SELECT 1 FROM campaigns WHERE keywords_found)"
+        return not any(next(self._query(query)))
+
+    def rows_by_campaign(self) -> Iterator[tuple[int, Feed, int]]:
+        """Yield campaign, feed and number of rows."""
+        query = "SELECT campaign_id, feed, sum(rows) FROM reports GROUP BY campaign_id, feed"
+        for campaign_id, feed, rows in self._query(query):
+            yield campaign_id, Feed(feed), rows
+
+    def reports(self, feed: Feed, *, with_totals: bool = False) -> Iterator[StagedReport]:
+        """Yield a feed's reports in the order of the campaigns and their keywords.
+
+        Args:
+            feed: the feed.
+            with_totals: only those that have totals.
+
+        Raises:
+            DamagedError: one is not as it was written.
+        """
+        keywords = feed is Feed.KEYWORD_BY_DATE
+        query = f"""
+            SELECT r.feed, r.campaign_id, r.id, r.rows, r.totals, r.data, r.checksum
+            FROM campaigns c {"JOIN keywords k ON k.campaign_id = c.id" if keywords else ""}
+            JOIN reports r ON r.feed = ? AND r.campaign_id = c.id AND r.id = {"k.id" if keywords else "c.id"}
+            {"WHERE r.totals IS NOT NULL" if with_totals else ""}
+            ORDER BY c.place{", k.number" if keywords else ""}"""  # noqa: S608  # our own words
+        return self._checked(self._query(query, feed.value))
+
+    def verify(self) -> None:
+        """Check everything.
+
+        Raises:
+            DamagedError: something is not as it was written.
+        """
+        for (found,) in self._query("PRAGMA integrity_check(1)"):
+            if found != "ok":
+                raise DamagedError(str(found))
+        for name, value, checksum in self._query("SELECT name, value, checksum FROM about WHERE name != 'salt'"):
+            self._check(checksum, name, value)
+        campaigns = 0
+        for place, id_, found, checksum in self._query("SELECT * FROM campaigns"):
+            query = "SELECT id FROM keywords WHERE campaign_id = ? ORDER BY number"
+            self._check(checksum, place, id_, [k for (k,) in self._query(query, id_)] if found else None)
+            campaigns += 1
+        if campaigns != (self.read("planned") or 0):
+            raise DamagedError("campaigns are missing")
+        for _ in self._checked(self._query("SELECT feed, campaign_id, id, rows, totals, data, checksum FROM reports")):
+            pass
+
+    def _checked(self, records: Iterable[tuple[Any, ...]]) -> Iterator[StagedReport]:
+        for feed, campaign_id, id_, rows, totals, data, checksum in records:
+            if not isinstance(data, bytes):
+                raise DamagedError("a report's rows are missing")
+            self._check(checksum, feed, campaign_id, id_, rows, totals, data=data)
+            yield StagedReport(Feed(feed), campaign_id, id_, rows, totals, data)
+
+    def _record(self, report: StagedReport) -> tuple[object, ...]:
+        facts = (report.feed.value, report.campaign_id, report.id, report.rows, report.totals)
+        return (*facts, self._checksum(*facts, data=report.data), report.data)
+
+    def _checksum(self, *facts: object, data: bytes = b"") -> int:
+        return zlib.crc32(data, zlib.crc32(repr((self._salt, *facts)).encode()))
+
+    def _check(self, checksum: object, *facts: object, data: bytes = b"") -> None:
+        if self._checksum(*facts, data=data) != checksum:
+            raise DamagedError("a checksum is wrong")
+
+    def _query(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        try:
+            for record in self._db.execute(query, values):  # noqa: UP028  # `yield from` would close the cursor, late
+                yield record
+        except sqlite3.Error as error:
+            raise _as_damage(error) from error
+
+    def _ids(self, query: str, *values: object) -> list[int]:
+        return [int(id_) for (id_,) in self._query(query, *values)]
+
+    def _transaction(self) -> sqlite3.Connection:
+        self._db.execute("BEGIN IMMEDIATE")
+        return self._db  # as a context manager it commits, or rolls back
+
+
+def fits(number: int) -> bool:
+    """Whether an integer has at most 64 bits, as databases and Arrow hold it."""
+    return -(2**63) <= number < 2**63
+
+
+def _storable(id_: int) -> int | str:
+    return id_ if fits(id_) else str(id_)
+
+
+def _as_damage(error: sqlite3.Error) -> Exception:
+    """Return the error to raise for one of SQLite: damage, or the error itself if the file may be sound."""
+    sound = ("locked", "unable to open", "disk I/O error", "readonly", "full")
+    return error if any(words in str(error) for words in sound) else DamagedError(str(error))

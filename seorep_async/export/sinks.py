@@ -1,0 +1,192 @@
+"""The sinks of an export: a staging area on the disk, or a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from operator import attrgetter
+from types import TracebackType
+from typing import Any, TypeVar
+
+from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
+from seorep_async.export.checkpoint import Checkpoint, DamagedError, StagedReport
+from seorep_async.export.formats import Format, encode, unstorable
+from seorep_async.export.job import ExportJob
+from seorep_async.export.progress import ProgressTracker, PullFailure
+from seorep_async.export.staging_area import StagingArea, damaged
+from seorep_async.models import Feed
+from seorep_async.reports import RankingReport
+from seorep_async.tables.columns import totals_values
+
+_SYNC_SECONDS = 1.0
+
+T = TypeVar("T")
+
+
+class Stopped(Exception):
+    """The export is being left, so the step of its thread ends early."""
+
+
+class StagingWriter:
+    """Stores reports in a staging area, one step at a time in a thread; an async context manager.
+
+    A group of reports is stored before the next one is taken, so a crash loses only reports that were in progress.
+
+    Args:
+        area: the staging area; it is opened and closed with the writer.
+        job: what is exported.
+        tracker: learns of stored reports, and of those that can't be stored.
+        restart: see `StagingArea.open`.
+        retry_failed: likewise.
+    """
+
+    ordered = False
+
+    def __init__(
+        self, area: StagingArea, job: ExportJob, tracker: ProgressTracker, *, restart: bool, retry_failed: bool
+    ) -> None:
+        self._area = area
+        self._tracker = tracker
+        self._open_area = lambda: area.open(job, restart=restart, retry_failed=retry_failed)
+        self._thread = ThreadPoolExecutor(1, "seorep-export")
+        self._leaving = threading.Event()
+        self._next_sync = time.monotonic() + _SYNC_SECONDS
+
+    async def __aenter__(self) -> StagingWriter:
+        try:
+            await self.run(self._open_area)
+        except BaseException:
+            self._thread.shutdown()
+            self._area.close()  # it was interrupted as the area was opened
+            raise
+        self.checkpoint = self._area.checkpoint
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._leaving.set()
+        try:
+            # not awaited: a second Ctrl-C must not come between fetched reports and the disk
+            self._thread.submit(self._area.close).result()
+        finally:
+            self._thread.shutdown()
+
+    async def run(self, step: Callable[..., T], *args: Any) -> T:
+        """Run a step in the thread, after those before it.
+
+        Raises:
+            ExportError: it met a damaged checkpoint, or the disk refused it.
+        """
+
+        def translated() -> T:
+            try:
+                with translate_errors(self._area.folder):
+                    return step(*args)
+            except DamagedError as error:
+                raise damaged(self._area.target) from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, translated)
+
+    def check(self) -> None:
+        """Say in the thread whether to go on.
+
+        Raises:
+            Stopped: the export is being left.
+        """
+        if self._leaving.is_set():
+            raise Stopped
+
+    async def plan(self, campaigns: Iterable[int]) -> None:
+        """Note which campaigns there are, and then, while the first requests are sent, whose key it is."""
+        await self.run(self.checkpoint.plan, campaigns)
+        self._thread.submit(self._area.note_key)
+
+    async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
+        """Store reports.
+
+        Raises:
+            ExportError: they could not be stored.
+        """
+        stored, failures = await self.run(self._add, reports, rows, keywords)
+        self._tracker.failures += failures
+        self._tracker.advance(len(reports), stored)
+
+    def _add(self, reports: Sequence[RankingReport[Any]], rows: bool, keywords: bool) -> tuple[int, list[PullFailure]]:
+        staged: list[StagedReport] = []
+        failures: list[PullFailure] = []
+        for report in reports if rows else ():
+            for one in encoded(self._area.target.format, report, owners_of(report, self.checkpoint)):
+                (staged if isinstance(one, StagedReport) else failures).append(one)  # type: ignore[arg-type]
+        durable = time.monotonic() >= self._next_sync
+        if durable:
+            self._next_sync = time.monotonic() + _SYNC_SECONDS
+        self.checkpoint.add(staged, keywords_in(reports) if keywords else None, durable=durable)
+        return sum(one.rows for one in staged), failures
+
+
+class PipeWriter:
+    """Writes reports as text to a pipe, in the order of their ids; its checkpoint is in memory.
+
+    Args:
+        kind: CSV or JSON lines.
+        write: takes the text piece by piece; a slow one slows the pull.
+        tracker: learns of written reports, and of those that can't be written.
+    """
+
+    ordered = True
+
+    def __init__(self, kind: Format, write: Callable[[bytes], Awaitable[object]], tracker: ProgressTracker) -> None:
+        self.checkpoint = Checkpoint(None)
+        self._kind = kind
+        self._write = write
+        self._tracker = tracker
+
+    async def run(self, step: Callable[..., T], *args: Any) -> T:
+        """Run a step."""
+        return step(*args)
+
+    async def plan(self, campaigns: Iterable[int]) -> None:
+        """Note which campaigns there are."""
+        self.checkpoint.plan(campaigns)
+
+    async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
+        """Write reports."""
+        written = 0
+        for report in reports if rows else ():
+            for one in encoded(self._kind, report, owners_of(report, self.checkpoint)):
+                if isinstance(one, PullFailure):
+                    self._tracker.failures.append(one)
+                    continue
+                await self._write(one.data)
+                written += one.rows
+                self.checkpoint.add([StagedReport(one.feed, one.campaign_id, one.id, one.rows, None, b"")])
+        if keywords:
+            self.checkpoint.add((), keywords_in(reports))
+        self._tracker.advance(len(reports), written)
+
+
+def owners_of(report: RankingReport[Any], checkpoint: Checkpoint) -> list[int]:
+    """Return the campaigns that a report belongs to."""
+    return checkpoint.owners(report.id) if report.feed is Feed.KEYWORD_BY_DATE else [report.id]
+
+
+def encoded(kind: Format, report: RankingReport[Any], owners: Iterable[int]) -> Iterator[StagedReport | PullFailure]:
+    """Yield a report for each campaign that it belongs to, encoded for a format, or why the format can't hold it."""
+    for campaign_id in owners:
+        try:
+            data = encode(kind, report, campaign_id)
+        except UNSTORABLE as error:
+            yield PullFailure(report.feed, campaign_id, report.keyword_id, unstorable(kind, error))
+        else:
+            totals = None if report.totals is None else json.dumps(totals_values(report.totals))
+            yield StagedReport(report.feed, campaign_id, report.id, len(report.rows), totals, data)
+
+
+def keywords_in(reports: Iterable[RankingReport[Any]]) -> dict[int, Iterable[int]]:
+    """Return campaign → the keywords in its report."""
+    return {report.id: map(attrgetter("keyword_id"), report.rows) for report in reports}

@@ -1,0 +1,121 @@
+"""The text formats, CSV and JSON lines: the same bytes for the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from json.encoder import encode_basestring
+from typing import Any
+
+import msgspec
+
+from seorep_async.models import Tag
+from seorep_async.tables.columns import ColumnType, Table
+from seorep_async.tables.json_strings import as_json, plain_tags
+
+_JSON = msgspec.json.Encoder()
+
+
+def csv_header(table: Table) -> bytes:
+    """Return the line of the columns' names."""
+    return (",".join(column.name for column in table.columns) + "\r\n").encode()
+
+
+def columns_as_csv(table: Table, columns: Sequence[Sequence[Any]]) -> bytes:
+    """Return columns of values as lines of CSV (RFC 4180, UTF-8), the same bytes for the same rows.
+
+    Numbers, strings and dates (ISO) stand as they are, booleans as `true` and `false`, tags and unknown fields as JSON;
+    None and no unknown fields are empty cells.
+
+    Raises:
+        ValueError: a string is not valid Unicode.
+    """
+    if not columns or not columns[0]:
+        return b""
+    strings = [_CSV[column.type](values) for column, values in zip(table.columns, columns, strict=True)]
+    # joined by columns and not by `csv.writer`, which takes twice as long
+    lines = "\r\n".join(map(",".join, zip(*strings, strict=True)))
+    return f"{lines}\r\n".encode()
+
+
+def _numbers(values: Sequence[Any]) -> list[str]:
+    return ["" if value is None else str(value) for value in values]
+
+
+def _dates(values: Sequence[Any]) -> list[str]:
+    strings = {value: "" if value is None else str(value) for value in set(values)}  # they are few, and come often
+    return [strings[value] for value in values]
+
+
+def _booleans(values: Sequence[Any]) -> list[str]:
+    return ["" if value is None else "true" if value else "false" for value in values]
+
+
+def _quoted(values: Sequence[str | None]) -> list[str]:
+    strings = [value or "" for value in values]
+    if not _needs_quotes("".join(strings)):
+        return strings
+    return ['"' + string.replace('"', '""') + '"' if _needs_quotes(string) else string for string in strings]
+
+
+def _needs_quotes(string: str) -> bool:
+    return "," in string or '"' in string or "\n" in string or "\r" in string
+
+
+def _tag_list(tags: tuple[Tag, ...]) -> str:
+    if any(tag.extra for tag in tags):
+        return as_json(plain_tags(tags))
+    # the same string, six times as fast: there are tags in every row
+    return "[" + ", ".join([f'{{"id": {tag.id}, "label": {encode_basestring(tag.label)}}}' for tag in tags]) + "]"
+
+
+def _tags(values: Sequence[Any]) -> list[str]:
+    return _quoted([_tag_list(tags) for tags in values])
+
+
+def _fields(values: Sequence[Any]) -> list[str]:
+    return _quoted([as_json(fields) if fields else "" for fields in values])
+
+
+_CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
+    ColumnType.INTEGER: _numbers,
+    ColumnType.NUMBER: _numbers,
+    ColumnType.STRING: _quoted,
+    ColumnType.BOOLEAN: _booleans,
+    ColumnType.DATE: _dates,
+    ColumnType.TAGS: _tags,
+    ColumnType.FIELDS: _fields,
+}
+
+
+def columns_as_json_lines(table: Table, columns: Sequence[Sequence[Any]]) -> bytes:
+    """Return columns of values as lines of JSON: a member for each column in its order, dates as ISO, None as null.
+
+    Raises:
+        ValueError: a string is not valid Unicode.
+    """
+    members = [
+        _MEMBERS[column.type](values) if column.type in _MEMBERS else values
+        for column, values in zip(table.columns, columns, strict=True)
+    ]
+    # structs are encoded twice as fast as dictionaries
+    return _JSON.encode_lines(list(map(_line(table), *members)))
+
+
+@cache
+def _line(table: Table) -> type[msgspec.Struct]:
+    return msgspec.defstruct("Line", [(column.name, Any) for column in table.columns], gc=False)
+
+
+def _tag_members(values: Sequence[Any]) -> Sequence[Any]:
+    return [plain_tags(tags) if tags else tags for tags in values]
+
+
+def _field_members(values: Sequence[Any]) -> Sequence[Any]:
+    return [msgspec.Raw(as_json(fields).encode()) if fields else fields for fields in values]
+
+
+_MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
+    ColumnType.TAGS: _tag_members,
+    ColumnType.FIELDS: _field_members,
+}

@@ -1,0 +1,170 @@
+"""A checkpoint stores reports and keywords, tells what is missing, and notices damage."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seorep_async import Feed
+from seorep_async.export.checkpoint import Checkpoint, DamagedError, StagedReport
+
+KEYWORDS = Feed.KEYWORD_BY_DATE
+
+
+def staged(
+    id_: int, *, campaign_id: int | None = None, data: bytes = b"rows", totals: str | None = None
+) -> StagedReport:
+    feed = Feed.CAMPAIGN if campaign_id is None else KEYWORDS
+    return StagedReport(feed, campaign_id or id_, id_, 2, totals, data)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "checkpoint"
+
+
+@pytest.fixture
+def checkpoint(path: Path) -> Iterator[Checkpoint]:
+    with contextlib.closing(Checkpoint(path)) as opened:
+        yield opened
+
+
+def filled(path: Path) -> None:
+    with contextlib.closing(Checkpoint(path)) as checkpoint:
+        checkpoint.note(parameters={"feeds": ["campaign"]})
+        checkpoint.plan([3, 1, 2])
+        checkpoint.add([staged(1), staged(3, totals="[1]")], {1: [10, 11]})
+
+
+def test_reports_come_in_the_order_of_the_campaigns(checkpoint: Checkpoint) -> None:
+    checkpoint.plan([3, 1, 2])
+    checkpoint.add([staged(2), staged(3)])
+    checkpoint.add([staged(1)])
+    assert [report.id for report in checkpoint.reports(Feed.CAMPAIGN)] == [3, 1, 2]
+
+
+def test_a_report_is_as_it_was_stored(checkpoint: Checkpoint) -> None:
+    checkpoint.plan([1])
+    report = staged(1, data=b"\0\xff", totals="[null, 1]")
+    checkpoint.add([report])
+    assert list(checkpoint.reports(Feed.CAMPAIGN)) == [report]
+
+
+def test_missing_are_those_without_a_report(checkpoint: Checkpoint) -> None:
+    checkpoint.plan([3, 1, 2])
+    checkpoint.add([staged(1)])
+    assert checkpoint.missing(Feed.CAMPAIGN) == [3, 2]
+    assert checkpoint.missing(Feed.CAMPAIGN_BY_DATE) == [3, 1, 2]
+
+
+def test_a_keyword_is_missing_until_each_of_its_campaigns_has_it(checkpoint: Checkpoint) -> None:
+    checkpoint.plan([1, 2])
+    checkpoint.add([staged(7, campaign_id=1)], {1: [7], 2: [8, 7]})
+    assert checkpoint.owners(7) == [1, 2]
+    assert checkpoint.owners_without_report(7) == [2]
+    assert checkpoint.missing(KEYWORDS) == [8, 7]
+
+
+def test_reports_of_keywords_that_are_gone_are_deleted(checkpoint: Checkpoint) -> None:
+    checkpoint.plan([1])
+    checkpoint.add([staged(7, campaign_id=1)], {1: [7]})
+    checkpoint.add((), {1: [8]})
+    assert checkpoint.counts(KEYWORDS) == (0, 0)
+
+
+def test_counts_up_to_a_number_are_those_of_an_earlier_run(checkpoint: Checkpoint) -> None:
+    checkpoint.plan([1, 2, 3])
+    checkpoint.add([staged(1), staged(2)])
+    last = checkpoint.last_number()
+    checkpoint.add([staged(3), staged(2)])  # one of them again
+    assert checkpoint.counts(Feed.CAMPAIGN, last) == (1, 2)
+    assert checkpoint.counts(Feed.CAMPAIGN) == (3, 6)
+
+
+def test_ids_of_more_than_64_bits_are_stored(checkpoint: Checkpoint) -> None:
+    checkpoint.plan([2**70])
+    assert checkpoint.missing(Feed.CAMPAIGN) == [2**70]
+    checkpoint.verify()
+
+
+def test_clearing_it_leaves_nothing(checkpoint: Checkpoint) -> None:
+    checkpoint.plan([1])
+    checkpoint.add([staged(1)], {1: [7]})
+    checkpoint.clear()
+    assert (checkpoint.planned, checkpoint.is_empty(), checkpoint.campaigns()) == (False, True, [])
+
+
+def test_another_one_that_opens_it_meanwhile_is_refused(checkpoint: Checkpoint, path: Path) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        Checkpoint(path)
+
+
+def test_a_sound_one_passes(path: Path) -> None:
+    filled(path)
+    with contextlib.closing(Checkpoint(path)) as checkpoint:
+        checkpoint.verify()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE reports SET data = 'rows' WHERE id = 1",
+        "UPDATE reports SET data = x'00' WHERE id = 1",
+        "UPDATE reports SET rows = 3 WHERE id = 1",
+        "UPDATE reports SET totals = '[2]' WHERE id = 3",
+        "UPDATE reports SET feed = 'campaign-by-date' WHERE id = 1",
+        "UPDATE reports SET id = 2 WHERE id = 1",
+        "UPDATE reports SET data = (SELECT data || 1 FROM reports WHERE id = 3) WHERE id = 1",
+        "UPDATE campaigns SET id = 4 WHERE id = 1",
+        "UPDATE campaigns SET place = 7 WHERE id = 2",
+        "UPDATE campaigns SET keywords_found = 1 WHERE id = 2",
+        "DELETE FROM campaigns WHERE id = 2",
+        "DELETE FROM keywords WHERE id = 11",
+        "UPDATE keywords SET id = 12 WHERE id = 11",
+        "UPDATE keywords SET number = 5 WHERE id = 10",
+        "UPDATE about SET value = 'null' WHERE name = 'parameters'",
+        "UPDATE about SET value = '\"00\"' WHERE name = 'salt'",
+        "DELETE FROM about WHERE name = 'salt'",
+        "DROP INDEX keywords_by_id",
+        "CREATE TABLE another (a)",
+        "ALTER TABLE reports ADD COLUMN more",
+    ],
+)
+def test_a_record_that_was_changed_is_damage(path: Path, change: str) -> None:
+    filled(path)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute(change)
+        database.commit()
+    with pytest.raises(DamagedError), contextlib.closing(Checkpoint(path)) as checkpoint:
+        checkpoint.verify()
+
+
+def test_a_record_of_another_checkpoint_is_damage(path: Path, tmp_path: Path) -> None:
+    filled(path)
+    filled(tmp_path / "other")
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("ATTACH ? AS other", (str(tmp_path / "other"),))
+        database.execute("DELETE FROM reports")
+        database.execute("INSERT INTO reports SELECT * FROM other.reports")
+        database.commit()
+    with pytest.raises(DamagedError), contextlib.closing(Checkpoint(path)) as checkpoint:
+        checkpoint.verify()
+
+
+def test_damage_is_noticed_by_reading_too(path: Path) -> None:
+    filled(path)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE reports SET data = x'01'")
+        database.commit()
+    with contextlib.closing(Checkpoint(path)) as checkpoint, pytest.raises(DamagedError):
+        list(checkpoint.reports(Feed.CAMPAIGN))
+
+
+def test_what_is_no_database_is_damage(path: Path) -> None:
+    path.write_bytes(b"no database at all, but long enough to be looked at" * 100)
+    with pytest.raises(DamagedError):
+        Checkpoint(path)

@@ -1,0 +1,178 @@
+"""The staging folder is ours alone: one that another user may have prepared is refused, and nothing is touched."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from seorep_async import ConfigurationError, Feed
+from seorep_async.export import ExportError, pull_to
+from seorep_async.export.job import ExportJob
+from seorep_async.export.staging_area import StagingArea
+from seorep_async.export.target import target_of
+from tests.export.reports import END, START, account, names_in
+
+as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+
+
+def a_link(folder: Path, victim: Path) -> None:
+    folder.symlink_to(victim, target_is_directory=True)
+
+
+def a_file(folder: Path, victim: Path) -> None:
+    folder.write_bytes((victim / "checkpoint").read_bytes())
+
+
+def of_another_user(folder: Path, victim: Path) -> None:
+    folder.mkdir(0o700)
+    os.chown(folder, 12345, -1)
+
+
+def open_to_others(folder: Path, victim: Path) -> None:
+    folder.mkdir(0o700)
+    folder.chmod(0o750)
+
+
+def with_a_link(name: str) -> Callable[[Path, Path], None]:
+    def prepare(folder: Path, victim: Path) -> None:
+        folder.mkdir(0o700)
+        (folder / name).symlink_to(victim / "checkpoint")
+
+    return prepare
+
+
+def with_a_hard_link(folder: Path, victim: Path) -> None:
+    folder.mkdir(0o700)
+    (folder / "rows-0").hardlink_to(victim / "checkpoint")
+
+
+def with_a_file_of_another_user(folder: Path, victim: Path) -> None:
+    folder.mkdir(0o700)
+    (folder / "checkpoint").touch(0o666)
+    os.chown(folder / "checkpoint", 12345, -1)
+
+
+PREPARED = [
+    pytest.param(a_link, "it is a link or a file", id="link"),
+    pytest.param(a_file, "it is a link or a file", id="file"),
+    pytest.param(of_another_user, "it belongs to another user", id="user", marks=as_root),
+    pytest.param(open_to_others, "other users can open it", id="mode"),
+    pytest.param(with_a_link("checkpoint"), "checkpoint in it is a link, or is not yours", id="checkpoint"),
+    pytest.param(with_a_link("checkpoint-wal"), "checkpoint-wal in it is a link", id="wal"),
+    pytest.param(with_a_link("rows-0"), "rows-0 in it is a link", id="rows"),
+    pytest.param(with_a_hard_link, "rows-0 in it is a link", id="hard"),
+    pytest.param(with_a_file_of_another_user, "checkpoint in it is a link, or is not yours", id="owner", marks=as_root),
+]
+
+
+def state(folder: Path) -> list[tuple[str, int, int]]:
+    return sorted((str(path), path.lstat().st_mode, path.lstat().st_mtime_ns) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize(("prepare", "problem"), PREPARED)
+async def test_a_prepared_folder_is_refused(
+    tmp_path: Path, prepare: Callable[[Path, Path], None], problem: str, restart: bool
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "checkpoint").write_bytes(b"precious")
+    (tmp_path / "out").mkdir()
+    prepare(tmp_path / "out" / ".a.csv.pull", victim)
+    before = state(tmp_path)
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match=rf"can't stage an export in .*: {problem}.* Remove it"):
+            await pull_to(client, None, START, END, out=tmp_path / "out" / "a.csv", restart=restart)
+        assert sandbox.stats.requests == 0
+    assert (victim / "checkpoint").read_bytes() == b"precious"
+    assert state(tmp_path) == before
+
+
+async def test_the_folder_is_open_to_its_owner_only(tmp_path: Path) -> None:
+    modes = []
+
+    def look(_: object) -> None:
+        modes.append(stat.S_IMODE((tmp_path / ".a.csv.pull").stat().st_mode))
+
+    umask = os.umask(0)
+    try:
+        async with account() as (_, client):
+            await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=look)
+    finally:
+        os.umask(umask)
+    assert set(modes) == {0o700}
+
+
+async def test_a_target_that_is_a_link_is_staged_where_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "a.csv").symlink_to(tmp_path / "elsewhere" / "b.csv")
+    async with account() as (_, client):
+        await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+    assert names_in(tmp_path / "elsewhere") == ["b.csv"]
+
+
+def job() -> ExportJob:
+    return ExportJob("service", (Feed.CAMPAIGN,), START, END, None, {}, lambda salt: "digest")
+
+
+def opened(out: Path) -> StagingArea | None:
+    area = StagingArea(target_of(out, (Feed.CAMPAIGN,)))
+    try:
+        area.open(job(), restart=False, retry_failed=False)
+    except ExportError:  # another has it
+        return None
+    return area
+
+
+def test_of_pulls_begun_at_the_same_instant_one_has_it(tmp_path: Path) -> None:
+    together = threading.Barrier(4)
+
+    def open_it(out: Path) -> StagingArea | None:
+        together.wait(5)
+        return opened(out)
+
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(30):
+            areas = [area for area in threads.map(open_it, [tmp_path / f"{number}.csv"] * 4) if area is not None]
+            assert len(areas) == 1
+            areas[0].close()
+    assert names_in(tmp_path) == []
+
+
+def test_a_refused_pull_does_not_take_the_folder_away(tmp_path: Path) -> None:
+    area = opened(tmp_path / "a.csv")
+    assert area is not None
+    assert opened(tmp_path / "a.csv") is None
+    assert names_in(tmp_path / ".a.csv.pull")
+    area.close()
+
+
+def test_files_of_an_interrupted_writing_are_deleted(tmp_path: Path) -> None:
+    folder = tmp_path / ".a.csv.pull"
+    (folder / "overflow").mkdir(parents=True)
+    folder.chmod(0o700)
+    (folder / "overflow" / "part").touch()
+    (folder / "rows-0").write_bytes(b"half")
+    area = opened(tmp_path / "a.csv")
+    assert area is not None
+    assert {"overflow", "rows-0"}.isdisjoint(names_in(folder))
+    area.close()
+
+
+def test_a_folder_that_can_not_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,))
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("seorep_async.export.staging_area.os.open", refuse)
+        with pytest.raises(ConfigurationError, match=r"can't write .*a\.csv: Permission denied"):
+            StagingArea(target).open(job(), restart=False, retry_failed=False)
