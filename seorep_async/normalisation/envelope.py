@@ -9,6 +9,7 @@ import msgspec
 
 from seorep_async.errors import DecodeError, ProtocolError, StatusError, status_error_type
 from seorep_async.normalisation import values
+from seorep_async.normalisation.undecodable import find_problem
 
 _MESSAGE_LENGTH = 200
 _METADATA = frozenset({"total_pages", "total_records", "version"})
@@ -54,6 +55,8 @@ def parse(body: bytes | memoryview, *, needs_data: bool = True) -> dict[str, Any
     except msgspec.ValidationError as error:
         raise refused("", f"holds a number that is out of range ({error})") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if problem := find_problem(body):
+            raise refused(*problem) from None
         raise ProtocolError(f"the answer is not whole JSON: {error}") from None
     except RecursionError:
         raise refused("", "is nested too deeply") from None

@@ -41,7 +41,8 @@ class Authentication:
         encoded = base64.b64encode(b":" + api_key.encode()).decode()
         alone = base64.b64encode(api_key.encode()).decode()
         self._header = f"Basic {encoded}"
-        self._scrubber = Scrubber({api_key, encoded, alone, encoded.rstrip("="), alone.rstrip("=")})
+        forms = {encoded, alone, encoded.rstrip("="), alone.rstrip("=")}
+        self._scrubber = Scrubber({api_key, *(form for form in forms if len(form) > 3)})
 
     def header(self) -> str:
         """Return the value of the `Authorization` header."""

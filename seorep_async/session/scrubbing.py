@@ -16,13 +16,13 @@ class Scrubber:
     """Knows some secrets in every form that a service or a library may give them.
 
     Args:
-        secrets: the secrets in plain.
+        secrets: the secrets in plain; one of a single character is in every text, so it is left there.
     """
 
     __slots__ = ("_forms", "_heads")
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        plain = {secret for secret in secrets if secret}
+        plain = {secret for secret in secrets if len(secret) > 1}
         quoted = {quote(text) for text in plain for quote in _QUOTES}
         quoted |= {quote(text) for text in quoted for quote in _QUOTES}  # such as JSON as a text in JSON
         # left as they are by any escaping that is not foreseen

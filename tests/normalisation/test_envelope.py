@@ -118,22 +118,33 @@ BROKEN = {
     "text": b"OK",
     "byte order mark": b"\xef\xbb\xbf" + as_bytes({"metadata": {}, "data": []}),
     "UTF-16": '{"metadata": {}, "data": []}'.encode("utf-16"),
-    "Latin-1": '{"data": [], "name": "größe"}'.encode("latin-1"),
     "two answers": b'{"data": []}{"data": []}',
     "JSON lines": b'{"data": []}\n{"data": []}\n',
     "PHP warning": b'Warning: foreach() in report.php on line 3{"data": []}',
     "trailing comma": b'{"data": [],}',
     "single quotes": b"{'data': []}",
     "comment": b'{"data": []} // end',
+    "nul": b'{"data": []}\x00',
+    "gzip": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xabVJI,IT\xb2\x8a\x8e\xad\x05\x00",
+}
+
+
+WHOLE = {
+    "Latin-1": '{"data": [], "name": "größe"}'.encode("latin-1"),
     "NaN": b'{"data": [{"engineARanking": NaN}]}',
     "Infinity": b'{"data": [{"engineARanking": -Infinity}]}',
     "raw line break in text": b'{"data": [], "name": "a\nb"}',
     "lone surrogate": rb'{"data": [], "name": "\ud800"}',
     "lone low surrogate": rb'{"data": [], "name": "\udc00 "}',
     "surrogate bytes": b'{"data": [], "name": "\xed\xa0\x80"}',
-    "nul": b'{"data": []}\x00',
-    "gzip": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xabVJI,IT\xb2\x8a\x8e\xad\x05\x00",
 }
+
+
+@every_reading
+@pytest.mark.parametrize("body", WHOLE.values(), ids=WHOLE)
+def test_whole_json_that_can_not_be_decoded_is_a_decode_error(body: bytes, read: Reading) -> None:
+    with pytest.raises(DecodeError):
+        read(body)
 
 
 @every_reading

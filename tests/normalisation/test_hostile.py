@@ -205,12 +205,13 @@ def test_a_double_key_of_which_the_last_is_wrong_is_refused() -> None:
         decode(body)
 
 
-@pytest.mark.parametrize("text", [r"\ud800", r"\udfff", r"\ud800x", r"\ud800\ud800", r"\udc00\ud800", r"a\udbff"])
+@pytest.mark.parametrize("text", [r"\ud800", r"\udc00\ud800", r"a\udbff"])
 @pytest.mark.parametrize("field", ["keywordPhrase", "engineARankingUrl", "unknown", "primaryKeyword"])
-def test_a_lone_surrogate_is_a_protocol_error(field: str, text: str) -> None:
+def test_a_lone_surrogate_is_a_decode_error_with_its_path(field: str, text: str) -> None:
     body = json.dumps({"data": [wire_row(KeywordRanking, 1) | {field: "HERE"}]}).replace("HERE", text)
-    with pytest.raises(ProtocolError):
+    with pytest.raises(DecodeError) as caught:
         decode(body.encode())
+    assert caught.value.field_path == f"data[0].{field}"
 
 
 @pytest.mark.parametrize("text", ["😀", "\U0010ffff", "\x00", "\u2028", "\x7f", "\ufeff", "﷽", "e\u0301", 'a"b\\c/d'])

@@ -1,0 +1,42 @@
+"""What is wrong with JSON that is whole and still can't be decoded, and where: no second request can mend it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_INVALID_BYTE = re.compile("[\udc80-\udcff]")  # how Python writes a byte that is not UTF-8
+_NO_NUMBER = object()
+
+
+def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
+    """Return the path and the problem of the first value that can't be decoded, or None if the body is no whole JSON.
+
+    The path is empty where it can't be told.
+    """
+    body = bytes(body).strip()
+    if not body.endswith((b"}", b"]")):
+        return None  # cut short, which is what goes wrong most often
+    try:
+        parsed = json.loads(
+            body.decode(errors="surrogateescape"), strict=False, parse_int=len, parse_constant=lambda _: _NO_NUMBER
+        )
+    except (ValueError, RecursionError):
+        return None
+    remaining: list[tuple[str, Any]] = [("", parsed)]
+    while remaining:
+        path, value = remaining.pop()
+        if value is _NO_NUMBER:
+            return path, "is no number that JSON has"
+        if isinstance(value, str) and _SURROGATE.search(value):
+            return path, "is not valid UTF-8" if _INVALID_BYTE.search(value) else "holds half a surrogate pair"
+        if isinstance(value, dict):
+            if any(map(_SURROGATE.search, value)):
+                return path, "has a field whose name is not valid Unicode"
+            parts = [(f"{path}.{name}" if path else name, item) for name, item in value.items()]
+            remaining += reversed(parts)
+        elif isinstance(value, list):
+            remaining += reversed([(f"{path}[{place}]", item) for place, item in enumerate(value)])
+    return "", "holds a character that JSON does not allow"
