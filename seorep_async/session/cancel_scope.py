@@ -28,8 +28,8 @@ class CancelScope:
     """Cancels the requests of one pull once the service refuses the API key itself.
 
     Attempts are numbered as they start. A 403 leaves the key in doubt until an attempt that started later succeeds: the
-    403 was about one object then. While the key has never worked, any success is proof. Nothing starts in doubt: if
-    no attempt in flight can bring the proof, one probe decides.
+    403 was about one object then. Nothing starts in doubt: if no attempt in flight can bring the proof, one probe
+    decides.
 
     Attributes:
         error: the refusal, once the key was refused.
@@ -50,10 +50,8 @@ class CancelScope:
             return Step.CANCEL
         if self._last_forbidden <= self._last_success:
             return Step.GO
-        decisive = (
-            self._in_flight if not self._last_success else {n for n in self._in_flight if n > self._last_forbidden}
-        )
-        return Step.WAIT if decisive or self._probing else Step.PROBE
+        may_prove = self._probing or any(number > self._last_forbidden for number in self._in_flight)
+        return Step.WAIT if may_prove else Step.PROBE
 
     def start(self) -> int:
         """Note that an attempt starts, and return its number."""
@@ -63,7 +61,7 @@ class CancelScope:
 
     def succeed(self, number: int) -> None:
         """Note that an attempt succeeded."""
-        self._last_success = max(self._last_success, number) if self._last_success else self._started
+        self._last_success = max(self._last_success, number)
 
     def forbid(self, number: int) -> None:
         """Note that an attempt was answered with 403."""

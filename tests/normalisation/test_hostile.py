@@ -162,9 +162,14 @@ def test_a_number_out_of_all_range_is_refused_by_us(place: str, number: str) -> 
 
 
 @every_place
-@pytest.mark.parametrize(
-    "number", ["NaN", "Infinity", "-Infinity", "nan", "0x10", "01", "+1", "1.", ".5", "1_000", "1e"]
-)
+@pytest.mark.parametrize("number", ["NaN", "-Infinity"])
+def test_a_number_that_only_other_json_has_is_a_decode_error(place: str, number: str) -> None:
+    with pytest.raises(ProtocolError if place == "%s" else DecodeError):
+        decode(place.replace("%s", number).encode())
+
+
+@every_place
+@pytest.mark.parametrize("number", ["nan", "0x10", "01", "+1", "1.", ".5", "1_000", "1e"])
 def test_a_number_that_is_not_json_is_a_protocol_error(place: str, number: str) -> None:
     with pytest.raises(ProtocolError):
         decode(place.replace("%s", number).encode())

@@ -49,14 +49,13 @@ def after(story: str) -> Step:
         ("", Step.GO),
         ("s1 +1", Step.GO),
         ("s1 e1", Step.GO),
-        # nothing has succeeded yet: those in flight decide, whenever they started
-        ("s1 s2 x2", Step.WAIT),
-        ("s1 s2 x2 +1", Step.GO),
-        ("s1 s2 s3 x2 +1 x3", Step.GO),
+        ("s1 s2 x2", Step.PROBE),
+        ("s1 s2 x2 +1", Step.PROBE),
+        ("s1 s2 s3 x2 +1 x3", Step.PROBE),
+        ("s1 s2 x1", Step.WAIT),
         ("s1 s2 x1 x2", Step.PROBE),
         ("s1 s2 x1 e2", Step.PROBE),
         ("s1 x1", Step.PROBE),
-        # the key has worked: one that started later decides
         ("s1 +1 s2 s3 x2", Step.WAIT),
         ("s1 +1 s2 s3 x2 +3", Step.GO),
         ("s1 +1 s2 s3 x3", Step.PROBE),
