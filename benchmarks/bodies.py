@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Literal
 
 import aiohttp
-import msgspec
 
 from benchmarks.load import END_DATE, PATH, START_DATE, Load
 from seorep_async.sandbox import Sandbox
+
+Rows = Literal["current", "older"]
+
+PATHS = {
+    "campaign": PATH,
+    "campaign-by-date": f"{PATH}/date",
+    "keyword-by-date": "/v3/resources/rankings/keyword/date",
+}
+"""The path of each feed."""
+
+_IDS = {"campaign": "campaign_id", "campaign-by-date": "campaign_id", "keyword-by-date": "keyword_id"}
+_FIRST_KEYWORD = 100_001
 
 
 def build(load: Load) -> list[list[bytes]]:
@@ -17,9 +30,9 @@ def build(load: Load) -> list[list[bytes]]:
     return asyncio.run(_build(load))
 
 
-def page(rows: int, *, older: bool = False, unknown: bool = False) -> bytes:
-    """Return one page of so many rows."""
-    return build(Load(campaigns=1, pages=1, rows=rows, older=older, unknown=unknown))[0][0]
+def page(rows: int, feed: str = "campaign", variant: Rows = "current") -> bytes:
+    """Return one page of so many rows of a feed."""
+    return asyncio.run(_page(rows, feed, variant))
 
 
 def openapi() -> bytes:
@@ -28,43 +41,39 @@ def openapi() -> bytes:
 
 
 async def _build(load: Load) -> list[list[bytes]]:
-    sandbox = Sandbox(
-        campaigns=load.distinct,
-        keywords=load.rows * load.pages,
-        rows="older" if load.older else "current",
-        default_limit=load.rows,
-        max_limit=load.rows,
-    )
     campaigns = []
-    async with sandbox, _session(sandbox) as session:
+    async with _sandbox(load.distinct, load.rows * load.pages, load.rows, "current") as get:
         for campaign in range(1, load.distinct + 1):
-            asked = {"campaign_id": campaign, "start_date": START_DATE, "end_date": END_DATE}
-            pages = []
-            for number in range(1, load.pages + 1):
-                query = asked | {"page": number, "compare_previous_period": "true"}
-                body = await _get(session, f"{sandbox.base_url}{PATH}", query)
-                pages.append(_with_unknown(body) if load.unknown else body)
-            campaigns.append(pages)
+            query = {"campaign_id": campaign, "start_date": START_DATE, "end_date": END_DATE}
+            query["compare_previous_period"] = "true"
+            campaigns.append([await get(PATH, query | {"page": number}) for number in range(1, load.pages + 1)])
     return campaigns
 
 
+async def _page(rows: int, feed: str, variant: Rows) -> bytes:
+    query: dict[str, Any] = {_IDS[feed]: _FIRST_KEYWORD if feed == "keyword-by-date" else 1}
+    first_year = 2022 - rows // 12  # a row for each month
+    query |= {"start_date": f"{first_year}-01-01" if feed != "campaign" else START_DATE, "end_date": END_DATE}
+    async with _sandbox(1, rows if feed == "campaign" else 1, rows, variant) as get:
+        body: bytes = await get(PATHS[feed], query | {"compare_previous_period": "true"})
+        return body
+
+
 async def _openapi() -> bytes:
-    async with Sandbox(campaigns=1) as sandbox, _session(sandbox) as session:
-        return await _get(session, f"{sandbox.base_url}/openapi.json", {})
+    async with _sandbox(1, 1, 1, "current") as get:
+        body: bytes = await get("/openapi.json", {})
+        return body
 
 
-def _session(sandbox: Sandbox) -> aiohttp.ClientSession:
+@asynccontextmanager
+async def _sandbox(campaigns: int, keywords: int, limit: int, variant: Rows) -> AsyncIterator[Any]:
+    """Start a sandbox, and give what gets a body from it."""
+    sandbox = Sandbox(campaigns=campaigns, keywords=keywords, rows=variant, default_limit=limit, max_limit=limit)
     key = aiohttp.encode_basic_auth("", sandbox.api_key)
-    return aiohttp.ClientSession(headers={"Authorization": key}, raise_for_status=True)
+    async with sandbox, aiohttp.ClientSession(headers={"Authorization": key}, raise_for_status=True) as session:
 
+        async def get(path: str, query: dict[str, Any]) -> bytes:
+            async with session.get(f"{sandbox.base_url}{path}", params=query) as response:
+                return await response.read()
 
-async def _get(session: aiohttp.ClientSession, url: str, query: dict[str, Any]) -> bytes:
-    async with session.get(url, params=query) as answer:
-        return await answer.read()
-
-
-def _with_unknown(body: bytes) -> bytes:
-    answer = msgspec.json.decode(body)
-    for row in answer["data"]["rows"]:
-        row["type"] = "real"
-    return msgspec.json.encode(answer)
+        yield get

@@ -1,17 +1,21 @@
-"""What decoding a page costs, next to orjson and pydantic on the same bytes: `python -m benchmarks.decode`."""
+"""Decoding pages of every feed and variation, next to orjson and pydantic: `python -m benchmarks.decode`."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import random
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
+import msgspec
+
 from benchmarks.alternating import alternate
 from benchmarks.bodies import page
 from benchmarks.findings import Bar, Findings, Panel, Table, command
-from seorep_async.models import KeywordRanking
+from benchmarks.variations import OF_EVERY_FEED, OF_KEYWORDS, Variation, times_of_day
+from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking
 from seorep_async.normalisation import Decoder
 from seorep_async.settings import EngineNames
 
@@ -19,64 +23,95 @@ Tool = Callable[[bytes], object]
 
 _OURS, _ORJSON, _PYDANTIC = "seorep_async: models", "orjson.loads: dicts", "pydantic: models"
 _OTHERS = {_ORJSON: ("orjson", "loads"), _PYDANTIC: ("benchmarks.peers.pydantic_models", "Answer.model_validate_json")}
-_KINDS: dict[str, dict[str, Any]] = {
-    "current rows": {},
-    "older rows": {"older": True},
-    "rows with an unknown field each": {"unknown": True},
-}
+_FEEDS = {"campaign": KeywordRanking, "campaign-by-date": CampaignPeriod, "keyword-by-date": KeywordPeriod}
+_PLAIN = {"campaign": 0.75, "campaign-by-date": 0.85, "keyword-by-date": 1.0}
+_EVERY, _TIMES, _ONE = 2.5, 1.3, 1.3
+_COMBINED = ("all_at_once", "distinct_objects", "non_ascii")
+"""Neighbours without a bar."""
 
 
 def measure(quick: bool) -> Findings:
-    """Decode pages of 500 rows, of each kind and with each tool, over and over."""
-    rows, repeats, rounds = (50, 2, 3) if quick else (500, 10, 41)
+    """Decode pages of 500 rows: plain ones, and each variation in every row and in one."""
+    rows, repeats, rounds = (20, 1, 3) if quick else (500, 4, 21)
     others, missing = _others()
-    seconds: dict[str, dict[str, float]] = {}
-    for kind, how in _KINDS.items():
-        body = page(rows, **how)
-        tools: dict[str, Tool] = {_OURS: _ours(rows, body), **others}
+    bars: list[Bar] = []
+    table = []
+    plain: dict[str, float] = {}
+    for feed, required in _PLAIN.items():
+        body = page(rows, feed)
+        tools = {_OURS: _ours(feed)} | (others if feed == "campaign" else _only(others, _ORJSON))
         runs = {name: functools.partial(_repeat, tool, body, repeats) for name, tool in tools.items()}
-        seconds[kind] = {name: times.seconds for name, times in alternate(runs, rounds).items()}
-
-    def against(kind: str, over: str, under: str) -> float | None:
-        found = seconds[kind]
-        return found[over] / found[under] if over in found and under in found else None
-
-    def microseconds(kind: str, name: str) -> float:
-        return seconds[kind][name] / repeats / rows * 1e6
-
-    current, older, unknown = _KINDS
-    no_orjson, no_pydantic = missing.get(_ORJSON, ""), missing.get(_PYDANTIC, "")
-    faster = against(current, _PYDANTIC, _OURS)
+        seconds = {name: times.seconds for name, times in alternate(runs, rounds).items()}
+        if feed == "campaign":
+            plain = {name: taken / repeats / rows * 1e6 for name, taken in seconds.items()}
+        ratio = _over(seconds, _OURS, _ORJSON)
+        note = missing.get(_ORJSON, "")
+        bars.append(Bar(f"decode {rows} rows, {feed}, against orjson.loads", required, ratio, note=note))
+        table.append([feed, "plain", _text(ratio), "1"])
+        worst = worst_one = (0.0, "")
+        for variation in (*OF_EVERY_FEED, *(OF_KEYWORDS if feed == "campaign" else ())):
+            every, one = _vary(body if variation is not times_of_day else page(rows, feed, "older"), body, variation)
+            tools = {"every": _ours(feed), "one": _ours(feed), "plain": _ours(feed)} | _only(others, _ORJSON)
+            bodies = {"every": every, "one": one, "plain": body, _ORJSON: every}
+            runs = {name: functools.partial(_repeat, tool, bodies[name], repeats) for name, tool in tools.items()}
+            seconds = {name: times.seconds for name, times in alternate(runs, rounds).items()}
+            in_every, in_one = _over(seconds, "every", _ORJSON), _over(seconds, "one", "plain")
+            table.append([feed, variation.__name__.replace("_", " "), _text(in_every), _text(in_one)])
+            if variation.__name__ not in _COMBINED:
+                worst_one = max(worst_one, (in_one or 0, table[-1][1]))
+                if variation is times_of_day:
+                    bars.append(Bar(f"decode {feed}, times of day, against orjson.loads", _TIMES, in_every, note=note))
+                else:
+                    worst = max(worst, (in_every or 0, table[-1][1]))
+        in_all = f"decode {feed}, the worst variation in every row, against orjson.loads"
+        bars.append(Bar(in_all, _EVERY, worst[0] or None, note=note or worst[1]))
+        bars.append(
+            Bar(f"decode {feed}, the worst in one row, against a plain page", _ONE, worst_one[0], note=worst_one[1])
+        )
+    faster = plain[_PYDANTIC] / plain[_OURS] if _PYDANTIC in plain else None
+    bars.append(
+        Bar(
+            f"decode {rows} rows, times faster than pydantic", 3, faster, at_least=True, note=missing.get(_PYDANTIC, "")
+        )
+    )
+    head = ["feed", "variation", "in every row, × orjson.loads", "in one row, × a plain page"]
     return Findings(
-        bars=[
-            Bar(
-                f"decode {rows} {current}, against orjson.loads", 1.2, against(current, _OURS, _ORJSON), note=no_orjson
-            ),
-            Bar(f"decode {rows} {current}, times faster than pydantic", 3, faster, at_least=True, note=no_pydantic),
-            Bar(f"decode {rows} {older}, against orjson.loads", 2, against(older, _OURS, _ORJSON), note=no_orjson),
-            Bar(f"decode {rows} {unknown}, against orjson.loads", 7, against(unknown, _OURS, _ORJSON), note=no_orjson),
-        ],
+        bars=bars,
         tables=[
-            Table(
-                f"Decoding a page of {rows} rows, µs a row",
-                ["", _OURS, *others],
-                [[kind, *(f"{microseconds(kind, name):.2f}" for name in seconds[kind])] for kind in _KINDS],
-            )
+            Table(f"Decoding a page of {rows} rows, with warm memory", head, table),
+            Table("Decoding a plain row, µs", [*plain], [[f"{taken:.2f}" for taken in plain.values()]]),
         ],
-        panels=[
-            Panel(
-                "Decoding a row, from bytes",
-                "µs, less is better",
-                [(name, microseconds(current, name)) for name in seconds[current]],
-            )
-        ],
+        panels=[Panel("Decoding a row, from bytes", "µs, less is better", list(plain.items()))],
     )
 
 
-def _ours(rows: int, body: bytes) -> Tool:
+def _ours(feed: str) -> Tool:
     decoder = Decoder(EngineNames())
-    assert len(decoder.feed_page(body, KeywordRanking, 1).items) == rows
-    return lambda body: list(decoder.feed_page(body, KeywordRanking, 1).items)
+    row: Any = _FEEDS[feed]
+    return lambda body: decoder.feed_page(body, row, 1).items
+
+
+def _vary(rows: bytes, plain: bytes, variation: Variation) -> tuple[bytes, bytes]:
+    """Return a page with a variation in every row, and a plain one with it in the middle row."""
+    chance = random.Random(1)
+    every, one = msgspec.json.decode(rows), msgspec.json.decode(plain)
+    varied = [variation(row, chance) for row in every["data"]["rows"]]
+    middle = len(varied) // 2
+    every["data"]["rows"] = varied
+    one["data"]["rows"][middle] = varied[middle]
+    return msgspec.json.encode(every), msgspec.json.encode(one)
+
+
+def _over(seconds: dict[str, float], over: str, under: str) -> float | None:
+    return seconds[over] / seconds[under] if over in seconds and under in seconds else None
+
+
+def _text(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{ratio:.2f}"
+
+
+def _only(tools: dict[str, Tool], name: str) -> dict[str, Tool]:
+    return {name: tools[name]} if name in tools else {}
 
 
 def _others() -> tuple[dict[str, Tool], dict[str, str]]:

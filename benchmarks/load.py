@@ -25,8 +25,6 @@ class Load:
         rows: rows of each page.
         permits: requests in flight at once.
         latency: seconds that each answer takes at least.
-        older: rows of the older variant.
-        unknown: every row has a field that is not documented.
     """
 
     campaigns: int
@@ -34,8 +32,6 @@ class Load:
     rows: int
     permits: int = 16
     latency: float = 0.0
-    older: bool = False
-    unknown: bool = False
 
     @property
     def requests(self) -> int:

@@ -9,8 +9,8 @@ from typing import Any, Literal, final
 
 import attrs
 
-from seorep_async.models.compact import compact
 from seorep_async.models.extra import extra_field
+from seorep_async.models.gc_untracked import gc_untracked_struct
 
 
 class Feed(enum.Enum):
@@ -24,6 +24,8 @@ class Feed(enum.Enum):
     """One `KeywordPeriod` for each period of a keyword."""
 
 
+@final
+@gc_untracked_struct
 @attrs.frozen(weakref_slot=False)
 class Tag:
     """A label of a keyword (the service's reference, section 2.6)."""
@@ -33,6 +35,8 @@ class Tag:
     extra: Mapping[str, Any] = extra_field()
 
 
+@final
+@gc_untracked_struct
 @attrs.frozen(weakref_slot=False)
 class SearchLocation:
     """The place from which rankings are looked up (the service's reference, section 2.7)."""
@@ -44,6 +48,8 @@ class SearchLocation:
     extra: Mapping[str, Any] = extra_field()
 
 
+@final
+@gc_untracked_struct
 @attrs.frozen(weakref_slot=False)
 class SearchLanguage:
     """The language in which rankings are looked up (the service's reference, section 2.7)."""
@@ -54,7 +60,7 @@ class SearchLanguage:
 
 
 @final
-@compact
+@gc_untracked_struct
 @attrs.frozen(weakref_slot=False)
 class KeywordRanking:
     """One keyword's rankings: a row of the campaign-by-keyword feed (the service's reference, section 2.7).
@@ -106,7 +112,7 @@ class KeywordRanking:
 
 
 @final
-@compact
+@gc_untracked_struct
 @attrs.frozen(weakref_slot=False)
 class CampaignPeriod:
     """One period of a campaign: a row of the campaign-by-date feed (the service's reference, section 2.7).
@@ -151,7 +157,7 @@ class CampaignPeriod:
 
 
 @final
-@compact
+@gc_untracked_struct
 @attrs.frozen(weakref_slot=False)
 class KeywordPeriod:
     """One date of a keyword: a row of the keyword-by-date feed (the service's reference, section 2.7).

@@ -6,11 +6,16 @@ from collections.abc import Generator, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import attrs
+import msgspec
+
+from seorep_async.errors import SeoRepError
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
-from seorep_async.models.extra import NO_EXTRA
 from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation import values
-from seorep_async.normalisation.compiled import CompiledRows, ExactPage
+from seorep_async.normalisation.compiled_rows import REFUSALS, CompiledRows
+from seorep_async.normalisation.names import wire_names
+from seorep_async.normalisation.row_text import MARKER, Body, find_rows
 from seorep_async.settings import EngineNames
 
 if TYPE_CHECKING:
@@ -19,12 +24,34 @@ if TYPE_CHECKING:
 M = TypeVar("M")
 
 _ROWS: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
+_FRAMES = 256  # frames that are stored: pages of one campaign often have the same, as have those of small campaigns
+_LARGEST_FRAME = 1024  # bytes
 
 
 @lru_cache(maxsize=16)
 def decoder_for(engine_names: EngineNames) -> Decoder:
     """Return the decoder for an account's names, which clients share: building one takes many milliseconds."""
     return Decoder(engine_names)
+
+
+@attrs.frozen
+class _Frame:
+    """The rest of a feed's page, without its rows and its number."""
+
+    total_pages: int | None
+    total_records: int | None
+    totals: RankingTotals | None
+    version: bool | None
+    extra: Mapping[str, Any]
+
+    @property
+    def can_be_shared(self) -> bool:
+        """Whether nothing in it can be changed by a user."""
+        return not self.extra and (self.totals is None or not self.totals.extra)
+
+    def page(self, rows: list[M], number: int) -> Page[M]:
+        items = tuple(rows)
+        return Page(items, number, self.total_pages, self.total_records, self.totals, self.version, self.extra)
 
 
 class Decoder:
@@ -36,7 +63,9 @@ class Decoder:
 
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
+        self._totals_names = wire_names(RankingTotals, engine_names)
         self._compiled = {row: CompiledRows[Any](row, engine_names) for row in _ROWS}
+        self._frames: dict[bytes, _Frame] = {}
 
     @cached_property
     def _converter(self) -> ModelConverter:
@@ -44,54 +73,69 @@ class Decoder:
 
         return ModelConverter(self._engine_names)
 
-    def feed_page(self, body: bytes | memoryview, row: type[M], number: int) -> Page[M]:
+    def feed_page(self, body: Body, row: type[M], number: int) -> Page[M]:
         """Decode a page of a ranking feed, in either of its shapes (the service's reference, section 4.4)."""
+        steps = self.feed_page_in_steps(body, row, number)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                page: Page[M] | None = end.value
+                return self._feed_page_by_reference(body, row, number) if page is None else page
+
+    def feed_page_in_steps(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M] | None]:
+        """Decode a page of a ranking feed in steps of about a millisecond.
+
+        The result is None if something in the page is refused, or its rows can't be told apart by their text:
+        `feed_page` takes it in one go, or raises.
+        """
+        text = find_rows(body)
+        if text is None:
+            return None
         compiled: CompiledRows[M] = self._compiled[row]
-        exact = compiled.page(body)
-        if exact is not None:
-            return self._exact_page(exact, number)
-        envelope = envelopes.parse(body)
-        metadata = envelopes.metadata(envelope)
-        feed = envelopes.fold_feed(envelope)
+        try:
+            frame = self._frames.get(text.frame) or self._parsed_frame(text.frame)
+            rows = yield from compiled.read_in_steps(text)
+        except (SeoRepError, *REFUSALS):
+            return None
+        return frame.page(rows, number)
 
-        def by_reference(place: int) -> M:
-            return self._converter.structure(feed.rows[place], row, f"{feed.rows_path}[{place}]")
+    def _parsed_frame(self, text: bytes) -> _Frame:
+        envelope = envelopes.parse(text)
+        feed = envelopes.normalise_feed(envelope)
+        if feed.rows != [MARKER]:
+            raise ValueError("the marker is not where the rows are")
+        frame = self._frame(envelopes.metadata(envelope), feed)
+        if frame.can_be_shared and len(text) <= _LARGEST_FRAME:
+            if len(self._frames) >= _FRAMES:
+                self._frames.clear()
+            self._frames[text] = frame
+        return frame
 
-        rows = compiled.rows(feed.rows, by_reference)
-        return self._feed_page(rows, number, metadata, feed.totals, feed.totals_path, feed.extra)
-
-    def feed_page_in_steps(
-        self, body: bytes | memoryview, row: type[M], number: int
-    ) -> Generator[None, None, Page[M] | None]:
-        """Decode a huge page of a ranking feed in small steps; the result is None where only `feed_page` can."""
-        compiled: CompiledRows[M] = self._compiled[row]
-        exact = yield from compiled.page_in_steps(body)
-        return None if exact is None else self._exact_page(exact, number)
-
-    def _exact_page(self, exact: ExactPage[M], number: int) -> Page[M]:
-        metadata = envelopes.metadata({"metadata": exact.metadata})
-        return self._feed_page(exact.rows, number, metadata, exact.totals, exact.totals_path, NO_EXTRA)
-
-    def _feed_page(
-        self,
-        rows: tuple[M, ...],
-        number: int,
-        metadata: envelopes.Metadata,
-        totals: object,
-        totals_path: str,
-        extra: Mapping[str, Any],
-    ) -> Page[M]:
-        return Page(
-            items=rows,
-            number=number,
+    def _frame(self, metadata: envelopes.Metadata, feed: envelopes.FeedPayload) -> _Frame:
+        return _Frame(
             total_pages=metadata.total_pages,
             total_records=metadata.total_records,
-            totals=self._totals(totals, totals_path),
+            totals=self._totals(feed.totals, feed.totals_path),
             version=metadata.version,
-            extra=_with_metadata(extra, metadata),
+            extra=_with_metadata(feed.extra, metadata),
         )
 
-    def model_page(self, body: bytes | memoryview, model: type[M], number: int) -> Page[M]:
+    def _feed_page_by_reference(self, body: Body, row: type[M], number: int) -> Page[M]:
+        envelope = envelopes.parse(body)
+        metadata = envelopes.metadata(envelope)
+        feed = envelopes.normalise_feed(envelope)
+        rows = [self._row(value, row, f"{feed.rows_path}[{place}]") for place, value in enumerate(feed.rows)]
+        return self._frame(metadata, feed).page(rows, number)
+
+    def _row(self, value: object, row: type[M], path: str) -> M:
+        compiled: CompiledRows[M] = self._compiled[row]
+        try:
+            return compiled.read(msgspec.json.encode([value]))[0]
+        except (*REFUSALS, OverflowError):  # msgspec writes no integer of more than 64 bits
+            return self._converter.structure(value, row, path)
+
+    def model_page(self, body: Body, model: type[M], number: int) -> Page[M]:
         """Decode a page of a list response: `data` is an array (the service's reference, section 1)."""
         envelope = envelopes.parse(body)
         metadata = envelopes.metadata(envelope)
@@ -107,15 +151,15 @@ class Decoder:
             extra=_with_metadata({k: envelope[k] for k in envelope.keys() - {"metadata", "data"}}, metadata),
         )
 
-    def single(self, body: bytes | memoryview, model: type[M]) -> M:
+    def single(self, body: Body, model: type[M]) -> M:
         """Decode a single-object response: `data` is an object (the service's reference, section 1)."""
         return self._converter.structure(envelopes.parse(body)["data"], model, "data")
 
-    def envelope(self, body: bytes | memoryview) -> dict[str, Any]:
+    def envelope(self, body: Body) -> dict[str, Any]:
         """Parse any answer, without a look at what it holds; nothing (204) is an empty envelope."""
         return envelopes.parse(body, needs_data=False) if body else {}
 
-    def _totals(self, totals: object, path: str) -> RankingTotals | None:
+    def _totals(self, totals: Any, path: str) -> RankingTotals | None:
         if totals is None or totals is False or totals == [] or totals == {}:
             return None
         return self._converter.structure(totals, RankingTotals, path)

@@ -1,4 +1,4 @@
-"""The envelope around every payload: parsed, refused if it is an error in disguise, its two feed shapes folded."""
+"""The envelope around every payload: parsed, refused if it is an error in disguise, its two feed shapes normalised."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def metadata(envelope: dict[str, Any]) -> Metadata:
     )
 
 
-def fold_feed(envelope: dict[str, Any]) -> FeedPayload:
-    """Fold the two shapes of a feed (the service's reference, section 4.4), told apart by `data` alone.
+def normalise_feed(envelope: dict[str, Any]) -> FeedPayload:
+    """Normalise the two shapes of a feed (the service's reference, section 4.4), told apart by `data` alone.
 
     Raises:
         DecodeError: `data` is neither an array of rows nor an object with `rows`.

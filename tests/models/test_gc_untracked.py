@@ -10,11 +10,11 @@ import attrs
 import pytest
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking
-from seorep_async.models.compact import compact
+from seorep_async.models.gc_untracked import gc_untracked_struct
 from tests.normalisation.wire import FEED_ROWS, Shape, as_bytes, decoder, envelope, wire_row
 
 
-@compact
+@gc_untracked_struct
 @attrs.frozen
 class Ranks:
     id: int
@@ -22,7 +22,7 @@ class Ranks:
     clicks: int | None = None
 
 
-@compact
+@gc_untracked_struct
 @attrs.frozen
 class LaterRanks:
     id: int
@@ -99,9 +99,9 @@ def test_a_row_model_can_not_be_subclassed() -> None:
 
 
 @pytest.mark.parametrize("model", TOO_MUCH, ids=lambda model: model.__name__)
-def test_what_a_compact_model_can_not_do_is_refused(model: type) -> None:
+def test_a_model_that_a_struct_can_not_hold_is_refused(model: type) -> None:
     with pytest.raises(TypeError, match="does more than hold values"):
-        compact(model)
+        gc_untracked_struct(model)
 
 
 def test_rows_of_two_types_are_never_equal() -> None:

@@ -1,0 +1,95 @@
+"""Models that the garbage collector does not trace, and the raw rows that become such models: tricks in one place.
+
+Measured on pages of 500 rows (CPython 3.11, msgspec 0.22): an instance that the collector tracks costs it 0.5 µs, and
+thousands of them pauses of many milliseconds; making a raw row a model by setting its class takes 0.14 µs, building the
+model from its values 0.21 µs, of 1.6 µs for a whole row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn, TypeVar, cast
+
+import attrs
+import msgspec
+
+M = TypeVar("M")
+
+_ABOUT_STORAGE = {"__init__", "__getstate__", "__setstate__", "__slots__", "__annotations__"}
+
+
+def gc_untracked_struct(model: type[M]) -> type[M]:
+    """Store the instances of a frozen attrs model as msgspec structs, which the garbage collector does not trace.
+
+    Everything that attrs gave the class stays, but the class can't be subclassed, and an instance that somebody puts
+    into its own `extra` is never freed.
+
+    Raises:
+        TypeError: the model has a feature that structs lack, such as converters.
+    """
+    fields = attrs.fields(model)  # type: ignore[arg-type]
+    if hasattr(model, "__attrs_post_init__") or not all(map(_is_plain, fields)):
+        raise TypeError(f"{model.__name__} does more than hold values, which a gc-untracked struct can't")
+    names = {field.name for field in fields}
+    namespace = {name: value for name, value in vars(model).items() if name not in _ABOUT_STORAGE | names}
+    namespace["__reduce__"] = _reduced
+    namespace["__init_subclass__"] = classmethod(_refuse_subclass)
+    declared: list[tuple[str, Any] | tuple[str, Any, Any]] = [
+        (field.name, field.type) if field.default is attrs.NOTHING else (field.name, field.type, field.default)
+        for field in fields
+    ]
+    struct = msgspec.defstruct(model.__name__, declared, namespace=namespace, module=model.__module__, gc=False)
+    return cast("type[M]", struct)
+
+
+def raw_row_struct(
+    model: type, wire_types: Mapping[str, Any], wire_names: Mapping[str, str], *, unknown: Iterable[str] | None
+) -> type[msgspec.Struct]:
+    """Return a struct of the same layout as a gc-untracked model, which msgspec decodes from the wire.
+
+    Once each field holds a value that the model allows, `raw_row.__class__ = model` makes the raw row the model.
+
+    Args:
+        model: the gc-untracked model.
+        wire_types: the type on the wire of each attribute that the wire carries.
+        wire_names: their names on the wire.
+        unknown: other fields, which become `unknown_0`, `unknown_1` … in order; such a raw row has more fields than the
+            model and can't become one. Fields that are not named are refused, or ignored if this is None.
+    """
+    declared: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    rename = {}
+    for field in attrs.fields(model):
+        if field.name not in wire_types:
+            declared.append((field.name, msgspec.UnsetType, field.default))
+            rename[field.name] = f" {field.name}"  # no wire name begins with a space
+            continue
+        kind = wire_types[field.name]
+        absent = msgspec.Raw(b"null") if kind is msgspec.Raw else None
+        declared.append((field.name, kind) if field.default is attrs.NOTHING else (field.name, kind, absent))
+        rename[field.name] = wire_names[field.name]
+    for place, name in enumerate(unknown or ()):
+        declared.append((f"unknown_{place}", Any, msgspec.UNSET))
+        rename[f"unknown_{place}"] = name
+    return msgspec.defstruct("RawRow", declared, rename=rename, forbid_unknown_fields=unknown is not None, gc=False)
+
+
+def _is_plain(field: attrs.Attribute[Any]) -> bool:
+    made = isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]
+    return (
+        not (made or field.converter or field.validator or field.kw_only) and field.init and field.alias == field.name
+    )
+
+
+def _reduced(model: Any) -> tuple[Any, ...]:
+    # by name: an instance that another version pickled may have other fields, or another order of them
+    return _restored, (type(model), {field.name: getattr(model, field.name) for field in attrs.fields(type(model))})
+
+
+def _restored(model: type[M], values: dict[str, Any]) -> M:
+    return model(**values)
+
+
+def _refuse_subclass(cls: type, /, **_: object) -> NoReturn:
+    raise TypeError(
+        f"{cls.__mro__[1].__name__} can't be subclassed; give a class of your own an attribute that holds it"
+    )

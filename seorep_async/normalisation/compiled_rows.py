@@ -1,0 +1,237 @@
+"""Decoders compiled from the row models, which take every variation that the reference converter accepts.
+
+A piece of a page becomes raw rows: msgspec structs derived from the model, with the same fields under the wire's names.
+A generated function converts their values to the model's, and makes each raw row a model by setting its class
+(`models/gc_untracked.py`). What is refused here goes to the reference converter, which names the path of the bad field;
+property tests hold the two equal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import enum
+import functools
+import typing
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import attrs
+import msgspec
+
+from seorep_async.models import SearchLanguage, SearchLocation, Tag
+from seorep_async.models.gc_untracked import raw_row_struct
+from seorep_async.normalisation.names import wire_names
+from seorep_async.normalisation.row_fields import FIELDS, SCOPE, Field, object_field
+from seorep_async.normalisation.row_text import RowText
+from seorep_async.settings import EngineNames
+
+M = TypeVar("M")
+
+REFUSALS = (ValueError, RecursionError)
+"""What reading raises for anything that is refused; the errors of msgspec are ValueErrors."""
+
+_PIECE = 64  # rows that are read at once
+_PARTS = 8  # parts of a piece that holds an odd row
+_STEP = 512 * 1024  # bytes of rows that are read before others on the loop get their turn
+_EXPECTED = 8  # unknown fields that are expected at once
+_WAYS = 64  # ways with expected fields that are stored
+
+_objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
+
+
+class _Values(enum.Enum):
+    """Which values are taken; the fewer, the faster."""
+
+    CURRENT = enum.auto()
+    """Documented values of current rows."""
+    OLDER = enum.auto()
+    """Any accepted date, and documented values of all else."""
+    ACCEPTED = enum.auto()
+    """Any accepted value."""
+
+    def are_any(self, hint: Any) -> bool:
+        """Tell whether attributes of a type may have any accepted value."""
+        return self is _Values.ACCEPTED or (self is _Values.OLDER and hint in (dt.date, dt.date | None))
+
+
+@attrs.frozen(eq=False)
+class _Way:
+    """One way to read the text of an array of rows: into raw rows, which then become models.
+
+    Attributes:
+        values: the values that it takes.
+        unknown: the names of the unknown fields that it takes, or None if it ignores them.
+        decode: turns the text into raw rows.
+        convert: turns raw rows into models, in place.
+    """
+
+    values: _Values
+    unknown: frozenset[str] | None
+    decode: Callable[[bytes], list[Any]]
+    convert: Callable[[list[Any]], None]
+
+
+class CompiledRows(Generic[M]):
+    """Reads the rows of one model.
+
+    Args:
+        model: a gc-untracked model.
+        engine_names: the account's names for the engines.
+    """
+
+    def __init__(self, model: type[M], engine_names: EngineNames) -> None:
+        self._model = model
+        self._names = wire_names(model, engine_names)
+        self._known = frozenset(self._names.values())
+        self._cache: dict[tuple[int, frozenset[str] | None], _Way] = {}
+
+    def read(self, array: bytes) -> list[M]:
+        """Read the text of an array of rows.
+
+        Raises:
+            ValueError, RecursionError: something in it is refused; the reference converter knows what.
+        """
+        return self._read_first(array, self._ways)[0]
+
+    def read_in_steps(self, text: RowText) -> Generator[None, None, list[M]]:
+        """Read the rows of a page as `read` does, in steps of about a millisecond.
+
+        So that an odd row slows down few others, a piece that holds one is cut into small parts, after which pieces
+        grow again. Each is tried as current rows first, and then as the last odd part.
+        """
+        rows: list[M] = []
+        ways = self._ways[:1]
+        start = stepped = text.start
+        most = min((text.piece(start, 1)[0] - start) * _PIECE, _STEP)
+        size, least = most, most // _PARTS
+        while start < text.end:
+            end, following = text.piece(start, size)
+            if end - stepped > _STEP:
+                yield
+                stepped = start
+            array = text.array(start, end)
+            try:
+                found, _ = self._read_first(array, ways)
+                size = min(2 * size, most)
+            except REFUSALS:
+                if size > least:
+                    size = least
+                    continue
+                found, way = self._read_first(array, self._ways[1:])
+                ways = [ways[0], self._expecting(way, found)]
+            rows += found
+            start = following
+        return rows
+
+    def _expecting(self, way: _Way, rows: Iterable[Any]) -> _Way:
+        """Return a way that is faster for unknown fields like those that were met."""
+        if way.unknown is None:
+            unknown = frozenset[str]().union(*(row.extra for row in rows)) - self._known
+            if len(unknown) <= _EXPECTED:
+                with contextlib.suppress(ValueError):  # a struct's names hold no quotes, for example
+                    return self._way(way.values, unknown)
+        return way
+
+    @cached_property
+    def _ways(self) -> list[_Way]:
+        return [self._way(taken, unknown) for unknown in (frozenset[str](), None) for taken in _Values]
+
+    def _read_first(self, array: bytes, ways: Sequence[_Way]) -> tuple[list[M], _Way]:
+        """Read rows in the first way that takes them."""
+        for way in ways[:-1]:
+            try:
+                return self._read(array, way), way
+            except REFUSALS:
+                continue
+        return self._read(array, ways[-1]), ways[-1]
+
+    def _read(self, array: bytes, way: _Way) -> list[M]:
+        rows = way.decode(array)
+        if way.unknown is None:
+            self._store_unknown(rows, _objects(array))
+        way.convert(rows)
+        return rows
+
+    def _store_unknown(self, rows: list[Any], objects: list[dict[str, Any]]) -> None:
+        for row, wire in zip(rows, objects, strict=True):
+            if not self._known.issuperset(wire):
+                row.extra = {name: wire[name] for name in wire if name not in self._known}
+
+    def _way(self, taken: _Values, unknown: frozenset[str] | None) -> _Way:
+        key = taken.value, unknown
+        if key not in self._cache:
+            if len(self._cache) >= _WAYS:
+                self._cache.clear()
+            self._cache[key] = self._compiled(taken, unknown)
+        return self._cache[key]
+
+    @cached_property
+    def _fields(self) -> list[tuple[str, Any, Field]]:
+        """The name, type and field of each attribute that the wire carries."""
+        hints = typing.get_type_hints(self._model)
+        return [(name, hints[name], FIELDS.get(hints[name]) or _field_of_objects(hints[name])) for name in self._names]
+
+    def _compiled(self, taken: _Values, unknown: frozenset[str] | None) -> _Way:
+        types = {
+            name: field.accepted if taken.are_any(hint) else field.documented for name, hint, field in self._fields
+        }
+        row = raw_row_struct(self._model, types, self._names, unknown=None if unknown is None else sorted(unknown))
+        decode = msgspec.json.Decoder(list[row]).decode  # type: ignore[valid-type]
+        return _Way(taken, unknown, decode, self._converter(taken, sorted(unknown or ())))
+
+    def _converter(self, taken: _Values, unknown: list[str]) -> Callable[[list[Any]], None]:
+        """Generate the function that makes raw rows models, from the lines of their fields."""
+        scope: dict[str, Any] = {"model": self._model, **SCOPE}
+        before: list[str] = []
+        within = [
+            f"if row.unknown_{n} is not UNSET: extra[{name!r}] = row.unknown_{n}" for n, name in enumerate(unknown)
+        ]
+        for name, hint, field in self._fields:
+            words = {
+                "field": f"row.{name}",
+                "name": repr(self._names[name]),
+                "seen": f"seen_{name}",
+                "learn": f"learn_{name}",
+                "last": f"last_{name}",
+                "value": f"value_{name}",
+            }
+            if field.memo is not None:
+                scope |= {words["seen"]: field.memo.seen, words["learn"]: field.memo.learn}
+            before += [line.format(**words) for line in field.first_lines]
+            lines = field.accepted_lines if taken.are_any(hint) else field.documented_lines
+            within += [line.format(**words) for line in lines]
+        if any("extra[" in line for line in within):
+            within = ["extra = {}", *within, "if extra: row.extra = {**row.extra, **extra}"]
+        if unknown:  # the raw row has more fields than the model
+            values = ", ".join(f"row.{field.name}" for field in attrs.fields(typing.cast("Any", self._model)))
+            within.append(f"rows[place] = model({values})")
+        else:
+            within.append("row.__class__ = model")
+        code = [
+            "def convert(rows):",
+            *(f"    {line}" for line in before),
+            "    for place, row in enumerate(rows):" if unknown else "    for row in rows:",
+            *(f"        {line}" for line in within),
+        ]
+        name = f"<compiled for {self._model.__name__}>"
+        exec(compile("\n".join(code), name, "exec"), scope)  # noqa: S102  # the lines are those of `row_fields`
+        return typing.cast("Callable[[list[Any]], None]", scope["convert"])
+
+
+def _field_of_objects(hint: Any) -> Field:
+    if hint == tuple[Tag, ...]:
+        tags = CompiledRows(Tag, EngineNames())
+        return object_field(lambda wire: () if wire == b"null" else tuple(tags.read(wire)))
+    (model,) = (model for model in (SearchLocation, SearchLanguage) if hint == model | None)
+    return object_field(functools.partial(_optional_object, CompiledRows[Any](model, EngineNames())))
+
+
+def _optional_object(rows: CompiledRows[Any], wire: bytes) -> Any:
+    try:
+        return rows.read(b"[%b]" % wire)[0]
+    except REFUSALS:
+        if msgspec.json.decode(wire) in (None, [], {}):  # an empty map may come as an empty array
+            return None
+        raise

@@ -1,0 +1,81 @@
+"""Pages cut at the ends of rows without parsing them, so that each piece can be decoded by itself.
+
+Where rows begin and end is guessed from the text, and a wrong guess can't pass: then a piece or the frame is not whole
+JSON, or the frame's rows are not the marker that was put in their place.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from uuid import uuid4
+
+import attrs
+
+Body = bytes | memoryview
+
+MARKER = uuid4().hex
+"""Stands in a frame for the rows, as their only element; no service can know it."""
+
+_MARKED = f'["{MARKER}"]'.encode()
+_SPACE = b" \t\n\r"
+_MARGIN = 16 * 1024  # bytes before the rows, and after them, in which their ends are looked for
+_ROWS = re.compile(rb'"(?:data|rows)"[ \t\n\r]*:[ \t\n\r]*\[[ \t\n\r]*(?=\{[ \t\n\r]*("[^"\\]*")[ \t\n\r]*:)')
+
+
+@attrs.frozen
+class RowText:
+    """The rows of one page as text.
+
+    Attributes:
+        frame: the rest of the page, with `MARKER` in place of the rows.
+        text: the whole page.
+        start: where its first row begins.
+        end: where its last row ends.
+        between: matches the text from the end of one row to the beginning of the next.
+    """
+
+    frame: bytes
+    text: memoryview
+    start: int
+    end: int
+    between: re.Pattern[bytes]
+
+    def piece(self, start: int, size: int) -> tuple[int, int]:
+        """Return where the first row ends that reaches so many bytes from `start`, and where the next one begins."""
+        found = self.between.search(self.text, start + size, self.end)
+        return (found.start() + 1, found.end()) if found else (self.end, self.end)
+
+    def array(self, start: int, end: int) -> bytes:
+        """Return the text of some rows as an array."""
+        return b"".join((b"[", self.text[start:end], b"]"))
+
+
+def find_rows(body: Body) -> RowText | None:
+    """Find the rows of a feed's page, or return None where it has none, or none that can be found."""
+    text = memoryview(body)
+    rows = _ROWS.search(text, 0, _MARGIN)
+    if rows is None:
+        return None
+    start = rows.end()
+    margin = bytes(text[max(start, len(text) - _MARGIN) :])
+    closing = len(margin)
+    last = b""
+    while not last.endswith(b"}"):  # an array of rows ends with an object; totals may be an array too, but an empty one
+        closing = margin.rfind(b"]", 0, closing)
+        if closing < 0:
+            return None
+        last = margin[:closing].rstrip(_SPACE)
+    before = bytes(text[:start]).rstrip(_SPACE)[:-1]
+    return RowText(
+        frame=b"".join((before, _MARKED, margin[closing + 1 :])),
+        text=text,
+        start=start,
+        end=len(text) - len(margin) + len(last),
+        between=_between(rows[1]),
+    )
+
+
+@lru_cache(maxsize=64)
+def _between(first_name: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"\}[ \t\n\r]*,[ \t\n\r]*(?=\{[ \t\n\r]*%b[ \t\n\r]*:)" % re.escape(first_name))
