@@ -11,7 +11,7 @@ import pytest
 
 REPO = Path(__file__).parent.parent
 BARS = (
-    "current rows, against orjson.loads",
+    "rows, campaign, against orjson.loads",
     "pull 100-row pages",
     "pull 1-row pages",
     "first outcome",
