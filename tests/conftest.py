@@ -15,11 +15,15 @@
   `tests.session.calls`; `assert_key_is_not_in(text)` and `assert_error_does_not_show_key(error)`, which looks through
   causes, frames, locals and pickles too, in `tests.session.canary`.
 
+`TEST_LOOP=uvloop` runs asynchronous tests on uvloop, if it is installed.
+
 aioresponses is mended here for aiohttp ≥ 3.14 (`tests.aioresponses_shim`): `with aioresponses() as mocked: …` works.
 """
 
+import asyncio
+import os
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -35,6 +39,13 @@ from tests.session.scripted_server import ScriptedServer, Step
 _SLOW_SECONDS = 1800
 
 mend_aioresponses()
+
+
+if os.environ.get("TEST_LOOP") == "uvloop":
+    import uvloop
+
+    def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+        return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.hookimpl(tryfirst=True)

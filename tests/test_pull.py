@@ -717,7 +717,7 @@ async def test_one_that_failed_for_a_passing_reason_is_tried_again_when_the_othe
     async with serving(script, max_attempts=1) as (client, _):
         outcomes = await outcomes_of(client, range(1, 6))
     assert all(outcome.ok for outcome in outcomes)
-    assert asked_before == [1, 2, 3, 4, 5, 2]
+    assert (sorted(asked_before[:5]), asked_before[5:]) == ([1, 2, 3, 4, 5], [2])
 
 
 async def test_one_that_fails_again_keeps_its_error() -> None:

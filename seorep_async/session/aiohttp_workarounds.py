@@ -45,6 +45,8 @@ class WriteResponse(aiohttp.ClientResponse):
         protocol = connection.protocol
         if protocol is not None:
             protocol.data_received = _BodyOf204(protocol.data_received)  # type: ignore[method-assign]
+            if connection.transport is not None:
+                connection.transport.set_protocol(protocol)  # uvloop looks the method up here only
         return await super().start(connection)
 
 
