@@ -94,12 +94,12 @@ class SeoRepError(Exception):
             facts.append(f"status {self.status}")
         if self.attempts:
             facts.append("1 attempt" if self.attempts == 1 else f"{self.attempts} attempts")
-        text = f"{self.subject}: {self.message}" if self.subject else self.message
+        shown = f"{self.subject}: {self.message}" if self.subject else self.message
         if facts:
-            text += f" [{', '.join(facts)}]"
+            shown += f" [{', '.join(facts)}]"
         if self.body_excerpt:
-            text += f" body: {self.body_excerpt}"
-        return text
+            shown += f" body: {self.body_excerpt}"
+        return shown
 
     def evolve(self, **changes: Any) -> Self:
         """Return a copy with other fields, and without traceback, cause and context."""

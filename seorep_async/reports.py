@@ -209,10 +209,10 @@ def to_html(report: RankingReport[Any]) -> str:
     """Return the first rows of a report as a small HTML table for notebooks, without columns that are empty."""
     table = table_of(report.feed)
     rows = [values[table.lead :] for values in islice(row_values(report), _HTML_ROWS)]
-    noun = "keyword" if report.feed is Feed.KEYWORD_BY_DATE else "campaign"
+    object_name = "keyword" if report.feed is Feed.KEYWORD_BY_DATE else "campaign"
     more = f", the first {len(rows)} shown" if len(rows) < len(report.rows) else ""
     caption = (
-        f"{report.feed.value} feed, {noun} {report.id}, {report.start_date} to {report.end_date}: "
+        f"{report.feed.value} feed, {object_name} {report.id}, {report.start_date} to {report.end_date}: "
         f"{len(report.rows):,} rows{more}"
     )
     return html_table(caption, [column.name for column in table.columns[table.lead :]], rows)

@@ -2,7 +2,7 @@
 
 The defaults suit a service of which nothing is known. Reasons to change one:
 
-- You know the service's limit: `requests_per_second` keeps to it from the first request on, instead of finding it.
+- You know the service's limit: `requests_per_second` holds it from the first request on.
 - Several programs share one limit: give each its part of `max_concurrency` and `requests_per_second`.
 - A single call must fail sooner, for example behind a web page: lower `call_timeout`.
 - Pages are large and slow: raise `attempt_timeout`, or pass a smaller `limit` to the call.
@@ -194,7 +194,7 @@ def _require_positive(name: str, value: object, unit: str) -> None:
 
 def _shown(value: object) -> str:
     try:
-        text = repr(value)
+        shown = repr(value)
     except ValueError:  # an integer of thousands of digits
         return f"a huge {type(value).__name__}"
-    return text if len(text) <= 100 else f"{text[:100]}…"
+    return shown if len(shown) <= 100 else f"{shown[:100]}…"

@@ -147,7 +147,7 @@ class Ledger(Generic[T]):
 
 
 class _Keys:
-    """The keys of all rows so far: the first in their order, which tells the page of each, then ids in an `IdSet`.
+    """The keys of all rows so far: the first in their order, which gives the page of each, then ids in an `IdSet`.
 
     Ids of the service fit into an `IdSet`, dates are few; only keys that are neither are held without a bound.
     """

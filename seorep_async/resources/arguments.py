@@ -226,7 +226,7 @@ def _check_unicode(name: str, value: str) -> None:
 
 def _shown(value: object) -> str:
     try:
-        text = repr(value)
+        shown = repr(value)
     except ValueError:  # an integer of thousands of digits
-        text = f"a huge {type(value).__name__}"
-    return text if len(text) <= 60 else f"{text[:60]}…"
+        shown = f"a huge {type(value).__name__}"
+    return shown if len(shown) <= 60 else f"{shown[:60]}…"

@@ -32,7 +32,7 @@ class Backlinks:
     """
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
-        self._endpoint = Endpoint(session, decoder, Backlink, path="/v3/backlinks", noun="backlink")
+        self._endpoint = Endpoint(session, decoder, Backlink, path="/v3/backlinks", object_name="backlink")
 
     async def create(
         self,
@@ -160,7 +160,7 @@ class Backlinks:
             campaign_id: campaign that they belong to.
             status: `published` or `unpublished`.
             date_string: first and last day. They are sent as `YYYY-MM-DD-YYYY-MM-DD`; a string is sent as it is.
-            search: text to search for; full or partial match.
+            search: a string to find, in full or in part.
             link_type: type of link, such as `all`; other values are not documented.
             limit: records per page; the service has a default and a maximum of its own.
             sort_metric: field of the backlink to sort by.

@@ -18,7 +18,7 @@ class Campaigns:
     """
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
-        self._endpoint = Endpoint(session, decoder, Campaign, path="/v3/campaigns", noun="campaign")
+        self._endpoint = Endpoint(session, decoder, Campaign, path="/v3/campaigns", object_name="campaign")
 
     async def create(
         self,

@@ -26,15 +26,15 @@ class Endpoint(Generic[M]):
         decoder: what reads the answers.
         model: the model.
         path: path of the model's list; an object's is this and its id.
-        noun: what an error calls an object.
+        object_name: what an error calls an object.
     """
 
-    def __init__(self, session: Session, decoder: Decoder, model: type[M], *, path: str, noun: str) -> None:
+    def __init__(self, session: Session, decoder: Decoder, model: type[M], *, path: str, object_name: str) -> None:
         self._session = session
         self._decoder = decoder
         self._model = model
         self._path = path
-        self._noun = noun
+        self._object_name = object_name
 
     async def get(self, one: int, extra_params: ExtraParams | None) -> M:
         """Get one object."""
@@ -56,7 +56,7 @@ class Endpoint(Generic[M]):
     async def create(self, values: Params, extra_params: ExtraParams | None, *, secret: str | None = None) -> M:
         """Create an object from the values that are not None."""
         sent = build_params(values, extra_params)
-        return await self._write("POST", self._path, self._noun, sent, secret, idempotent=False)
+        return await self._write("POST", self._path, self._object_name, sent, secret, idempotent=False)
 
     async def update(
         self, one: int, values: Params, extra_params: ExtraParams | None, *, secret: str | None = None
@@ -65,8 +65,8 @@ class Endpoint(Generic[M]):
         path = f"{self._path}/{check_id('id', one)}"
         sent = build_params({**values, "id": None}, extra_params)
         if not sent:
-            raise ConfigurationError(f"{self._noun} {one}: there is nothing to change; give at least one value")
-        return await self._write("PUT", path, f"{self._noun} {one}", sent, secret, idempotent=True)
+            raise ConfigurationError(f"{self._object_name} {one}: there is nothing to change; give at least one value")
+        return await self._write("PUT", path, f"{self._object_name} {one}", sent, secret, idempotent=True)
 
     async def delete(self, one: int, extra_params: ExtraParams | None) -> None:
         """Delete an object."""
@@ -115,7 +115,7 @@ class Endpoint(Generic[M]):
             path=f"{self._path}/{check_id('id', one)}{subpath}",
             decode=decode,
             query=encode_query(build_params({"id": None}, extra_params), self._session.settings.array_encoding),
-            subject=f"{self._noun} {one}",
+            subject=f"{self._object_name} {one}",
             deadline=self._session.deadline(),
             **how,
         )

@@ -14,7 +14,7 @@ class Keywords:
     """The account's keywords (the service's reference, section 4.3), which has no operations to change them."""
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
-        self._endpoint = Endpoint(session, decoder, Keyword, path="/v3/keywords", noun="keyword")
+        self._endpoint = Endpoint(session, decoder, Keyword, path="/v3/keywords", object_name="keyword")
 
     async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> Keyword:
         """Get a keyword.

@@ -40,7 +40,7 @@ FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"
 class _FeedEndpoint:
     path: str
     id_param: str
-    noun: str
+    object_name: str
     row: type
     key: Callable[[Any], Hashable]
 
@@ -269,10 +269,10 @@ class Rankings:
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
             raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}')
-        noun = _ENDPOINTS[feed].noun
+        object_name = _ENDPOINTS[feed].object_name
         if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-            raise ConfigurationError(f"ids must be several {noun} ids, got {ids!r}")
-        wanted = UniqueIds(ids, partial(check_ids, f"{noun}_id"))
+            raise ConfigurationError(f"ids must be several {object_name} ids, got {ids!r}")
+        wanted = UniqueIds(ids, partial(check_ids, f"{object_name}_id"))
         start, end = check_dates(start_date, end_date)
         known = FeedOptions.__annotations__.keys()
         if unknown := options.keys() - known:
@@ -282,7 +282,7 @@ class Rankings:
             self._session,
             wanted,
             lambda one: self._listing(asked, one),
-            lambda one: f"{noun} {one}",
+            lambda one: f"{object_name} {one}",
             on_error=on_error,
             ordered=ordered,
         )
@@ -316,7 +316,7 @@ class Rankings:
             query=f"{endpoint.id_param}={one}&{asked.query}",
             decode=asked.decode,
             key=endpoint.key,
-            subject=f"{endpoint.noun} {one}",
+            subject=f"{endpoint.object_name} {one}",
         )
         return Listing(self._session, query, report)
 

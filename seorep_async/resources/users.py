@@ -27,7 +27,7 @@ class Users:
     """
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
-        self._endpoint = Endpoint(session, decoder, User, path="/v3/users", noun="user")
+        self._endpoint = Endpoint(session, decoder, User, path="/v3/users", object_name="user")
 
     async def create(
         self,

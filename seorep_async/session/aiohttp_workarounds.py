@@ -1,5 +1,7 @@
-"""What leans on inner workings of aiohttp and asyncio: each with the version, the reason, and a test that fails once
-it is no longer needed (`tests/session/test_aiohttp_workarounds.py`)."""
+"""Workarounds that rely on inner workings of aiohttp and asyncio.
+
+Each names the version and the reason, and has a test that fails once it is no longer needed.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ READ_SIZE = 256 * 1024
 """Bytes that asyncio reads from a socket at once."""
 
 
-def keep_freed_memory() -> None:
-    """Let glibc keep the blocks that asyncio reads into (CPython 3.11 to 3.14).
+def reuse_freed_memory() -> None:
+    """Let glibc reuse the blocks that asyncio reads into (CPython 3.11 to 3.14).
 
     glibc maps and unmaps blocks of this size one by one until a larger one was freed once. asyncio allocates a block
     for each read and then shortens it: that costs 20 microseconds a request.
@@ -51,7 +53,7 @@ class WriteResponse(aiohttp.ClientResponse):
 
 
 class _BodyOf204:
-    """Stands before the parser of a connection that is used once, and keeps from it what follows a 204."""
+    """Stands before the parser of a connection that is used once, and drops the body of a 204."""
 
     def __init__(self, parse: Callable[[bytes], None]) -> None:
         self._parse = parse

@@ -113,7 +113,7 @@ class TimeLimit:
         return self
 
     def restart(self, now: float, late: float) -> bool:
-        """Start over once, within the call's time, if the alarm was very late; tell whether that is so."""
+        """Start over once, within the call's time, if the alarm was very late; return whether it did."""
         if self._is_restarted or now >= self._until or late <= AttemptTimeouts.VERY_LATE * self._seconds:
             return False
         self._is_restarted = True

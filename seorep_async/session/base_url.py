@@ -60,7 +60,7 @@ def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> str | No
     if base_url is None:
         return "no base URL: pass base_url, or set SEOREP_BASE_URL (there is no default host)"
     if not isinstance(base_url, str) or not base_url.strip():
-        return 'base_url must be text such as "https://api.example.com"'
+        return 'base_url must be a string such as "https://api.example.com"'
     if any(ord(character) <= 32 or ord(character) == 127 for character in base_url):
         return "base_url must not hold spaces or control characters"
     try:
@@ -81,7 +81,7 @@ def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> str | No
         return "base_url must end before /v3, which every path already begins with"
     if parts.scheme == "http" and not (allow_insecure_http or _is_this_machine(host)):
         return (
-            "base_url must begin with https:// (over http:// the key travels in clear); for a test network, "
+            "base_url must begin with https:// (http:// would send the key unencrypted); for a test network, "
             "Settings(allow_insecure_http=True) allows it"
         )
     return None

@@ -50,7 +50,7 @@ class Call(Generic[T]):
         return self.failure is not None and self.failure.is_refusal
 
     def was_deleted_before(self, failure: Failure) -> bool:
-        """Tell whether what is not found was deleted by an earlier attempt whose response was lost."""
+        """Return whether an earlier attempt, whose response was lost, deleted the object that is not found."""
         return self.request.method == "DELETE" and self.may_have_run and isinstance(failure.error, NotFoundError)
 
     def note(self, failure: Failure) -> None:

@@ -36,21 +36,21 @@ def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> list[tupl
     pairs: list[tuple[str, str]] = []
     for name, value in values.items():
         if not isinstance(value, tuple):
-            pairs.append((_text(name), _text(value)))
+            pairs.append((_string(name), _string(value)))
         elif arrays is ArrayEncoding.COMMA:
-            pairs += [(_text(name), ",".join(value))] if value else []
+            pairs += [(_string(name), ",".join(value))] if value else []
         else:
-            key = _text(name) + ("[]" if arrays is ArrayEncoding.BRACKETS else "")
-            pairs += [(key, _text(text)) for text in value]
+            key = _string(name) + ("[]" if arrays is ArrayEncoding.BRACKETS else "")
+            pairs += [(key, _string(item)) for item in value]
     return pairs
 
 
-def _text(value: str | float | dt.date) -> str:
+def _string(value: str | float | dt.date) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dt.date):
         return value.isoformat()
-    # an enum's member writes its name where it is asked itself
+    # str() of an enum's member would be its name
     if isinstance(value, str):
         return str.__str__(value)
     return int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
@@ -59,5 +59,5 @@ def _text(value: str | float | dt.date) -> str:
 def _json(value: ParamValue) -> str | float | list[str]:
     if isinstance(value, tuple):
         return list(value)
-    # what the reference types as text is text in JSON too: booleans are "true" and "false"
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
+    # the reference types booleans as strings: "true" and "false" in JSON too
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else _string(value)

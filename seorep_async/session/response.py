@@ -1,4 +1,4 @@
-"""What a response means: the result that was asked for, or a failure."""
+"""What a response means: a result, or a failure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MESSAGES = {
     403: "the API key was refused, or may not see this",
     404: "there is no such object",
     429: "the service asks for fewer requests",
-    500: "the service failed; a bad parameter may be answered like this too",
+    500: "the service failed; a wrong parameter can cause this too",
     503: "the service is not available now",
 }
 _WRONG_SERVER = "this does not look like the service; check the base URL"
@@ -49,7 +49,7 @@ _WRONG_SERVER = "this does not look like the service; check the base URL"
 
 @attrs.frozen
 class RawAnswer:
-    """An answer as it came.
+    """A response as the service sent it.
 
     Attributes:
         method: HTTP method of the request.
@@ -92,12 +92,12 @@ class Response:
 
     @property
     def signal(self) -> Signal:
-        """What it tells about the state of the service."""
+        """The state of the service that it shows."""
         return signal_of_status(self.status)
 
 
 class ResponseReader:
-    """Reads responses, and keeps secrets out of what it says about them.
+    """Reads responses, and removes secrets from the errors that it makes of them.
 
     Args:
         authentication: the key, which a service may repeat.
@@ -122,7 +122,7 @@ class ResponseReader:
         return result
 
     async def read_large(self, request: Request[T], response: Response) -> T | Failure:
-        """Do the same with a large body, when it holds nobody up."""
+        """Do the same with a large body, when it delays nobody."""
         if response.size <= HUGE:
             await self._fair_queue.wait(response.size)
             return self.read(request, response)
@@ -173,7 +173,7 @@ class ResponseReader:
         else:
             sent, cause = Sent.ANSWERED, Cause.PERMANENT
             if request.private and isinstance(error, DecodeError):
-                message = f"{error.field_path or 'the answer'}: is not what was expected there"
+                message = f"{error.field_path or 'the answer'}: has an unexpected value"
         return self._failure(sent, cause, error.evolve(message=message), request, response)
 
     def _failure(
@@ -195,27 +195,27 @@ class ResponseReader:
             cleaned = cleaned.evolve(location=_printable(self._scrub(cleaned.location, request)))
         return attrs.evolve(failure, error=cleaned)
 
-    def _scrub(self, text: str, request: Request[Any], *, cut: bool = False) -> str:
+    def _scrub(self, string: str, request: Request[Any], *, cut: bool = False) -> str:
         if request.secrets:
-            text = Scrubber(request.secrets).scrub(text, cut=cut)
-        return self._authentication.scrub(text, cut=cut)
+            string = Scrubber(request.secrets).scrub(string, cut=cut)
+        return self._authentication.scrub(string, cut=cut)
 
     def _excerpt(self, body: bytes | memoryview, request: Request[Any]) -> str | None:
         # scrubbed before it is cut, or half a key could remain at the cut
         beginning = bytes(body[: 8 * _EXCERPT])
-        text = self._scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
-        text = _printable(text)
-        return (text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…") or None
+        scrubbed = self._scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
+        line = _printable(scrubbed)
+        return (line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…") or None
 
 
 def is_foreign(request: Request[Any], body: bytes | memoryview) -> bool:
-    """Tell whether the body of a 404 can't come from this service, or no object was asked for that could be missing.
+    """Return whether a 404 cannot come from this service, by its body or because no object could be missing.
 
     The shape of the service's errors is not documented. It speaks JSON, and other services name an error differently.
     """
-    asks_for_one = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
+    names_an_object = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
     if not body:
-        return not asks_for_one
+        return not names_an_object
     try:
         parsed = json.loads(bytes(body[:LARGE]))
     except (ValueError, RecursionError):
@@ -224,24 +224,24 @@ def is_foreign(request: Request[Any], body: bytes | memoryview) -> bool:
         return True
     if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
         return False
-    return not (asks_for_one and parsed.keys() & {"code", "error", "errors", "message", "messages"})
+    return not (names_an_object and parsed.keys() & {"code", "error", "errors", "message", "messages"})
 
 
-def parse_retry_after(text: str | None, date: str | None, wall_time: float) -> float | None:
+def parse_retry_after(header: str | None, date: str | None, wall_time: float) -> float | None:
     """Return the seconds to wait, finite and not negative, or None if the header is absent or makes no sense.
 
     Args:
-        text: the header Retry-After: seconds (a fraction is accepted too), or an HTTP date.
+        header: the header Retry-After: seconds (a fraction is accepted too), or an HTTP date.
         date: the header Date of the same response, which says what the service's clock shows, or None.
         wall_time: what ours shows, in seconds since the epoch; used without a Date.
     """
-    if text is None:
+    if header is None:
         return None
-    text = text.strip()
-    if _SECONDS.fullmatch(text):
-        seconds = float(text)
+    header = header.strip()
+    if _SECONDS.fullmatch(header):
+        seconds = float(header)
         return max(0.0, seconds if math.isfinite(seconds) else math.copysign(sys.float_info.max, seconds))
-    moment = _seconds_since_epoch(text)
+    moment = _seconds_since_epoch(header)
     if moment is None:
         return None
     now = _seconds_since_epoch(date) if date else None
@@ -256,6 +256,6 @@ def _seconds_since_epoch(date: str) -> float | None:
         return None
 
 
-def _printable(text: str) -> str:
-    text = " ".join(text.split())
-    return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+def _printable(string: str) -> str:
+    line = " ".join(string.split())
+    return line if line.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)

@@ -15,7 +15,7 @@ class Stats:
         requests: requests that calls needed, one for each page.
         attempts: requests that were sent, retries included: what the service sees.
         retries: attempts that were repeats, by cause: `throttle`, `overload`, `transient`.
-        throttled: responses that asked for fewer requests (429).
+        throttled: responses with status 429.
         bytes_received: bytes of all bodies, decompressed.
         in_flight: attempts in flight now.
         concurrency: attempts that may be in flight now.

@@ -23,7 +23,7 @@ from seorep_async.errors import (
     ProtocolError,
     SeoRepError,
 )
-from seorep_async.session.aiohttp_workarounds import READ_SIZE, WireError, WriteResponse, keep_freed_memory
+from seorep_async.session.aiohttp_workarounds import READ_SIZE, WireError, WriteResponse, reuse_freed_memory
 from seorep_async.session.attempt_timeouts import AttemptTimeouts
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL, origin_of
@@ -76,7 +76,7 @@ class Transport:
 
     async def __aenter__(self) -> Transport:
         self._timeouts = AttemptTimeouts(asyncio.get_running_loop())
-        keep_freed_memory()
+        reuse_freed_memory()
         if self._borrowed is not None:
             self._check_borrowed(self._borrowed)
             self._reads = self._writes = self._borrowed
@@ -160,7 +160,7 @@ class Transport:
     async def _send_on_the_wire(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Authenticate one wire attempt, count it, and keep aiohttp from resending it on its own."""
+        """Authenticate one wire attempt, count it, and stop aiohttp from resending it."""
         if origin_of(request.url) != self._base_url.origin:
             raise ConfigurationError(f"refused to send the API key to another origin than {self._base_url.text}")
         request.headers[hdrs.AUTHORIZATION] = self._authentication.header()
@@ -224,33 +224,33 @@ class _BodyTooLarge(Exception):
 
 
 def _classify(error: Exception, request: Request[Any]) -> Failure:
-    text = _text_of(error, request)
+    reason = _reason(error, request)
     match error:
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | aiohttp.ServerFingerprintMismatch():
-            refused = ConnectionFailedError(f"no secure connection could be agreed on ({text})")
+            refused = ConnectionFailedError(f"no TLS connection could be established ({reason})")
             return Failure(Sent.NO, Cause.PERMANENT, refused)
         case aiohttp.ConnectionTimeoutError():
-            # told without aiohttp's words, which hold the query
+            # without aiohttp's message, which holds the query
             late = AttemptTimeoutError("the connection could not be opened within Settings.connect_timeout")
             return Failure(Sent.NO, Cause.OVERLOAD, late)
         case aiohttp.ClientConnectorError():
-            unreachable = ConnectionFailedError(f"the connection could not be opened ({text})")
+            unreachable = ConnectionFailedError(f"the connection could not be opened ({reason})")
             return Failure(Sent.NO, Cause.TRANSIENT, unreachable)
         case TimeoutError():
-            silent = AttemptTimeoutError(f"the service did not answer in time ({text})")
+            silent = AttemptTimeoutError(f"the service did not answer in time ({reason})")
             return Failure(Sent.MAYBE, Cause.OVERLOAD, silent)
         case aiohttp.ClientConnectionError() | OSError():
-            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the connection broke ({text})"))
+            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the connection broke ({reason})"))
         case aiohttp.ClientPayloadError():
-            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the answer broke off ({text})"))
+            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the answer broke off ({reason})"))
         case _:
-            return Failure(Sent.MAYBE, Cause.TRANSIENT, ProtocolError(f"the answer is not valid HTTP ({text})"))
+            return Failure(Sent.MAYBE, Cause.TRANSIENT, ProtocolError(f"the answer is not valid HTTP ({reason})"))
 
 
-def _text_of(error: Exception, request: Request[Any]) -> str:
+def _reason(error: Exception, request: Request[Any]) -> str:
     if request.private and not isinstance(error, aiohttp.ClientConnectorError):
-        return type(error).__name__  # the text may quote the answer
-    # the text of a ClientResponseError holds the request's URL, its repr even the Authorization header
+        return type(error).__name__  # the message may quote the response
+    # str() of a ClientResponseError holds the request's URL, its repr even the Authorization header
     if isinstance(error, aiohttp.ClientResponseError):
         return f"{type(error).__name__}: {error.message}"[:200]
     return f"{type(error).__name__}: {error}"[:200]

@@ -45,7 +45,7 @@ first = faults()
 
 from seorep_async.session import aiohttp_workarounds
 assert READ_SIZE == aiohttp_workarounds.READ_SIZE
-aiohttp_workarounds.keep_freed_memory()
+aiohttp_workarounds.reuse_freed_memory()
 faults()
 print(first, faults())
 """

@@ -27,10 +27,10 @@ GOOD = [
 
 BAD = [
     (None, "SEOREP_BASE_URL"),
-    ("", "must be text such as"),
-    ("   ", "must be text such as"),
-    (b"https://api.example.com", "must be text such as"),
-    (URL("https://api.example.com"), "must be text such as"),
+    ("", "must be a string such as"),
+    ("   ", "must be a string such as"),
+    (b"https://api.example.com", "must be a string such as"),
+    (URL("https://api.example.com"), "must be a string such as"),
     ("api.example.com", "needs a scheme"),
     ("api.example.com:443", "needs a scheme"),
     ("//api.example.com", "needs a scheme"),

@@ -48,7 +48,7 @@ async def test_unknown_authority_is_refused_before_anything_is_sent(
     scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime, authority: trustme.CA
 ) -> None:
     server = await scripted_server(tls=serving(authority.issue_cert("127.0.0.1")))
-    with pytest.raises(ConnectionFailedError, match="no secure connection") as caught:
+    with pytest.raises(ConnectionFailedError, match="no TLS connection") as caught:
         await ask(await open_client(server.base_url))
     assert (caught.value.attempts, fake_time.slept, server.requests) == (1, [], [])
 
@@ -64,7 +64,7 @@ async def test_bad_certificate_is_refused_before_anything_is_sent(
     )
     server = await scripted_server(tls=serving(certificate))
     async with trusting(authority) as session:
-        with pytest.raises(ConnectionFailedError, match="no secure connection") as caught:
+        with pytest.raises(ConnectionFailedError, match="no TLS connection") as caught:
             await ask(await open_client(server.base_url, session=session))
     assert (caught.value.attempts, fake_time.slept, server.requests) == (1, [], [])
 
@@ -77,7 +77,7 @@ async def test_https_at_a_plain_server_is_refused_at_once(open_client: OpenClien
 
     server = await asyncio.start_server(plain, "127.0.0.1", 0)
     async with server:
-        with pytest.raises(ConnectionFailedError, match="no secure connection") as caught:
+        with pytest.raises(ConnectionFailedError, match="no TLS connection") as caught:
             await ask(await open_client(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
     assert (caught.value.attempts, fake_time.slept) == (1, [])
 
