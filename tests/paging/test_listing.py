@@ -41,6 +41,7 @@ from tests.scripted_api import (
     well_behaved,
 )
 
+list_and_feed = pytest.mark.parametrize("source", [LIST, FEED], ids=lambda source: source.name)
 every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 
 
@@ -153,7 +154,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
-@every_source
+@list_and_feed
 async def test_a_second_page_that_does_not_fit_is_a_pagination_error(
     source: Source, wrong: Callable[[Source], Any]
 ) -> None:
@@ -208,7 +209,7 @@ NONSENSE = [LEFT_OUT, None, 0, "3", 10**9, -1, "x", 1.5, True, [], "", 10**30]
 
 
 @pytest.mark.parametrize("pages", NONSENSE, ids=lambda value: "left out" if value is LEFT_OUT else repr(value))
-@every_source
+@list_and_feed
 async def test_a_nonsensical_number_of_pages_gives_exact_rows_from_as_many_requests_as_pages(
     source: Source, pages: Any
 ) -> None:
@@ -220,8 +221,11 @@ async def test_a_nonsensical_number_of_pages_gives_exact_rows_from_as_many_reque
     assert sorted(service.pages) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("pages", NONSENSE, ids=lambda value: "left out" if value is LEFT_OUT else repr(value))
-@pytest.mark.parametrize("records", [LEFT_OUT, None, "many", -1], ids=["left out", "null", "text", "negative"])
+@pytest.mark.parametrize(
+    ("pages", "records"),
+    list(zip(NONSENSE, [LEFT_OUT, None, "many", -1] * 3, strict=True)),
+    ids=lambda value: "left out" if value is LEFT_OUT else repr(value),
+)
 async def test_without_total_records_either_it_reads_to_the_first_empty_page(pages: Any, records: Any) -> None:
     async with serving(lambda asked: FEED.envelope(numbers_on(asked.page, 10, 25), pages, records), max_attempts=1) as (
         client,

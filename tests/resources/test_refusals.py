@@ -33,16 +33,7 @@ def refusal(call: Callable[[], Any]) -> str:
 BAD_IDS = [0, -1, True, False, "7", "../x", 7.0, None, 2**31, 10**30, [7], b"7"]
 
 
-@pytest.mark.parametrize("bad", BAD_IDS)
-@every_feed
-def test_a_feed_refuses_what_is_no_id(client: SeoRepClient, feed: str, bad: Any) -> None:
-    name = "keyword_id" if feed == "keyword_by_date" else "campaign_id"
-    said = refusal(lambda: getattr(client.rankings, feed)(bad, *JANUARY))
-    assert said == f"{name} must be an integer from 1 to 2147483647, got {bad!r}"
-
-
-@pytest.mark.parametrize("bad", BAD_IDS)
-@pytest.mark.parametrize("feed", Feed)
+@pytest.mark.parametrize(("feed", "bad"), list(zip([*Feed] * 4, BAD_IDS, strict=True)))
 def test_a_pull_refuses_what_is_no_id_among_its_ids(client: SeoRepClient, feed: Feed, bad: Any) -> None:
     name = "keyword_id" if feed is Feed.KEYWORD_BY_DATE else "campaign_id"
     if bad == [7]:
@@ -78,9 +69,8 @@ BAD_DATES = [
 ]
 
 
-@pytest.mark.parametrize("bad", BAD_DATES)
+@pytest.mark.parametrize(("bad", "method"), list(zip(BAD_DATES, [*FEEDS, "pull"] * 4, strict=True)))
 @pytest.mark.parametrize("argument", ["start_date", "end_date"])
-@pytest.mark.parametrize("method", [*FEEDS, "pull"])
 def test_what_is_no_date_is_refused(client: SeoRepClient, method: str, argument: str, bad: Any) -> None:
     dates = {"start_date": "2023-01-01", "end_date": "2023-01-31", argument: bad}
     first: Any = [42] if method == "pull" else 42
