@@ -16,6 +16,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, _exit_at_once)
     try:
         import click  # noqa: F401
+        import platformdirs  # noqa: F401
         import rich  # noqa: F401
     except ModuleNotFoundError:
         print("seorep needs more than the library: pip install 'seorep-async[cli]'", file=sys.stderr)

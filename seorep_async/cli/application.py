@@ -24,7 +24,17 @@ _ENVIRONMENT_HELP = """\
 \b
 Environment:
   SEOREP_BASE_URL  address of the service, such as https://api.example.com
-  SEOREP_API_KEY   key of the account"""
+  SEOREP_API_KEY   key of the account
+  SEOREP_PROFILE   profile of the configuration file, instead of these two
+
+\b
+Profiles, in ~/.config/seorep/config.toml; other systems have another folder:
+  [acme]
+  base_url = "https://api.example.com"
+  account = "Acme"
+  key_command = "pass show acme"   # or key_file, key_env, key
+  requests_per_second = 5          # and any other setting
+"""
 
 
 class _Commands(click.Group):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +11,21 @@ import click
 
 from seorep_async.cli.failures import ExitCode
 from seorep_async.cli.options import (
+    CONNECTION_NAMES,
     SectionedCommand,
     SectionedOption,
+    connection_options,
     dates_to_pull,
     day,
-    missing_account,
     whole_number,
 )
 from seorep_async.models import Feed
-from seorep_async.settings import Settings
 
 if TYPE_CHECKING:
     from seorep_async.sandbox import Sandbox
 
 _STDOUT = Path("-")
+_WITH_SANDBOX = "Options with --sandbox"
 _SHAPES, _ROWS = ["nested", "flat", "mixed"], ["current", "older", "mixed"]
 _EXAMPLES = """\
 \b
@@ -34,6 +36,10 @@ Examples:
   seorep pull -o - --quiet | head"""
 
 
+_PULL_OPTIONS = (
+    *("campaign_ids", "restart", "retry_failed", "dry_run", "json", "quiet"),
+    *("limit", "compare_previous_period"),
+)
 SANDBOX_DEFAULTS: dict[str, object] = {"campaigns": 20, "keywords": 50, "shape": "nested", "rows": "current", "seed": 1}
 """The sandbox's own defaults, for help, which need not wait for the sandbox; a test holds them equal."""
 
@@ -74,7 +80,7 @@ def _sandbox_options(section: str) -> list[click.Parameter]:
     ]
 
 
-def _sandbox(wanted: bool, given: dict[str, Any]) -> Sandbox | None:
+def _sandbox(wanted: bool, given: Mapping[str, Any]) -> Sandbox | None:
     """Return the sandbox that the given options describe, or None if it is not wanted."""
     if wanted:
         from seorep_async.cli.embedded import build
@@ -86,11 +92,13 @@ def _sandbox(wanted: bool, given: dict[str, Any]) -> Sandbox | None:
     return None
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value not in (None, ())}
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given, without those of the connection."""
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    return {name: value for name, value in given.items() if name not in CONNECTION_NAMES}
 
 
-@click.command(cls=SectionedCommand, params=_sandbox_options("Options with --sandbox"), epilog=_EXAMPLES)
+@click.command(cls=SectionedCommand, params=[*connection_options(), *_sandbox_options(_WITH_SANDBOX)], epilog=_EXAMPLES)
 @click.option("--sandbox", is_flag=True, help="Pull from an embedded sandbox instead of the service.")
 @click.option(
     "--feed",
@@ -131,18 +139,10 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 @click.option("--restart", is_flag=True, help="Start over instead of resuming an interrupted pull.")
 @click.option("--retry-failed", is_flag=True, help="Fetch only the reports that failed last time.")
 @click.option("--dry-run", is_flag=True, help="Show what would be fetched, in how many requests; write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary, or the dry run, as JSON on stdout.")
+@click.option("--json", is_flag=True, help="Print the summary, or the dry run, as JSON on stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors and failures.")
 @click.option("--compare-previous-period", is_flag=True, help="Ask for changes from the previous period.")
 @click.option("--limit", type=whole_number, metavar="N", help="Records per page.  [default: the service's]")
-@click.option(
-    "--max-concurrency",
-    type=click.INT,
-    default=Settings().max_concurrency,
-    show_default=True,
-    metavar="N",
-    help="Most requests in flight at once.",
-)
 @click.pass_obj
 def pull(
     today: dt.date,
@@ -151,75 +151,59 @@ def pull(
     feeds: tuple[str, ...],
     first: dt.date | None,
     last: dt.date | None,
-    campaign_ids: tuple[int, ...],
     out: Path | None,
     stdout_format: str | None,
-    restart: bool,
-    retry_failed: bool,
-    dry_run: bool,
-    as_json: bool,
-    quiet: bool,
-    compare_previous_period: bool,
-    limit: int | None,
-    max_concurrency: int,
     **options: Any,
 ) -> ExitCode:
     """Pull the rankings of many campaigns into a file or a database.
 
-    SEOREP_BASE_URL and SEOREP_API_KEY name the service and the account; --sandbox needs neither.
+    SEOREP_BASE_URL and SEOREP_API_KEY name the service and the account, or a --profile does; --sandbox needs neither.
 
     Fetched reports are stored beside the target, and the target appears, or replaces an older one, when it is complete.
     To resume an interrupted pull, repeat the command.
 
     Several feeds are written to a file each, such as rankings.campaign.csv, or to tables of one database.
     """
+    own = {name: options.pop(name) for name in _PULL_OPTIONS}
     given = _given(options)
     embedded = _sandbox(sandbox, given)
-    start, end = dates_to_pull(first, last, today)
-    if end < start:
-        default = "" if last else ", the end of last month; give --to as well"
-        raise click.UsageError(f"--from {start} is after --to {end}{default}.")
+    first, last = dates_to_pull(first, last, today)
     wanted = tuple(feed for feed in Feed if feed.value in feeds)
     to_stdout = out == _STDOUT
-    _check_together(to_stdout, stdout_format, restart, retry_failed, as_json, len(wanted))
-    if embedded is None and (missing := missing_account()):
-        raise click.ClickException(f"{missing}; or try --sandbox.")
+    _check_together(to_stdout, stdout_format, own, len(wanted))
+    from seorep_async.cli.connection import connect, sandbox_settings
     from seorep_async.cli.pull import PullJob
     from seorep_async.export.formats import Format
     from seorep_async.resources.rankings import FeedOptions
 
+    default_out = Path(f"rankings-{wanted[0].value}.csv" if len(wanted) == 1 else "rankings.csv")
+    limit, compare = own.pop("limit"), own.pop("compare_previous_period") or None
     job = PullJob(
         feeds=wanted,
-        first=start,
-        last=end,
-        campaigns=campaign_ids or None,
-        out=None
-        if to_stdout
-        else out or Path(f"rankings-{wanted[0].value}.csv" if len(wanted) == 1 else "rankings.csv"),
+        first=first,
+        last=last,
+        out=None if to_stdout else out or default_out,
         stdout_format=Format.JSON_LINES if stdout_format == "jsonl" else Format.CSV,
-        settings=Settings(max_concurrency=max_concurrency),
-        options=FeedOptions(limit=limit, compare_previous_period=compare_previous_period or None),
-        restart=restart,
-        retry_failed=retry_failed,
-        quiet=quiet,
-        json=as_json,
-        dry_run=dry_run,
+        options=FeedOptions(limit=limit, compare_previous_period=compare),
+        **own,
     )
-    return job.run(embedded, f"the sandbox {sorted(given.items())}" if embedded else None)
+    if embedded is not None:
+        return job.of_sandbox(embedded, sandbox_settings(options), f"the sandbox {sorted(given.items())}")
+    return job.of_service(connect(options, "try --sandbox"))
 
 
-def _check_together(
-    to_stdout: bool, stdout_format: str | None, restart: bool, retry_failed: bool, as_json: bool, feeds: int
-) -> None:
-    if restart and retry_failed:
+def _check_together(to_stdout: bool, stdout_format: str | None, own: Mapping[str, Any], feeds: int) -> None:
+    if own["restart"] and own["retry_failed"]:
         raise click.UsageError("--restart and --retry-failed exclude each other.")
     if not to_stdout:
         if stdout_format is not None:
             raise click.UsageError("--format: only together with -o -; a file's format is given by its ending.")
         return
-    for wrong, name in ((restart, "--restart"), (retry_failed, "--retry-failed"), (as_json, "--json")):
-        if wrong:
-            raise click.UsageError(f"{name}: not together with -o -, as the rows go to stdout; name a file.")
+    for name in ("restart", "retry_failed", "json"):
+        if own[name]:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')}: not together with -o -, as the rows go to stdout; name a file."
+            )
     if feeds > 1:
         raise click.UsageError("several feeds can't be written to stdout together; name a file.")
 
@@ -230,7 +214,7 @@ _PORT = SectionedOption(
 _API_KEY = SectionedOption("--api-key", default="sandbox", show_default=True, help="The key to accept.")
 
 
-@click.command(cls=SectionedCommand, params=_sandbox_options("Options with --sandbox"))
+@click.command(cls=SectionedCommand, params=[*connection_options(), *_sandbox_options(_WITH_SANDBOX)])
 @click.option("--sandbox", is_flag=True, help="Check an embedded sandbox instead of the service.")
 @click.pass_obj
 def doctor(today: dt.date, /, sandbox: bool, **options: Any) -> ExitCode:
@@ -239,9 +223,12 @@ def doctor(today: dt.date, /, sandbox: bool, **options: Any) -> ExitCode:
     It only reads: one request without the key, and a few about the first campaign.
     """
     embedded = _sandbox(sandbox, _given(options))
-    from seorep_async.cli.doctor import run_doctor
+    from seorep_async.cli.connection import connect, sandbox_settings
+    from seorep_async.cli.doctor import check_sandbox, check_service
 
-    return run_doctor(embedded, today)
+    if embedded is not None:
+        return check_sandbox(embedded, sandbox_settings(options), today)
+    return check_service(lambda: connect(options, "try --sandbox"), today)
 
 
 @click.command(cls=SectionedCommand, params=[_PORT, _API_KEY, *_sandbox_options("Options")])

@@ -39,7 +39,7 @@ _SHELL_WORDS = (
     (r"^extra_params: '(\w+)' has an argument.*", r"--param \1: use --\1"),
     (r"^extra_params\b", "--param"),
     (r"^(\w+)\[1\] (\S+) is before \w+\[0\] (\S+);", r"--\1: \2 is before \3;"),
-    (r"\bbase_url\b|the base URL", "SEOREP_BASE_URL"),
+    (r"\bbase_url\b", "the base URL"),
     (r"\bapi_key\b", "SEOREP_API_KEY"),
     (r"^([a-z]\w*) (must be|can't be sent|is not valid)\b", r"--\1 \2"),
 )
@@ -109,9 +109,9 @@ def explain(error: Exception) -> str:
     if isinstance(error, SeoRepError):
         message = f"{error.subject}: {reason(error)}" if error.subject else reason(error)
         if exit_code_of(error) is ExitCode.AUTHENTICATION:
-            return f"{message}; check SEOREP_API_KEY"
+            return f"{message}; check SEOREP_API_KEY or the profile"
         if isinstance(error, ConnectionFailedError):
-            return f"{message}; check SEOREP_BASE_URL and the network"
+            return f"{message}; check the base URL and the network"
         return message
     if isinstance(error, ImportError) and "pip install" in str(error):
         return str(error)

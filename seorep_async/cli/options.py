@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-import os
 import textwrap
 from collections.abc import Iterable
 from typing import Any
@@ -118,15 +117,78 @@ def dates_to_pull(first: dt.date | None, last: dt.date | None, today: dt.date) -
         last: last day; None: the end of last month.
         today: today; its month is not full.
     """
+    default = ", the end of last month; give --to as well" if last is None else ""
     if last is None:
         last = today.replace(day=1) - dt.timedelta(days=1)
     if first is None:
         year, month = divmod(last.year * 12 + last.month - _MONTHS, 12)
         first = dt.date(year, month + 1, 1) if year else dt.date.min
+    if last < first:
+        raise click.UsageError(f"--from {first} is after --to {last}{default}.")
     return first, last
 
 
-def missing_account() -> str | None:
-    """Return which environment variables must be set to reach the service, as a sentence, or None."""
-    missing = [name for name in ("SEOREP_BASE_URL", "SEOREP_API_KEY") if not os.environ.get(name)]
-    return f"{' and '.join(missing)} must be set in the environment" if missing else None
+def connection_options(*, writes: bool = False) -> list[click.Parameter]:
+    """Return the options that choose a service and its settings; `connection.connect` reads them.
+
+    Args:
+        writes: whether the command sends values.
+    """
+
+    def option(name: str, help: str, **attributes: Any) -> click.Parameter:
+        # without defaults, as a profile or the environment may give the value
+        return SectionedOption(name, help=help, section="Connection options", **attributes)
+
+    encoding = option(
+        "--request-encoding",
+        "How values are sent: form, json or query; what the service expects is not documented.  "
+        "[env var: SEOREP_REQUEST_ENCODING; default: form]",
+        metavar="HOW",
+        type=click.Choice(["form", "json", "query"]),
+    )
+    return [
+        option(
+            "--profile",
+            "Profile of the configuration file, instead of SEOREP_BASE_URL and SEOREP_API_KEY.",
+            metavar="NAME",
+            envvar="SEOREP_PROFILE",
+            show_envvar=True,
+        ),
+        option("--base-url", "Address of the service.  [env var: SEOREP_BASE_URL]", metavar="URL"),
+        option("--max-concurrency", "Most requests in flight at once.  [default: 16]", metavar="N", type=click.INT),
+        option(
+            "--requests-per-second",
+            "Most requests per second.  [default: what the service accepts]",
+            metavar="N",
+            type=click.FLOAT,
+        ),
+        option(
+            "--attempt-timeout",
+            "Time that one attempt may take.  [default: 30]",
+            metavar="SECONDS",
+            type=click.FLOAT,
+        ),
+        option(
+            "--allow-insecure-http",
+            "Send the key to an http:// address, where others can read it.",
+            is_flag=True,
+            default=None,
+        ),
+        option(
+            "--engine-names",
+            "The names that the account's fields have for engineA, engineB and wmt.",
+            metavar="A,B,WMT",
+        ),
+        *([encoding] if writes else []),
+        option(
+            "--array-encoding",
+            "How arrays are sent: brackets (a[]=1&a[]=2), repeat (a=1&a=2) or comma (a=1,2).  "
+            "[env var: SEOREP_ARRAY_ENCODING; default: brackets]",
+            metavar="HOW",
+            type=click.Choice(["brackets", "repeat", "comma"]),
+        ),
+    ]
+
+
+CONNECTION_NAMES = tuple(option.name or "" for option in connection_options(writes=True))
+"""The names of the connection options."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import attrs
 import click
 from rich.console import Console
 
+from seorep_async.cli.connection import Connection
 from seorep_async.cli.failures import ExitCode, exit_code_of, show_error
 from seorep_async.cli.humanise import counted, moment
 from seorep_async.cli.progress import ProgressDisplay
@@ -49,10 +49,9 @@ class PullJob:
         feeds: which feeds.
         first: first day.
         last: last day.
-        campaigns: which campaigns, or None for all.
+        campaign_ids: which campaigns; none for all.
         out: the target, or None for stdout.
         stdout_format: format on stdout.
-        settings: of the client.
         options: further arguments of the feeds.
         restart: start over instead of resuming.
         retry_failed: fetch only the reports that failed last time.
@@ -64,10 +63,9 @@ class PullJob:
     feeds: tuple[Feed, ...]
     first: dt.date
     last: dt.date
-    campaigns: tuple[int, ...] | None
+    campaign_ids: tuple[int, ...]
     out: Path | None
     stdout_format: Format
-    settings: Settings
     options: FeedOptions
     restart: bool
     retry_failed: bool
@@ -75,32 +73,37 @@ class PullJob:
     json: bool
     dry_run: bool
 
-    def run(self, sandbox: Sandbox | None, service: str | None = None) -> ExitCode:
-        """Pull, and report on stderr.
-
-        Args:
-            sandbox: where to pull from, or None for the service that the environment names.
-            service: a name for a sandbox, whose port changes each time.
+    def of_service(self, connection: Connection) -> ExitCode:
+        """Pull from a service, and report on stderr.
 
         Raises:
             SeoRepError: nothing could be pulled.
             KeyboardInterrupt: it was interrupted.
         """
-        return run_until_interrupted(self._of_service() if sandbox is None else self._of_sandbox(sandbox, service))
+        return run_until_interrupted(self._run(connection.client(), connection.base_url, None))
 
-    async def _of_service(self) -> ExitCode:
-        client = SeoRepClient(settings=self.settings)
-        return await self._run(client, os.environ["SEOREP_BASE_URL"], None)
+    def of_sandbox(self, sandbox: Sandbox, settings: Settings, service: str) -> ExitCode:
+        """Pull from a sandbox, and report on stderr; raises as `of_service`.
 
-    async def _of_sandbox(self, sandbox: Sandbox, service: str | None) -> ExitCode:
-        async with sandbox:
-            client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=self.settings)
-            return await self._run(client, f"the sandbox (seed {sandbox.seed})", service)
+        Args:
+            sandbox: the sandbox.
+            settings: of the client.
+            service: a name that tells the sandbox from others; its port changes each time.
+        """
+
+        async def run() -> ExitCode:
+            async with sandbox:
+                client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings)
+                return await self._run(client, f"the sandbox (seed {sandbox.seed})", service)
+
+        return run_until_interrupted(run())
 
     async def _run(self, client: SeoRepClient, source: str, service: str | None) -> ExitCode:
         console = stderr_console()
         async with client:
-            job = export_job(client, self.campaigns, self.first, self.last, self.feeds, self.options, service)
+            job = export_job(
+                client, self.campaign_ids or None, self.first, self.last, self.feeds, self.options, service
+            )
             target = None if self.out is None else await asyncio.to_thread(target_of, self.out, job.feeds)
             if self.dry_run:
                 found = await preview(client, job, target, restart=self.restart, retry_failed=self.retry_failed)

@@ -11,9 +11,10 @@ import attrs
 import click
 from rich.text import Text
 
+from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.failures import ExitCode, exit_code_of, explain, service_message, show_error
 from seorep_async.cli.humanise import printable
-from seorep_async.cli.options import OutputFormat, field_names, missing_account
+from seorep_async.cli.options import OutputFormat, field_names
 from seorep_async.cli.resource_output import (
     csv_rows,
     json_array,
@@ -36,7 +37,6 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import StatusError
 from seorep_async.models import Page
 from seorep_async.paging import ModelListing
-from seorep_async.settings import ArrayEncoding, RequestEncoding, Settings
 
 _PAGES_AHEAD = 4
 _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
@@ -70,25 +70,20 @@ class Call:
 
 def run_call(call: Call, options: Mapping[str, Any]) -> ExitCode:
     """Carry out a call with the command's options, and return the exit code."""
-    if missing := missing_account():
-        raise click.ClickException(f"{missing}; or try it with `seorep sandbox`.")
+    connection = connect(options, "try it with `seorep sandbox`")
     # check all that can be wrong with the command line before asking any question
     kind = _format_of(options)
     if call.model is None and not options["yes"] and not can_ask():
         raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
-    settings = Settings(
-        request_encoding=RequestEncoding(options.get("request_encoding", Settings().request_encoding.value)),
-        array_encoding=ArrayEncoding(options["array_encoding"]),
-    )
     arguments = _arguments(call, options)
     try:
         if call.method == "list":
-            _list(call, settings, arguments, options, kind)
-        elif call.model is None and not options["yes"] and not _confirm(call, settings, arguments["id"]):
+            _list(call, connection, arguments, options, kind)
+        elif call.model is None and not options["yes"] and not _confirm(call, connection, arguments["id"]):
             stderr_console().print("Nothing was deleted.")
             return ExitCode.INTERRUPTED
         else:
-            _change_or_get(call, settings, arguments, options, kind)
+            _change_or_get(call, connection, arguments, options, kind)
     except StatusError as error:
         show_error(explain(error))
         if quote := service_message(error):
@@ -129,11 +124,11 @@ def _password(options: Mapping[str, Any]) -> str | None:
 
 
 def _change_or_get(
-    call: Call, settings: Settings, arguments: Mapping[str, Any], options: Mapping[str, Any], kind: OutputFormat
+    call: Call, connection: Connection, arguments: Mapping[str, Any], options: Mapping[str, Any], kind: OutputFormat
 ) -> None:
     number = arguments.get("id")
     try:
-        result = run_until_interrupted(_send(call, settings, arguments))
+        result = run_until_interrupted(_send(call, connection, arguments))
     except KeyboardInterrupt:
         if call.method not in _DONE:
             raise
@@ -149,36 +144,40 @@ def _change_or_get(
         _write_one(result, columns, kind, chosen=options["columns"] is not None)
 
 
-def _confirm(call: Call, settings: Settings, number: int) -> bool:
+def _confirm(call: Call, connection: Connection, number: int) -> bool:
     getting = attrs.evolve(call, method="get")
-    found = run_until_interrupted(_send(getting, settings, {"id": number}))
+    found = run_until_interrupted(_send(getting, connection, {"id": number}))
     label = ", ".join(filter(None, (text_of(getattr(found, name)) for name in call.label_fields)))
     return click.confirm(f"Delete {call.noun} {number} ({printable(label)})?", err=True)
 
 
 def _list(
-    call: Call, settings: Settings, arguments: Mapping[str, Any], options: Mapping[str, Any], kind: OutputFormat
+    call: Call, connection: Connection, arguments: Mapping[str, Any], options: Mapping[str, Any], kind: OutputFormat
 ) -> None:
     columns = options["columns"] or (call.columns if kind is OutputFormat.TABLE else field_names(call.model or object))
     most = options["most"]
     if most is not None:  # do not fetch pages ahead that nobody wants
+        settings = connection.settings
         settings = attrs.evolve(settings, max_concurrency=min(settings.max_concurrency, _PAGES_AHEAD))
-    shown, total = run_until_interrupted(_write_pages(call, settings, arguments, columns, kind, options["page"], most))
+        connection = attrs.evolve(connection, settings=settings)
+    shown, total = run_until_interrupted(
+        _write_pages(call, connection, arguments, columns, kind, options["page"], most)
+    )
     if not shown and kind is OutputFormat.TABLE:
         stderr_console().print(f"No {call.resource}.")
     elif kind is OutputFormat.TABLE and stdout_is_terminal() and total is not None and total > shown:
         stderr_console().print(f"{shown:,} of {total:,} {call.resource}.", style="dim")
 
 
-async def _send(call: Call, settings: Settings, arguments: Mapping[str, Any]) -> Any:
-    async with SeoRepClient(settings=settings) as client:
+async def _send(call: Call, connection: Connection, arguments: Mapping[str, Any]) -> Any:
+    async with connection.client() as client:
         with _status():
             return await _requested(client, call, arguments)
 
 
 async def _write_pages(
     call: Call,
-    settings: Settings,
+    connection: Connection,
     arguments: Mapping[str, Any],
     columns: Sequence[str],
     kind: OutputFormat,
@@ -188,7 +187,7 @@ async def _write_pages(
     """Write what is listed; return how many objects were written, and how many there are."""
     waiting: list[Any] = []
     shown, total, header = 0, None, True
-    async with SeoRepClient(settings=settings) as client:
+    async with connection.client() as client:
         with _status(hidden=kind.is_streamed and stdout_is_terminal()) as update:
             async with aclosing(_pages(_requested(client, call, arguments), number)) as pages:
                 async for page in pages:

@@ -19,15 +19,15 @@ from seorep_async.cli.options import (
     OutputFormat,
     SectionedCommand,
     SectionedOption,
+    connection_options,
     day,
     field_names,
     name_and_value,
     whole_number,
 )
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
-from seorep_async.settings import ArrayEncoding, RequestEncoding, Settings
 
-_OUTPUT, _SERVICE = "Output options", "Service options"
+_OUTPUT = "Output options"
 _UPDATE_HELP = " Fields that are not given stay as they are; an empty value is sent as empty."
 _ASKS_HELP = " The password is asked for; it is never an argument."
 
@@ -195,6 +195,15 @@ def _options(resource: Resource, method: Method) -> list[click.Parameter]:
     options: list[click.Parameter] = []
     for parameter in method.parameters:
         options += _parameter_options(parameter, method.help[parameter.name])
+    options.append(
+        SectionedOption(
+            "--param",
+            type=name_and_value,
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Send an undocumented parameter; repeatable, with the same name for an array.",
+        )
+    )
     if method.name == "list":
         options.append(SectionedOption("--page", type=whole_number, metavar="N", help="Only this page."))
         options.append(SectionedOption("--max", "most", type=whole_number, metavar="N", help="Stop after N records."))
@@ -202,7 +211,7 @@ def _options(resource: Resource, method: Method) -> list[click.Parameter]:
         options.append(SectionedOption("--yes", "-y", is_flag=True, help="Do not ask for confirmation."))
     else:
         options += _output_options(resource.columns if method.name == "list" else (), method.model)
-    return [*options, *_service_options(writes=method.name in ("create", "update"))]
+    return [*options, *connection_options(writes=method.name in ("create", "update"))]
 
 
 def _parameter_options(parameter: inspect.Parameter, words: str) -> list[click.Parameter]:
@@ -260,40 +269,6 @@ def _output_options(columns: tuple[str, ...], model: type[Any]) -> list[click.Pa
             help=f"Fields to write, separated by commas; {EXTRA} holds undocumented fields.  [default: {default}]",
         ),
     ]
-
-
-def _service_options(*, writes: bool) -> list[click.Parameter]:
-    param = SectionedOption(
-        "--param",
-        section=_SERVICE,
-        type=name_and_value,
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Send an undocumented parameter; repeatable, with the same name for an array.",
-    )
-    encoding = SectionedOption(
-        "--request-encoding",
-        section=_SERVICE,
-        type=click.Choice([encoding.value for encoding in RequestEncoding]),
-        default=Settings().request_encoding.value,
-        envvar="SEOREP_REQUEST_ENCODING",
-        metavar="HOW",
-        help="How values are sent: form, json or query; what the service expects is not documented.",
-        show_default=True,
-        show_envvar=True,
-    )
-    arrays = SectionedOption(
-        "--array-encoding",
-        section=_SERVICE,
-        type=click.Choice([encoding.value for encoding in ArrayEncoding]),
-        default=Settings().array_encoding.value,
-        envvar="SEOREP_ARRAY_ENCODING",
-        metavar="HOW",
-        help="How arrays are sent: brackets (a[]=1&a[]=2), repeat (a=1&a=2) or comma (a=1,2).",
-        show_default=True,
-        show_envvar=True,
-    )
-    return [param, encoding, arrays] if writes else [param, arrays]
 
 
 campaigns: click.Group = _group(CAMPAIGNS)

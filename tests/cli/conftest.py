@@ -24,4 +24,6 @@ def seorep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SEOREP_BASE_URL", raising=False)
     monkeypatch.delenv("SEOREP_API_KEY", raising=False)
+    monkeypatch.delenv("SEOREP_PROFILE", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
     return Seorep(capsys)

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from seorep_async import RequestEncoding, SeoRepClient
+from seorep_async import SeoRepClient
 from seorep_async.cli.application import run
 from seorep_async.cli.application import seorep as command
 from seorep_async.cli.commands import SANDBOX_DEFAULTS
@@ -111,16 +111,6 @@ def test_the_examples_are_understood(resource: Resource) -> None:
         found = group(name)
         assert isinstance(found, click.Group)
         assert found.commands[verb].make_context(verb, words) is not None
-
-
-@pytest.mark.parametrize("named_by", ["option", "environment"])
-def test_the_request_encoding_is_an_option(monkeypatch: pytest.MonkeyPatch, named_by: str) -> None:
-    monkeypatch.setenv("SEOREP_REQUEST_ENCODING", "query" if named_by == "environment" else "json")
-    words = ["7", "--url", "u", *(["--request-encoding", "query"] if named_by == "option" else [])]
-    found = group("campaigns")
-    assert isinstance(found, click.Group)
-    context = found.commands["update"].make_context("update", words)
-    assert context.params["request_encoding"] == RequestEncoding.QUERY.value
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def test_a_wrong_key_is_3(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setenv("SEOREP_API_KEY", "wr0ng-k3y")
         ended = seorep("users", "list")
     assert (ended.code, ended.out) == (3, "")
-    assert "the API key was refused (status 403); check SEOREP_API_KEY" in ended.err
+    assert "(status 403); check SEOREP_API_KEY or the profile" in ended.err
     assert "wr0ng" not in ended.err
 
 

@@ -1,0 +1,238 @@
+"""Which service, key and settings: from options, a profile of the configuration file, or the environment."""
+
+from __future__ import annotations
+
+import enum
+import os
+import shlex
+import stat
+import subprocess
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+import platformdirs
+
+from seorep_async.cli.failures import in_shell_words
+from seorep_async.client import SeoRepClient
+from seorep_async.errors import ConfigurationError
+from seorep_async.resources.arguments import Secret
+from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
+
+_KEYS = ("key", "key_env", "key_command", "key_file")
+_SETTINGS = {field.name: field for field in attrs.fields(Settings)}
+_ENUMS: dict[str, type[enum.Enum]] = {
+    "request_encoding": RequestEncoding,
+    "array_encoding": ArrayEncoding,
+    "feed_search_param": FeedSearchParam,
+}
+_VARIABLES = {"request_encoding": "SEOREP_REQUEST_ENCODING", "array_encoding": "SEOREP_ARRAY_ENCODING"}
+_ENGINES = ("engine_a", "engine_b", "webmaster_tools")
+
+
+@attrs.frozen(kw_only=True)
+class Connection:
+    """A service, a key and settings, and where each was given.
+
+    Attributes:
+        base_url: the service's address.
+        api_key: the account's key.
+        account: the account's name in the profile, or None.
+        settings: the settings of the client.
+        sources: where each value was given that is not a default, by its name.
+    """
+
+    base_url: str = attrs.field(repr=False)
+    api_key: Secret = attrs.field(repr=False)
+    account: str | None
+    settings: Settings
+    sources: Mapping[str, str]
+
+    def client(self, settings: Settings | None = None) -> SeoRepClient:
+        """Return a client that is not open yet, with other settings if they are given.
+
+        Raises:
+            click.ClickException: the address or the key is not valid.
+        """
+        try:
+            return SeoRepClient(self.base_url, self.api_key, settings=settings or self.settings)
+        except ConfigurationError as error:
+            problem = in_shell_words(error.message).replace("the base URL", self.sources["base_url"], 1)
+        raise click.ClickException(problem)
+
+
+def config_file() -> Path:
+    """Return where the profiles are: `~/.config/seorep/config.toml` on Linux."""
+    return platformdirs.user_config_path("seorep") / "config.toml"
+
+
+def connect(options: Mapping[str, Any], otherwise: str) -> Connection:
+    """Return the connection that the options ask for: each value from its option, the profile or the environment.
+
+    Args:
+        options: the values of the connection options, None where one was not given.
+        otherwise: what to advise if no service and key are given.
+
+    Raises:
+        click.ClickException: a value is missing or not valid, or others could read the key.
+    """
+    name = options["profile"]
+    if name is not None:
+        profile, source = _profile(name), f"profile {name}"
+        base_url = _string(profile, "base_url", source)
+        key, key_source = _key(profile, source)
+    else:
+        profile, source = {}, ""
+        base_url, key = os.environ.get("SEOREP_BASE_URL"), Secret.of(os.environ.get("SEOREP_API_KEY"))
+        key_source = "SEOREP_API_KEY"
+    sources = {"base_url": f"base_url of {source}" if source else "SEOREP_BASE_URL", "key": key_source}
+    if options["base_url"] is not None:
+        base_url, sources["base_url"] = options["base_url"], "--base-url"
+    if missing := [value for value, given in ((sources["base_url"], base_url), (key_source, key)) if not given]:
+        where = "" if source else " in the environment"
+        raise click.ClickException(f"{' and '.join(missing)} must be set{where}; or {otherwise}.")
+    settings, given = _settings(options, profile, source)
+    account = _string(profile, "account", source)
+    return Connection(
+        base_url=base_url or "", api_key=key, account=account, settings=settings, sources={**sources, **given}
+    )
+
+
+def sandbox_settings(options: Mapping[str, Any]) -> Settings:
+    """Return the settings that the options ask for, without a profile."""
+    for name in ("profile", "base_url"):
+        if options[name] is not None:
+            raise click.UsageError(f"--{name.replace('_', '-')}: not together with --sandbox.")
+    return _settings(options, {}, "")[0]
+
+
+def _settings(options: Mapping[str, Any], profile: Mapping[str, Any], source: str) -> tuple[Settings, dict[str, str]]:
+    """Return the settings, and where each was given."""
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name in _SETTINGS:
+        variable = _VARIABLES.get(name, "")
+        for value, given_by in (
+            (options.get(name), f"--{name.replace('_', '-')}"),
+            (profile.get(name), source),
+            (os.environ.get(variable) or None, variable),
+        ):
+            if value is not None and name not in values:
+                values[name], sources[name] = _converted(name, value, given_by), given_by
+    try:
+        return Settings(**values), sources
+    except ConfigurationError as error:
+        problem = error.message
+    source = sources.get(problem.partition(" ")[0], "")
+    raise click.ClickException(in_shell_words(problem) if source.startswith("--") else f"{source}: {problem}")
+
+
+def _converted(name: str, value: Any, source: str) -> Any:
+    """Return a value as the setting needs it: members of enumerations and engine names are strings in a file."""
+    if name in _ENUMS:
+        known = [member.value for member in _ENUMS[name]]
+        if value not in known:
+            raise click.ClickException(f"{source}: {name} must be one of {', '.join(known)}, got {value!r}")
+        return _ENUMS[name](value)
+    if name == "engine_names":
+        names = dict(zip(_ENGINES, value.split(","), strict=False)) if isinstance(value, str) else value
+        if not isinstance(names, Mapping) or not set(names) <= set(_ENGINES) or str(value).count(",") > 2:
+            raise click.ClickException(f"{source}: engine_names must name {', '.join(_ENGINES)}")
+        try:
+            return EngineNames(**names)
+        except ConfigurationError as error:
+            raise click.ClickException(f"{source}: {error.message}") from None
+    return value
+
+
+def _profile(name: str) -> dict[str, Any]:
+    """Return a profile of the configuration file, checked for names that it does not know."""
+    file = config_file()
+    try:
+        with file.open("rb") as opened:
+            status = os.fstat(opened.fileno())
+            profiles = tomllib.load(opened)
+    except FileNotFoundError:
+        raise click.ClickException(f"there is no profile {name!r}, as there is no file {file}.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise click.ClickException(f"can't read {file}: {getattr(error, 'strerror', None) or error}") from None
+    profile = profiles.get(name)
+    if not isinstance(profile, dict):
+        known = ", ".join(other for other, value in profiles.items() if isinstance(value, dict)) or "none"
+        raise click.ClickException(f"there is no profile {name!r} in {file}; there are: {known}.")
+    # whoever can write it can choose the address that the key is sent to, and the command that finds the key
+    _require_private(status, file, writable_only="key" not in profile)
+    known_names = ("base_url", "account", *_KEYS, *_SETTINGS)
+    if unknown := [other for other in profile if other not in known_names]:
+        raise click.ClickException(f"profile {name}: there is no {unknown[0]!r}; there are {', '.join(known_names)}.")
+    return profile
+
+
+def _key(profile: Mapping[str, Any], source: str) -> tuple[Secret, str]:
+    """Return the key of a profile, and where it was found."""
+    given = [name for name in _KEYS if name in profile]
+    if len(given) != 1:
+        problem = "there is no key" if not given else f"{' and '.join(given)} exclude each other"
+        raise click.ClickException(f"{source}: {problem}; set one of key_command, key_file, key_env.")
+    (name,) = given
+    if name == "key_command" and isinstance(profile[name], list):
+        value = shlex.join(map(str, profile[name]))
+    else:
+        value = _string(profile, name, source) or ""
+    readers: dict[str, Callable[[str], str]] = {
+        "key": str,
+        "key_env": lambda variable: os.environ.get(variable, ""),
+        "key_command": _key_of_command,
+        "key_file": _key_of_file,
+    }
+    key = Secret.of(readers[name](value))
+    if not key:
+        raise click.ClickException(f"{source}: {name} gives no key.")
+    return key, f"{name} of {source}"
+
+
+def _key_of_command(command: str) -> str:
+    try:
+        # the terminal stays the command's own: it may ask for a passphrase
+        ended = subprocess.run(shlex.split(command), stdout=subprocess.PIPE, check=False)  # noqa: S603
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"key_command can't be run: {getattr(error, 'strerror', None) or error}.") from None
+    if ended.returncode:
+        raise click.ClickException(f"key_command failed with exit status {ended.returncode}.")
+    return _first_line(ended.stdout)
+
+
+def _key_of_file(name: str) -> str:
+    file = Path(name).expanduser()
+    try:
+        with file.open("rb") as opened:
+            _require_private(os.fstat(opened.fileno()), file)
+            return _first_line(opened.read(64 * 1024))
+    except OSError as error:
+        raise click.ClickException(f"can't read key_file {file}: {error.strerror or error}.") from None
+
+
+def _first_line(data: bytes) -> str:
+    return data.partition(b"\n")[0].removesuffix(b"\r").decode("utf-8", "replace")
+
+
+def _require_private(status: os.stat_result, file: Path, *, writable_only: bool = False) -> None:
+    """Refuse a file that others than its owner, and this user, could read or change."""
+    if os.name == "nt":  # it has access lists instead
+        return
+    forbidden = stat.S_IWGRP | stat.S_IWOTH | (0 if writable_only else stat.S_IRGRP | stat.S_IROTH)
+    if status.st_mode & forbidden:
+        what = "change" if writable_only else "read or change"
+        raise click.ClickException(f"others can {what} {file}; run: chmod 600 {shlex.quote(str(file))}")
+    if status.st_uid not in (os.getuid(), 0):
+        raise click.ClickException(f"{file} belongs to another user.")
+
+
+def _string(profile: Mapping[str, Any], name: str, source: str) -> str | None:
+    value = profile.get(name)
+    if value is not None and not isinstance(value, str):
+        raise click.ClickException(f"{source}: {name} must be a string.")
+    return value

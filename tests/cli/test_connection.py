@@ -1,0 +1,237 @@
+"""Which service, key and settings a command uses: options, profiles, the environment."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from seorep_async import EngineNames, FeedSearchParam, RequestEncoding, Settings
+from seorep_async.cli.connection import Connection, config_file, connect, sandbox_settings
+from seorep_async.cli.options import CONNECTION_NAMES
+from tests.cli.running import Seorep, serving
+
+KEY = "s3cret-k3y"
+ADDRESS = 'base_url = "https://api.example.com"'
+
+
+@pytest.fixture(autouse=True)
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in ("SEOREP_BASE_URL", "SEOREP_API_KEY", "SEOREP_REQUEST_ENCODING"):
+        monkeypatch.delenv(name, raising=False)
+    config_file().parent.mkdir()
+    return config_file()
+
+
+def write(file: Path, content: str, mode: int = 0o600) -> Path:
+    file.write_text(content, encoding="utf-8")
+    file.chmod(mode)
+    return file
+
+
+def connected(**options: Any) -> Connection:
+    return connect({**dict.fromkeys(CONNECTION_NAMES), **options}, "try --sandbox")
+
+
+def refused(**options: Any) -> str:
+    with pytest.raises(click.ClickException) as caught:
+        connected(**options).client()
+    assert KEY not in caught.value.message
+    return caught.value.message
+
+
+def test_the_configuration_file_is_in_the_users_folder(config: Path, tmp_path: Path) -> None:
+    assert config == tmp_path / "seorep" / "config.toml"
+
+
+def test_without_a_profile_the_environment_names_service_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_BASE_URL", "https://api.example.com")
+    monkeypatch.setenv("SEOREP_API_KEY", KEY)
+    found = connected()
+    assert (found.base_url, found.api_key, found.settings) == ("https://api.example.com", KEY, Settings())
+    assert found.sources == {"base_url": "SEOREP_BASE_URL", "key": "SEOREP_API_KEY"}
+
+
+def test_a_profile_replaces_the_environment(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_BASE_URL", "https://other.example.com")
+    monkeypatch.setenv("SEOREP_API_KEY", "other")
+    monkeypatch.setenv("ACME_KEY", KEY)
+    write(config, f'[acme]\n{ADDRESS}\naccount = "Acme"\nkey_env = "ACME_KEY"\n', 0o644)
+    found = connected(profile="acme")
+    assert (found.base_url, found.api_key, found.account) == ("https://api.example.com", KEY, "Acme")
+
+
+def test_no_repr_shows_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_BASE_URL", f"https://user:{KEY}@api.example.com")
+    monkeypatch.setenv("SEOREP_API_KEY", KEY)
+    found = connected()
+    assert KEY not in repr(found)
+    assert KEY not in repr(found.api_key)
+
+
+# --- Keys
+
+
+@pytest.mark.parametrize("command", ["'printf \"%s\\\\nuser: x\" s3cret-k3y'", '["echo", "s3cret-k3y"]'])
+def test_a_key_is_the_first_line_of_a_command(config: Path, command: str) -> None:
+    write(config, f"[acme]\n{ADDRESS}\nkey_command = {command}\n")
+    assert connected(profile="acme").api_key == KEY
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("false", "key_command failed with exit status 1"),
+        ("true", "profile acme: key_command gives no key"),
+        ("no-such-program", "key_command can't be run: No such file or directory"),
+        ("echo 'open", "key_command can't be run: No closing quotation"),
+    ],
+)
+def test_a_command_that_gives_no_key_is_refused(config: Path, command: str, problem: str) -> None:
+    write(config, f'[acme]\n{ADDRESS}\nkey_command = "{command}"\n')
+    assert problem in refused(profile="acme")
+
+
+def test_a_key_is_read_from_a_private_file(config: Path, tmp_path: Path) -> None:
+    file = write(tmp_path / "key", f"{KEY}\r\n")
+    write(config, f'[acme]\n{ADDRESS}\nkey_file = "{file}"\n')
+    assert connected(profile="acme").api_key == KEY
+
+
+@pytest.mark.parametrize("bit", [stat.S_IRGRP, stat.S_IWGRP, stat.S_IROTH, stat.S_IWOTH])
+def test_a_key_that_others_can_read_or_change_is_refused(config: Path, tmp_path: Path, bit: int) -> None:
+    file = write(tmp_path / "key", KEY, 0o600 | bit)
+    write(config, f'[acme]\n{ADDRESS}\nkey_file = "{file}"\n')
+    assert f"others can read or change {file}; run: chmod 600 {file}" in refused(profile="acme")
+    write(config, f'[acme]\n{ADDRESS}\nkey = "{KEY}"\n', 0o600 | bit)
+    assert f"others can read or change {config}; run: chmod 600 {config}" in refused(profile="acme")
+
+
+def test_a_key_may_stand_in_a_private_profile(config: Path) -> None:
+    write(config, f'[acme]\n{ADDRESS}\nkey = "{KEY}"\n')
+    assert connected(profile="acme").api_key == KEY
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_a_profile_that_others_can_change_is_refused(config: Path, mode: int) -> None:
+    write(config, f'[acme]\n{ADDRESS}\nkey_env = "ACME_KEY"\n', mode)
+    assert f"others can change {config}" in refused(profile="acme")
+
+
+@pytest.mark.skipif(os.name == "nt" or os.getuid() != 0, reason="only root can give files away")
+def test_a_profile_of_another_user_is_refused(config: Path) -> None:
+    write(config, f'[acme]\n{ADDRESS}\nkey = "{KEY}"\n')
+    os.chown(config, 12345, -1)
+    assert "belongs to another user" in refused(profile="acme")
+
+
+# --- Refusals
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "there is no profile 'acme' in {config}; there are: none."),
+        ("[other]\n[third]", "there is no profile 'acme' in {config}; there are: other, third."),
+        ("acme = 3", "there is no profile 'acme' in {config}; there are: none."),
+        ("[acme", "can't read {config}: "),
+        ("[acme]\nbase_uri = 'x'", "profile acme: there is no 'base_uri'; there are base_url, account, key"),
+        (f"[acme]\n{ADDRESS}", "profile acme: there is no key; set one of key_command, key_file, key_env."),
+        (f"[acme]\n{ADDRESS}\nkey_env='A'\nkey_file='b'", "key_env and key_file exclude each other"),
+        (f"[acme]\n{ADDRESS}\nkey_env='NO_SUCH_KEY'", "profile acme: key_env gives no key."),
+        (f"[acme]\n{ADDRESS}\nkey_file='/no/such'", "can't read key_file /no/such: No such file or directory."),
+        (f"[acme]\n{ADDRESS}\nkey_env=3", "profile acme: key_env must be a string."),
+        ("[acme]\nkey='k'", "base_url of profile acme must be set; or try --sandbox."),
+        ("[acme]\nbase_url='api.example.com'\nkey='k'", "base_url of profile acme needs a scheme and a host"),
+        (f"[acme]\n{ADDRESS}\nkey='k'\nmax_attempts=0", "profile acme: max_attempts must be an integer from 1 to 100"),
+        (f"[acme]\n{ADDRESS}\nkey='k'\nrequest_encoding='xml'", "profile acme: request_encoding must be one of form"),
+        (f"[acme]\n{ADDRESS}\nkey='k'\nengine_names=3", "profile acme: engine_names must name engine_a"),
+    ],
+)
+def test_a_wrong_profile_is_refused_with_its_name(config: Path, content: str, problem: str) -> None:
+    write(config, content)
+    assert problem.format(config=config) in refused(profile="acme")
+
+
+def test_without_a_file_there_is_no_profile(config: Path) -> None:
+    assert refused(profile="acme") == f"there is no profile 'acme', as there is no file {config}."
+
+
+def test_without_anything_the_variables_are_named() -> None:
+    problem = "SEOREP_BASE_URL and SEOREP_API_KEY must be set in the environment; or try --sandbox."
+    assert refused() == problem
+
+
+# --- Settings
+
+
+def test_an_option_wins_over_the_profile_and_that_over_a_variable(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEOREP_REQUEST_ENCODING", "query")
+    monkeypatch.setenv("SEOREP_ARRAY_ENCODING", "comma")
+    more = "max_attempts = 3\nattempt_timeout = 9.5\nrequest_encoding = 'json'\nfeed_search_param = 'search'"
+    write(config, f"[acme]\n{ADDRESS}\nkey = 'k'\n{more}\nengine_names = {{ engine_a = 'goo' }}\n")
+    found = connected(profile="acme", attempt_timeout=4.0, base_url="https://b.example.com")
+    assert (found.settings.max_attempts, found.settings.attempt_timeout) == (3, 4.0)
+    assert found.settings.request_encoding is RequestEncoding.JSON
+    assert found.settings.feed_search_param is FeedSearchParam.SEARCH
+    assert found.settings.engine_names == EngineNames(engine_a="goo")
+    assert found.base_url == "https://b.example.com"
+    assert found.sources["attempt_timeout"] == "--attempt-timeout"
+    assert found.sources["max_attempts"] == "profile acme"
+    assert found.sources["array_encoding"] == "SEOREP_ARRAY_ENCODING"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"max_concurrency": 0}, "--max-concurrency must be an integer from 1 to 1024, got 0"),
+        ({"requests_per_second": -1.0}, "--requests-per-second must be a number above 0"),
+        ({"engine_names": "a,b,c,d"}, "--engine-names: engine_names must name engine_a, engine_b, webmaster_tools"),
+        ({"engine_names": "a,a,c"}, "--engine-names: engine_names: the three names must differ"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, Any], problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_BASE_URL", "https://api.example.com")
+    monkeypatch.setenv("SEOREP_API_KEY", KEY)
+    assert problem in refused(**options)
+
+
+def test_engine_names_are_three_words() -> None:
+    settings = sandbox_settings({**dict.fromkeys(CONNECTION_NAMES), "engine_names": "a,b,c"})
+    assert settings.engine_names == EngineNames(engine_a="a", engine_b="b", webmaster_tools="c")
+
+
+# --- Commands
+
+
+def test_a_profile_pulls_lists_and_is_checked(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(api_key=KEY) as sandbox:
+        config_file().parent.mkdir(parents=True)
+        content = f"[acme]\nbase_url = '{sandbox.base_url}'\nkey_env = 'ACME_KEY'\naccount = 'Acme'\nmax_attempts = 3\n"
+        write(config_file(), content)
+        monkeypatch.setenv("ACME_KEY", KEY)
+        assert seorep("pull", "--profile", "acme", "--quiet").code == 0
+        monkeypatch.setenv("SEOREP_PROFILE", "acme")
+        assert seorep("campaigns", "list", "--format", "csv").out.count("\n") == 5
+        checked = seorep("doctor", "--requests-per-second", 50)
+    assert checked.code == 0
+    assert KEY not in checked.err
+    facts = {line[6:26].strip(): line[26:] for line in checked.err.splitlines() if line.startswith("      ")}
+    assert facts["account"] == "Acme"
+    assert facts["key"] == "the key, from key_env of profile acme"
+    assert facts["max-attempts"] == "3, from profile acme"
+    assert facts["requests-per-second"] == "50.0, from --requests-per-second"
+
+
+@pytest.mark.parametrize("arguments", ["pull --sandbox --profile a", "doctor --sandbox --base-url b"])
+def test_a_sandbox_takes_no_other_service(seorep: Seorep, arguments: str) -> None:
+    ended = seorep(*arguments.split())
+    assert ended.code == 2
+    assert "not together with --sandbox" in ended.err
