@@ -27,6 +27,7 @@ from seorep_async import (
     TransportError,
 )
 from tests.session.calls import KEY, OpenClient, StartServer, ask, open_session, write
+from tests.session.canary import assert_error_does_not_show_key
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, Connection, ScriptedServer, Step, answer, reset, then_close
 
@@ -383,3 +384,59 @@ async def test_write_is_never_taken_for_unsent_without_proof(
             with pytest.raises(SeoRepError) as caught:
                 await session.send(write())
     assert caught.value.attempts == (2 if isinstance(raised, aiohttp.ConnectionTimeoutError) else 1)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_programming_error_is_raised_as_it_is(
+    method: str, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def mistaken(*_: Any, **__: Any) -> Any:
+        raise TypeError("unexpected argument")
+
+    monkeypatch.setattr(aiohttp.ClientSession, "_request", mistaken)
+    async with open_session("https://api.example.com", fake_time) as session:
+        with pytest.raises(TypeError, match="unexpected argument") as caught:
+            await session.send(write(method, idempotent=method == "GET"))
+    assert "mistaken" in caught.value.__notes__[0]
+    assert fake_time.slept == []
+    assert_error_does_not_show_key(caught.value)
+
+
+HTML = b"<html><h1>Not Found</h1></html>"
+NO_OBJECT, NO_SERVICE = "there is no such object", "this does not look like the service; check the base URL"
+MISSING: list[tuple[str, bytes, str]] = [
+    ("/v3/campaigns", HTML, NO_SERVICE),
+    ("/v3/campaigns", b"", NO_SERVICE),
+    ("/v3/campaigns", b'{"detail": "Not Found"}', NO_SERVICE),
+    ("/v3/campaigns", b'{"message": "no Route matched"}', NO_SERVICE),
+    ("/v3/campaigns", b"[]", NO_SERVICE),
+    ("/v3/campaigns", b'{"status": "error", "code": 404}', NO_OBJECT),
+    ("/v3/campaigns", b'{"metadata": {}, "data": null}', NO_OBJECT),
+    ("/v3/campaigns/42", HTML, NO_SERVICE),
+    ("/v3/campaigns/42", b"[" * 10_000, NO_SERVICE),
+    ("/v3/campaigns/42", b'{"detail": "Not Found"}', NO_SERVICE),
+    ("/v3/campaigns/42", b"", NO_OBJECT),
+    ("/v3/campaigns/42", b'{"error": "no such campaign"}', NO_OBJECT),
+    ("/v3/campaigns/42", b'{"status": "error", "message": "gone"}', NO_OBJECT),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "message"), MISSING)
+async def test_404_of_something_else_names_the_wrong_server(
+    path: str, body: bytes, message: str, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(body, status=404))
+    with pytest.raises(NotFoundError) as caught:
+        await (await open_client(server.base_url)).request("GET", path)
+    assert caught.value.message == message
+
+
+async def test_404_of_a_service_that_has_answered_before_is_about_an_object(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(FINE, answer(HTML, status=404))
+    client = await open_client(server.base_url)
+    await ask(client)
+    with pytest.raises(NotFoundError) as caught:
+        await ask(client)
+    assert caught.value.message == NO_OBJECT

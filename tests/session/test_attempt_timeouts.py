@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import time
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
 from seorep_async.session.attempt_timeouts import AttemptTimeouts, TimeLimit
+from tests.session.virtual_loop import here, run, virtual
 
 NEVER = 3600.0
 
@@ -104,3 +107,82 @@ async def test_the_limit_of_a_caller_ends_it_in_the_caller() -> None:
     with pytest.raises(TimeoutError):
         await within(callers, limited())
     assert callers.expired()
+
+
+def stand_still(seconds: float) -> None:
+    here().now += seconds
+
+
+async def test_what_arrived_while_the_loop_stood_still_is_used() -> None:
+    loop = asyncio.get_running_loop()
+    arrived = loop.create_future()
+    reading, writing = socket.socketpair()
+    with reading, writing:
+        loop.add_reader(reading, lambda: None if arrived.done() else arrived.set_result(None))
+        loop.call_soon(time.sleep, 0.1)
+        loop.call_soon(writing.send, b"x")
+        with limit(0.05):
+            await arrived
+        loop.remove_reader(reading)
+
+
+@virtual
+async def test_a_limit_whose_alarm_was_very_late_starts_over_once() -> None:
+    here().call_soon(stand_still, 1.3)
+    here().call_later(2.0, stand_still, 1.3)
+    with pytest.raises(TimeoutError), limit(1.0) as limited:
+        await asyncio.sleep(NEVER)
+    assert here().now == pytest.approx(3.3)
+    assert limited.says_nothing
+
+
+@virtual
+async def test_a_limit_that_started_over_can_end_in_time() -> None:
+    here().call_soon(stand_still, 1.3)
+    with pytest.raises(TimeoutError), limit(1.0) as limited:
+        await asyncio.sleep(NEVER)
+    assert here().now == pytest.approx(2.3)
+    assert not limited.says_nothing
+
+
+@virtual
+async def test_a_limit_does_not_start_over_past_the_end_of_the_call() -> None:
+    here().call_soon(stand_still, 1.3)
+    with pytest.raises(TimeoutError), limit(1.0, remaining=1.2) as limited:
+        await asyncio.sleep(NEVER)
+    assert here().now == pytest.approx(1.3)
+    assert limited.says_nothing
+
+
+@virtual
+async def test_an_alarm_that_is_a_little_late_says_nothing_about_the_service() -> None:
+    here().call_soon(stand_still, 1.1)
+    with pytest.raises(TimeoutError), limit(1.0) as limited:
+        await asyncio.sleep(NEVER)
+    assert here().now == pytest.approx(1.1)
+    assert limited.says_nothing
+
+
+@pytest.mark.parametrize(("seconds", "remaining", "says_nothing"), [(1.0, NEVER, False), (NEVER, 1.0, True)])
+def test_the_end_of_the_call_says_nothing_about_the_service(
+    seconds: float, remaining: float, says_nothing: bool
+) -> None:
+    async def attempt() -> bool:
+        with pytest.raises(TimeoutError), limit(seconds, remaining) as limited:
+            await asyncio.sleep(NEVER)
+        return limited.says_nothing
+
+    assert run(attempt()) is says_nothing
+
+
+@virtual
+async def test_one_alarm_serves_all_limits() -> None:
+    timeouts = AttemptTimeouts(here())
+
+    async def attempt(seconds: float) -> float:
+        with pytest.raises(TimeoutError), timeouts.limit(seconds, NEVER):
+            await asyncio.sleep(NEVER)
+        return here().now
+
+    assert await asyncio.gather(attempt(5.0), attempt(2.0), attempt(3.0)) == [5.0, 2.0, 3.0]
+    assert await attempt(1.0) == 6.0
