@@ -184,5 +184,5 @@ async def test_one_alarm_serves_all_limits() -> None:
             await asyncio.sleep(NEVER)
         return here().now
 
-    assert await asyncio.gather(attempt(5.0), attempt(2.0), attempt(3.0)) == [5.0, 2.0, 3.0]
+    assert [*await asyncio.gather(attempt(5.0), attempt(2.0), attempt(3.0))] == [5.0, 2.0, 3.0]
     assert await attempt(1.0) == 6.0
