@@ -44,7 +44,8 @@ class StagingWriter:
         retry_failed: likewise.
     """
 
-    ordered = False
+    checkpoint: Checkpoint
+    ordered: bool = False
 
     def __init__(
         self, area: StagingArea, job: ExportJob, tracker: ProgressTracker, *, restart: bool, retry_failed: bool
@@ -138,10 +139,10 @@ class PipeWriter:
         tracker: learns of written reports, and of those that can't be written.
     """
 
-    ordered = True
+    ordered: bool = True
 
     def __init__(self, kind: Format, write: Callable[[bytes], Awaitable[object]], tracker: ProgressTracker) -> None:
-        self.checkpoint = Checkpoint(None)
+        self.checkpoint: Checkpoint = Checkpoint(None)
         self._kind = kind
         self._write = write
         self._tracker = tracker

@@ -43,9 +43,9 @@ class StagingArea:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.folder = target.staging_folder
+        self.folder: Path = target.staging_folder
         self._lock: int | None = None
-        self.is_open = False
+        self.is_open: bool = False
 
     def open(self, job: ExportJob, *, restart: bool, retry_failed: bool) -> None:
         """Create it, or resume from what an earlier run has staged.
