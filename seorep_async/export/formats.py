@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -24,6 +23,7 @@ from seorep_async.tables.optional import require
 GROUP_ROWS = 1 << 16
 """Rows in each Arrow table and each Parquet row group, so that the same rows give the same groups."""
 _FEW_ROWS = 100
+_JOINED_ROWS = 1 << 12
 _SPARE_LEVELS = 50
 _PACK = msgspec.msgpack.Encoder()
 
@@ -62,7 +62,8 @@ def encode(kind: Format, report: RankingReport[Any], campaign_id: int) -> bytes:
         ValueError: a string is not valid Unicode.
     """
     # totals are written at the very end, which is too late to find that they can't be
-    _check_totals(kind, report.totals)
+    if report.totals is not None:
+        _check_totals(kind, report.totals)
     table, columns = table_of(report.feed), column_values(report, campaign_id)
     if kind is Format.CSV:
         return columns_as_csv(table, columns)
@@ -96,22 +97,19 @@ def arrow_tables(feed: Feed, reports: Iterable[StagedReport]) -> Iterator[Any]:
 
 def _record_batches(table: FeedTable, reports: Iterable[StagedReport]) -> Iterator[Any]:
     pa, schema, decoder = require("pyarrow"), arrow_schema(table), _decoder(table)
-    few: list[Sequence[Sequence[Any]]] = []
+    columns: list[list[Any]] = [[] for _ in table.columns]
     for report in reports:
         is_large = report.rows >= _FEW_ROWS
-        if few and (is_large or len(few) * _FEW_ROWS >= GROUP_ROWS):
-            yield _joined(table, few)
-            few = []
+        if columns[0] and (is_large or len(columns[0]) >= _JOINED_ROWS):
+            yield batch_of_plain(table, columns)
+            columns = [[] for _ in table.columns]
         if is_large:
             yield pa.ipc.read_record_batch(pa.py_buffer(report.data), schema)
-        elif report.rows:
-            few.append(decoder.decode(report.data))
-    if few:
-        yield _joined(table, few)
-
-
-def _joined(table: FeedTable, reports: Sequence[Sequence[Sequence[Any]]]) -> Any:
-    return batch_of_plain(table, [list(chain.from_iterable(parts)) for parts in zip(*reports, strict=True)])
+        else:
+            for joined, values in zip(columns, decoder.decode(report.data), strict=True):
+                joined += values
+    if columns[0]:
+        yield batch_of_plain(table, columns)
 
 
 @cache
@@ -135,16 +133,16 @@ def _check_integers(table: FeedTable, columns: Sequence[Sequence[Any]]) -> None:
             values = [id_ for tags in values for id_, _, _ in tags]
         elif column.type is not ColumnType.INTEGER:
             continue
-        if not all(value is None or fits(value) for value in values):
-            raise OverflowError("an integer has more than 64 bits")
+        for value in values:
+            if value is not None and not fits(value):
+                raise OverflowError("an integer has more than 64 bits")
 
 
-def _check_totals(kind: Format, totals: RankingTotals | None) -> None:
-    for value in () if totals is None else totals_values(totals):
-        if isinstance(value, int) and not kind.is_text and not fits(value):
-            raise OverflowError("a total has more than 64 bits")
-        if isinstance(value, Mapping) and value:
-            as_json(_further_in(value)).encode()
+def _check_totals(kind: Format, totals: RankingTotals) -> None:
+    if not kind.is_text and not all(fits(value) for value in totals_values(totals) if isinstance(value, int)):
+        raise OverflowError("a total has more than 64 bits")
+    if totals.extra:
+        as_json(_further_in(totals.extra)).encode()
 
 
 def _further_in(value: object) -> object:

@@ -70,7 +70,9 @@ def _tag_list(tags: tuple[Tag, ...]) -> str:
 
 
 def _tags(values: Sequence[Any]) -> list[str]:
-    return _quoted([_tag_list(tags) for tags in values])
+    shared = list({id(tags): tags for tags in values}.values())  # rows often share one tuple
+    strings = dict(zip(map(id, shared), _quoted([_tag_list(tags) for tags in shared]), strict=True))
+    return [strings[id(tags)] for tags in values]
 
 
 def _fields(values: Sequence[Any]) -> list[str]:
@@ -108,7 +110,9 @@ def _line(table: Table) -> type[msgspec.Struct]:
 
 
 def _tag_members(values: Sequence[Any]) -> Sequence[Any]:
-    return [plain_tags(tags) if tags else tags for tags in values]
+    shared = {id(tags): tags for tags in values}
+    members = {key: plain_tags(tags) for key, tags in shared.items()}
+    return [members[id(tags)] for tags in values]
 
 
 def _field_members(values: Sequence[Any]) -> Sequence[Any]:

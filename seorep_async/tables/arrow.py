@@ -77,7 +77,11 @@ def _type(kind: ColumnType) -> pa.DataType:
 
 
 def _plain_tags(column: Sequence[Any]) -> Sequence[Any]:
-    return [[(tag.id, tag.label, as_json(tag.extra) if tag.extra else None) for tag in tags] for tags in column]
+    shared = {id(tags): tags for tags in column}  # rows often share one tuple
+    plain = {
+        key: [(t.id, t.label, as_json(t.extra) if t.extra else None) for t in tags] for key, tags in shared.items()
+    }
+    return [plain[id(tags)] for tags in column]
 
 
 def _json_strings(column: Sequence[Any]) -> Sequence[Any]:
