@@ -32,7 +32,7 @@ def describe(value: object) -> str:
 
 
 def printable(value: str) -> str:
-    """Return a text fit for an error message: line breaks and terminal controls are escaped."""
+    """Return a string fit for an error message: line breaks and terminal controls are escaped."""
     return value if value.isprintable() else ascii(value)[1:-1]
 
 
@@ -42,7 +42,7 @@ def refusal(expected: str, value: object) -> ValueError:
 
 
 def integer(value: object) -> int:
-    """Take an integer, or an integer written as text; never a bool or a float."""
+    """Take an integer, or an integer written as a string; never a bool or a float."""
     if type(value) is int:
         return value
     if type(value) is str and _INTEGER.fullmatch(value):
@@ -51,7 +51,7 @@ def integer(value: object) -> int:
 
 
 def number(value: object) -> float:
-    """Take an int or a finite float as it is, or an integer written as text."""
+    """Take an int or a finite float as it is, or an integer written as a string."""
     if type(value) is float and math.isfinite(value):
         return value
     try:
@@ -60,15 +60,15 @@ def number(value: object) -> float:
         raise refusal("a number", value) from None
 
 
-def text(value: object) -> str:
-    """Take text only."""
+def string(value: object) -> str:
+    """Take a string only."""
     if type(value) is str:
         return value
-    raise refusal("text", value)
+    raise refusal("a string", value)
 
 
 def boolean(value: object) -> bool:
-    """Take true or false, also written as text in any case."""
+    """Take true or false, also as a string in any case."""
     if type(value) is bool:
         return value
     if type(value) is str:

@@ -16,7 +16,7 @@ LONG = "9" * 5000
 
 INTEGER = "an integer"
 NUMBER = "a number"
-TEXT = "text"
+TEXT = "a string"
 BOOLEAN = "true or false"
 DATE_TIME = 'a date-time "YYYY-MM-DD HH:MM:SS"'
 DATE = 'a date "YYYY-MM-DD"'
@@ -38,10 +38,10 @@ TAKEN: list[tuple[Callable[[Any], Any], Any, Any]] = [
     (values.number, 2.0, 2.0),
     (values.number, -0.25, -0.25),
     (values.number, "12", 12),
-    (values.text, "", ""),
-    (values.text, "null", "null"),
-    (values.text, " pâtes fraîches ", " pâtes fraîches "),
-    (values.text, LONG, LONG),
+    (values.string, "", ""),
+    (values.string, "null", "null"),
+    (values.string, " pâtes fraîches ", " pâtes fraîches "),
+    (values.string, LONG, LONG),
     (values.boolean, True, True),
     (values.boolean, False, False),
     (values.boolean, "true", True),
@@ -89,7 +89,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
         [None, True, False, NAN, INFINITY, -INFINITY, "", "1.5", "n/a", "nan", "inf", "\uff11\uff12", LONG],
     ),
     (values.number, NUMBER, [[], {}]),
-    (values.text, TEXT, [None, True, False, 0, 1, 1.5, NAN, [], {}, ["x"]]),
+    (values.string, TEXT, [None, True, False, 0, 1, 1.5, NAN, [], {}, ["x"]]),
     (
         values.boolean,
         BOOLEAN,
