@@ -28,7 +28,12 @@ class ModelConverter:
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
         self._cattrs = Converter(detailed_validation=True)
-        for scalar, take in ((int, values.integer), (str, values.string), (bool, values.boolean), (float, values.number)):
+        for scalar, take in (
+            (int, values.integer),
+            (str, values.string),
+            (bool, values.boolean),
+            (float, values.number),
+        ):
             self._cattrs.register_structure_hook(scalar, _ignoring_type(take))
         for nullable, take_nullable in ((dt.datetime, values.date_time), (dt.date, values.date)):
             self._cattrs.register_structure_hook_func(_is_optional(nullable), _ignoring_type(take_nullable))
