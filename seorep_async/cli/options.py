@@ -128,65 +128,64 @@ def dates_to_pull(first: dt.date | None, last: dt.date | None, today: dt.date) -
     return first, last
 
 
+_CONNECTION_OPTIONS: dict[str, dict[str, Any]] = {
+    "--profile": {
+        "metavar": "NAME",
+        "envvar": "SEOREP_PROFILE",
+        "show_envvar": True,
+        "help": "Profile of the configuration file, instead of SEOREP_BASE_URL and SEOREP_API_KEY.",
+    },
+    "--base-url": {"metavar": "URL", "help": "Address of the service.  [env var: SEOREP_BASE_URL]"},
+    "--max-concurrency": {
+        "metavar": "N",
+        "type": click.INT,
+        "help": "Most requests in flight at once.  [default: 16]",
+    },
+    "--requests-per-second": {
+        "metavar": "N",
+        "type": click.FLOAT,
+        "help": "Most requests per second.  [default: what the service accepts]",
+    },
+    "--attempt-timeout": {
+        "metavar": "SECONDS",
+        "type": click.FLOAT,
+        "help": "Time that one attempt may take.  [default: 30]",
+    },
+    "--allow-insecure-http": {
+        "is_flag": True,
+        "default": None,
+        "help": "Send the key to an http:// address, where others can read it.",
+    },
+    "--engine-names": {
+        "metavar": "A,B,WMT",
+        "help": "The names that the account's fields have for engineA, engineB and wmt.",
+    },
+    "--request-encoding": {
+        "metavar": "HOW",
+        "type": click.Choice(["form", "json", "query"]),
+        "help": "How values are sent: form, json or query; what the service expects is not documented.  "
+        "[env var: SEOREP_REQUEST_ENCODING; default: form]",
+    },
+    "--array-encoding": {
+        "metavar": "HOW",
+        "type": click.Choice(["brackets", "repeat", "comma"]),
+        "help": "How arrays are sent: brackets (a[]=1&a[]=2), repeat (a=1&a=2) or comma (a=1,2).  "
+        "[env var: SEOREP_ARRAY_ENCODING; default: brackets]",
+    },
+}
+# without defaults, as a profile or the environment may give the value
+
+
 def connection_options(*, writes: bool = False) -> list[click.Parameter]:
     """Return the options that choose a service and its settings; `connection.connect` reads them.
 
     Args:
         writes: whether the command sends values.
     """
-
-    def option(name: str, help: str, **attributes: Any) -> click.Parameter:
-        # without defaults, as a profile or the environment may give the value
-        return SectionedOption(name, help=help, section="Connection options", **attributes)
-
-    encoding = option(
-        "--request-encoding",
-        "How values are sent: form, json or query; what the service expects is not documented.  "
-        "[env var: SEOREP_REQUEST_ENCODING; default: form]",
-        metavar="HOW",
-        type=click.Choice(["form", "json", "query"]),
-    )
     return [
-        option(
-            "--profile",
-            "Profile of the configuration file, instead of SEOREP_BASE_URL and SEOREP_API_KEY.",
-            metavar="NAME",
-            envvar="SEOREP_PROFILE",
-            show_envvar=True,
-        ),
-        option("--base-url", "Address of the service.  [env var: SEOREP_BASE_URL]", metavar="URL"),
-        option("--max-concurrency", "Most requests in flight at once.  [default: 16]", metavar="N", type=click.INT),
-        option(
-            "--requests-per-second",
-            "Most requests per second.  [default: what the service accepts]",
-            metavar="N",
-            type=click.FLOAT,
-        ),
-        option(
-            "--attempt-timeout",
-            "Time that one attempt may take.  [default: 30]",
-            metavar="SECONDS",
-            type=click.FLOAT,
-        ),
-        option(
-            "--allow-insecure-http",
-            "Send the key to an http:// address, where others can read it.",
-            is_flag=True,
-            default=None,
-        ),
-        option(
-            "--engine-names",
-            "The names that the account's fields have for engineA, engineB and wmt.",
-            metavar="A,B,WMT",
-        ),
-        *([encoding] if writes else []),
-        option(
-            "--array-encoding",
-            "How arrays are sent: brackets (a[]=1&a[]=2), repeat (a=1&a=2) or comma (a=1,2).  "
-            "[env var: SEOREP_ARRAY_ENCODING; default: brackets]",
-            metavar="HOW",
-            type=click.Choice(["brackets", "repeat", "comma"]),
-        ),
+        SectionedOption(name, section="Connection options", **attributes)
+        for name, attributes in _CONNECTION_OPTIONS.items()
+        if writes or name != "--request-encoding"
     ]
 
 

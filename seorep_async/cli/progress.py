@@ -120,8 +120,8 @@ class ProgressDisplay:
             _CutColumn("progress"),
             console=console,
             transient=True,
-            disable=quiet or not self._may_redraw,
         )
+        self._shows_bar = self._may_redraw and not quiet
         self._task: TaskID | None = None
         self._progress: PullProgress | None = None
         self._stage: tuple[Stage, Feed] | None = None
@@ -131,7 +131,8 @@ class ProgressDisplay:
         self._waiting = ""
 
     async def __aenter__(self) -> ProgressDisplay:
-        self._bar.start()
+        if self._shows_bar:
+            self._bar.start()
         self._ticking = asyncio.create_task(self._tick())
         return self
 
@@ -141,7 +142,8 @@ class ProgressDisplay:
         self._ticking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._ticking
-        self._bar.stop()
+        if self._shows_bar:
+            self._bar.stop()
 
     def show(self, progress: PullProgress) -> None:
         """Take a new state of the pull; it is shown soon."""
@@ -196,14 +198,18 @@ class ProgressDisplay:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            self._update_waiting()
-            if self._task is not None:
-                self._bar.update(self._task, progress=self.describe())
-            if self._clock() - self._last_line >= _LINE_SECONDS:
-                self._last_line = self._clock()
-                if not self._quiet and not self._may_redraw and self._progress is not None:
-                    doing, progress = self._doing(self._progress), self.describe()
-                    self._console.print(f"{doing}: {progress}" if progress else doing, markup=False)
+            self.tick()
+
+    def tick(self) -> None:
+        """Look at the clock and at what the client waits for, and show it."""
+        self._update_waiting()
+        if self._task is not None:
+            self._bar.update(self._task, progress=self.describe())
+        if self._clock() - self._last_line >= _LINE_SECONDS:
+            self._last_line = self._clock()
+            if not self._quiet and not self._may_redraw and self._progress is not None:
+                doing, progress = self._doing(self._progress), self.describe()
+                self._console.print(f"{doing}: {progress}" if progress else doing, markup=False)
 
     def _update_waiting(self) -> None:
         stats = self._client.stats

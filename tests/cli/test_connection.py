@@ -170,9 +170,7 @@ def test_without_anything_the_variables_are_named() -> None:
 # --- Settings
 
 
-def test_an_option_wins_over_the_profile_and_that_over_a_variable(
-    config: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_win_over_profiles_and_those_over_variables(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEOREP_REQUEST_ENCODING", "query")
     monkeypatch.setenv("SEOREP_ARRAY_ENCODING", "comma")
     more = "max_attempts = 3\nattempt_timeout = 9.5\nrequest_encoding = 'json'\nfeed_search_param = 'search'"

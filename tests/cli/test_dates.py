@@ -24,7 +24,7 @@ from seorep_async.cli.options import dates_to_pull
         ("2023-07-01", "2023-07-02", "2023-07-15", "2023-07-01 2023-07-02"),
     ],
 )
-def test_what_is_left_out_is_the_last_three_full_months(
+def test_a_missing_date_means_the_last_three_full_months(
     first: str | None, last: str | None, today: str, expected: str
 ) -> None:
     given = [text and dt.date.fromisoformat(text) for text in (first, last)]

@@ -53,19 +53,19 @@ def test_an_unexpected_error_is_one_line_with_its_place(seorep: Seorep, monkeypa
     assert ended.err.count("\n") == 1
 
 
-def test_a_missing_extra_is_told_with_its_command(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named_with_its_command(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     ended = seorep("pull", "--sandbox", "-o", "a.duckdb")
     assert ended.code == 2
     assert ended.err == "Error: this needs duckdb: pip install 'seorep-async[duckdb]'\n"
 
 
-def test_an_error_is_told_with_its_subject_status_and_attempts() -> None:
+def test_an_error_shows_its_subject_status_and_attempts() -> None:
     error = api.ServerError("the service failed", subject="campaign 3", status=500, attempts=8, body_excerpt="long")
     assert explain(error) == "campaign 3: the service failed (status 500, 8 attempts)"
 
 
-def test_what_a_service_sends_does_nothing_to_the_terminal() -> None:
+def test_control_characters_are_replaced_in_messages() -> None:
     assert printable("a\x1b[2Jb\nc") == "a\N{REPLACEMENT CHARACTER}[2Jb c"
 
 

@@ -34,12 +34,12 @@ def nightly(folder: Path, *codes: int) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 6, 7, 130])
-def test_what_a_second_try_can_not_mend_is_not_tried_again(tmp_path: Path, code: int) -> None:
+def test_a_permanent_failure_is_not_tried_again(tmp_path: Path, code: int) -> None:
     assert nightly(tmp_path, code) == (code, [FIRST])
 
 
 @pytest.mark.parametrize("code", [4, 5])
-def test_what_failed_is_asked_for_again_after_a_while(tmp_path: Path, code: int) -> None:
+def test_a_transient_failure_is_retried_after_a_while(tmp_path: Path, code: int) -> None:
     assert nightly(tmp_path, code, 0) == (0, [FIRST, "sleep 600", AGAIN])
 
 

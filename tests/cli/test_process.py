@@ -185,7 +185,7 @@ def test_an_interrupt_after_the_summary_changes_nothing(tmp_path: Path, sent: st
     assert (ended.returncode, ended.stderr[:7], ended.stderr.count("Interrupted")) == (0, "Pulled ", 0)
 
 
-def test_an_interrupt_while_nobody_reads_the_summary_is_a_success(tmp_path: Path) -> None:
+def test_an_interrupt_during_an_unread_summary_is_a_success(tmp_path: Path) -> None:
     unread = """
 import time
 import seorep_async.cli.pull as pull

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import re
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from rich.console import Console
 
 from seorep_async import Feed, SeoRepClient
-from seorep_async.cli import progress as module
 from seorep_async.cli.progress import ProgressDisplay
 from seorep_async.export import PullProgress, Stage
 
@@ -93,30 +91,22 @@ def test_a_feed_by_keyword_is_counted_in_keywords() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"columns": 200, "term": "dumb"}], ids=["no terminal", "a dumb one"])
-async def test_without_a_bar_there_is_a_plain_line_a_minute(
-    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
-) -> None:
-    monkeypatch.setattr(module, "_TICK_SECONDS", 0.001)
+async def test_without_a_bar_there_is_a_plain_line_a_minute(options: dict[str, Any]) -> None:
     shown = Shown(**options)
     async with shown.display as display:
-        display.show(at())
-        await asyncio.sleep(0.02)
-        assert shown.text.getvalue() == ""
-        shown.clock.now = 60.0
-        display.show(at(done=50, rows=60_000))
-        await asyncio.sleep(0.02)
-        shown.clock.now = 119.0
-        await asyncio.sleep(0.02)
-    assert shown.text.getvalue() == ("Pulling campaign: 50/200 campaigns · 3 min 00 s left · 60,000 rows · 1,000/s\n")
+        for now, progress in ((0.0, at()), (60.0, at(done=50, rows=60_000)), (119.0, at(done=60, rows=61_000))):
+            shown.clock.now = now
+            display.show(progress)
+            display.tick()
+    assert shown.text.getvalue() == "Pulling campaign: 50/200 campaigns · 3 min 00 s left · 60,000 rows · 1,000/s\n"
 
 
-async def test_quiet_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_TICK_SECONDS", 0.001)
+async def test_quiet_shows_no_progress() -> None:
     shown = Shown(quiet=True)
     async with shown.display as display:
         display.show(at())
         shown.clock.now = 600.0
-        await asyncio.sleep(0.02)
+        display.tick()
     assert shown.text.getvalue() == ""
 
 

@@ -61,7 +61,7 @@ def test_it_pulls_the_campaigns_named_in_their_order(seorep: Seorep) -> None:
     assert [row["campaign_id"] for row in rows_in(Path("a.csv"))] == ["9", "2"]
 
 
-def test_the_summary_tells_what_came_and_where_it_is(seorep: Seorep) -> None:
+def test_the_summary_shows_counts_time_and_file(seorep: Seorep) -> None:
     ended = seorep("pull", "--sandbox", "--campaigns", 40, "--keywords", 30)
     size = f"{os.path.getsize('rankings-campaign.csv') / 1000:.0f} kB"
     facts = [line.split(maxsplit=1) for line in ended.err.splitlines()]
@@ -87,7 +87,7 @@ def test_json_lines_go_to_stdout(seorep: Seorep, feed: str) -> None:
     assert (ended.out.encode(), ended.err) == (Path("a.jsonl").read_bytes(), "")
 
 
-def test_what_fails_on_the_way_to_stdout_is_told(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_of_a_stream_are_reported(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = failing(seorep, monkeypatch, {2: 404}, "-o", "-", "--quiet")
     assert (ended.code, ended.out.count("\n")) == (4, 1 + 3 * 6)
     assert "campaign 2: there is no such object" in ended.err
@@ -98,13 +98,13 @@ def test_the_summary_goes_to_stdout_as_json(seorep: Seorep) -> None:
     assert (json.loads(ended.out)["rows"], ended.err) == ({"campaign": 6}, "")
 
 
-def test_quiet_tells_only_what_failed(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quiet_prints_only_failures(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     assert seorep("pull", "--sandbox", "--quiet").err == ""
     ended = failing(seorep, monkeypatch, {2: 404}, "--quiet")
     assert ended.err.split("\n")[:2] == ["Failed", "  campaign 2: there is no such object (status 404)"]
 
 
-def test_a_dry_run_tells_what_would_be_asked_and_writes_nothing(seorep: Seorep, tmp_path: Path) -> None:
+def test_a_dry_run_shows_the_requests_and_writes_nothing(seorep: Seorep, tmp_path: Path) -> None:
     arguments = ("pull", "--sandbox", "--campaigns", 7, "--keywords", 40, "--feed", "campaign", "-o", "a.csv")
     ended = seorep(*arguments, "--dry-run")
     assert ended.code == 0
@@ -128,7 +128,7 @@ def test_a_dry_run_counts_the_requests_of_every_feed(seorep: Seorep, feed: str) 
         ((1, 2, 3, 4), "about 5, at one page per report; campaigns 1, 2 and 3 did not answer"),
     ],
 )
-def test_a_dry_run_tells_which_campaigns_did_not_answer(
+def test_a_dry_run_names_campaigns_that_did_not_answer(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, gone: tuple[int, ...], told: str
 ) -> None:
     with serving(keywords=30, failing=dict.fromkeys(gone, 404)) as sandbox:
@@ -138,7 +138,7 @@ def test_a_dry_run_tells_which_campaigns_did_not_answer(
     assert f"  Requests   {told}\n" in ended.out
 
 
-def test_a_dry_run_tells_what_is_kept(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_shows_stored_reports(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(failing={2: 404}) as sandbox:
         against(sandbox, monkeypatch)
         assert seorep("pull").code == 4
@@ -148,7 +148,7 @@ def test_a_dry_run_tells_what_is_kept(seorep: Seorep, monkeypatch: pytest.Monkey
     )
 
 
-def test_of_one_report_that_is_kept_there_is_no_plural(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_stored_report_is_singular(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(campaigns=2, failing={2: 404}) as sandbox:
         against(sandbox, monkeypatch)
         assert seorep("pull").code == 4
@@ -160,7 +160,7 @@ def test_of_one_report_that_is_kept_there_is_no_plural(seorep: Seorep, monkeypat
 
 
 @pytest.mark.parametrize("feeds", [("campaign",), ("keyword-by-date",), ("campaign", "keyword-by-date")])
-def test_a_dry_run_counts_only_what_is_not_kept(
+def test_a_dry_run_counts_only_missing_reports(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, feeds: tuple[str, ...]
 ) -> None:
     arguments = ("--out", "a.csv", *(part for feed in feeds for part in ("--feed", feed)))
@@ -178,7 +178,7 @@ def test_a_dry_run_counts_only_what_is_not_kept(
 @pytest.mark.parametrize(
     ("given", "then"), [((), "the pull would start over"), (("--retry-failed",), "they would be resumed")]
 )
-def test_a_dry_run_tells_whether_it_would_go_on(
+def test_a_dry_run_says_whether_it_would_resume(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], then: str
 ) -> None:
     with serving(failing={2: 404}) as sandbox:
@@ -188,7 +188,7 @@ def test_a_dry_run_tells_whether_it_would_go_on(
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
-def test_other_parameters_than_those_of_what_is_kept_are_refused_in_one_line(
+def test_a_pull_with_other_parameters_is_refused_in_one_line(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, dry: tuple[str, ...]
 ) -> None:
     with serving(failing={2: 404}) as sandbox:
@@ -201,7 +201,7 @@ def test_other_parameters_than_those_of_what_is_kept_are_refused_in_one_line(
     assert "start date 2023-04-01, not 2022-01-01" in ended.err
 
 
-def test_a_dry_run_is_refused_what_the_pull_would_be(seorep: Seorep) -> None:
+def test_a_dry_run_is_refused_as_the_pull_would_be(seorep: Seorep) -> None:
     Path("a.duckdb").write_bytes(b"something else\n" * 1000)
     ended = seorep("pull", "--sandbox", "-o", "a.duckdb", "--dry-run")
     assert (ended.code, ended.out) == (2, "")
@@ -209,14 +209,14 @@ def test_a_dry_run_is_refused_what_the_pull_would_be(seorep: Seorep) -> None:
     assert ended.err.endswith("it is not a valid DuckDB database file!\n")
 
 
-def test_a_dry_run_tells_that_another_pull_is_at_work(seorep: Seorep, tmp_path: Path) -> None:
+def test_a_dry_run_reports_another_pull_at_work(seorep: Seorep, tmp_path: Path) -> None:
     (tmp_path / ".a.csv.pull").mkdir(0o700)
     with contextlib.closing(Checkpoint(tmp_path / ".a.csv.pull" / "checkpoint")):
         ended = seorep("pull", "--sandbox", "-o", "a.csv", "--dry-run")
     assert (ended.code, ended.err.endswith("a.csv: another pull is writing it; wait for its end\n")) == (7, True)
 
 
-def test_a_dry_run_is_told_as_json(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_is_written_as_json(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(failing={2: 404}) as sandbox:
         against(sandbox, monkeypatch)
         seorep("pull")
@@ -313,7 +313,7 @@ def test_failures_are_listed_by_reason(seorep: Seorep, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("third", "code"), [(404, 2), (501, 5)])
 @pytest.mark.parametrize("out", ["a.csv", "-"])
-def test_if_all_fail_what_may_pass_gives_the_code(
+def test_if_all_fail_a_transient_error_gives_the_code(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, out: str, third: int, code: int
 ) -> None:
     ended = failing(seorep, monkeypatch, {1: 404, 2: 404, 3: third, 4: 404}, "-o", out)

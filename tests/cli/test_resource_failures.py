@@ -50,7 +50,7 @@ def test_it_is_refused_with_2_before_any_request(
     assert told in " ".join(ended.err.split())
 
 
-def test_without_an_account_one_line_says_what_to_set(seorep: Seorep) -> None:
+def test_without_an_account_the_variables_are_named(seorep: Seorep) -> None:
     ended = seorep("campaigns", "list")
     assert ended.code == 2
     assert ended.err.startswith("Error: SEOREP_BASE_URL and SEOREP_API_KEY must be set in the environment")
@@ -74,7 +74,7 @@ def test_nothing_listening_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyPatch)
     assert (ended.code, ended.out, ended.err.count("\n")) == (5, "", 1)
 
 
-def test_a_taken_username_is_2_with_what_the_service_said(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_username_is_2_and_quotes_the_service(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     who = ("--first-name", "A", "--last-name", "B", "--username", "grace.garcia", "--role", "client")
     give_stdin(monkeypatch, b"open sesame")
     with account(monkeypatch):
@@ -117,7 +117,7 @@ def test_the_service_is_quoted_in_one_readable_line(body: str | None, told: str 
     assert service_message(InvalidRequestError("the service refused", status=400, body_excerpt=body)) == told
 
 
-def test_what_the_message_says_already_is_not_said_again() -> None:
+def test_a_quote_that_the_message_holds_is_left_out() -> None:
     error = InvalidRequestError("the service says: taken", status=400, body_excerpt='{"message": "taken"}')
     assert service_message(error) is None
 

@@ -125,7 +125,7 @@ def test_unknown_fields_stand_beside_the_others(capsys: pytest.CaptureFixture[st
     assert (found["type"], found["nested"], "extra" in found) == ("real", {"a": [1, None]}, False)
 
 
-def test_unknown_fields_that_bear_the_name_of_one_of_ours_are_under_extra(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_fields_with_a_known_name_are_under_extra(capsys: pytest.CaptureFixture[str]) -> None:
     one = campaign(extra={"engine_a_cid": "wire", "extra": 1, "type": "real"})
     found = json.loads(written(capsys, OutputFormat.JSON, one))
     assert found["extra"] == {"engine_a_cid": "wire", "extra": 1}
@@ -147,13 +147,13 @@ def test_control_characters_do_not_come_through(capsys: pytest.CaptureFixture[st
     assert text.replace("\n", "").isprintable()
 
 
-def test_control_characters_are_kept_in_json_as_data(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_survive_in_json_as_data(capsys: pytest.CaptureFixture[str]) -> None:
     text = written(capsys, OutputFormat.JSON, campaign(company=HOSTILE + "\U000e0041é"))
     assert json.loads(text)["company"] == HOSTILE + "\U000e0041é"
     assert "é" in text
 
 
-def test_csv_keeps_what_came_but_not_on_a_terminal(
+def test_csv_is_verbatim_except_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert list(csv.reader(io.StringIO(written(capsys, OutputFormat.CSV, campaign(company=HOSTILE), "company"), "")))[
@@ -176,7 +176,7 @@ def wide_80(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("wide_80")
-def test_a_table_wraps_long_values_between_words_and_cuts_nothing() -> None:
+def test_a_table_wraps_between_words_and_cuts_nothing() -> None:
     company = "The Long and Winding Roofing, Guttering and Chimney Company of North Yorkshire"
     text = table_of_many([campaign(id=123456789, company=company, url="https://y.example")], ["id", "company", "url"])
     assert max(map(len, text.splitlines())) <= 80

@@ -75,7 +75,7 @@ def test_a_password_is_one_line_of_stdin(seorep: Seorep, monkeypatch: pytest.Mon
         (b"0pen\xff", "the password is not valid UTF-8"),
     ],
 )
-def test_what_is_no_password_is_refused_without_showing_it(
+def test_a_wrong_stdin_is_refused_without_showing_it(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, content: bytes, told: str
 ) -> None:
     give_stdin(monkeypatch, content)
@@ -158,7 +158,7 @@ def test_without_a_terminal_nothing_is_deleted_unless_it_is_sure(
     assert "pass --yes" in ended.err
 
 
-def test_what_is_not_there_is_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_object_needs_no_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
     with account(monkeypatch), terminal("campaigns", "delete", "99") as person:
         assert person.end() == 2
     assert "there is no such object" in person.shown
@@ -186,7 +186,7 @@ def test_no_color_leaves_out_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[1;31" not in person.shown
 
 
-def test_how_many_there_are_is_told_where_not_all_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cut_list_shows_how_many_there_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with account(monkeypatch), terminal("campaigns", "list", "--max", "2", environment={"TERM": "dumb"}) as person:
         assert person.end() == 0
     assert person.shown.splitlines()[-1] == "2 of 4 campaigns."

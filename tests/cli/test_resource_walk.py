@@ -126,7 +126,7 @@ def test_every_parameter_of_a_list_is_sent(seorep: Seorep, monkeypatch: pytest.M
         assert published == [link for link in reversed(every) if link["status"] == "published"]
 
 
-def test_a_login_grant_is_written_and_not_told(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_grant_goes_to_stdout_only(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     with account(monkeypatch):
         ended = seorep("users", "login-grant", 2, "--json")
         shown = seorep("users", "login-grant", 2).out
@@ -138,7 +138,7 @@ def test_a_login_grant_is_written_and_not_told(seorep: Seorep, monkeypatch: pyte
     assert [line.split()[0] for line in shown.splitlines()] == list(grant)
 
 
-def test_a_change_is_told_on_stderr(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_reported_on_stderr(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     with account(monkeypatch):
         assert seorep("campaigns", "update", 2, "--company", "New").err == "Changed campaign 2.\n"
         assert seorep("campaigns", "create", "--company", "A", "--url", "u").err == "Created campaign 5.\n"

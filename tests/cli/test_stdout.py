@@ -41,7 +41,7 @@ def test_a_reader_that_stops_is_not_reported(tmp_path: Path, command: str) -> No
     assert (ended.returncode, ended.stderr) == (130, "")
 
 
-def test_an_unwritable_summary_is_7_and_says_that_the_target_is_written(tmp_path: Path) -> None:
+def test_an_unwritable_summary_is_7_although_the_target_is(tmp_path: Path) -> None:
     ended = shell(f"{PULL} --json -o a.csv >/dev/full", cwd=tmp_path)
     assert (tmp_path / "a.csv").exists()
     message = "Error: a.csv is written, but the summary is not: can't write to stdout: No space left on device\n"

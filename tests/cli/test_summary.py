@@ -62,12 +62,12 @@ def test_keywords_that_fail_are_listed_by_campaign_and_reason() -> None:
     ]
 
 
-def test_how_often_it_was_tried_is_not_told_of_a_failure_as_its_error_knows_of_the_last_request_only() -> None:
+def test_a_failure_is_reported_without_its_attempts() -> None:
     failures = tuple(failure(1, number, ServerError("it failed", status=500, attempts=number)) for number in (8, 9))
     assert shown(failures=failures)[1] == "  campaign 1, keywords 8, 9: it failed (status 500)"
 
 
-def test_a_long_reason_goes_on_further_in() -> None:
+def test_a_long_reason_is_indented() -> None:
     failures = (failure(1, error=ServerError(f"the service{' really' * 8} failed", status=500)),)
     assert shown(failures=failures, columns=60)[:4] == [
         "Failed",
@@ -97,7 +97,7 @@ def test_without_a_file_it_says_so() -> None:
 @pytest.mark.parametrize(
     ("seconds", "expected"), [(0.04, "0.0 s"), (59.94, "59.9 s"), (61.2, "1 min 01 s"), (7384, "2 h 03 min 04 s")]
 )
-def test_time_is_told_in(seconds: float, expected: str) -> None:
+def test_a_time_is_shown_in(seconds: float, expected: str) -> None:
     assert f"  Time       {expected}" in shown(seconds=seconds)
 
 
@@ -105,7 +105,7 @@ def test_time_is_told_in(seconds: float, expected: str) -> None:
     ("size", "expected"),
     [(0, "0 bytes"), (999, "999 bytes"), (1200, "1.2 kB"), (45_600, "46 kB"), (2_345_678, "2.3 MB")],
 )
-def test_size_is_told_in(tmp_path: Path, size: int, expected: str) -> None:
+def test_a_size_is_shown_in(tmp_path: Path, size: int, expected: str) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"x" * size)
     assert shown(paths=(path,))[-1] == f"  File       {path} ({expected})"
@@ -118,7 +118,7 @@ def test_of_many_ids_the_first_are_listed() -> None:
     assert "18, 19, 20 and 10 more: there is no such object" in told
 
 
-def test_several_feeds_are_told_apart() -> None:
+def test_failures_of_several_feeds_name_the_feed() -> None:
     feeds = (Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE)
     told = shown(feeds=feeds, failures=(failure(1, feed=Feed.CAMPAIGN), failure(1, 12)))
     assert told[1:3] == [
@@ -128,7 +128,7 @@ def test_several_feeds_are_told_apart() -> None:
     assert "  Rows       0 (campaign 0, keyword-by-date 0)" in told
 
 
-def test_what_was_there_already_is_told() -> None:
+def test_resumed_reports_are_counted() -> None:
     assert "  Resumed    1,234 reports were stored already" in shown(resumed=1234)
     assert "  Resumed    1 report was stored already" in shown(resumed=1)
 
