@@ -21,7 +21,7 @@ def test_the_order_of_requests_changes_nothing() -> None:
     assert forwards == [*backwards[4:], *backwards[2:4], *backwards[:2]]
 
 
-def test_more_campaigns_and_keywords_leave_the_others_as_they_are() -> None:
+def test_more_campaigns_and_keywords_leave_others_unchanged() -> None:
     few, many = Account(7, 3, 10), Account(7, 500, 60)
     for small, large in zip(everything(few, 1, 2, 3), everything(many, 1, 2, 3), strict=True):
         assert small == (large[:10] if isinstance(large, tuple) else large)
@@ -48,7 +48,7 @@ async def test_a_month_has_the_same_values_in_every_range() -> None:
             assert [row for row in long if row["date"].startswith("2022")] == short
 
 
-def test_keyword_ids_are_unique_fit_int32_and_lead_back_to_their_campaign() -> None:
+def test_keyword_ids_are_unique_int32_and_name_their_campaign() -> None:
     account = Account(1, 21_473, 1)
     ids = account.keyword_ids()
     assert len(set(ids)) == 21_473
@@ -84,7 +84,7 @@ async def test_some_phrases_and_companies_are_not_ascii() -> None:
     assert 0 < sum(not one["keyword_phrase"].isascii() for one in keywords) < 180
 
 
-async def test_nullable_fields_are_null_sometimes_and_booleans_are_text() -> None:
+async def test_nullable_fields_are_null_sometimes_booleans_strings() -> None:
     async with calling(campaigns=60) as call:
         campaigns = (await call.get("/v3/campaigns", limit=60))["data"]
         rows = await call.feed(CAMPAIGN)

@@ -31,7 +31,7 @@ async def test_all_link_types_are_listed_for_all() -> None:
 
 
 @pytest.mark.parametrize("dash", ["-", " - ", " -", "  -  "])
-async def test_the_list_is_narrowed_to_days_of_publication_both_included(dash: str) -> None:
+async def test_the_list_is_narrowed_to_days_of_publication(dash: str) -> None:
     async with calling(**MANY) as call:
         everything = await listed(call)
         days = sorted(record["date_published"] for record in everything)
@@ -57,7 +57,7 @@ async def test_backlinks_are_sorted_by_a_field_before_paging(metric: str, direct
     assert [record for page in pages for record in page] == ordered
 
 
-async def test_backlinks_are_sorted_by_a_field_that_the_list_leaves_out() -> None:
+async def test_backlinks_are_sorted_by_a_field_not_in_the_list() -> None:
     async with calling(**MANY) as call:
         found = await listed(call, sort_metric="target_anchor")
         anchors = [(await call.get(f"{BACKLINKS}/{one['id']}"))["data"]["target_anchor"] for one in found]

@@ -51,7 +51,7 @@ def test_faults_are_read_from_a_text(text: str, shares: dict[str, float], seed: 
         ("seed=x", "seed must be an integer"),
     ],
 )
-def test_a_text_that_asks_for_something_else_is_a_clear_value_error(text: str, problem: str) -> None:
+def test_a_string_that_is_no_faults_is_a_clear_value_error(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         Faults.parse(text)
 
@@ -61,7 +61,7 @@ def test_every_kind_is_in_the_table() -> None:
     assert [kind for kind in KINDS if f"| `{kind}` |" not in table] == []
 
 
-def test_the_draw_depends_on_seed_and_number_alone_and_keeps_the_shares() -> None:
+def test_the_draw_depends_on_seed_and_number_alone() -> None:
     faults = Faults.parse("resets=5%,500s=20%")
     drawn = [faults.draw(1, number) for number in range(20_000)]
     assert drawn == [faults.draw(1, number) for number in range(20_000)]
@@ -161,7 +161,7 @@ async def test_other_kinds_are_answers_of_their_own(kind: str, status: int, star
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "500s"])
-async def test_a_write_is_carried_out_once_before_its_answer_suffers_but_not_at_all_for_a_status(kind: str) -> None:
+async def test_a_write_is_carried_out_once_but_not_before_a_status(kind: str) -> None:
     async with calling(faults=f"{kind}=100%") as call:
         try:
             async with asyncio.timeout(0.2):
@@ -207,7 +207,7 @@ async def test_over_many_requests_the_counts_on_both_sides_agree() -> None:
     assert seen["cut"] == stats.faults["cut"] > 0
 
 
-async def test_faults_meet_neither_wrong_keys_differently_nor_the_description_at_all() -> None:
+async def test_faults_meet_wrong_keys_too_but_not_the_description() -> None:
     async with calling(faults="503s=100%", rate_limit=0.01) as call:
         assert (await call.send(CAMPAIGNS, authorization="")).status == 503
         assert [await call.status("/openapi.json") for _ in range(3)] == [200, 200, 200]

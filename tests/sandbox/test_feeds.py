@@ -67,7 +67,7 @@ async def test_older_totals_agree_with_the_older_fields_of_the_rows() -> None:
     ],
 )
 @pytest.mark.parametrize("path", [CAMPAIGN_BY_DATE, KEYWORD_BY_DATE])
-async def test_by_date_feeds_have_a_row_for_each_month_that_the_range_touches(
+async def test_feeds_by_date_have_a_row_for_each_month_in_the_range(
     path: str, start: str, end: str, months: list[str]
 ) -> None:
     async with calling() as call:
@@ -76,7 +76,7 @@ async def test_by_date_feeds_have_a_row_for_each_month_that_the_range_touches(
 
 
 @pytest.mark.parametrize("rows", ["current", "older"])
-async def test_a_keyword_has_the_same_values_in_the_campaign_feed_and_in_its_own_last_month(rows: str) -> None:
+async def test_both_feeds_of_a_keyword_agree_on_the_last_month(rows: str) -> None:
     async with calling(rows=rows) as call:
         for row in await call.feed(CAMPAIGN):
             last = (await call.feed(KEYWORD_BY_DATE, keyword_id=row["keywordId"]))[-1]
@@ -84,7 +84,7 @@ async def test_a_keyword_has_the_same_values_in_the_campaign_feed_and_in_its_own
             assert {name: row[name] for name in shared} == {name: last[name] for name in shared}
 
 
-async def test_a_campaign_s_month_averages_sums_and_counts_what_its_keywords_have_in_that_month() -> None:
+async def test_a_campaign_s_month_aggregates_its_keywords() -> None:
     async with calling() as call:
         months = await call.feed(CAMPAIGN_BY_DATE)
         for month in months:
@@ -99,7 +99,7 @@ async def test_a_campaign_s_month_averages_sums_and_counts_what_its_keywords_hav
                     assert month[f"{engine}Rankings_{band}"] == counted
 
 
-async def test_the_keyword_list_and_the_campaign_feed_name_the_same_keywords() -> None:
+async def test_keyword_list_and_campaign_feed_have_the_same_keywords() -> None:
     async with calling() as call:
         listed = (await call.get("/v3/keywords", campaign_id=2, limit=500))["data"]
         rows = await call.feed(CAMPAIGN)
@@ -115,7 +115,7 @@ async def test_without_a_comparison_every_change_is_0(path: str) -> None:
     assert {row[name] for row in rows for name in row if name.endswith("Change")} == {0}
 
 
-async def test_a_month_s_change_is_its_value_less_that_of_the_month_before() -> None:
+async def test_a_month_s_change_is_against_the_month_before() -> None:
     async with calling() as call:
         compared = await call.feed(CAMPAIGN_BY_DATE, **COMPARED)
         before = await call.feed(CAMPAIGN_BY_DATE, start_date="2021-12-01")
@@ -125,7 +125,7 @@ async def test_a_month_s_change_is_its_value_less_that_of_the_month_before() -> 
         ]
 
 
-async def test_a_keyword_s_change_is_its_rank_less_that_before_the_range_and_null_if_either_is() -> None:
+async def test_a_keyword_s_change_is_against_the_month_before_the_range() -> None:
     async with calling() as call:
         compared = await call.feed(CAMPAIGN, **COMPARED)
         before = await call.feed(CAMPAIGN, start_date="2021-12-01", end_date="2021-12-31")
@@ -135,7 +135,7 @@ async def test_a_keyword_s_change_is_its_rank_less_that_before_the_range_and_nul
             assert now[f"{engine}RankingChange"] == (None if new is None or old is None else new - old)
 
 
-async def test_ranks_are_null_0_or_a_position_and_addresses_go_with_them() -> None:
+async def test_ranks_are_null_0_or_a_position_with_an_address() -> None:
     async with calling(keywords=200) as call:
         rows = await call.feed(CAMPAIGN)
     ranks = {engine: {row[f"{engine}Ranking"] for row in rows} for engine in ENGINES}

@@ -150,7 +150,7 @@ async def test_the_nested_envelope_holds_totals_and_rows_in_data(path: str) -> N
 
 
 @pytest.mark.parametrize("path", FEEDS)
-async def test_the_flat_envelope_holds_totals_beside_the_rows_and_a_version(path: str) -> None:
+async def test_the_flat_envelope_has_totals_beside_rows_and_a_version(path: str) -> None:
     async with calling(shape="flat") as call:
         answer = await call.get(path, **FEEDS[path])
     assert (set(answer), type(answer["data"])) == ({"metadata", "data", "totals"}, list)
@@ -199,7 +199,7 @@ async def test_dates_in_rows_have_their_variant_s_form(rows: str, path: str, fie
             assert re.fullmatch(form, row[field])
 
 
-async def test_a_mixed_account_answers_in_all_four_ways_and_stays_with_one_for_each_campaign() -> None:
+async def test_a_mixed_account_has_one_of_four_formats_for_each_campaign() -> None:
     async with calling(shape="mixed", rows="mixed", campaigns=30) as call:
         ways = {}
         for campaign_id in range(1, 31):

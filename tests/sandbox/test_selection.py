@@ -8,7 +8,7 @@ from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DA
 
 
 @pytest.mark.parametrize("name", ["filter", "search"])
-async def test_the_campaign_feed_finds_part_of_a_phrase_in_any_case_under_either_name(name: str) -> None:
+async def test_the_campaign_feed_is_searched_in_any_case_by_either_name(name: str) -> None:
     async with calling() as call:
         everything = await call.feed(CAMPAIGN)
         wanted = everything[0]["keywordPhrase"][1:]
@@ -110,7 +110,7 @@ async def test_keywords_are_filtered_by_part_of_their_phrase() -> None:
     assert found == [one for one in everything if "best " in one["keyword_phrase"].casefold()]
 
 
-async def test_keywords_of_one_campaign_are_those_of_the_whole_list_with_its_id() -> None:
+async def test_keywords_of_a_campaign_are_those_listed_with_its_id() -> None:
     async with calling() as call:
         everything = (await call.get("/v3/keywords", limit=500))["data"]
         some = (await call.get("/v3/keywords", limit=500, campaign_id=4))["data"]

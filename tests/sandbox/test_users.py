@@ -22,7 +22,7 @@ async def test_a_seeded_user_s_name_is_taken_too() -> None:
         assert (await call.write("POST", USERS, NEW[USERS] | {"username": taken})).status == 409
 
 
-async def test_an_update_may_not_take_another_s_name_but_may_repeat_its_own() -> None:
+async def test_an_update_may_repeat_its_own_name_but_not_another_s() -> None:
     async with calling() as call:
         taken = (await call.get(f"{USERS}/3"))["data"]["username"]
         assert (await call.write("PUT", f"{USERS}/2", {"username": taken})).status == 409
@@ -75,7 +75,7 @@ async def test_no_password_is_ever_shown(path: str) -> None:
     assert b"canary" not in reply.body
 
 
-async def test_each_login_grant_is_new_and_its_address_holds_another_token() -> None:
+async def test_each_login_grant_is_new_its_address_has_another_token() -> None:
     async with calling() as call:
         grants = [(await call.get(f"{USERS}/3/loginGrant"))["data"] for _ in range(3)]
     inside = [parse_qs(urlsplit(grant["login_url"]).query)["token"][0] for grant in grants]

@@ -48,7 +48,7 @@ async def test_create_list_get_update_delete(path: str, encoding: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "id_"), [(CAMPAIGNS, 2), (USERS, 2), (BACKLINKS, 200_002)])
-async def test_seeded_records_are_changed_and_deleted_like_created_ones(path: str, id_: int) -> None:
+async def test_seeded_records_change_and_go_like_created_ones(path: str, id_: int) -> None:
     async with calling() as call:
         before = [record["id"] for record in (await call.get(LISTS[path]))["data"]]
         changed = await call.written("PUT", f"{path}/{id_}", CHANGES[path])
@@ -103,7 +103,7 @@ async def test_what_is_written_bears_the_clock_s_time() -> None:
     assert grant["time"] == "2023-04-06 00:00:00"
 
 
-async def test_a_created_campaign_has_no_keywords_backlinks_or_rankings_yet() -> None:
+async def test_a_created_campaign_has_no_keywords_backlinks_or_ranks() -> None:
     async with calling() as call:
         id_ = (await call.create(CAMPAIGNS))["id"]
         assert await call.feed(CAMPAIGN, campaign_id=id_) == []
@@ -126,7 +126,7 @@ async def test_a_deleted_campaign_takes_everything_with_it() -> None:
             assert await call.status(path) == 404
 
 
-async def test_rankings_stay_as_they_were_when_a_campaign_s_address_changes() -> None:
+async def test_rankings_stay_when_a_campaign_s_address_changes() -> None:
     async with calling() as first:
         before = await first.feed(KEYWORD_BY_DATE)
     async with calling() as call:
