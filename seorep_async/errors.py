@@ -21,6 +21,10 @@ except SeoRepError as error:
 - `users.login_grant`: not once it may have been sent, because each request makes a new grant.
 - Never: other 4xx, redirects, untrusted certificates, bodies that are too large, JSON of an unknown shape.
 
+A 401 stops all requests of a pull, because the key is wrong. A 403 may mean that the key is wrong, or that it may not
+see one campaign: if the key works for others, only that campaign fails. A 404 that this service would not send says
+that the base URL may be wrong.
+
 A request has `Settings.max_attempts`; one that was answered with 429 counts as a third. All calls of a client share a
 quota of retries, which successful calls refill: if everything fails, each request is tried less often.
 
@@ -154,7 +158,7 @@ class StatusError(SeoRepError):
 
 
 class AuthenticationError(StatusError):
-    """The API key was refused (401 or 403)."""
+    """The API key was refused (401), or may not see this object (403)."""
 
 
 class NotFoundError(StatusError):
