@@ -24,8 +24,8 @@ The ending of `out` chooses the format: `.csv`, `.jsonl` (JSON lines), `.parquet
 Totals and failures are sidecar files, written only if there are any: `rankings.totals.csv`, `rankings.failures.csv`; of
 several feeds `rankings.campaign.totals.csv` and so on. A pull replaces or removes the sidecar files of an earlier pull,
 and refuses to replace a file of such a name that no pull wrote. In a database they are the tables `totals` and
-`failures`. An existing database keeps its contents: rows of the same campaigns and dates are replaced, rows of other
-dates are added, and a campaign that failed keeps the rows that it had.
+`failures`. In an existing database rows of the same campaigns and dates are replaced, rows of other dates are added,
+and rows of a campaign that failed stay.
 
 Rows are in the order of the campaigns, so equal responses give equal bytes. Columns have the names of the models'
 attributes (see `seorep_async.KeywordRanking`), in this order:
@@ -70,8 +70,9 @@ print(to_arrow([report, report]).num_rows)  # several reports of one feed, or th
 
 ## Interrupted, resumed, repeated
 
-- **Complete, or not there.** Reports are stored in a hidden folder beside the target, `.rankings.parquet.pull`. The
-  target appears when everything is there, each file in one step; until then an older target stays as it was.
+- **Complete, or not there.** Reports are stored in a hidden folder beside the target, `.rankings.parquet.pull`, which
+  only you can open. The target appears when everything is there, each file in one step; until then an older target
+  stays as it was.
 - **The same call resumes.** Killed at any point, or after a power failure, it fetches only the reports that were in
   flight and those that had failed. It refuses to resume with other dates, campaigns or feeds, another service or
   another API key, because rows of two accounts must not mix; `restart=True` (`--restart`) starts over.
@@ -79,7 +80,7 @@ print(to_arrow([report, report]).num_rows)  # several reports of one feed, or th
 - **Yours alone.** Only you can open the folder. One that another user could have prepared, or a link, is refused. What
   is in it is checked before it is used: damage is one clear error, and `restart=True` starts over.
 - **One campaign does not lose the others.** If some failed, the others are written; `retry_failed=True`
-  (`--retry-failed`) then fetches only what failed. Without it, the next pull fetches everything.
+  (`--retry-failed`) then fetches only the failed reports. Without it, the next pull fetches everything.
 - **A full disk**, a read-only folder, a database that is open elsewhere, a second pull at the same time: one
   `ExportError` (or a `ConfigurationError` before anything is sent), and the reports fetched so far stay stored.
 - **Memory stays flat**, whatever the number of rows.

@@ -41,7 +41,7 @@ class StagedReport:
     Attributes:
         feed: its feed.
         campaign_id: the campaign that it belongs to.
-        id: the id that was asked for: the campaign's or the keyword's.
+        id: the campaign's or the keyword's id.
         rows: its number of rows.
         totals: its totals as a JSON list of values, or None.
         data: its rows, encoded for the target's format.

@@ -36,7 +36,7 @@ _VIEWS = "SELECT lower(view_name) FROM duckdb_views() WHERE schema_name = 'main'
 
 
 def check_database(target: Target) -> None:
-    """Look whether a database that is there already can be written, before anything is asked for.
+    """Check before any request that an existing database can be written.
 
     Raises:
         ConfigurationError: the file is no database of DuckDB's, or something in it has the name of a table of ours and
@@ -114,7 +114,7 @@ def _fill(file: Path, area: StagingArea, failures: Sequence[PullFailure], check:
             database.execute("DROP TABLE failed")
             database.execute("COMMIT")
             if file != place:
-                database.execute("CHECKPOINT")  # closing would do it too, and not tell if it failed
+                database.execute("CHECKPOINT")  # closing would do it too, but not raise if it failed
     except duckdb.Error as error:
         raise export_error(place, f"{_first_line(error)}; nothing has changed in it") from error
 
@@ -133,7 +133,7 @@ def _connected(file: Path, place: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _note_scope(database: duckdb.DuckDBPyConnection, area: StagingArea, failures: Sequence[PullFailure]) -> None:
-    """Put the campaigns asked for and what failed of them where queries can use them.
+    """Put the requested campaigns and the failures where queries can use them.
 
     Ids of more than 64 bits are left out: there are no rows of them.
     """
@@ -153,7 +153,7 @@ def _note_scope(database: duckdb.DuckDBPyConnection, area: StagingArea, failures
 
 
 def _delete(database: duckdb.DuckDBPyConnection, name: str, feed: str) -> None:
-    """Delete what was asked for again and came."""
+    """Delete the rows of the requested reports that did not fail."""
     keyword = "" if name == "campaign" or name == "campaign_by_date" else "OR f.keyword_id = t.keyword_id"
     of_feed = f"AND t.feed = {_quoted(feed)}" if name == "totals" else ""
     database.execute(
@@ -187,7 +187,7 @@ def _check_table(target: Target, table: Table, there: dict[str, str], views: set
             "rename the view, or name another file"
         )
     for column in table.columns if there else ():
-        # a column may be missing in a table of an earlier version, but not those that tell whose a row is
+        # a column may be missing in a table of an earlier version, but not those that say whose a row is
         missing = "missing" if column.name in ("campaign_id", "start_date", "end_date") else _TYPES[column.type]
         found = there.get(column.name, missing).replace('"', "")
         if found != _TYPES[column.type]:
@@ -205,8 +205,8 @@ def _columns(database: duckdb.DuckDBPyConnection, table: Table) -> list[tuple[st
     ).fetchall()
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _quoted(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
 
 
 def _first_line(error: Exception) -> str:

@@ -27,7 +27,7 @@ class Sink(Protocol):
     """Where fetched reports go.
 
     Attributes:
-        checkpoint: the campaigns, their keywords, and the reports that are there already.
+        checkpoint: the campaigns, their keywords, and the stored reports.
         ordered: whether it needs reports in the order of their ids.
     """
 
@@ -92,7 +92,7 @@ class Fetcher:
             self._raise_if_all_refused()
 
     def _raise_if_all_refused(self) -> None:
-        """Raise the refusal if nothing but refusals came, and the account's campaigns were not listed with the key."""
+        """Raise the refusal if every report was refused, and the account's campaigns were not listed with the key."""
         errors = [failure.error for failure in self.tracker.failures]
         if errors and all(isinstance(error, AuthenticationError) for error in errors):
             errors[0].subject = None
@@ -152,20 +152,20 @@ class Fetcher:
         self.tracker.advance()
 
 
-def split_valid_ids(noun: str, ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
+def split_valid_ids(object_name: str, ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
     """Separate valid ids from ids that the API lists but does not accept, with the error for each of these.
 
     Args:
-        noun: the kind of object, in one word.
+        object_name: the kind of object, in one word.
         ids: the ids, as the service listed them.
     """
     valid: list[int] = []
     refused: dict[int, DecodeError] = {}
     for id_ in ids:
         try:
-            valid.append(check_id(f"{noun}_id", id_))
+            valid.append(check_id(f"{object_name}_id", id_))
         except ConfigurationError as error:
-            refused[id_] = DecodeError(f"the service listed a {noun} that it can't be asked for: {error.message}")
+            refused[id_] = DecodeError(f"the service listed a {object_name} with an invalid id: {error.message}")
     return valid, refused
 
 

@@ -33,7 +33,7 @@ class ExportJob:
         end_date: last day.
         campaigns: the campaigns in their order, or None for every one of the account.
         options: further arguments of the feeds.
-        fingerprint: returns for a salt a digest that tells the API key from others without showing it.
+        fingerprint: returns for a salt a digest that identifies the API key without showing it.
     """
 
     service: str

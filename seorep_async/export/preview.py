@@ -45,11 +45,11 @@ class PullPreview:
 
     Attributes:
         files: the files that it would write.
-        campaigns: campaigns that it would ask for.
+        campaigns: campaigns that it would fetch.
         requests: requests that it would still need, without retries, judged by one campaign.
-        judged_by: that campaign, the first one that answers of those that are missing; or None if none was asked, or
-            none answered: then each report counts as one page.
-        unanswered: campaigns that were asked before it and did not answer.
+        judged_by: that campaign, the first missing one that the service answers for; or None if there is none: then
+            each report counts as one page.
+        unanswered: campaigns before it that the service did not answer for.
         staged: what an earlier run has staged, or None.
         resumes: whether it would resume that, or else start over.
     """
@@ -65,11 +65,11 @@ class PullPreview:
 
 @attrs.frozen
 class _Missing:
-    """What a pull still has to ask for.
+    """What a pull still has to fetch.
 
     Attributes:
         campaigns: the campaigns that it is for.
-        first: the first of them that something is missing of and that can be asked for.
+        first: the first of them with a valid id and a missing report.
         reports: for each feed of campaigns, how many reports are missing.
         without_keywords: campaigns whose keywords are to be found, if they are wanted.
         keywords: known keywords whose report is missing.
@@ -120,9 +120,9 @@ def resumable_pull(target: Target, job: ExportJob, *, restart: bool, retry_faile
 async def preview(
     client: SeoRepClient, job: ExportJob, target: Target | None, *, restart: bool = False, retry_failed: bool = False
 ) -> PullPreview:
-    """Find out what a pull would ask for, with a few requests: for the campaigns, and for each feed of one campaign.
+    """Find out what a pull would fetch, with a few requests: for the campaigns, and for each feed of one campaign.
 
-    A campaign that fails would only fail alone in the pull, so the next one is asked.
+    A campaign that fails would fail alone in the pull, so the next one is tried.
 
     Args:
         client: an open client.
@@ -208,7 +208,7 @@ async def _judge(client: SeoRepClient, job: ExportJob, missing: _Missing) -> _Ju
     """Return how many requests are still needed, by asking for a page of each feed of the first that answers."""
     needed = {feed: count for feed, count in missing.reports.items() if count}
     if Feed.KEYWORD_BY_DATE in job.feeds and missing.without_keywords:
-        # keywords are found in the feed of the campaigns' rows, which is not asked for twice
+        # keywords are found in the campaign feed, which is not fetched twice
         needed.setdefault(Feed.CAMPAIGN, missing.without_keywords)
     unanswered: tuple[int, ...] = ()
     for campaign_id in missing.first:

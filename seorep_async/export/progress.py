@@ -96,11 +96,11 @@ class PullSummary:
 
     Attributes:
         feeds: the feeds that were pulled.
-        start_date: first day asked for.
-        end_date: last day asked for.
-        paths: the finished files, rows first; empty if every campaign failed: then none was written, and those that
-            were there before are as they were.
-        outcomes: one for each campaign that was asked for, in their order.
+        start_date: first day requested.
+        end_date: last day requested.
+        paths: the finished files, rows first; empty if every campaign failed: then nothing was written, and older
+            files are unchanged.
+        outcomes: one for each campaign requested, in their order.
         resumed: reports that an earlier run had stored.
         requests: requests that the client sent meanwhile, retries included.
         seconds: how long it took.
@@ -129,7 +129,7 @@ class PullSummary:
 
     @property
     def campaigns(self) -> int:
-        """Campaigns that were asked for."""
+        """Campaigns requested."""
         return len(self.outcomes)
 
     @property
@@ -162,7 +162,7 @@ class ProgressTracker:
         self.failures: list[PullFailure] = []
 
     def start_stage(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
-        """Enter a stage; `stored` of its reports are there already."""
+        """Enter a stage; `stored` of its reports are stored already."""
         self._stage, self._done = (stage, feed, total, stored), stored
         self._report()
 

@@ -44,14 +44,13 @@ async def pull_to(
 ) -> PullSummary:
     """Pull feeds of many campaigns into files or a database.
 
-    The ending of `out` says what it becomes: `.csv`, `.jsonl`, `.parquet` or `.duckdb`. A database gets a table for
-    each feed, and `totals` and `failures`; rows of the same campaigns and dates are replaced. Of the others, one feed
-    is written to `out` itself and several to `name.FEED.csv` each. Beside each file of rows are its totals and its
-    failures, `name.totals.csv` and `name.failures.csv`, if there are any; those of an earlier pull into the same file
-    of rows are replaced or removed with it, and no other file is.
+    The ending of `out` chooses the format: `.csv`, `.jsonl`, `.parquet` or `.duckdb`. A database gets a table for each
+    feed, and `totals` and `failures`; rows of the same campaigns and dates are replaced. In the other formats one feed
+    is written to `out` itself, several to `name.FEED.csv` each, and totals and failures to sidecar files; those of an
+    earlier pull are replaced or removed, and no other file is.
 
-    Rows stand in the order of the campaigns, and within one in the service's order, so the same answers give the same
-    bytes. Reports are staged in a hidden folder beside `out` as they arrive, which only you can open. The target
+    Rows are in the order of the campaigns, and within one in the service's order, so equal responses give equal bytes.
+    Reports are staged in a hidden folder beside `out` as they arrive, which only you can open. The target
     appears when all have arrived, each file in one step; until then an older one stays. After a crash or Ctrl-C the
     same call resumes. A report that fails is in the summary, and does not stop the others.
 
@@ -61,16 +60,16 @@ async def pull_to(
             of the account.
         start_date: first day, a `datetime.date` or a string `YYYY-MM-DD`.
         end_date: last day.
-        out: where the target is to appear; its folder must be there.
+        out: the path of the target; its folder must exist.
         feeds: which of the three feeds, one or several.
-        on_progress: is called with a `PullProgress` after every step; must return soon.
-        restart: start over: delete unread what an earlier run has staged.
+        on_progress: called with a `PullProgress` after every step; it must return soon.
+        restart: start over; delete what an earlier run has staged without reading it.
         retry_failed: fetch only the reports that failed last time; without an earlier run, fetch everything.
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Returns:
-        A `PullSummary` with every outcome. If every campaign failed, nothing is written. A call that is cancelled when
-        everything is in its place already returns it too.
+        A `PullSummary` with every outcome. If every campaign failed, nothing is written. A call that is cancelled after
+        everything was written returns it too.
 
     Raises:
         ConfigurationError: an argument is wrong, nothing can be written there, an unfinished pull of other parameters
@@ -125,7 +124,7 @@ async def run_export(
             run.tracker.start_stage(Stage.WRITING, job.feeds[-1])
             await writer.run(finish, last_number, writer.check)
     except asyncio.CancelledError:
-        if not finished:  # or else it came too late: everything is in its place
+        if not finished:  # or else it was too late: everything is written
             raise
     return finished[0]
 
@@ -137,7 +136,7 @@ async def stream_rows(
     write: Callable[[bytes], Awaitable[object]],
     on_progress: OnProgress | None = None,
 ) -> PullSummary:
-    """Pull one feed, and write it as text as it arrives, in the order of the campaigns and their keywords.
+    """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns and their keywords.
 
     Totals and failures are not written; the summary has the failures. A stream can't be resumed.
 
@@ -145,11 +144,11 @@ async def stream_rows(
         client: an open client.
         job: what to pull; one feed.
         kind: CSV or JSON lines.
-        write: takes the text piece by piece; a slow one slows the pull.
+        write: called with one chunk after the other; a slow one slows the pull.
         on_progress: is called with a `PullProgress` after every step.
 
     Raises:
-        ConfigurationError: there are several feeds, or the format is no text; nothing was sent.
+        ConfigurationError: there are several feeds, or another format; nothing was sent.
         AuthenticationError: the key was refused.
         SeoRepError: the account's campaigns could not be listed.
         OSError: `write` failed.

@@ -131,11 +131,11 @@ class StagingWriter:
 
 
 class PipeWriter:
-    """Writes reports as text to a pipe, in the order of their ids; its checkpoint is in memory.
+    """Writes reports to a pipe, in the order of their ids; its checkpoint is in memory.
 
     Args:
         kind: CSV or JSON lines.
-        write: takes the text piece by piece; a slow one slows the pull.
+        write: called with one chunk after the other; a slow one slows the pull.
         tracker: learns of written reports, and of those that can't be written.
     """
 

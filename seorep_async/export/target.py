@@ -25,13 +25,13 @@ _REQUEST_COLUMNS = 5  # feed, ids and dates, which every version has
 
 @attrs.frozen
 class Target:
-    """The place of an export.
+    """The target of an export.
 
     Attributes:
-        path: what was named, links followed; with several feeds, what the files' names are made of.
-        named: what was named, as it was.
-        format: what it is written as.
-        feeds: the feeds whose rows go there.
+        path: the path with links followed; with several feeds, the files' names are made of it.
+        named: the path as the caller wrote it.
+        format: the format.
+        feeds: the feeds whose rows it holds.
     """
 
     path: Path
@@ -143,7 +143,7 @@ def _refusal(out: object, problem: str) -> ConfigurationError:
 
 
 def is_ours(file: Path, kind: Format, table: Table) -> bool:
-    """Tell whether a file has the columns of a table; an earlier version of it may have had fewer.
+    """Return whether a file has the columns of a table; an earlier version of it may have had fewer.
 
     Raises:
         OSError: it can't be read.

@@ -1,4 +1,4 @@
-"""The text formats, CSV and JSON lines: the same bytes for the same rows."""
+"""CSV and JSON lines: the same bytes for the same rows."""
 
 from __future__ import annotations
 

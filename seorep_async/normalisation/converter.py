@@ -79,7 +79,7 @@ class ModelConverter:
             )
         known = frozenset(names.values())
         structure: Callable[[Any, Any], Any] = make_dict_structure_fn(model, self._cattrs, **overrides)  # type: ignore[arg-type]
-        kept = self._kept_as_they_came(model, names)
+        kept = self._unchanged(model, names)
 
         def hook(value: Any, _: Any) -> Any:
             if not isinstance(value, dict):
@@ -95,7 +95,7 @@ class ModelConverter:
 
         return hook
 
-    def _kept_as_they_came(self, model: type, names: Mapping[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def _unchanged(self, model: type, names: Mapping[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
         """Return what finds the known fields that the model can't hold in full."""
         if model is RankingTotals:
             metrics = list(names.values())
@@ -168,7 +168,7 @@ def _is_optional_model(candidate: Any) -> bool:
 
 
 def _boolean_or_none(value: object) -> bool | None:
-    """Take what may be a boolean as text, but is documented as any text."""
+    """Take a string that may hold a boolean, but is documented as any string."""
     if values.is_boolean(value):
         return values.boolean(value)
     if value is not None and type(value) is not str:

@@ -27,7 +27,7 @@ class Metadata:
 
 @attrs.frozen
 class FeedPayload:
-    """A feed's rows and totals, free of the shape they came in."""
+    """A feed's rows and totals, whatever shape the response had."""
 
     rows: list[Any]
     rows_path: str
@@ -44,7 +44,7 @@ def parse(body: bytes | memoryview, *, needs_data: bool = True) -> dict[str, Any
         needs_data: whether the envelope must hold `data`.
 
     Raises:
-        ProtocolError: the body is no whole JSON text (empty, cut short, HTML …), so it may be whole next time.
+        ProtocolError: the body is not complete JSON (empty, cut short, HTML …), but may be next time.
         StatusError: the body is an error under a success status.
         DecodeError: the body is JSON, but no envelope.
     """
@@ -88,7 +88,7 @@ def metadata(envelope: dict[str, Any]) -> Metadata:
 
 
 def normalise_feed(envelope: dict[str, Any]) -> FeedPayload:
-    """Normalise the two shapes of a feed (the service's reference, section 4.4), told apart by `data` alone.
+    """Normalise the two shapes of a feed (the service's reference, section 4.4), distinguished by `data` alone.
 
     Raises:
         DecodeError: `data` is neither an array of rows nor an object with `rows`.
@@ -144,19 +144,19 @@ def _error_code(envelope: dict[str, Any], name: str) -> int | None:
 
 
 def _service_error(envelope: dict[str, Any]) -> StatusError:
-    said = values.printable("; ".join(_texts(envelope))[:_MESSAGE_LENGTH])
+    said = values.printable("; ".join(_strings(envelope))[:_MESSAGE_LENGTH])
     code = _error_code(envelope, "code") or _error_code(envelope, "status")
     kind = StatusError if code is None else status_error_type(code)
     reason = said or "it gave no reason"
     return kind(f"the service reported an error in an answer that claims success: {reason}", status=200)
 
 
-def _texts(value: object, depth: int = 3) -> list[str]:
+def _strings(value: object, depth: int = 3) -> list[str]:
     if isinstance(value, str):
         return [value]
     if depth and isinstance(value, list):
-        return [text for item in value[:5] for text in _texts(item, depth - 1)]
+        return [text for item in value[:5] for text in _strings(item, depth - 1)]
     if depth and isinstance(value, dict):
         found = [value.get(name) for name in ("message", "messages", "error", "errors", "results")]
-        return [text for item in found for text in _texts(item, depth - 1)]
+        return [text for item in found for text in _strings(item, depth - 1)]
     return []

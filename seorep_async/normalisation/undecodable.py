@@ -14,7 +14,7 @@ _NO_NUMBER = object()
 def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
     """Return the path and the problem of the first value that can't be decoded, or None if the body is no whole JSON.
 
-    The path is empty where it can't be told.
+    The path is empty if it is not known.
     """
     body = bytes(body).strip()
     if not body.endswith((b"}", b"]")):
