@@ -146,8 +146,7 @@ class StagingArea:
         for _ in range(_TRIES):
             try:
                 if create:
-                    with contextlib.suppress(FileExistsError):
-                        self.folder.mkdir(0o700)
+                    self._create_folder()
                 if self._lock_once():
                     self._check_folder()
                     return
@@ -158,11 +157,19 @@ class StagingArea:
                 self._unlock()
                 if error.errno in (errno.ELOOP, errno.ENOTDIR):
                     self._refuse("it is a link or a file")
-                raise ConfigurationError(f"can't write {self.target.path}: {reason(error)}") from error
+                raise export_error(self.folder, reason(error)) from error
             except BaseException:
                 self._unlock()
                 raise
         raise _at_work(self.target)
+
+    def _create_folder(self) -> None:
+        try:
+            self.folder.mkdir(0o700)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise ConfigurationError(f"can't write {self.target.path}: {reason(error)}") from error
 
     def _lock_once(self) -> bool:
         """Lock the folder, and return whether it is still the one at its path."""

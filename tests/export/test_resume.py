@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepClient
-from seorep_async.export import ExportError, PullProgress, PullSummary, pull_to
+from seorep_async.export import ExportError, PullProgress, PullSummary, Stage, pull_to
 from seorep_async.export.atomic_replace import export_error
+from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.preview import staged_pull
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import target_of
@@ -88,6 +89,46 @@ async def test_a_resumed_pull_gives_the_same_bytes(tmp_path: Path, ending: str) 
     ):
         one, other = (tmp_path / f"{stem}.{name}.{ending}" for stem in "ab")
         assert one.read_bytes() == other.read_bytes()
+
+
+async def test_progress_of_a_resumed_pull_counts_stored_reports(tmp_path: Path) -> None:
+    seen: list[PullProgress] = []
+    async with slow() as (_, client):
+        await cut_off(client, tmp_path / "a.csv")
+        staged = staged_pull(target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,)))
+        assert staged is not None
+        await again(client, tmp_path / "a.csv", on_progress=seen.append)
+    stored = staged.reports
+    rows = [(one.done, one.total, one.resumed, one.rows) for one in seen if one.stage is Stage.ROWS]
+    assert rows[0] == (stored, CAMPAIGNS, stored, stored * 5)
+    assert rows[-1] == (CAMPAIGNS, CAMPAIGNS, stored, CAMPAIGNS * 5)
+
+
+async def test_progress_counts_campaigns_whose_keywords_are_known(tmp_path: Path) -> None:
+    seen: list[PullProgress] = []
+    async with made({id_: [id_] for id_ in range(1, 40)}, revoked_after=3) as (service, client):
+        with pytest.raises(AuthenticationError):
+            await again(client, tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE)
+        service.revoked_after = None
+        await again(client, tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE, on_progress=seen.append)
+    keywords = [(one.done, one.total, one.resumed) for one in seen if one.stage is Stage.KEYWORDS]
+    assert (keywords[0], keywords[-1]) == ((2, 39, 2), (39, 39, 2))
+    assert (seen[-1].stage, seen[-1].rows) == (Stage.WRITING, 39)
+
+
+async def test_leaving_an_unreadable_checkpoint_raises_the_first_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(_: Checkpoint, *__: object) -> bool:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    async with slow() as (_, client):
+        with monkeypatch.context() as patched:
+            patched.setattr(Checkpoint, "is_empty", unreadable)
+            patched.setattr(Checkpoint, "counts", unreadable)
+            with pytest.raises(ExportError, match=r"\.a\.csv\.pull: disk I/O error"):
+                await again(client, tmp_path / "a.csv")
+        assert (await again(client, tmp_path / "a.csv")).ok
 
 
 async def test_known_keywords_are_not_looked_for_again(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_files_of_an_interrupted_writing_are_deleted(tmp_path: Path) -> None:
     area.close()
 
 
-def test_a_folder_that_can_not_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_can_not_be_opened_is_an_export_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,))
 
     def refuse(*_: object) -> int:
@@ -174,5 +174,5 @@ def test_a_folder_that_can_not_be_opened_is_refused(tmp_path: Path, monkeypatch:
 
     with monkeypatch.context() as patched:
         patched.setattr("seorep_async.export.staging_area.os.open", refuse)
-        with pytest.raises(ConfigurationError, match=r"can't write .*a\.csv: Permission denied"):
+        with pytest.raises(ExportError, match=r"can't write .*\.a\.csv\.pull: Permission denied"):
             StagingArea(target).open(job(), restart=False, retry_failed=False)
