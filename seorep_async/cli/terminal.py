@@ -72,7 +72,7 @@ def write_stdout_bytes(data: bytes) -> None:
         # Python must not try to write the rest when it exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+            raise click.exceptions.Exit(ExitCode.OK) from None  # the reader has what it wanted, as in `| head`
         raise ExportError(f"can't write to stdout: {error.strerror or error}") from None
 
 

@@ -131,7 +131,7 @@ def test_a_full_disk_is_7_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_stops_reading_is_no_error_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     with account(monkeypatch, campaigns=400, keywords=50):
         ended = shell("seorep keywords list --format csv | head -n 1; exit ${PIPESTATUS[0]}")
-    assert (ended.returncode, ended.stderr) == (130, "")
+    assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("id,")
 
 
