@@ -14,7 +14,7 @@ def key_problem(api_key: object) -> str | None:
     if api_key is None:
         return "no API key: pass api_key, or set SEOREP_API_KEY"
     if not isinstance(api_key, str):
-        return f"api_key must be text, not {type(api_key).__name__}"
+        return f"api_key must be a string, not {type(api_key).__name__}"
     if not api_key.strip():
         return "the API key is empty: pass api_key, or set SEOREP_API_KEY"
     if any(ord(character) < 32 or ord(character) == 127 for character in api_key):
@@ -49,15 +49,15 @@ class Authentication:
         return self._header
 
     def scrub(self, text: str, *, cut: bool = False) -> str:
-        """Return a text with every form of the key replaced; see `Scrubber.scrub`."""
+        """Return a string with every form of the key replaced; see `Scrubber.scrub`."""
         return self._scrubber.scrub(text, cut=cut)
 
     def fingerprint(self, salt: bytes) -> str:
-        """Return what tells this key from others, and from which it can't be guessed; takes some 50 ms."""
+        """Return a hash that identifies this key and does not reveal it; takes some 50 ms."""
         return hashlib.scrypt(self._header.encode(), salt=salt, n=2**14, r=8, p=1).hex()
 
     def __repr__(self) -> str:
         return "Authentication(***)"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an API key is not pickled; build the client anew where it is needed")
+        raise TypeError("an API key is not pickled; create the client where it is needed")

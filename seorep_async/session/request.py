@@ -26,7 +26,7 @@ class StepwiseDecode(Decode[T_co], Protocol[T_co]):
     """A `Decode` that can also read a huge body in small steps."""
 
     def in_steps(self, body: bytes | memoryview, /) -> Generator[None, None, T_co | None]:
-        """Do the same in steps; the result is None where only the call in one piece can tell."""
+        """Do the same in steps; the result is None where it takes the call in one piece."""
         ...
 
 

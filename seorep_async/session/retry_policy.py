@@ -45,7 +45,7 @@ class Cause(enum.Enum):
 
 
 class Signal(enum.Enum):
-    """What an attempt told about the state of the service."""
+    """What an attempt says about the state of the service."""
 
     FINE = "fine"
     """It answered, if only with an error of its own."""
@@ -82,7 +82,7 @@ class Failure:
 
     @property
     def signal(self) -> Signal | None:
-        """What it tells about the state of the service, or None."""
+        """What it says about the state of the service, or None."""
         if self.says_nothing:
             return None
         if self.cause is Cause.OVERLOAD:
@@ -106,7 +106,7 @@ class GiveUp:
 
 
 def cause_of_status(status: int) -> Cause:
-    """Classify the status of an answer that is no success."""
+    """Classify the status of a response that is no success."""
     if status in (401, 403):
         return Cause.AUTHENTICATION
     if status == 429:
@@ -119,7 +119,7 @@ def cause_of_status(status: int) -> Cause:
 
 
 def signal_of_status(status: int) -> Signal:
-    """Return what the status of an answer tells about the state of the service."""
+    """Return what the status of a response says about the state of the service."""
     match status:
         case 429:
             return Signal.THROTTLED

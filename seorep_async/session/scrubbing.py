@@ -1,4 +1,4 @@
-"""Secrets taken out of texts that others wrote, in whatever form they come back."""
+"""Takes secrets out of strings that others wrote, in every form in which they may come back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Scrubber:
     """Knows some secrets in every form that a service or a library may give them.
 
     Args:
-        secrets: the secrets in plain; one of a single character is in every text, so it is left there.
+        secrets: the secrets in plain; one of a single character is in every string, so it is left there.
     """
 
     __slots__ = ("_forms", "_heads")
@@ -24,7 +24,7 @@ class Scrubber:
     def __init__(self, secrets: Iterable[str]) -> None:
         plain = {secret for secret in secrets if len(secret) > 1}
         quoted = {quote(text) for text in plain for quote in _QUOTES}
-        quoted |= {quote(text) for text in quoted for quote in _QUOTES}  # such as JSON as a text in JSON
+        quoted |= {quote(text) for text in quoted for quote in _QUOTES}  # such as JSON as a string in JSON
         # left as they are by any escaping that is not foreseen
         runs = {run for text in plain for run in re.findall(r"[A-Za-z0-9_-]{8,}", text)}
         self._forms = plain | quoted | runs
@@ -32,22 +32,22 @@ class Scrubber:
         self._heads = re.compile("|".join(re.escape(head) for head in heads), re.IGNORECASE)
 
     def scrub(self, text: str, *, cut: bool = False) -> str:
-        """Return a text with every form of the secrets replaced, also where only the beginning of one stands.
+        """Return a string with every form of the secrets replaced, also where only the beginning of one stands.
 
         Args:
-            text: any text; it may quote parts of others, cut off anywhere.
+            text: any string; it may quote parts of others, cut off anywhere.
             cut: the text was cut off at its end; what is too short there to be known as a beginning is left out.
         """
         if not self._forms:
             return text
-        kept = []
+        parts = []
         end = 0
         while found := self._heads.search(text, end):
             start = found.start()
-            kept += [text[end:start], "***"]
+            parts += [text[end:start], "***"]
             end = max(found.end(), *(start + _equal_characters(text, start, form) for form in self._forms))
-        kept.append(text[end:])
-        scrubbed = "".join(kept)
+        parts.append(text[end:])
+        scrubbed = "".join(parts)
         return scrubbed[:-_HEAD_LENGTH] if cut else scrubbed
 
     def __repr__(self) -> str:

@@ -167,7 +167,7 @@ class Session:
         except SeoRepError as error:
             completed = call.complete(error)
         except asyncio.CancelledError:
-            self._governor.quota.give_back(call.spent)  # that nobody waits any more tells nothing about the service
+            self._governor.quota.give_back(call.spent)  # its end says nothing about the service
             raise
         raise completed
 

@@ -21,9 +21,9 @@ def test_key_is_taken(key: str) -> None:
         (None, "pass api_key, or set SEOREP_API_KEY"),
         ("", "pass api_key, or set SEOREP_API_KEY"),
         ("   ", "pass api_key, or set SEOREP_API_KEY"),
-        (b"c4n4ry", "must be text, not bytes"),
-        (42, "must be text, not int"),
-        (["c4n4ry"], "must be text, not list"),
+        (b"c4n4ry", "must be a string, not bytes"),
+        (42, "must be a string, not int"),
+        (["c4n4ry"], "must be a string, not list"),
         ("c4n4ry\n", "strip it"),
         ("c4n4ry\r\nX-Other: 1", "strip it"),
         ("c4n\x00ary", "control character"),
@@ -55,5 +55,5 @@ def test_key_is_in_no_repr() -> None:
 
 
 def test_key_is_not_pickled() -> None:
-    with pytest.raises(TypeError, match="build the client anew"):
+    with pytest.raises(TypeError, match="create the client"):
         pickle.dumps(Authentication("c4n4ry"))
