@@ -76,18 +76,12 @@ class CancelScope:
         """Note that the probe starts."""
         self._probing = True
 
-    def end_probe(self, refusal: AuthenticationError | None, *, decided: bool = True) -> None:
-        """Note what the probe found out.
-
-        Args:
-            refusal: the error if the key was refused, or None.
-            decided: whether there was an answer at all; the next request sends another probe otherwise.
-        """
+    def end_probe(self, refusal: AuthenticationError | None) -> None:
+        """Note whether the probe was refused; if it failed otherwise, nobody is condemned."""
         self._probing = False
+        self._last_success = self._started
         if refusal is not None:
             self.cancel(refusal)
-        elif decided:
-            self._last_success = self._started
         self._wake()
 
     def cancel(self, refusal: AuthenticationError) -> None:

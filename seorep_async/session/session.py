@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -40,6 +41,7 @@ from seorep_async.settings import Settings
 T = TypeVar("T")
 
 _PROBE_PATH = "/v3/campaigns"
+_log = logging.getLogger("seorep_async")
 _recordings: ContextVar[tuple[tuple[Session, list[RawAnswer]], ...]] = ContextVar("seorep_async_recordings", default=())
 
 
@@ -231,29 +233,27 @@ class Session:
         try:
             async with asyncio.timeout(self._remaining(call)):
                 while (step := scope.next_step) in (Step.WAIT, Step.PROBE):
-                    await (scope.wait() if step is Step.WAIT else self._probe(call, scope))
+                    if step is Step.PROBE:
+                        scope.start_probe()
+                        self.spawn(self._probe(call.request, scope))  # not ours, which may be cancelled
+                    await scope.wait()
         except TimeoutError:
             raise deadline_exceeded(call.failure) from None
         if scope.error is not None:
             status = scope.error.status
             raise AuthenticationError("not finished, because the API key was refused to another request", status=status)
 
-    async def _probe(self, call: Call[Any], scope: CancelScope) -> None:
+    async def _probe(self, request: Request[Any], scope: CancelScope) -> None:
         """Ask for something that names no object; only another refusal condemns the key."""
-        probe = attrs.evolve(call.request, path=_PROBE_PATH, query="limit=1", subject=None, cancel_scope=None)
-        scope.start_probe()
-        refusal, decided = None, True
+        refusal = None
         try:
-            await self.send(probe)
+            await self.send(attrs.evolve(request, path=_PROBE_PATH, query="limit=1", subject=None, cancel_scope=None))
         except AuthenticationError as error:
             refusal = error.evolve()
-        except SeoRepError:
-            pass
-        except asyncio.CancelledError:
-            decided = False
-            raise
+        except Exception:
+            _log.debug("the probe of the key failed for another reason")
         finally:
-            scope.end_probe(refusal, decided=decided)
+            scope.end_probe(refusal)
             if refusal is not None:
                 self._governor.withdraw(scope)
 

@@ -15,7 +15,7 @@ REFUSAL = AuthenticationError("the API key was refused", status=403)
 def after(story: str) -> Step:
     """Tell what a scope does after a story: `s1` attempt 1 starts, `+1` succeeds, `x1` gets 403, `e1` ends otherwise.
 
-    `p` starts the probe, which succeeds with `p+`, is refused with `p-` and is cancelled with `p0`; `c` is a 401.
+    `p` starts the probe, which ends well with `p+` and is refused with `p-`; `c` is a 401.
     """
     scope = CancelScope()
     for event in story.split():
@@ -26,8 +26,6 @@ def after(story: str) -> Step:
                 scope.end_probe(None)
             case "p-":
                 scope.end_probe(REFUSAL)
-            case "p0":
-                scope.end_probe(None, decided=False)
             case "c":
                 scope.cancel(REFUSAL)
             case _:
@@ -69,7 +67,6 @@ def after(story: str) -> Step:
         ("s1 x1 p", Step.WAIT),
         ("s1 x1 p p+", Step.GO),
         ("s1 x1 p p-", Step.CANCEL),
-        ("s1 x1 p p0", Step.PROBE),
         ("s1 x1 p p+ s2 x2", Step.PROBE),
         # a 401 is about the key at once
         ("s1 s2 c", Step.CANCEL),
