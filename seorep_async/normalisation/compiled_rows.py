@@ -8,7 +8,6 @@ property tests hold the two equal.
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import enum
 import functools
@@ -32,7 +31,7 @@ M = TypeVar("M")
 REFUSALS = (ValueError, RecursionError)
 """What reading raises for anything that is refused; the errors of msgspec are ValueErrors."""
 
-_PIECE = 64  # rows that are read at once
+_PIECE = 50  # rows that are read at once
 _PARTS = 8  # parts of a piece that holds an odd row
 _STEP = 512 * 1024  # bytes of rows that are read before others on the loop get their turn
 _EXPECTED = 8  # unknown fields that are expected at once
@@ -93,7 +92,7 @@ class CompiledRows(Generic[M]):
         Raises:
             ValueError, RecursionError: something in it is refused; the reference converter knows what.
         """
-        return self._read_first(array, self._ways)[0]
+        return self._read_first(array, (self._ways[0], self._ways[-1]))[0]
 
     def read_in_steps(self, text: RowText) -> Generator[None, None, list[M]]:
         """Read the rows of a page as `read` does, in steps of about a millisecond.
@@ -103,6 +102,7 @@ class CompiledRows(Generic[M]):
         """
         rows: list[M] = []
         ways = self._ways[:1]
+        met: frozenset[str] = frozenset()  # unknown fields in the last odd part
         start = stepped = text.start
         most = min((text.piece(start, 1)[0] - start) * _PIECE, _STEP)
         size, least = most, most // _PARTS
@@ -113,26 +113,31 @@ class CompiledRows(Generic[M]):
                 stepped = start
             array = text.array(start, end)
             try:
-                found, _ = self._read_first(array, ways)
+                found, way = self._read_first(array, ways)
                 size = min(2 * size, most)
             except REFUSALS:
                 if size > least:
                     size = least
                     continue
                 found, way = self._read_first(array, self._ways[1:])
-                ways = [ways[0], self._expecting(way, found)]
+                ways = [ways[0], way]
+            if way.unknown is None:
+                met, before = self._unknown_in(found), met
+                if met == before and len(met) <= _EXPECTED:
+                    ways = [ways[0], self._expecting(way, met)]
             rows += found
             start = following
         return rows
 
-    def _expecting(self, way: _Way, rows: Iterable[Any]) -> _Way:
-        """Return a way that is faster for unknown fields like those that were met."""
-        if way.unknown is None:
-            unknown = frozenset[str]().union(*(row.extra for row in rows)) - self._known
-            if len(unknown) <= _EXPECTED:
-                with contextlib.suppress(ValueError):  # a struct's names hold no quotes, for example
-                    return self._way(way.values, unknown)
-        return way
+    def _unknown_in(self, rows: Iterable[Any]) -> frozenset[str]:
+        return frozenset[str]().union(*(row.extra for row in rows)) - self._known
+
+    def _expecting(self, way: _Way, unknown: frozenset[str]) -> _Way:
+        """Return a faster way for rows with these unknown fields."""
+        try:
+            return self._way(way.values, unknown)
+        except ValueError:  # no struct has such names, as with quotes
+            return way
 
     @cached_property
     def _ways(self) -> list[_Way]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seorep_async.normalisation.converter import ModelConverter
 
 M = TypeVar("M")
+T = TypeVar("T")
 
 _ROWS: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
 _FRAMES = 256  # frames that are stored: pages of one campaign often have the same, as have those of small campaigns
@@ -75,13 +76,8 @@ class Decoder:
 
     def feed_page(self, body: Body, row: type[M], number: int) -> Page[M]:
         """Decode a page of a ranking feed, in either of its shapes (the service's reference, section 4.4)."""
-        steps = self.feed_page_in_steps(body, row, number)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                page: Page[M] | None = end.value
-                return self._feed_page_by_reference(body, row, number) if page is None else page
+        page = _at_once(self.feed_page_in_steps(body, row, number))
+        return self._feed_page_by_reference(body, row, number) if page is None else page
 
     def feed_page_in_steps(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M] | None]:
         """Decode a page of a ranking feed in steps of about a millisecond.
@@ -125,8 +121,18 @@ class Decoder:
         envelope = envelopes.parse(body)
         metadata = envelopes.metadata(envelope)
         feed = envelopes.normalise_feed(envelope)
-        rows = [self._row(value, row, f"{feed.rows_path}[{place}]") for place, value in enumerate(feed.rows)]
+        rows = self._rows(feed, row)
         return self._frame(metadata, feed).page(rows, number)
+
+    def _rows(self, feed: envelopes.FeedPayload, row: type[M]) -> list[M]:
+        compiled: CompiledRows[M] = self._compiled[row]
+        try:
+            text = find_rows(msgspec.json.encode({"data": feed.rows}))
+            if text is not None:
+                return _at_once(compiled.read_in_steps(text))
+        except (*REFUSALS, OverflowError):
+            pass
+        return [self._row(value, row, f"{feed.rows_path}[{place}]") for place, value in enumerate(feed.rows)]
 
     def _row(self, value: object, row: type[M], path: str) -> M:
         compiled: CompiledRows[M] = self._compiled[row]
@@ -182,6 +188,15 @@ class FeedPageDecode(Generic[M]):
     def in_steps(self, body: bytes | memoryview, /) -> Generator[None, None, Page[M] | None]:
         """See `Decoder.feed_page_in_steps`."""
         return self._decoder.feed_page_in_steps(body, self._row, self._number)
+
+
+def _at_once(steps: Generator[None, None, T]) -> T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            value: T = end.value
+            return value
 
 
 def _with_metadata(extra: Mapping[str, Any], metadata: envelopes.Metadata) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from seorep_async.normalisation import Decoder
 from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation.compiled_rows import CompiledRows
 from seorep_async.normalisation.converter import ModelConverter
+from seorep_async.normalisation.row_text import find_rows
 from seorep_async.settings import EngineNames
 from tests.normalisation.test_hostile import generated
 from tests.normalisation.test_properties import bounded, said_models
@@ -212,3 +213,31 @@ def test_long_tags_are_not_remembered(unknown: dict[str, Any]) -> None:
         assert tracemalloc.get_traced_memory()[0] < 2_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_unknown_names_in_every_row_compile_nothing_new() -> None:
+    rows = [wire_row(KeywordRanking, number) | {f"custom_{number}": number} for number in range(1, 300)]
+    fresh = CompiledRows[Any](KeywordRanking, EngineNames())
+    text = find_rows(as_bytes(envelope(rows, "flat")))
+    assert text is not None
+    for _ in fresh.read_in_steps(text):
+        pass
+    assert len(fresh._cache) <= 6
+
+
+def test_a_long_odd_row_after_a_short_one_is_read() -> None:
+    rows = [wire_row(KeywordRanking, 1), wire_row(KeywordRanking, 2) | {"keywordPhrase": "x" * 100_000, "new": 1}]
+    body = as_bytes(envelope(rows, "flat"))
+    assert without_reference(body, KeywordRanking).items == by_reference(body, KeywordRanking).rows
+
+
+@pytest.mark.parametrize("name", ['"', "\\", "\x1f", " extra", " date_precision", "extra", "unknown_0"])
+def test_an_unknown_field_may_have_any_name(name: str) -> None:
+    rows = [wire_row(KeywordRanking, number) | {name: number} for number in range(1, 60)]
+    body = as_bytes(envelope(rows, "nested"))
+    assert decode(envelope(rows, "nested")).items == by_reference(body, KeywordRanking).rows
+
+
+def test_an_array_of_objects_beside_the_rows_hides_none() -> None:
+    answer = envelope([wire_row(KeywordRanking, 1)], "flat") | {"account": {"limits": [{"id": 1}]}}
+    assert by_decoder(as_bytes(answer), KeywordRanking, decoder()) == by_reference(as_bytes(answer), KeywordRanking)
