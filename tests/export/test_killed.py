@@ -74,21 +74,26 @@ class Killing:
             pull.send_signal(signal.SIGKILL)
             pull.communicate()
         before, folder = set(self.asked), target_of(out, (Feed.CAMPAIGN,)).staging_folder
-        kept = kept_campaigns(folder)
+        stored = stored_campaigns(folder)
         if folder.exists() and dice.random() < 0.5:
             with open(folder / "checkpoint-wal", "ab") as log:  # what a write that was under way leaves
                 log.write(dice.randbytes(dice.randrange(1, 5000)))
         self.asked.clear()
-        if folder.exists() or not out.exists():  # or else it had come to its end: the same command begins anew
+        if stored is None and out.exists():  # it had come to its end: the same command starts over
             self.run(out)
-            assert kept.isdisjoint(self.asked), "what was kept was asked for again"
-        return len(kept), len(before & set(self.asked))
+            return 0, 0
+        self.run(out)
+        assert (stored or set()).isdisjoint(self.asked), "stored reports were asked for again"
+        return len(stored or ()), len(before & set(self.asked))
 
 
-def kept_campaigns(folder: Path) -> set[int]:
+def stored_campaigns(folder: Path) -> set[int] | None:
+    """Return the campaigns whose reports are stored; None if there is nothing to resume."""
     if not (folder / "checkpoint").exists():
-        return set()
+        return None
     with contextlib.closing(Checkpoint(folder / "checkpoint")) as checkpoint:
+        if checkpoint.read("parameters") is None:
+            return None
         return {report.campaign_id for report in checkpoint.reports(Feed.CAMPAIGN)}
 
 
