@@ -94,7 +94,7 @@ class StagingWriter:
         return await asyncio.get_running_loop().run_in_executor(self._thread, translated)
 
     def check(self) -> None:
-        """Say in the thread whether to go on.
+        """End a step of the thread early if the export is being left.
 
         Raises:
             Stopped: the export is being left.

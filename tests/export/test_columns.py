@@ -35,7 +35,7 @@ def test_what_was_asked_for_stands_first(feed: Feed, lead: list[str]) -> None:
 
 
 @pytest.mark.parametrize("feed", Feed)
-def test_every_plain_attribute_of_the_row_is_a_column_in_its_order(feed: Feed) -> None:
+def test_every_plain_attribute_of_a_row_is_a_column_in_order(feed: Feed) -> None:
     plain = [field.name for field in attrs.fields(MODELS[feed]) if not field.name.startswith("search_l")]
     assert [name for name in names(feed) if name in plain] == plain
 

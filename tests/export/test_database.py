@@ -104,7 +104,7 @@ async def test_a_table_that_is_not_ours_is_refused_before_any_request(tmp_path: 
         assert sandbox.stats.requests == 0
 
 
-async def test_a_file_that_is_no_database_is_refused_before_any_request(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
     path = tmp_path / "a.duckdb"
     path.write_bytes(b"something else\n" * 1000)
     async with account() as (sandbox, client):

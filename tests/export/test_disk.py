@@ -38,7 +38,7 @@ def remount(disk: Path, option: str) -> None:
 
 @can_mount
 @pytest.mark.parametrize("ending", FORMATS)
-async def test_on_a_full_disk_the_old_target_stays_and_what_came_is_kept(small_disk: Path, ending: str) -> None:
+async def test_a_full_disk_loses_neither_target_nor_reports(small_disk: Path, ending: str) -> None:
     out = small_disk / f"a.{ending}"
     async with account(campaigns=2, keywords=20) as (_, client):
         await pull_to(client, [1], START, END, out=out)
@@ -91,7 +91,7 @@ async def test_a_link_beside_it_may_lead_to_another_disk(tmp_path: Path, small_d
     assert (names_in(small_disk), len(rows_in(small_disk / "file.csv"))) == (["file.csv"], 4)
 
 
-async def test_a_target_that_can_not_be_replaced_is_an_error_and_goes_on_later(tmp_path: Path) -> None:
+async def test_a_pull_resumes_once_its_target_can_be_replaced(tmp_path: Path) -> None:
     out = tmp_path / "a.csv"
 
     def be_in_the_way(_: object) -> None:

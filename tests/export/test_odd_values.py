@@ -82,7 +82,7 @@ async def test_failures_of_such_ids_do_not_add_up_in_a_database(tmp_path: Path) 
         assert database.execute("SELECT campaign_id, error FROM failures").fetchall() == [(None, "DecodeError")]
 
 
-async def test_rows_of_the_other_keywords_are_not_doubled_in_a_database(tmp_path: Path) -> None:
+async def test_rows_of_other_keywords_are_not_doubled_in_a_database(tmp_path: Path) -> None:
     path = tmp_path / "a.duckdb"
     async with made({1: [10, TOO_LARGE]}) as (_, client):
         for _ in range(2):
@@ -91,7 +91,7 @@ async def test_rows_of_the_other_keywords_are_not_doubled_in_a_database(tmp_path
         assert database.execute("SELECT keyword_id FROM keyword_by_date").fetchall() == [(10,)]
 
 
-async def test_a_preview_is_judged_by_the_first_campaign_that_can_be_asked_for() -> None:
+async def test_a_preview_is_judged_by_the_first_valid_campaign() -> None:
     async with made({TOO_LARGE: [], 2: [11]}) as (_, client):
         found = await preview(client, export_job(client, None, START, END, Feed.CAMPAIGN, {}), None)
     assert found.campaigns == 2
@@ -179,7 +179,7 @@ def test_a_field_that_is_nested_too_deep_fails_its_report_only(report: RankingRe
     assert failure.error.message == f"an unknown field is nested too deep to be written to .{ending}"
 
 
-def test_a_total_is_refused_that_could_not_be_written_from_further_in() -> None:
+def test_a_total_too_deep_for_the_writer_is_refused_early() -> None:
     report = attrs.evolve(owned(ranking()).report, totals=RankingTotals(extra=nested(just_possible() - 20)))
     with pytest.raises(RecursionError):
         encode(Format.CSV, report, 7)

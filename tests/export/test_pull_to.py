@@ -107,7 +107,7 @@ async def test_failed_campaigns_do_not_lose_the_others(tmp_path: Path, feed: Fee
     assert (summary.ok, summary.campaigns, summary.campaigns_complete) == (False, 4, 2)
 
 
-async def test_failures_have_a_file_of_their_own_that_goes_when_there_are_none(tmp_path: Path) -> None:
+async def test_without_failures_the_file_of_failures_is_deleted(tmp_path: Path) -> None:
     target, failures = tmp_path / "a.csv", tmp_path / "a.failures.csv"
     async with account(failing={2: 404}) as (_, client):
         summary = await pull_to(client, None, START, END, out=target)
@@ -227,7 +227,7 @@ async def test_progress_counts_campaigns_and_then_keywords(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("ending", FORMATS)
-async def test_a_value_that_a_format_can_not_hold_fails_its_report_only(
+async def test_a_value_no_format_can_hold_fails_its_report_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
     def picky(kind: Any, report: Any, campaign_id: int) -> Any:

@@ -117,9 +117,7 @@ async def test_a_long_name_is_possible(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("side", ["totals", "failures"])
-async def test_a_file_beside_it_that_no_pull_wrote_is_refused_before_any_request(
-    tmp_path: Path, side: str, ending: str
-) -> None:
+async def test_a_sidecar_that_no_pull_wrote_is_refused_at_once(tmp_path: Path, side: str, ending: str) -> None:
     mine = tmp_path / f"a.{side}.{ending}"
     mine.write_text('{"feed": "mine"}\n')
     async with account() as (sandbox, client):
@@ -129,7 +127,7 @@ async def test_a_file_beside_it_that_no_pull_wrote_is_refused_before_any_request
     assert mine.read_text() == '{"feed": "mine"}\n'
 
 
-def test_a_file_beside_it_that_is_nested_too_deep_to_be_read_is_somebody_elses(tmp_path: Path) -> None:
+def test_a_sidecar_nested_too_deep_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "a.totals.jsonl").write_text("[" * 100_000)
     with pytest.raises(ConfigurationError, match="no pull wrote it"):
         target_of(tmp_path / "a.jsonl", ONE)
