@@ -152,3 +152,9 @@ def test_the_readme_names_every_error_and_setting() -> None:
 def test_every_file_that_the_readme_names_exists() -> None:
     named = set(re.findall(r"\]\(([^)#:]+)\)|`((?:\.ci|benchmarks|tests|seorep_async)/[^` ]+|[A-Z]+\.md)`", README))
     assert [name for name in map("".join, named) if not (REPO / name).exists()] == []
+
+
+def test_nothing_names_a_file_that_users_do_not_have() -> None:
+    foreign = re.compile(r"[\w-]+\.md\b|§|\btests/|\bbenchmarks/")
+    sources = {name: file.read_text(encoding="utf-8") for name, file in PAGES.items() if name != "README"}
+    assert {name: found for name, source in sources.items() if (found := foreign.findall(source))} == {}

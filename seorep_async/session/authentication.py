@@ -29,7 +29,7 @@ def key_problem(api_key: object) -> str | None:
 
 
 class Authentication:
-    """HTTP Basic with an empty user name and the API key as password (`service-api-v3.md` §5).
+    """HTTP Basic with an empty user name and the API key as password (the service's reference, section 5).
 
     Args:
         api_key: a key in which `key_problem` found no problem.
