@@ -93,7 +93,7 @@ WAYS_TO_FAIL: list[tuple[Any, type[SeoRepError], int | None]] = [
 
 
 @pytest.mark.parametrize(("answer", "kind", "status"), WAYS_TO_FAIL)
-async def test_a_failure_is_the_outcome_of_its_campaign_and_of_no_other(
+async def test_a_failure_is_the_outcome_of_its_campaign_alone(
     answer: Any, kind: type[SeoRepError], status: int | None
 ) -> None:
     async with serving(lambda asked: answer if asked.id == 3 else whole(asked)) as (client, _):
@@ -223,7 +223,7 @@ async def test_an_outcome_of_a_keyword_feed_names_the_keyword() -> None:
     assert outcome.error.subject == "keyword 7"
 
 
-async def test_3_of_200_campaigns_that_fail_for_ever_cost_the_others_nothing() -> None:
+async def test_3_of_200_failing_campaigns_cost_the_others_nothing() -> None:
     async with (
         Sandbox(campaigns=200, keywords=2, failing=[5, 77, 200]) as sandbox,
         quick_client(sandbox.base_url, sandbox.api_key) as client,
@@ -238,7 +238,7 @@ async def test_3_of_200_campaigns_that_fail_for_ever_cost_the_others_nothing() -
 # --- on_error, ordered
 
 
-async def test_raise_ends_the_pull_with_the_first_failure_and_stops_the_rest(stuck: asyncio.Event) -> None:
+async def test_raise_ends_the_pull_with_the_first_failure(stuck: asyncio.Event) -> None:
     async def script(asked: Asked) -> Any:
         if asked.id == 2:
             return 404
@@ -283,7 +283,7 @@ async def test_otherwise_outcomes_come_as_they_finish() -> None:
     assert outcomes[-1].id == 1
 
 
-async def test_outcomes_that_wait_are_given_in_the_order_in_which_they_finished() -> None:
+async def test_waiting_outcomes_come_in_the_order_of_finishing() -> None:
     gates = {unit: asyncio.Event() for unit in range(1, 5)}
 
     async def script(asked: Asked) -> Any:
@@ -310,7 +310,7 @@ async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None
         assert all(pages <= 2 + 4 for pages in ahead.values()), (unit, ahead)
 
 
-async def test_a_waiting_page_goes_before_the_first_page_of_a_later_campaign() -> None:
+async def test_a_waiting_page_goes_before_a_later_campaign_s_first() -> None:
     async with serving(whole, max_concurrency=1) as (client, service):
         await outcomes_of(client, range(1, 11))
     finished = [max(n for n, asked in enumerate(service.asked) if asked.id == unit) for unit in range(1, 11)]
@@ -319,9 +319,7 @@ async def test_a_waiting_page_goes_before_the_first_page_of_a_later_campaign() -
 
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("concurrency", [1, 4])
-async def test_a_consumer_that_takes_nothing_stops_the_pull_at_twice_max_concurrency(
-    concurrency: int, ordered: bool
-) -> None:
+async def test_an_idle_consumer_stops_the_pull_at_its_bound(concurrency: int, ordered: bool) -> None:
     async with (
         serving(whole, max_concurrency=concurrency) as (client, service),
         pull_of(client, range(1, 100), ordered=ordered) as outcomes,
@@ -352,7 +350,7 @@ async def test_one_campaign_with_200_pages_keeps_all_permits_busy() -> None:
     assert [row.keyword_id for row in outcome.report.rows] == rows_of(1, 201)
 
 
-async def test_1000_campaigns_keep_16_requests_in_flight_until_the_end_is_near() -> None:
+async def test_1000_campaigns_keep_16_requests_in_flight() -> None:
     together = asyncio.Barrier(16)
 
     async def script(asked: Asked) -> Any:
@@ -365,7 +363,7 @@ async def test_1000_campaigns_keep_16_requests_in_flight_until_the_end_is_near()
     assert (len(service.asked), service.most_in_flight) == (3000, 16)
 
 
-async def test_1000_campaigns_on_the_sandbox_stream_home_with_few_tasks_and_16_permits() -> None:
+async def test_1000_campaigns_are_streamed_with_few_tasks() -> None:
     tasks = 0
     served_at_first = None
     async with (
@@ -399,7 +397,7 @@ async def test_pages_of_many_long_campaigns_are_no_crowd_of_tasks() -> None:
     assert tasks <= 300
 
 
-async def test_campaigns_are_started_a_few_at_a_time_and_without_a_consumer(stuck: asyncio.Event) -> None:
+async def test_campaigns_are_started_a_few_at_a_time(stuck: asyncio.Event) -> None:
     async def script(asked: Asked) -> Any:
         await stuck.wait()
 
@@ -450,7 +448,7 @@ async def test_after_a_refusal_only_what_was_in_flight_still_arrives(refusal: An
     assert 200 - 100 // 3 <= len(failed) < 200
 
 
-async def test_a_campaign_that_was_not_finished_says_that_the_key_was_refused_to_another() -> None:
+async def test_an_unfinished_campaign_says_that_the_key_was_refused() -> None:
     async with serving(lambda asked: 403, max_concurrency=1) as (client, _):
         *_, last = await outcomes_of(client, range(1, 9), ordered=True)
     assert str(last.error).startswith("campaign 8: not finished, because the API key was refused to another request")
@@ -548,7 +546,7 @@ async def test_waiting_for_an_outcome_with_a_timeout_loses_none(stuck: asyncio.E
         assert sorted([outcome.id async for outcome in outcomes]) == [1, 2, 3]
 
 
-async def test_a_client_that_closes_during_a_pull_still_gives_one_outcome_each(stuck: asyncio.Event) -> None:
+async def test_closing_the_client_gives_one_outcome_each(stuck: asyncio.Event) -> None:
     async def script(asked: Asked) -> Any:
         await stuck.wait()
 
@@ -634,7 +632,7 @@ async def test_a_bug_inside_is_raised_and_not_taken_for_an_outcome(
         assert not tasks_of_ours()
 
 
-async def test_what_is_sent_does_not_change_with_the_arguments_after_the_call() -> None:
+async def test_arguments_that_change_after_the_call_change_nothing() -> None:
     extra = {"group": "a"}
     async with (
         serving(whole, max_concurrency=1) as (client, service),
@@ -691,7 +689,7 @@ asyncio.run(main())
 """
 
 
-def test_leaving_a_pull_early_in_any_way_is_clean_in_development_mode() -> None:
+def test_leaving_a_pull_early_is_clean_in_development_mode() -> None:
     process = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", LEAVING],
         capture_output=True,
@@ -705,7 +703,7 @@ def test_leaving_a_pull_early_in_any_way_is_clean_in_development_mode() -> None:
 # --- Tried again
 
 
-async def test_one_that_failed_for_a_passing_reason_is_tried_again_when_the_others_are_done() -> None:
+async def test_a_transient_failure_is_tried_again_at_the_end() -> None:
     asked_before: list[int] = []
 
     def script(asked: Asked) -> Any:
@@ -776,7 +774,7 @@ async def test_raising_does_not_wait_until_the_others_are_done() -> None:
     assert len(service.asked) < 10
 
 
-async def test_in_order_one_that_others_wait_for_is_tried_again_at_once() -> None:
+async def test_in_order_one_that_others_wait_for_is_retried_at_once() -> None:
     asked_for: list[int] = []
 
     def script(asked: Asked) -> Any:
@@ -808,13 +806,13 @@ async def test_in_order_one_is_tried_again_though_nothing_else_ends() -> None:
     assert [outcome.id for outcome in outcomes if outcome.ok] == [1, 2, 3]
 
 
-async def test_a_client_closed_before_a_pull_began_to_work_ends_the_pull() -> None:
+async def test_closing_the_client_before_a_pull_starts_ends_it() -> None:
     async with serving(whole) as (client, _), pull_of(client, range(1, 50)) as outcomes:
         await client.close()
         assert [outcome.ok for outcome in await asyncio.wait_for(taken_from(outcomes), 5)] == [False] * 49
 
 
-async def test_an_outage_in_the_middle_loses_none_however_many_fail_in_it() -> None:
+async def test_an_outage_in_the_middle_loses_no_campaign() -> None:
     down: list[int] = []
 
     def script(asked: Asked) -> Any:

@@ -96,7 +96,7 @@ def test_a_field_of_no_documented_type_is_kept_as_it_came(field: Any, value: obj
 
 
 @pytest.mark.parametrize("field", UNDOCUMENTED, ids=lambda field: field.wire)
-def test_a_campaign_is_hashable_whatever_its_undocumented_fields_hold(field: Any) -> None:
+def test_a_campaign_is_hashable_with_any_undocumented_values(field: Any) -> None:
     campaign = decode_campaign(LEAST | {field.wire: [{}]})
     assert campaign in {campaign}
 

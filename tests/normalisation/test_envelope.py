@@ -72,7 +72,7 @@ def test_a_version_that_is_no_boolean_is_kept_as_it_came(version: object) -> Non
 
 
 @pytest.mark.parametrize("told", [{"success": False}, {"ok": False}, {"code": 403}])
-def test_an_answer_that_says_it_failed_is_an_error_even_with_data(told: dict[str, object]) -> None:
+def test_a_response_that_says_it_failed_is_an_error_with_data(told: dict[str, object]) -> None:
     with pytest.raises(StatusError, match="quota exceeded"):
         decode({**told, "message": "quota exceeded", "data": []})
 

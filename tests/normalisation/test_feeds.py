@@ -85,7 +85,7 @@ def test_the_counts_of_the_metadata_come_home(version: Version, row: type) -> No
     assert (page.items, page.total_pages, page.total_records, page.number) == ((), 1, 3, 1)
 
 
-def test_a_row_with_nothing_but_what_tells_it_from_others_is_taken(version: Version, row: type) -> None:
+def test_a_row_with_nothing_but_its_key_is_accepted(version: Version, row: type) -> None:
     least = {KeywordRanking: ["keywordId", "keywordPhrase"], CampaignPeriod: ["date"], KeywordPeriod: ["date"]}[row]
     full = wire_row(row, 1, version.rows)
     (found,) = read(version, row, [{name: full[name] for name in least}]).items
@@ -116,7 +116,7 @@ def test_both_shapes_give_equal_rows_and_totals(row: type) -> None:
     assert nested.extra == flat.extra == {}
 
 
-def test_older_rows_equal_current_ones_but_for_what_only_they_carry(row: type) -> None:
+def test_older_rows_equal_current_ones_in_the_shared_fields(row: type) -> None:
     older = decode_row(wire_row(row, 1, "older"), row)
     current = decode_row(wire_row(row, 1, "current"), row)
     only_older: dict[str, Any] = {name: None for name in attrs.fields_dict(row) if name in OLDER_ONLY_ATTRIBUTES}
@@ -157,6 +157,6 @@ def test_reference_tokens_are_unknown_under_brand_names(row: type) -> None:
     assert found.extra["engineARanking"] == wire_row(row, 1)["engineARanking"]
 
 
-def test_the_models_of_a_page_are_hashable_even_with_something_extra(row: type) -> None:
+def test_the_models_of_a_page_are_hashable_with_extra_fields(row: type) -> None:
     page = decode(envelope([wire_row(row, 1) | {"x": [{}]}], "nested", wire_row(RankingTotals, 1)), row)
     assert {page, page} == {page}

@@ -73,7 +73,7 @@ def generated(number: int) -> tuple[bytes, type]:
     return bytes(body), row
 
 
-def test_ten_thousand_generated_bodies_are_refused_by_us_or_taken_as_they_are() -> None:
+def test_generated_bodies_are_refused_or_taken_unchanged() -> None:
     taken = 0
     for number in range(BODIES):
         body, row = generated(number)

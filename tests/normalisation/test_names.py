@@ -42,7 +42,7 @@ def test_brand_names_stand_for_the_reference_tokens(model: type) -> None:
         ("localMonthlySearches", "localMonthlySearches"),
     ],
 )
-def test_the_tests_own_brand_names_are_what_an_account_would_have(wire: str, brand: str) -> None:
+def test_the_brand_names_of_the_tests_are_realistic(wire: str, brand: str) -> None:
     assert branded(wire) == brand
 
 
@@ -66,7 +66,7 @@ tokens = words.map("".join)
 
 @settings(max_examples=300, derandomize=True, deadline=None, database=None)
 @given(engine_a=tokens, engine_b=tokens, webmaster_tools=tokens)
-def test_no_engine_names_that_are_accepted_make_two_attributes_share_a_wire_name(**chosen: Any) -> None:
+def test_accepted_engine_names_give_no_field_twice(**chosen: Any) -> None:
     try:
         engine_names = EngineNames(**chosen)
     except ConfigurationError:

@@ -18,7 +18,7 @@ def changed(**fields: object) -> Any:
 
 
 @pytest.mark.parametrize(("wire", "attribute"), LAST_DATES)
-def test_a_last_date_with_a_time_of_day_is_its_day_and_keeps_its_text(wire: str, attribute: str) -> None:
+def test_a_last_date_with_a_time_of_day_keeps_the_original(wire: str, attribute: str) -> None:
     found = changed(**{wire: "2015-03-31 9:32:19"})
     assert getattr(found, attribute) == dt.date(2015, 3, 31)
     assert type(getattr(found, attribute)) is dt.date

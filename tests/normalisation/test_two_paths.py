@@ -81,7 +81,7 @@ def types_within(found: Any) -> Any:
     return [[type(value) for value in attrs.astuple(model, recurse=False)] for model in found]
 
 
-def test_both_paths_give_the_same_of_thousands_of_generated_bodies() -> None:
+def test_both_paths_agree_on_thousands_of_generated_bodies() -> None:
     for number in range(4000):
         body, row = generated(number)
         found, expected = by_decoder(body, row, decoder()), by_reference(body, row)

@@ -178,7 +178,7 @@ def test_a_total_that_holds_no_number_is_refused(value: Any) -> None:
     ],
     ids=_named,
 )
-def test_a_value_is_described_in_the_words_of_json_shortly_and_printably(value: Any, described: str) -> None:
+def test_a_value_is_described_briefly_in_the_words_of_json(value: Any, described: str) -> None:
     assert values.describe(value) == described
 
 
