@@ -50,9 +50,7 @@ CUT: dict[str, tuple[Step, type[TransportError]]] = {
     "HTML": (answer(b"<html>Down for maintenance</html>", headers=[("Content-Type", "text/html")]), ProtocolError),
     "byte order mark": (answer(b"\xef\xbb\xbf" + PAGE), ProtocolError),
     "UTF-16": (answer(PAGE.decode().encode("utf-16")), ProtocolError),
-    "broken UTF-8": (answer(PAGE[:-1] + b',"x":"\xff"}'), ProtocolError),
     "two texts": (answer(PAGE + PAGE), ProtocolError),
-    "NaN": (answer(b'{"data": [NaN]}'), ProtocolError),
 }
 
 
@@ -174,3 +172,20 @@ async def test_whole_body_of_another_shape_is_not_asked_for_again(
     with pytest.raises(DecodeError) as caught:
         await ask(await open_client(server.base_url))
     assert caught.value.attempts == 1
+
+
+BEYOND_REPAIR = {
+    "broken UTF-8": (PAGE[:-1] + b',"x":"\xff"}', "x"),
+    "NaN": (b'{"data": [NaN]}', "data[0]"),
+    "lone surrogate": (rb'{"data": [{"company": "\ud800"}]}', "data[0].company"),
+}
+
+
+@pytest.mark.parametrize(("body", "path"), BEYOND_REPAIR.values(), ids=BEYOND_REPAIR)
+async def test_whole_json_that_can_not_be_decoded_is_asked_for_once(
+    body: bytes, path: str, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(answer(body))
+    with pytest.raises(DecodeError) as caught:
+        await ask(await open_client(server.base_url))
+    assert (caught.value.field_path, caught.value.attempts) == (path, 1)
