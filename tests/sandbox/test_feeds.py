@@ -125,7 +125,7 @@ async def test_a_month_s_change_is_against_the_month_before() -> None:
         ]
 
 
-async def test_a_keyword_s_change_is_against_the_month_before_the_range() -> None:
+async def test_a_keyword_s_change_is_against_the_month_before_it() -> None:
     async with calling() as call:
         compared = await call.feed(CAMPAIGN, **COMPARED)
         before = await call.feed(CAMPAIGN, start_date="2021-12-01", end_date="2021-12-31")

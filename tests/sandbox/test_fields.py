@@ -199,7 +199,7 @@ async def test_dates_in_rows_have_their_variant_s_form(rows: str, path: str, fie
             assert re.fullmatch(form, row[field])
 
 
-async def test_a_mixed_account_has_one_of_four_formats_for_each_campaign() -> None:
+async def test_a_mixed_account_has_one_of_four_formats_a_campaign() -> None:
     async with calling(shape="mixed", rows="mixed", campaigns=30) as call:
         ways = {}
         for campaign_id in range(1, 31):

@@ -8,7 +8,7 @@ from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DA
 
 
 @pytest.mark.parametrize("name", ["filter", "search"])
-async def test_the_campaign_feed_is_searched_in_any_case_by_either_name(name: str) -> None:
+async def test_the_campaign_feed_is_searched_by_either_name(name: str) -> None:
     async with calling() as call:
         everything = await call.feed(CAMPAIGN)
         wanted = everything[0]["keywordPhrase"][1:]
