@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from itertools import count
+from typing import Literal
 
 
 class PageBudget:
@@ -47,7 +48,7 @@ class PageBudget:
         self._free -= 1
         if self._waiting:
             self._wake()
-        return Slot(self)
+        return Slot(self, priority)
 
     def release(self) -> None:
         """Give one slot back."""
@@ -72,13 +73,27 @@ class PageBudget:
 class Slot:
     """One slot of a budget; however often it is released, it goes back once."""
 
-    __slots__ = ("_budget",)
+    __slots__ = ("_budget", "_priority", "_state")
 
-    def __init__(self, budget: PageBudget) -> None:
-        self._budget: PageBudget | None = budget
+    def __init__(self, budget: PageBudget, priority: int) -> None:
+        self._budget = budget
+        self._priority = priority
+        self._state: Literal["held", "lent", "released"] = "held"
+
+    def lend(self) -> None:
+        """Let another page have the slot, until it is taken back."""
+        if self._state == "held":
+            self._state = "lent"
+            self._budget.release()
+
+    async def take_back(self) -> None:
+        """Wait for a slot in place of the one that was lent."""
+        if self._state == "lent":
+            await self._budget.acquire(self._priority)
+            self._state = "held"
 
     def release(self) -> None:
         """Give the slot back, if it is still held."""
-        budget, self._budget = self._budget, None
-        if budget is not None:
-            budget.release()
+        was_held, self._state = self._state == "held", "released"
+        if was_held:
+            self._budget.release()

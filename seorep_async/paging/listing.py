@@ -131,7 +131,9 @@ class Listing(Generic[T, R]):
         """Fetch everything, as one listing among others."""
         slot = await schedule.budget.acquire(schedule.priority, first=True) if schedule.budget else None
         try:
-            first = await self._session.send(self._query.page(1, schedule))
+            request = self._query.page(1, schedule)
+            request.slot = slot
+            first = await self._session.send(request)
             pages = [first]
             if not is_whole(first, self._query.key):
                 ledger = self._ledger(first)

@@ -19,7 +19,8 @@ T = TypeVar("T")
 class Prefetch(Generic[T]):
     """Pages 2 to the last: acquire a slot, start a page, give out the oldest. The first failure ends it at once.
 
-    At most twice `max_concurrency` pages are in flight or wait to be taken. A page holds its slot until it is received.
+    At most twice `max_concurrency` pages are in flight or wait to be taken. A page holds its slot until it is
+    received, but for the waits between its attempts.
 
     Args:
         session: sends the requests.
@@ -66,8 +67,9 @@ class Prefetch(Generic[T]):
             self._slot = self._slot or await self._budget.acquire(self._priority)
             await self._room.acquire()
             slot, self._slot = self._slot, None
-            sending = self._session.send(self._request(number))
-            self._pages.append(self._session.spawn(sending, partial(self._on_page, slot)))
+            request = self._request(number)
+            request.slot = slot
+            self._pages.append(self._session.spawn(self._session.send(request), partial(self._on_page, slot)))
 
     def _on_page(self, slot: Slot, page: asyncio.Task[Page[T]]) -> None:
         slot.release()

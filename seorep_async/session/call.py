@@ -25,7 +25,7 @@ class Call(Generic[T]):
         request: the request.
         deadline: monotonic time at which the call must have ended; infinite before the first send if it starts there.
         attempts: attempts so far.
-        throttled: those of them that count as a third.
+        throttled: those of them that count as a third: throttled ones and failed probes.
         spent: tokens of the retry quota that its retries cost.
         may_have_run: whether the service may have carried the request out already.
         failure: the last one, or None.
@@ -53,10 +53,10 @@ class Call(Generic[T]):
         """Return whether an earlier attempt, whose response was lost, deleted the object that is not found."""
         return self.request.method == "DELETE" and self.may_have_run and isinstance(failure.error, NotFoundError)
 
-    def note(self, failure: Failure) -> None:
+    def note(self, failure: Failure, *, probe: bool) -> None:
         """Take note of a failed attempt."""
         self.failure = failure
-        self.throttled += failure.cause is Cause.THROTTLE
+        self.throttled += probe or failure.cause is Cause.THROTTLE
         self.may_have_run = self.may_have_run or not certainly_not_executed(failure)
         if _log.isEnabledFor(logging.DEBUG):
             method, path = self.request.method, self.request.path

@@ -30,6 +30,16 @@ class StepwiseDecode(Decode[T_co], Protocol[T_co]):
         ...
 
 
+class Slot(Protocol):
+    """A place among those in progress."""
+
+    def lend(self) -> None:
+        """Let another have it for a while."""
+
+    async def take_back(self) -> None:
+        """Wait until it is free again."""
+
+
 # not frozen, nor is what else is made for every request: that would take 5 microseconds a request
 @attrs.define
 class Request(Generic[T]):
@@ -48,6 +58,7 @@ class Request(Generic[T]):
             send.
         idempotent: whether a request that may have been executed may be sent again.
         cancel_scope: cancels the request before it is sent once the key was refused to another of the same scope.
+        slot: lent to others while the request waits to be sent again, or None.
         secrets: strings of the request that must not come back in an error, such as a password.
         private: the response holds secrets, so no part of its body goes into an error.
     """
@@ -63,5 +74,6 @@ class Request(Generic[T]):
     deadline: float | None = None
     idempotent: bool = True
     cancel_scope: CancelScope | None = None
+    slot: Slot | None = None
     private: bool = False
     secrets: tuple[str, ...] = attrs.field(default=(), repr=False)

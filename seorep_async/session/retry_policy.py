@@ -14,8 +14,8 @@ from seorep_async.errors import (
 from seorep_async.settings import Settings
 
 TRANSIENT_COST = 14
-THROTTLED_COST = 5
-"""Tokens of the retry quota that one retry costs."""
+REFUSED_COST = 5
+"""Tokens of the retry quota that a retry costs, and one after a refusal (429, 503) or a failed probe."""
 
 
 class Sent(enum.Enum):
@@ -52,7 +52,9 @@ class Signal(enum.Enum):
     THROTTLED = "throttled"
     """It said that we ask too fast (429)."""
     OVERLOADED = "overloaded"
-    """It can't keep up (503, no answer in time)."""
+    """It said that it can't keep up (503)."""
+    TIMED_OUT = "timed out"
+    """No answer came in time."""
     UNREACHABLE = "unreachable"
     """No answer came (refused, reset, 502, 504)."""
 
@@ -78,7 +80,7 @@ class Failure:
     @property
     def is_refusal(self) -> bool:
         """Whether the service answered with 429 or 503."""
-        return self.sent is Sent.ANSWERED and self.cause in (Cause.THROTTLE, Cause.OVERLOAD)
+        return self.cause is Cause.THROTTLE or (self.cause is Cause.OVERLOAD and self.sent is Sent.ANSWERED)
 
     @property
     def signal(self) -> Signal | None:
@@ -86,7 +88,7 @@ class Failure:
         if self.says_nothing:
             return None
         if self.cause is Cause.OVERLOAD:
-            return Signal.OVERLOADED
+            return Signal.OVERLOADED if self.sent is Sent.ANSWERED else Signal.TIMED_OUT
         return Signal.UNREACHABLE if self.sent is Sent.NO or self.cause is Cause.TRANSIENT else Signal.FINE
 
 
@@ -135,6 +137,7 @@ def decide(
     *,
     attempts: int,
     throttled: int,
+    probe: bool = False,
     idempotent: bool,
     remaining: float,
     tokens: int,
@@ -146,7 +149,9 @@ def decide(
     Args:
         failure: what happened.
         attempts: attempts so far, the failed one included.
-        throttled: how many of them were throttled; these count as a third, as they ask for patience, not for an end.
+        throttled: how many of them were throttled or probes; these count as a third, as they ask for patience, not for
+            an end.
+        probe: whether the failed one was a probe, which finds out for all others if the service accepts anything.
         idempotent: `Request.idempotent`.
         remaining: seconds until the call's deadline, possibly infinite.
         tokens: what is left of the retry quota.
@@ -161,16 +166,16 @@ def decide(
         return GiveUp(_outcome_unknown(failure))
     if failure.retry_after is not None and failure.retry_after > min(settings.retry_after_max, remaining):
         return GiveUp(failure.error)
-    is_throttle = failure.cause is Cause.THROTTLE
+    counts_a_third = probe or failure.cause is Cause.THROTTLE
     if 3 * (attempts - throttled) + throttled > 3 * (settings.max_attempts - 1):
         return GiveUp(failure.error)
-    cost = THROTTLED_COST if is_throttle else TRANSIENT_COST
+    cost = REFUSED_COST if probe or failure.is_refusal else TRANSIENT_COST
     if cost > tokens:
         reason = "not tried again, as too many calls of this client failed for good"
         return GiveUp(failure.error.evolve(message=f"{failure.error.message}; {reason}"))
     delay = failure.retry_after
     if delay is None:
-        doublings = min((throttled if is_throttle else attempts - throttled) - 1, 30)
+        doublings = min((throttled if counts_a_third else attempts - throttled) - 1, 30)
         delay = jitter * min(settings.backoff_max, settings.backoff_initial * 2**doublings)
     if delay >= remaining:
         return GiveUp(deadline_exceeded(failure))
@@ -206,3 +211,36 @@ def _outcome_unknown(failure: Failure) -> OutcomeUnknownError:
     )
     error.__cause__ = failure.error
     return error
+
+
+class RetryQuota:
+    """Tokens for retries, shared by all calls: a call that succeeds in the end gives back all it spent.
+
+    A share of the requests as a budget would drop calls just when faults are random and survivable; this drops none
+    then, and still ends the retries of a lasting outage.
+    """
+
+    CAPACITY = 500
+
+    def __init__(self) -> None:
+        self._tokens = self.CAPACITY
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that are left."""
+        return self._tokens
+
+    def spend(self, cost: int) -> None:
+        """Take the tokens for a retry."""
+        self._tokens -= cost
+
+    def give_back(self, spent: int) -> None:
+        """Give back what a call had spent that was cancelled: that tells nothing about the service."""
+        self._tokens = min(self.CAPACITY, self._tokens + spent)
+
+    def succeed(self, spent: int) -> None:
+        """Give back what a call had spent, and the price of a retry, for those whose calls did not succeed.
+
+        While half of the attempts succeed the tokens can't run out, however many calls wait for a retry at once.
+        """
+        self._tokens = min(self.CAPACITY, self._tokens + spent + TRANSIENT_COST)

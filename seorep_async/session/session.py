@@ -183,12 +183,13 @@ class Session:
             if call.was_deleted_before(result):
                 self._governor.quota.succeed(call.spent)
                 return call.request.decode(b"")
-            call.note(result)
+            call.note(result, probe=permit.probe)
             self._throttled += result.cause is Cause.THROTTLE
             verdict = decide(
                 result,
                 attempts=call.attempts,
                 throttled=call.throttled,
+                probe=permit.probe,
                 idempotent=call.request.idempotent,
                 remaining=call.deadline - self.clock.monotonic(),
                 tokens=self._governor.quota.tokens,
@@ -206,10 +207,11 @@ class Session:
             self._require_not_closed()
             if scope is not None and scope.next_step is not Step.GO:
                 await self._judge_key(call, scope)
-            permit = governor.try_acquire(call.deadline, refused=call.was_refused)
+            about = call.was_refused, call.request.subject
+            permit = governor.try_acquire(call.deadline, *about)
             if permit is not None:
                 return permit
-            permit = await governor.acquire(call.priority, call.deadline, scope, refused=call.was_refused)
+            permit = await governor.acquire(call.priority, call.deadline, scope, *about)
             if permit is None:
                 if self.state == "open" and (scope is None or scope.error is None):
                     raise deadline_exceeded(call.failure)
@@ -281,7 +283,7 @@ class Session:
             else:
                 result = await self._read_large(call, outcome)
             if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
-                self._governor.observe(permit.started, Signal.THROTTLED, retry_after)
+                self._governor.observe(permit, Signal.THROTTLED, retry_after)
             if scope is not None:
                 self._report_to(scope, number, result)
             return result
@@ -313,12 +315,17 @@ class Session:
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
         self._governor.waited["backoff"] += retry.delay
+        slot = call.request.slot
+        if slot is not None:
+            slot.lend()
         ends = [asyncio.ensure_future(self.clock.sleep(retry.delay)), asyncio.ensure_future(self._closing.wait())]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for end in ends:
                 end.cancel()
+        if slot is not None:
+            await slot.take_back()
 
     def _remaining(self, call: Call[Any]) -> float | None:
         return None if call.deadline == math.inf else call.deadline - self.clock.monotonic()

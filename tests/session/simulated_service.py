@@ -1,92 +1,124 @@
-"""A service with a rate limit in place of the wire: the whole session runs above it, in virtual time."""
+"""A service with limits in place of the wire, and pulls by one client or several: whole sessions, in virtual time."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
-from collections.abc import AsyncIterator
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from itertools import accumulate, pairwise
 from typing import Any
 
-from seorep_async import AttemptTimeoutError, SeoRepError, Settings
+import attrs
+
+from seorep_async import AttemptTimeoutError, ConnectionFailedError, SeoRepError, Settings
+from seorep_async.paging.budget import PageBudget, Slot
 from seorep_async.session import Authentication, BaseURL, Clock, Request, Session
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent
-from tests.session.virtual_loop import here
+from tests.session.limiters import Limiter, Unlimited
+from tests.session.virtual_loop import here, run
 
 
-class TokenBucket:
-    """Lets `rate` requests a second through, and `burst` at once after a rest."""
-
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate = rate
-        self._burst = burst
-        self._tokens = burst
-        self._filled = 0.0
-
-    def take(self, now: float) -> bool:
-        self._tokens = min(self._burst, self._tokens + (now - self._filled) * self._rate)
-        self._filled = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
-
-
+@attrs.define(slots=False)
 class SimulatedService:
-    """Responses attempts after a latency: fine while the bucket has tokens, else 429.
+    """Answers attempts after a latency: fine if the limiter lets them through.
+
+    A refusal comes sooner than an answer, after a fifth of the latency.
 
     Attributes:
+        limiter: what lets attempts through.
+        latency: seconds that an answer takes, a fifth more or less.
+        status: what a refusal says, 429 or 503.
+        retry_after: seconds that a refusal asks to wait, or None.
+        down: from when to when nothing is answered as it should be.
+        outage: what happens then: `503`, `refused` (no connection), `hang` (no answer).
+        dead: answered with 503 whatever the limiter says: the path and the time.
         started: when attempts started.
-        refused: how many were answered with 429.
-        announced: the waits asked for, as the times at which they were heard of and at which they end.
-        down: from when to when every attempt is answered with 503.
+        accepted: when attempts were let through, by client.
+        refused: how many were refused by the limiter.
+        failed: how many more failed.
+        announced: waits asked for, as the times at which they were heard of and at which they end.
     """
 
-    def __init__(
-        self,
-        bucket: TokenBucket,
-        *,
-        latency: float,
-        retry_after: float | None = None,
-        seed: int = 0,
-        down: tuple[float, float] = (0, 0),
-    ) -> None:
-        self.started: list[float] = []
-        self.refused = 0
-        self.announced: list[tuple[float, float]] = []
-        self.bytes_received = 0
-        self.down = down
-        self._bucket = bucket
-        self._latency = latency
-        self._retry_after = retry_after
-        self._chance = random.Random(seed)
+    limiter: Limiter = attrs.field(factory=Unlimited)
+    latency: float = 0.02
+    status: int = 429
+    retry_after: float | None = None
+    seed: int = 0
+    down: tuple[float, float] = (0, 0)
+    outage: str = "503"
+    dead: Callable[[str, float], bool] = lambda path, now: False
+    started: list[float] = attrs.field(factory=list)
+    accepted: defaultdict[int, list[float]] = attrs.field(factory=lambda: defaultdict(list))
+    refused: int = 0
+    failed: int = 0
+    announced: list[tuple[float, float]] = attrs.field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self._chance = random.Random(self.seed)
 
     @property
     def attempts(self) -> int:
         return len(self.started)
 
+    def attempt(self, client: int, request: Request[Any], timeout: float) -> asyncio.Future[Response | Failure]:
+        loop = here()
+        self.started.append(loop.now)
+        answer: asyncio.Future[Response | Failure] = loop.create_future()
+        took = self.latency * (0.8 + 0.4 * self._chance.random())
+
+        def reply(result: Response | Failure) -> None:
+            if not answer.done():
+                if isinstance(result, Response) and result.retry_after is not None:
+                    self.announced.append((loop.now, loop.now + result.retry_after))
+                answer.set_result(result)
+
+        def finish() -> None:
+            self.limiter.give_back(loop.now)
+            loop.call_later(0.1 * took, reply, Response(200, [b""]))
+
+        def arrive() -> None:
+            now = loop.now
+            if self.down[0] <= now < self.down[1]:
+                self.failed += 1
+                if self.outage == "503":
+                    loop.call_later(0.1 * took, reply, Response(503, [b""]))
+                elif self.outage == "refused":
+                    unreachable = ConnectionFailedError("refused")
+                    loop.call_later(0.1 * took, reply, Failure(Sent.NO, Cause.TRANSIENT, unreachable))
+            elif self.dead(request.path, now):
+                self.failed += 1
+                loop.call_later(0.1 * took, reply, Response(503, [b""]))
+            elif self.limiter.take(now):
+                self.accepted[client].append(now)
+                loop.call_later(0.8 * took, finish)
+            else:
+                self.refused += 1
+                loop.call_later(0.1 * took, reply, Response(self.status, [b""], self.retry_after))
+
+        late = Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer"))
+        alarm = loop.call_later(timeout, reply, late)
+        answer.add_done_callback(lambda _: alarm.cancel())
+        loop.call_later(0.1 * took, arrive)
+        return answer
+
+
+class _Wire:
+    """What a session has in place of its transport."""
+
+    def __init__(self, service: SimulatedService, client: int, timeout: float) -> None:
+        self._service, self._client, self._timeout = service, client, timeout
+        self.attempts = self.bytes_received = 0
+
     async def attempt(self, request: Request[Any], remaining: float) -> Response | Failure:
-        self.started.append(here().now)
-        try:
-            async with asyncio.timeout(min(30.0, remaining)):
-                return await self._answer()
-        except TimeoutError:
-            return Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer"))
+        self.attempts += 1
+        return await self._service.attempt(self._client, request, min(self._timeout, remaining))
 
-    async def _answer(self) -> Response:
-        await asyncio.sleep(self._latency / 2 * (1 + 0.2 * self._chance.random()))
-        now = here().now
-        status = 503 if self.down[0] <= now < self.down[1] else 200 if self._bucket.take(now) else 429
-        await asyncio.sleep(self._latency / 2)
-        if status != 429:
-            return Response(status, [])
-        self.refused += 1
-        if self._retry_after is not None:
-            self.announced.append((here().now, here().now + self._retry_after))
-        return Response(429, [], self._retry_after)
-
-    async def __aenter__(self) -> SimulatedService:
+    async def __aenter__(self) -> _Wire:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -94,27 +126,144 @@ class SimulatedService:
 
 
 @asynccontextmanager
-async def session_above(service: SimulatedService, **settings: Any) -> AsyncIterator[Session]:
+async def session_above(service: SimulatedService, client: int = 0, **settings: Any) -> AsyncIterator[Session]:
     """Open a session whose attempts go to a simulated service, on the running virtual loop."""
-    clock = Clock(monotonic=here().time, jitter=random.Random(1).random)
+    chance = random.Random(1000 * service.seed + client)
+    clock = Clock(monotonic=here().time, jitter=chance.random)
     session = Session(BaseURL("https://api.example.com"), Authentication("k"), Settings(**settings), clock=clock)
-    session._transport = service  # type: ignore[assignment]  # the wire is the only thing that is not real
+    session._transport = _Wire(service, client, session.settings.attempt_timeout)  # type: ignore[assignment]  # the wire is all that is not real
     async with session:
         yield session
 
 
-async def pull(session: Session, pages: int, in_progress: int = 32) -> list[SeoRepError]:
-    """Ask for pages as a pull does, some at a time and each until it is there; return what failed."""
-    request = Request("GET", "/v3/x", len)
-    todo = iter(range(pages))
+async def pull(session: Session, pages: int | Iterable[str], in_progress: int = 32) -> list[SeoRepError]:
+    """Ask for pages as a pull does, some at a time and each until it is there; return what failed.
+
+    Args:
+        pages: how many, or their paths.
+    """
     errors: list[SeoRepError] = []
+    budget = PageBudget(in_progress)
 
-    async def work() -> None:
-        for _ in todo:
-            try:
-                await session.send(request)
-            except SeoRepError as error:
-                errors.append(error)
+    async def work(path: str, slot: Slot) -> None:
+        subject = path.partition("/")[0] if "/" in path else f"campaign {int(path) // 5}"
+        try:
+            await session.send(Request("GET", path, len, subject=subject, slot=slot))
+        except SeoRepError as error:
+            errors.append(error)
+        finally:
+            slot.release()
 
-    await asyncio.gather(*(work() for _ in range(in_progress)))
+    async with asyncio.TaskGroup() as group:
+        for number, path in enumerate(map(str, range(pages)) if isinstance(pages, int) else pages):
+            group.create_task(work(path, await budget.acquire(number)))
     return errors
+
+
+SETTLED = 5.0
+"""Seconds after the last start from which it is measured how fairly clients share a limit."""
+
+
+@attrs.frozen
+class Figures:
+    """What pulls cost, as the fault matrix measures it.
+
+    Attributes:
+        lost: requests that failed.
+        refused: attempts that the limiter refused, for each request.
+        amplification: attempts for each request.
+        seconds: from the first start to the last end.
+        jain: Jain's index of the clients' requests a second while all were at work; 1 is fair.
+        starved: the longest time in which a client that was at work got nothing, in seconds.
+        started_in_a_wait: attempts that started in a wait that was asked for.
+        accepted: when attempts were let through.
+    """
+
+    lost: int
+    refused: float
+    amplification: float
+    seconds: float
+    jain: float
+    starved: float
+    started_in_a_wait: int
+    accepted: list[float] = attrs.field(repr=False)
+
+    def rate(self, begin: float, end: float) -> float:
+        """Return how many attempts a second were let through from one time to another."""
+        return sum(begin <= moment < end for moment in self.accepted) / (end - begin)
+
+
+def simulate(
+    service: SimulatedService,
+    pages: int | list[str],
+    *,
+    clients: int = 1,
+    apart: float = 0.0,
+    rest: float | None = None,
+    **settings: Any,
+) -> Figures:
+    """Pull through a service, in virtual time.
+
+    Args:
+        service: what to pull through.
+        pages: of each client.
+        clients: how many, each with a governor of its own.
+        apart: seconds from the start of one to the next.
+        rest: seconds after which all is pulled once more, and only that is measured.
+    """
+    return run(_simulate(service, pages, clients, apart, rest, settings))
+
+
+async def _simulate(
+    service: SimulatedService,
+    pages: int | list[str],
+    clients: int,
+    apart: float,
+    rest: float | None,
+    settings: dict[str, Any],
+) -> Figures:
+    count = pages if isinstance(pages, int) else len(pages)
+    before = (0.0, 0, 0)
+
+    async def one(client: int) -> tuple[float, float, int]:
+        nonlocal before
+        await asyncio.sleep(client * apart)
+        begun = here().now
+        async with session_above(service, client, **settings) as session:
+            errors = await pull(session, pages)
+            if rest is not None:
+                await asyncio.sleep(rest)
+                begun = here().now
+                before = (begun, service.attempts, service.refused)
+                errors += await pull(session, pages)
+        return begun, here().now, len(errors)
+
+    ends = await asyncio.gather(*map(one, range(clients)))
+    begin, end = max(begun for begun, *_ in ends) + SETTLED, min(end for _, end, _ in ends)
+    if end - begin < SETTLED or clients == 1 or apart < 1:
+        rates = [count / max(1e-9, end - begun) for begun, end, _ in ends]
+    else:
+        rates = [sum(begin <= t < end for t in service.accepted[client]) / (end - begin) for client in range(clients)]
+    gaps = [
+        later - earlier
+        for client, (begun, end, _) in enumerate(ends)
+        for earlier, later in pairwise([begun, *(t for t in service.accepted[client] if begun < t < end), end])
+    ]
+    return Figures(
+        lost=sum(lost for *_, lost in ends),
+        refused=(service.refused - before[2]) / (count * clients),
+        amplification=(service.attempts - before[1]) / (count * clients),
+        seconds=max(end for _, end, _ in ends) - before[0],
+        jain=sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates)),
+        starved=max(gaps, default=math.inf),
+        started_in_a_wait=_inside(service.started, service.announced),
+        accepted=sorted(t for times in service.accepted.values() for t in times),
+    )
+
+
+def _inside(moments: list[float], spans: list[tuple[float, float]]) -> int:
+    """Count the moments that lie inside any of the spans."""
+    ends = list(accumulate((end for _, end in sorted(spans)), max))
+    begins = sorted(begin for begin, _ in spans)
+    places = (bisect_left(begins, moment) - 1 for moment in moments)
+    return sum(place >= 0 and moment < ends[place] for place, moment in zip(places, moments, strict=True))

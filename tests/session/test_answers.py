@@ -140,10 +140,10 @@ async def test_throttling_without_an_end_is_an_error(
 async def test_throttling_under_status_200_slows_the_client_down(
     scripted_server: StartServer, open_client: OpenClient
 ) -> None:
-    server = await scripted_server(answer({"status": "error", "code": 429}), FINE)
+    server = await scripted_server(*[answer({"status": "error", "code": 429})] * 2, FINE, FINE)
     client = await open_client(server.base_url)
-    await ask(client)
-    assert client.stats.throttled == 1
+    await asyncio.gather(ask(client), ask(client))
+    assert client.stats.throttled == 2
     assert client.stats.pace is not None
 
 

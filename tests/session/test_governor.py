@@ -14,16 +14,23 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from seorep_async import RateLimitedError, Settings
 from seorep_async.session import Clock
-from seorep_async.session.governor import Breaker, Governor, Pace, Permit
+from seorep_async.session.circuit_breaker import CircuitBreaker
+from seorep_async.session.governor import Governor, Permit
+from seorep_async.session.limits import RateLimiter
 from seorep_async.session.retry_policy import Signal
 from tests.session.virtual_loop import VirtualLoop, here, virtual
 
 NEVER = math.inf
-NO_CONTACT = [Signal.OVERLOADED, Signal.UNREACHABLE]
+NO_CONTACT = [Signal.TIMED_OUT, Signal.UNREACHABLE]
 
 
 def govern(**options: Any) -> Governor:
     return Governor(Settings(**options), Clock(monotonic=here().time))
+
+
+def from_time(started: float) -> Permit:
+    """Return the permit of an attempt that started at some time."""
+    return Permit(started, probe=False, refused=False, subject=None)
 
 
 async def turn() -> None:
@@ -166,9 +173,9 @@ async def test_waiter_cancelled_as_it_is_called_passes_its_leave_on(others: int)
 async def test_probe_cancelled_as_it_is_called_is_followed_by_another() -> None:
     governor = await in_an_outage()
     async with Queue(governor, 0, 0) as waiters:
-        here().call_later(0.1, waiters.tasks[0].cancel)  # just after the alarm that calls it
+        here().call_later(0.1, waiters.tasks[1].cancel)  # just after the alarm that calls it
         await asyncio.sleep(1)
-        assert waiters.served == [1]
+        assert waiters.served == [0]
         assert waiters.times == [pytest.approx(0.2)]
 
 
@@ -243,7 +250,7 @@ async def test_nothing_starts_in_a_wait_that_was_asked_for(signal: Signal, start
 async def test_longest_wait_that_was_asked_for_holds(waits: tuple[float | None, ...], start: float) -> None:
     governor = govern()
     for wait in waits:
-        governor.observe(-1.0, Signal.OVERLOADED, wait)
+        governor.observe(from_time(-1.0), Signal.OVERLOADED, wait)
     assert (await leave(governor)).started == start
 
 
@@ -262,7 +269,7 @@ async def test_wait_that_was_asked_for_holds_for_those_that_wait_already() -> No
 @virtual
 async def test_wait_that_is_too_long_is_an_error_at_once(wait: float, deadline: float, since: float) -> None:
     governor = govern(retry_after_max=120)
-    governor.observe(-1.0, Signal.THROTTLED, wait + since)
+    governor.observe(from_time(-1.0), Signal.THROTTLED, wait + since)
     await asyncio.sleep(since)
     with pytest.raises(RateLimitedError) as caught:
         await governor.acquire(0, deadline + since)
@@ -273,14 +280,14 @@ async def test_wait_that_is_too_long_is_an_error_at_once(wait: float, deadline: 
 @virtual
 async def test_overload_stops_everybody_no_longer_than_the_longest_wait() -> None:
     governor = govern(retry_after_max=120)
-    governor.observe(-1.0, Signal.OVERLOADED, 3600.0)
+    governor.observe(from_time(-1.0), Signal.OVERLOADED, 3600.0)
     assert (await leave(governor)).started == 120
 
 
 @virtual
 async def test_wait_that_is_too_long_is_told_in_words() -> None:
     governor = govern()
-    governor.observe(-1.0, Signal.THROTTLED, 1234.5)
+    governor.observe(from_time(-1.0), Signal.THROTTLED, 1234.5)
     with pytest.raises(RateLimitedError) as caught:
         await governor.acquire(0, NEVER)
     assert caught.value.message == "not sent, because the service asked to wait for another 1.23e+03 s"
@@ -341,7 +348,7 @@ async def test_waiter_cancelled_as_it_is_refused_ends_cancelled() -> None:
 @virtual
 async def test_wait_of_just_the_limit_is_waited(wait: float, deadline: float) -> None:
     governor = govern(retry_after_max=120)
-    governor.observe(-1.0, Signal.THROTTLED, wait)
+    governor.observe(from_time(-1.0), Signal.THROTTLED, wait)
     assert await governor.acquire(0, deadline) is not None
     assert here().now == wait
 
@@ -351,29 +358,19 @@ async def test_wait_of_just_the_limit_is_waited(wait: float, deadline: float) ->
 
 @pytest.mark.parametrize(
     ("signal", "limit"),
-    [(Signal.FINE, 16), (Signal.THROTTLED, 11), (Signal.OVERLOADED, 11), (Signal.UNREACHABLE, 16), (None, 16)],
+    [(Signal.FINE, 16), (Signal.THROTTLED, 16), (Signal.OVERLOADED, 16), (Signal.TIMED_OUT, 11), (None, 16)],
 )
 @virtual
-async def test_overload_cuts_the_concurrency(signal: Signal | None, limit: int) -> None:
+async def test_timeout_cuts_the_concurrency(signal: Signal | None, limit: int) -> None:
     governor = govern()
     governor.release(await leave(governor), signal)
     assert governor.concurrency == limit
 
 
 @virtual
-async def test_attempts_of_one_burst_cut_the_concurrency_once() -> None:
+async def test_concurrency_grows_back_with_successes() -> None:
     governor = govern()
-    burst = [await leave(governor) for _ in range(16)]
-    await asyncio.sleep(1)
-    for permit in burst:
-        governor.release(permit, Signal.THROTTLED)
-    assert governor.concurrency == 11
-
-
-@virtual
-async def test_concurrency_grows_back_with_what_succeeds() -> None:
-    governor = govern()
-    governor.release(await leave(governor), Signal.OVERLOADED)
+    governor.release(await leave(governor), Signal.TIMED_OUT)
     for _ in range(12):
         governor.release(await leave(governor), Signal.FINE)
     assert governor.concurrency == 12
@@ -382,7 +379,7 @@ async def test_concurrency_grows_back_with_what_succeeds() -> None:
 @virtual
 async def test_growth_lets_another_one_start() -> None:
     governor = govern(max_concurrency=2)
-    governor.release(await leave(governor), Signal.OVERLOADED)
+    governor.release(await leave(governor), Signal.TIMED_OUT)
     held = await leave(governor)
     async with Queue(governor, 0, 0, 0) as waiters:
         governor.release(held, Signal.FINE)
@@ -390,28 +387,136 @@ async def test_growth_lets_another_one_start() -> None:
         assert (len(waiters.served), governor.concurrency) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    ("signal", "pace"),
-    [(Signal.FINE, None), (Signal.THROTTLED, 3.0), (Signal.OVERLOADED, None), (Signal.UNREACHABLE, None)],
-)
+async def refuse_a_burst(governor: Governor, accepted: int, refused: int, signal: Signal = Signal.THROTTLED) -> None:
+    """Start a burst of which some are refused at once, and the others accepted when the breaker is open."""
+    burst = [await leave(governor) for _ in range(accepted + refused)]
+    await asyncio.sleep(0.01)
+    for permit in burst[accepted:]:
+        governor.release(permit, signal)
+    for permit in burst[:accepted]:
+        governor.release(permit, Signal.FINE)
+
+
 @virtual
-async def test_only_a_429_arms_the_pace(signal: Signal, pace: float | None) -> None:
+async def test_one_refusal_is_no_news() -> None:
     governor = govern()
-    for _ in range(3):
+    governor.release(await leave(governor), Signal.THROTTLED)
+    permit = await leave(governor)
+    assert (permit.started, permit.probe, governor.pace, governor.concurrency) == (0, False, None, 16)
+
+
+@pytest.mark.parametrize("signal", [Signal.THROTTLED, Signal.OVERLOADED])
+@virtual
+async def test_second_refusal_lets_only_a_probe_out(signal: Signal) -> None:
+    governor = govern()
+    await refuse_a_burst(governor, 8, 8, signal)
+    async with Queue(governor, 0, 0) as waiters:
+        await asyncio.sleep(100)
+        assert waiters.times == [pytest.approx(0.11)]
+
+
+@pytest.mark.parametrize("signal", [Signal.THROTTLED, Signal.OVERLOADED])
+@virtual
+async def test_part_of_a_burst_that_was_accepted_is_the_concurrency(signal: Signal) -> None:
+    governor = govern()
+    await refuse_a_burst(governor, 8, 8, signal)
+    governor.release(await leave(governor), Signal.FINE)
+    assert (governor.concurrency, governor.pace) == (8, None)
+
+
+@virtual
+async def test_burst_that_was_nearly_accepted_tells_the_rate() -> None:
+    governor = govern()
+    await refuse_a_burst(governor, 14, 2)
+    governor.release(await leave(governor), Signal.FINE)
+    assert governor.concurrency == 16
+    assert governor.pace == pytest.approx(0.8 * 15)
+
+
+@virtual
+async def test_refusals_of_what_was_in_flight_are_no_news() -> None:
+    governor = govern()
+    burst = [await leave(governor) for _ in range(16)]
+    for permit in burst[:2]:
+        governor.release(permit, Signal.THROTTLED)
+    governor.release(await leave(governor), Signal.FINE)  # the probe
+    pace = governor.pace
+    for permit in burst[2:]:
+        governor.release(permit, Signal.THROTTLED)
+    assert (governor.pace, (await leave(governor)).probe) == (pace, False)
+
+
+@virtual
+async def test_probe_is_the_last_that_was_not_refused_before() -> None:
+    governor = govern()
+    await refuse_a_burst(governor, 0, 2)
+    waits = [
+        asyncio.ensure_future(governor.acquire(priority, NEVER, None, refused))
+        for priority, refused in ((-1, True), (0, False), (1, False), (2, True))
+    ]
+    await asyncio.sleep(1)
+    assert [wait.done() for wait in waits] == [False, False, True, False]
+    for wait in waits:
+        wait.cancel()
+
+
+@pytest.mark.parametrize("known", [True, False])
+@virtual
+async def test_request_that_was_refused_before_is_no_news(known: bool) -> None:
+    governor = govern()
+    if known:
+        await refuse_a_burst(governor, 14, 2)
         governor.release(await leave(governor), Signal.FINE)
-    governor.release(await leave(governor), signal)
-    assert governor.pace == pace
+        await asyncio.sleep(5)
+    pace = governor.pace
+    for _ in range(3):
+        permit = await governor.acquire(0, NEVER, None, refused=True)
+        assert permit is not None
+        governor.release(permit, Signal.THROTTLED)
+        governor.release(await leave(governor), Signal.FINE)
+    assert not (await leave(governor)).probe
+    assert (governor.pace is None) == (pace is None)
 
 
 @virtual
-async def test_pace_begins_to_grow_after_the_wait_that_was_asked_for() -> None:
+async def test_campaign_that_fails_while_others_succeed_is_no_news() -> None:
     governor = govern()
-    governor.release(await leave(governor), Signal.THROTTLED, 7.0)
-    seen = []
-    for moment in (7.0, 8.0):
-        await asyncio.sleep(moment - here().now)
-        seen.append(governor.pace)
-    assert seen == [1, 2]
+    for _ in range(50):
+        for subject, signal in (("campaign 1", Signal.OVERLOADED), ("campaign 2", Signal.FINE)):
+            permit = governor.try_acquire(NEVER, subject=subject)
+            assert permit is not None
+            governor.release(permit, signal)
+    assert (governor.pace, governor.concurrency) == (None, 16)
+
+
+@virtual
+async def test_nothing_starts_without_waiting_when_others_wait() -> None:
+    governor = govern(requests_per_second=10)
+    await leave(governor)
+    async with Queue(governor, 0):
+        here().now = 60.0
+        assert governor.try_acquire(NEVER) is None
+
+
+@pytest.mark.parametrize("obstacle", ["closed", "deadline", "concurrency", "pause", "breaker", "rate"])
+@virtual
+async def test_permit_at_once_only_if_no_rule_forbids_it(obstacle: str) -> None:
+    governor = govern(max_concurrency=2, requests_per_second=10 if obstacle == "rate" else None)
+    held = governor.try_acquire(NEVER)
+    assert held is not None
+    match obstacle:
+        case "closed":
+            governor.close()
+        case "concurrency":
+            governor.try_acquire(NEVER)
+        case "pause":
+            governor.release(held, Signal.THROTTLED, 7.0)
+        case "breaker":
+            for _ in range(CircuitBreaker.ROW):
+                governor.observe(held, Signal.UNREACHABLE, None)
+    in_flight = governor.in_flight
+    assert governor.try_acquire(here().now if obstacle == "deadline" else NEVER) is None
+    assert governor.in_flight == in_flight
 
 
 @virtual
@@ -430,13 +535,13 @@ async def test_no_burst_follows_a_stall_of_the_loop() -> None:
         await asyncio.sleep(0.055)
         here().now += 2
         await asyncio.sleep(0.001)
-        assert sum(time > 2 for time in waiters.times) == 1 + 100 * Pace.CATCH_UP
+        assert sum(time > 2 for time in waiters.times) == 1 + 100 * RateLimiter.CATCH_UP
 
 
 async def in_an_outage(signal: Signal = Signal.UNREACHABLE, **options: Any) -> Governor:
     """Return a governor whose breaker has just opened."""
     governor = govern(**options)
-    for _ in range(Breaker.ROW):
+    for _ in range(CircuitBreaker.ROW):
         governor.release(await leave(governor), signal)
     return governor
 
@@ -449,11 +554,10 @@ async def test_row_of_failures_without_contact_ends_in_probes(signal: Signal, st
     assert (permit.started, permit.probe) == (start, start > 0)
 
 
-@pytest.mark.parametrize("signal", [Signal.FINE, Signal.THROTTLED])
 @virtual
-async def test_answer_interrupts_the_row(signal: Signal) -> None:
+async def test_answer_interrupts_the_row() -> None:
     governor = govern()
-    for told in [Signal.UNREACHABLE] * 9 + [signal] + [Signal.UNREACHABLE] * 9:
+    for told in [Signal.UNREACHABLE] * 9 + [Signal.FINE] + [Signal.UNREACHABLE] * 9:
         await asyncio.sleep(1)
         governor.release(await leave(governor), told)
     assert not (await leave(governor)).probe
@@ -465,11 +569,11 @@ async def test_answer_to_an_attempt_from_before_the_row_makes_up_for_one_failure
     old = await leave(governor)
     await asyncio.sleep(1)
     for _ in range(9):
-        governor.observe(1.0, Signal.UNREACHABLE, None)
+        governor.observe(from_time(1.0), Signal.UNREACHABLE, None)
     governor.release(old, Signal.FINE)
-    governor.observe(1.0, Signal.UNREACHABLE, None)
+    governor.observe(from_time(1.0), Signal.UNREACHABLE, None)
     assert not (await leave(governor)).probe
-    governor.observe(1.0, Signal.UNREACHABLE, None)
+    governor.observe(from_time(1.0), Signal.UNREACHABLE, None)
     await asyncio.sleep(1)
     assert (await leave(governor)).probe
 
@@ -479,7 +583,7 @@ async def test_one_probe_is_out_at_a_time() -> None:
     governor = await in_an_outage()
     async with Queue(governor, 0, 0, 0) as waiters:
         await asyncio.sleep(100)
-        assert waiters.served == [0]
+        assert waiters.served == [2]
 
 
 @pytest.mark.parametrize("told", [*NO_CONTACT, None])
@@ -487,7 +591,7 @@ async def test_one_probe_is_out_at_a_time() -> None:
 async def test_end_of_an_attempt_from_before_the_outage_lets_no_second_probe_out(told: Signal | None) -> None:
     governor = govern()
     old = await leave(governor)
-    for _ in range(Breaker.ROW):
+    for _ in range(CircuitBreaker.ROW):
         governor.release(await leave(governor), Signal.UNREACHABLE)
     await leave(governor)
     async with Queue(governor, 0) as waiters:
@@ -504,13 +608,12 @@ async def test_probe_that_failed_is_followed_by_another(told: Signal | None) -> 
     assert (await leave(governor)).started == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("told", [Signal.FINE, Signal.THROTTLED])
 @virtual
-async def test_probe_that_was_answered_lets_the_others_go(told: Signal) -> None:
+async def test_probe_that_was_accepted_lets_the_others_go() -> None:
     governor = await in_an_outage()
     probe = await leave(governor)
     async with Queue(governor, *[0] * 5) as waiters:
-        governor.release(probe, told)
+        governor.release(probe, Signal.FINE)
         await asyncio.wait(waiters.tasks, timeout=10)
         assert len(waiters.served) == 5
 
@@ -519,10 +622,10 @@ async def test_probe_that_was_answered_lets_the_others_go(told: Signal) -> None:
 async def test_cancelled_probe_makes_room_for_another() -> None:
     governor = await in_an_outage()
     async with Queue(governor, 0, 0) as waiters:
-        probe = await waiters.tasks[0]
+        probe = await waiters.tasks[1]
         assert probe is not None
         governor.release(probe, None)
-        await waiters.tasks[1]
+        await waiters.tasks[0]
         assert waiters.times == pytest.approx([0.1, 0.2])
 
 
@@ -665,7 +768,7 @@ async def test_who_waits_for_others_and_has_time_sets_no_alarm() -> None:
 async def test_who_waits_for_a_probe_sets_no_alarm() -> None:
     alarms = Alarms()
     governor = Governor(Settings(), Clock(monotonic=here().time, call_later=alarms.call_later))
-    for _ in range(Breaker.ROW):
+    for _ in range(CircuitBreaker.ROW):
         governor.release(await leave(governor), Signal.UNREACHABLE)
     await leave(governor)
     alarms.delays.clear()
@@ -732,7 +835,7 @@ class AnyUse(RuleBasedStateMachine):
     def let_run(self, seconds: float = 0.0) -> None:
         self.loop.run_until_complete(asyncio.sleep(seconds))
         self.loop.run_until_complete(turn())
-        # nobody went before someone more urgent
+        # nobody went before someone more urgent, but for probes
         assert self.served == sorted(self.served)
         assert not self.served or not self.waiting or self.served[-1] < min(self.waiting)
         self.served.clear()
@@ -749,7 +852,8 @@ class AnyUse(RuleBasedStateMachine):
         if permit is None:
             assert self.loop.now >= deadline
             return
-        self.served.append(key)
+        if not permit.probe:
+            self.served.append(key)
         self.held.append(permit)
         self.starts.append(permit.started)
         assert came <= permit.started < deadline
@@ -811,13 +915,13 @@ class AnyUse(RuleBasedStateMachine):
         assert 1 <= self.governor.concurrency <= self.CEILING
         pace = self.governor.pace
         assert pace is not None
-        assert Pace.SLOWEST <= pace <= self.CAP
+        assert RateLimiter.SLOWEST <= pace <= self.CAP
 
     @invariant()
     def starts_keep_to_the_rate(self) -> None:
         recent = self.starts[-20:]
         for back, start in enumerate(reversed(recent), 1):
-            assert back <= 1 + (recent[-1] - start + Pace.CATCH_UP) * self.CAP + 1e-6
+            assert back <= 1 + (recent[-1] - start + RateLimiter.CATCH_UP) * self.CAP + 1e-6
 
     def teardown(self) -> None:
         # nobody starves: with answers and time everyone gets leave
@@ -839,7 +943,7 @@ TestAnyUse.settings = settings(max_examples=60, stateful_step_count=30, deadline
 @virtual
 async def test_mistake_in_a_header_stops_everybody_for_an_hour_at_most() -> None:
     governor = govern(retry_after_max=120)
-    governor.observe(-1.0, Signal.THROTTLED, 1e308)
+    governor.observe(from_time(-1.0), Signal.THROTTLED, 1e308)
     await asyncio.sleep(3600)
     assert (await leave(governor)).started == 3600
 
@@ -861,8 +965,8 @@ async def test_withdrawn_group_waits_no_more() -> None:
 @virtual
 async def test_who_has_no_deadline_waits_no_longer_than_call_timeout_in_an_outage() -> None:
     governor = govern(call_timeout=5.0)
-    for _ in range(Breaker.ROW):
-        governor.observe(-1.0, Signal.UNREACHABLE, None)
+    for _ in range(CircuitBreaker.ROW):
+        governor.observe(from_time(-1.0), Signal.UNREACHABLE, None)
     probe = await leave(governor)
     wait = asyncio.ensure_future(governor.acquire(0, NEVER))
     await asyncio.sleep(6)

@@ -31,7 +31,8 @@ from seorep_async.session.retry_policy import (
 SETTINGS = Settings(max_attempts=4, backoff_initial=0.5, backoff_max=1.5, retry_after_max=60)
 FINAL = (Cause.AUTHENTICATION, Cause.PERMANENT)
 PASSING = (Cause.THROTTLE, Cause.OVERLOAD, Cause.TRANSIENT)
-COST = {Cause.THROTTLE: 5, Cause.OVERLOAD: 14, Cause.TRANSIENT: 14}
+COST = {Cause.THROTTLE: 5, Cause.OVERLOAD: 5, Cause.TRANSIENT: 14}
+"""Tokens for a retry after an answer."""
 
 
 def failure(sent: Sent, cause: Cause, retry_after: float | None = None) -> Failure:
@@ -46,6 +47,7 @@ def verdict(
     idempotent: bool = True,
     attempts: int = 1,
     throttled: int = 0,
+    probe: bool = False,
     remaining: float = math.inf,
     tokens: int = 500,
     jitter: float = 1.0,
@@ -55,6 +57,7 @@ def verdict(
         failure(sent, cause, retry_after),
         attempts=attempts,
         throttled=throttled,
+        probe=probe,
         idempotent=idempotent,
         remaining=remaining,
         tokens=tokens,
@@ -93,12 +96,12 @@ def test_status_is_a_signal(statuses: tuple[int, ...], signal: Signal) -> None:
 
 LOST = {
     (Sent.NO, Cause.THROTTLE): Signal.UNREACHABLE,
-    (Sent.NO, Cause.OVERLOAD): Signal.OVERLOADED,
+    (Sent.NO, Cause.OVERLOAD): Signal.TIMED_OUT,
     (Sent.NO, Cause.TRANSIENT): Signal.UNREACHABLE,
     (Sent.NO, Cause.AUTHENTICATION): Signal.UNREACHABLE,
     (Sent.NO, Cause.PERMANENT): Signal.UNREACHABLE,
     (Sent.MAYBE, Cause.THROTTLE): Signal.FINE,
-    (Sent.MAYBE, Cause.OVERLOAD): Signal.OVERLOADED,
+    (Sent.MAYBE, Cause.OVERLOAD): Signal.TIMED_OUT,
     (Sent.MAYBE, Cause.TRANSIENT): Signal.UNREACHABLE,
     (Sent.MAYBE, Cause.AUTHENTICATION): Signal.FINE,
     (Sent.MAYBE, Cause.PERMANENT): Signal.FINE,
@@ -134,7 +137,13 @@ def test_final_cause_is_never_retried(sent: Sent, idempotent: bool, cause: Cause
 @pytest.mark.parametrize("sent", Sent)
 @pytest.mark.parametrize("cause", PASSING)
 def test_safe_request_is_retried_however_far_it_got(sent: Sent, cause: Cause) -> None:
-    assert verdict(sent, cause, throttled=int(cause is Cause.THROTTLE)) == Retry(0.5, COST[cause])
+    cost = 14 if cause is Cause.OVERLOAD and sent is not Sent.ANSWERED else COST[cause]
+    assert verdict(sent, cause, throttled=int(cause is Cause.THROTTLE)) == Retry(0.5, cost)
+
+
+@pytest.mark.parametrize("cause", PASSING)
+def test_failed_probe_costs_as_little_as_a_refusal(cause: Cause) -> None:
+    assert verdict(Sent.NO, cause, attempts=4, throttled=2, probe=True) == Retry(1.0, 5)
 
 
 # how far it got, why it failed, whether a wait was asked for: was it certainly not executed?
@@ -263,16 +272,16 @@ def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
 @pytest.mark.parametrize(
     ("retry_after", "remaining", "expected"),
     [
-        (0.0, math.inf, Retry(0.0, 14)),
-        (7.0, math.inf, Retry(7.0, 14)),
-        (60.0, math.inf, Retry(60.0, 14)),
+        (0.0, math.inf, Retry(0.0, 5)),
+        (7.0, math.inf, Retry(7.0, 5)),
+        (60.0, math.inf, Retry(60.0, 5)),
         (60.1, math.inf, ServerError),
         (3600.0, math.inf, ServerError),
         (5.0, 4.0, ServerError),
         (5.0, 5.0, DeadlineExceededError),
-        (5.0, 5.1, Retry(5.0, 14)),
+        (5.0, 5.1, Retry(5.0, 5)),
         (None, 0.5, DeadlineExceededError),
-        (None, 0.6, Retry(0.5, 14)),
+        (None, 0.6, Retry(0.5, 5)),
         (None, 0.0, DeadlineExceededError),
         (None, -1.0, DeadlineExceededError),
     ],

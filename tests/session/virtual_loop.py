@@ -4,38 +4,57 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import selectors
+import heapq
+import itertools
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop in which sleeps, alarms and time limits take no time, but happen in their order.
+class VirtualLoop(asyncio.BaseEventLoop):
+    """A loop in which sleeps, alarms and time limits take no time, but happen in their order; it has no sockets.
 
     Attributes:
         now: what `time()` shows; moving it on by hand is a stall, in which nothing could run.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.now = 0.0
-        super().__init__(_Selector(self))
+        self._due: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._numbers = itertools.count()
 
     def time(self) -> float:
         return self.now
 
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._due, (when, next(self._numbers), handle))
+        return handle
 
-class _Selector(selectors.SelectSelector):
-    def __init__(self, loop: VirtualLoop) -> None:
-        super().__init__()
-        self._loop = loop
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        pass  # it is dropped when it is due
 
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        assert timeout is not None, "everybody waits, and nothing will ever happen"
-        self._loop.now += max(0.0, timeout)
-        return super().select(0)
+    def _run_once(self) -> None:
+        ready: Any = self._ready  # type: ignore[attr-defined]
+        due = self._due
+        while not ready:
+            assert due, "everybody waits, and nothing will ever happen"
+            when, _, first = heapq.heappop(due)
+            if not first.cancelled():
+                self.now = max(self.now, when)
+                ready.append(first)
+        while due and due[0][0] <= self.now + 1e-9:  # the resolution of a clock, as in asyncio
+            ready.append(heapq.heappop(due)[2])
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

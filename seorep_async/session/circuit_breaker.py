@@ -1,0 +1,109 @@
+"""When nothing gets through, or one object alone fails."""
+
+from __future__ import annotations
+
+import math
+
+
+class CircuitBreaker:
+    """Lets nothing through after a refusal or a row of failures but one probe at a time, until one is accepted."""
+
+    ROW = 10
+    """Failures in a row that open it."""
+    SHORTEST = 0.1
+    LONGEST = 1.0
+    """Seconds from one probe to the next: a quarter of the time that it has been open, within these."""
+
+    def __init__(self) -> None:
+        self._row = 0
+        self._row_began = -math.inf
+        self._probing = False
+        self._next_probe = 0.0
+        self.is_open = False
+        """Whether only probes go out."""
+        self.opened = -math.inf
+        """When it opened last."""
+        self.probes = 0
+        """How many probes went out since then."""
+
+    def next_start(self, now: float) -> float:
+        """Return the time from which the next attempt may start; infinite while a probe is out."""
+        if not self.is_open:
+            return now
+        return math.inf if self._probing else self._next_probe
+
+    def start_probe(self, now: float) -> None:
+        """Note that a probe starts."""
+        self._probing = True
+        self.probes += 1
+        self._next_probe = now + min(self.LONGEST, max(self.SHORTEST, (now - self.opened) / 4))
+
+    def end_probe(self) -> None:
+        """Note that the probe is over, whatever came of it."""
+        self._probing = False
+
+    def open(self, now: float, interval: float = 0.0) -> None:
+        """Let only probes through, the first after an interval in seconds."""
+        self.is_open = True
+        self.opened = now
+        self.probes = 0
+        self._next_probe = now + max(self.SHORTEST, interval)
+
+    def record_success(self, started: float) -> bool:
+        """Note an accepted attempt, and return whether it closed the breaker.
+
+        One that started before the breaker opened can't; one that started before the row of failures only makes up for
+        one of them.
+        """
+        if not self.is_open:
+            if self._row:
+                self._row = 0 if started > self._row_began else self._row - 1
+            return False
+        if started <= self.opened:
+            return False
+        self.is_open = False
+        self._row = 0
+        return True
+
+    def record_failure(self, now: float) -> None:
+        """Note a failure."""
+        if not self._row:
+            self._row_began = now
+        self._row += 1
+        if self._row >= self.ROW and not self.is_open:
+            self.open(now)
+
+
+class Suspects:
+    """Requests whose refusal may be about themselves: refused before, or of a subject refused while others are not."""
+
+    STREAK = 3
+    """Refusals of one subject in a row, with others accepted meanwhile, that make it suspect."""
+
+    def __init__(self) -> None:
+        self._streaks: dict[str, tuple[int, int]] = {}
+        self._accepted = 0
+
+    def is_suspect(self, subject: str | None, *, refused: bool) -> bool:
+        """Return whether a refusal may be about the request alone.
+
+        Args:
+            subject: what the request is about, such as a campaign, or None.
+            refused: whether the request was refused before.
+        """
+        streak, since = self._streaks.get(subject or "", (0, 0))
+        return refused or (streak >= self.STREAK and self._accepted > since)
+
+    def record_success(self, subject: str | None) -> None:
+        """Note an accepted attempt."""
+        self._accepted += 1
+        if self._streaks and subject is not None:
+            self._streaks.pop(subject, None)
+
+    def record_refusal(self, subject: str | None) -> bool:
+        """Note a refusal, and return whether the last attempt about its subject was refused too."""
+        if subject is None:
+            return False
+        streak, since = self._streaks.get(subject, (0, self._accepted))
+        self._streaks[subject] = streak + 1, since
+        return streak > 0

@@ -1,0 +1,306 @@
+"""The limits that a client keeps to, and how it finds them out: small rules without a clock, the time is an argument.
+
+A 429 and a 503 both mean too fast, too many at once, or down; what else is accepted meanwhile shows which. So:
+
+1. A refusal that is news opens the `CircuitBreaker`: single probes, until an attempt that started later is accepted.
+2. Then the cause is judged. If the attempts in flight were accepted in part, as many may be in flight from now on
+   (`AdaptiveConcurrency`); refused again soon, or else, the rate is a little less than what was accepted lately.
+3. `RateLimiter` holds a rate for a while, then raises it: by the same step for all, so that processes converge, and
+   fast where nothing was refused yet. A closed time is counted, so the rate of a windowed limit comes out right.
+4. A refusal is no news if it is about one request or campaign (`Suspects`), if it was under way when the breaker
+   opened, if it is the first in a long time, or a rare one while a rate is held: another process has caused it.
+5. Refusals that three cuts did not make fewer have nothing to do with the rate: they are tolerated (`RefusalTrial`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+
+class AdaptiveConcurrency:
+    """Attempts that may be in flight: as many as the service was seen to take at once, and one more now and then.
+
+    Args:
+        ceiling: never more than this.
+    """
+
+    CUT = 0.7
+    """Part of the limit that is left after a timeout."""
+    TOGETHER = 0.75
+    """If a smaller part of the attempts in flight was accepted, there were too many of them."""
+    SOON = 64
+    """A refusal within so many accepted attempts shows that the number in flight was not the reason."""
+    STEP = 128
+    """Accepted attempts after which one more is tried."""
+
+    def __init__(self, ceiling: int) -> None:
+        self._ceiling = self._maximum = ceiling
+        self._limit = float(ceiling)
+        self._last_cut = self._last_step = -math.inf
+        self._accepted = 0
+        self._together = self._accepted_together = 0
+        self.limit = ceiling
+        """Attempts that may be in flight now, at least 1."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether fewer are allowed than the ceiling."""
+        return self._limit < self._ceiling
+
+    def record_success(self) -> None:
+        """Raise the limit: by one for each round of attempts up to the known maximum, and that after `STEP` of them."""
+        self._accepted += 1
+        if self._limit < self._maximum:
+            self._set(min(self._maximum, self._limit + 1 / self._limit))
+        elif self._limit < self._ceiling and self._accepted % self.STEP == 0:
+            self._maximum += 1
+            self._set(self._maximum)
+
+    def record_timeout(self, started: float, now: float) -> None:
+        """Cut the limit, unless the attempt started before the last cut and so tells nothing new."""
+        if started > self._last_cut:
+            self._last_cut = now
+            self._set(max(1.0, self._limit * self.CUT))
+
+    def step_back(self, started: float, now: float, in_flight: int) -> bool:
+        """Take the last step back if a refusal is due to it, and return whether it is."""
+        if self._maximum == self._ceiling:
+            return False
+        if started > self._last_step:
+            if self._accepted < self.SOON or in_flight < self._maximum or self._maximum == 1:
+                return False
+            self._last_step, self._accepted = now, 0
+            self._maximum -= 1
+            self._set(min(self._limit, self._maximum))
+        return True
+
+    def watch(self, in_flight: int) -> None:
+        """Begin to count which of the attempts in flight, the refused one among them, are accepted."""
+        self._together, self._accepted_together = in_flight, 0
+
+    def record_success_of_watched(self) -> None:
+        """Count one of them."""
+        self._accepted_together += 1
+
+    def judge(self) -> bool:
+        """Return whether there were too many at once, and limit them if so."""
+        if self._maximum < self._ceiling:
+            self._maximum = self._ceiling
+        elif 0 < self._accepted_together < self.TOGETHER * self._together:
+            self._maximum = self._accepted_together
+        self._accepted = 0
+        self._set(self._maximum)
+        return self._maximum < self._ceiling
+
+    def _set(self, limit: float) -> None:
+        self._limit = limit
+        self.limit = int(limit)
+
+
+class RefusalTrial:
+    """Finds out whether refusals get fewer with the rate; if three cuts were in vain, their share is tolerated."""
+
+    TOO_MANY = 0.09
+    """Share of refusals after a cut that shows that it did not help."""
+    CUTS = 3
+    ENOUGH = 24
+    """Attempts that are needed for a judgement."""
+    MOST = 1 / 3
+    """A larger share is never tolerated."""
+    BLOCK = 32
+    """Attempts after which the share of tolerated refusals is counted anew."""
+
+    def __init__(self) -> None:
+        self._tried = self._refused = 0
+        self._all_tried = self._all_refused = self._cuts = 0
+        self._first_rate = math.inf
+        self.tolerated = 0.0
+        """Share of refusals that have nothing to do with the rate."""
+
+    def start(self) -> None:
+        """Note that an attempt starts at a rate that is held."""
+        self._tried += 1
+        if self.tolerated and self._tried >= self.BLOCK:
+            self._tried = self._refused = 0
+
+    def record_refusal(self) -> bool:
+        """Note a refusal, and return whether there are too many of them."""
+        self._refused += 1
+        if self.tolerated:
+            if self._refused <= self.BLOCK * (1.5 * self.tolerated + 0.1):
+                return False
+            self.tolerated = 0.0
+            return True
+        return self._refused >= 2 and self._refused > self.TOO_MANY * self._tried
+
+    def judge(self, rate: float, *, closed: bool) -> float | None:
+        """Return the rate to go back to if cuts are in vain, else None.
+
+        Args:
+            rate: the rate that is about to be cut.
+            closed: whether nothing was accepted for a while, so that the refusals are not by chance.
+        """
+        share = self._refused / max(1, self._tried)
+        if closed or share < self.TOO_MANY / 2:
+            self._cuts = self._all_tried = self._all_refused = 0
+        elif self._refused >= 2 and share >= self.TOO_MANY:
+            self._cuts += 1
+        self._all_tried += self._tried
+        self._all_refused += self._refused
+        self._tried = self._refused = 0
+        if not self._cuts:
+            self._first_rate = rate
+        share = self._all_refused / max(1, self._all_tried)
+        if self._cuts < self.CUTS or self._all_tried < self.ENOUGH or share > self.MOST:
+            return None
+        self._cuts = self._all_tried = self._all_refused = 0
+        self.tolerated = share
+        return self._first_rate
+
+
+class RateLimiter:
+    """Attempts that may start a second: any number at first, then a little less than was accepted, then slowly more.
+
+    Args:
+        cap: never more than this, or None.
+    """
+
+    BACK_OFF = 0.8
+    """Part of the accepted rate that is left by a cut."""
+    HOLD = 2.0
+    """Seconds, or as long as 20 attempts take, for which a rate is held after a cut."""
+    STEP = 8.0
+    """Attempts a second by which the rate grows in a second, unless it is so small that a fifteenth is less."""
+    SPAN = 1.0
+    """Seconds over which accepted attempts are counted, or longer: 16 attempts, or 8 times what it was closed."""
+    FEW = 8
+    """Fewer accepted attempts tell no rate."""
+    SLOWEST = 0.2
+    FIRST = 5.0
+    """Attempts a second that are tried in any case, in the end and at first."""
+    LONG = 32
+    """Accepted attempts after which a refusal is the first in a long time."""
+    CATCH_UP = 0.02
+    """Seconds that late timers may make up for; what a longer stall cost stays lost, or there would be a burst."""
+    REST = 1.0
+    """Seconds without any attempt after which earlier ones tell no rate."""
+
+    def __init__(self, cap: float | None) -> None:
+        self._cap = math.inf if cap is None else cap
+        self._known = math.inf
+        self._searching = False
+        self._refused_at = math.inf
+        self._next = self._last = self._since = self._held_until = -math.inf
+        self._accepted_at: deque[float] = deque(maxlen=4096)
+        self._accepted = self._refused = 0
+        self._doubts = 0
+        self._trial = RefusalTrial()
+
+    @property
+    def rate(self) -> float:
+        """Attempts a second that may start now; infinite where no limit is known."""
+        return min(self._cap, self._known)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the service was found to limit the rate."""
+        return self._known < math.inf
+
+    def next_start(self, now: float) -> float:
+        """Return the time from which the next attempt may start."""
+        return now if self._known == self._cap == math.inf else self._next
+
+    def start(self, now: float) -> None:
+        """Note that an attempt starts."""
+        if now > max(self._next, self._last) + self.REST:
+            self._since = now
+            self._accepted_at.clear()
+        self._last = now
+        if self._known == self._cap == math.inf:
+            return
+        due = now - self.CATCH_UP
+        if self._next < due:
+            self._held_until += due - self._next  # idle time must not raise the rate
+            self._next = due
+        elif self._is_held(now):
+            self._trial.start()
+        else:
+            self._grow()
+        self._next += 1 / self.rate
+
+    def _is_held(self, now: float) -> bool:
+        return now < self._held_until and not self._searching
+
+    def _grow(self) -> None:
+        rate = self._known
+        if self._trial.tolerated:
+            self._trial.start()
+        if self._searching or self._trial.tolerated or rate > max(1.1 * self._refused_at, self._refused_at + 10):
+            self._known += min(1.0, rate / 4)
+        else:
+            self._known += min(rate / 15, self.STEP / rate)
+
+    def record_success(self, now: float) -> None:
+        """Note an accepted attempt."""
+        self._accepted_at.append(now)
+        self._accepted += 1
+        self._last = now
+
+    def record_refusal(self, now: float, *, suspect: bool, again: bool) -> bool:
+        """Note a refusal, and return whether it is news.
+
+        Args:
+            now: the time.
+            suspect: whether it may be about the request alone.
+            again: whether nothing of its subject was accepted since the last refusal.
+        """
+        self._refused += 1
+        if self._trial.tolerated:
+            return self._trial.record_refusal() and not suspect
+        if self._refused >= 4 and self._refused > 2 * self._accepted:
+            return True
+        if self._is_held(now):
+            return self._trial.record_refusal() and not suspect
+        if self.is_known or suspect or again:
+            return self.is_known and not suspect
+        doubts, self._doubts = self._doubts, self._accepted + self.LONG
+        return self._accepted < doubts
+
+    def forget(self) -> None:
+        """Count accepted and refused attempts anew."""
+        self._accepted = self._refused = self._doubts = 0
+
+    def slow_down(self, opened: float, now: float, excused: float) -> None:
+        """Cut the rate to a little less than what was accepted lately.
+
+        Args:
+            opened: when the breaker opened.
+            now: when it closed.
+            excused: seconds of it in which nothing was tried that could have been accepted.
+        """
+        closed, elapsed = now - opened, now - self._since
+        if not self.is_known:
+            span = elapsed = max(elapsed, self.SPAN)  # a burst is no rate
+            excused = 0.0
+        else:
+            excused = excused if elapsed > closed + self.SPAN / 2 else 0.0
+            span = min(elapsed, max(self.SPAN, 16 / self._known, 8 * (closed - excused)) + excused)
+        if len(self._accepted_at) == self._accepted_at.maxlen:
+            span = min(span, now - self._accepted_at[0])
+        accepted = sum(moment > now - span for moment in self._accepted_at)
+        seen = accepted / max(span - excused, self.CATCH_UP)
+        least = self.FIRST
+        if self.is_known:
+            least = self.SLOWEST if self._searching else self._known / 2
+            if accepted < self.FEW:
+                seen = self._known * self._accepted / max(1, self._accepted + self._refused)
+        before = self._trial.judge(self._known, closed=closed - excused > self.SPAN / 2)
+        if before is not None:
+            self._known = before
+        else:
+            self._searching, self._refused_at = not self.is_known, self._known
+            self._known = max(self.SLOWEST, least, min(self._known, self.BACK_OFF * seen))
+        self._held_until = now + max(min(elapsed, self.HOLD), 4 * closed, 20 / self._known)
+        self._since = now
+        self._next = now + 1 / self.rate
