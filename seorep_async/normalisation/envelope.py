@@ -52,11 +52,11 @@ def parse(body: bytes | memoryview, *, needs_data: bool = True) -> dict[str, Any
         raise ProtocolError("the answer is empty where JSON was expected")
     try:
         envelope = msgspec.json.decode(body)
-    except msgspec.ValidationError as error:
-        raise refused("", f"holds a number that is out of range ({error})") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if problem := find_problem(body):
             raise refused(*problem) from None
+        if isinstance(error, msgspec.ValidationError):
+            raise refused("", f"holds a number that is out of range ({error})") from None
         raise ProtocolError(f"the answer is not whole JSON: {error}") from None
     except RecursionError:
         raise refused("", "is nested too deeply") from None

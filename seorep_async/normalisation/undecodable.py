@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # how Python writes a byte that is not UTF-8
 _NO_NUMBER = object()
+_OUT_OF_RANGE = object()
+_MOST_DIGITS = 4300  # what Python reads as an integer
+
+
+def _integer(digits: str) -> object:
+    return _OUT_OF_RANGE if len(digits.lstrip("-")) > _MOST_DIGITS else None
+
+
+def _float(number: str) -> object:
+    return _OUT_OF_RANGE if math.isinf(float(number)) else None
 
 
 def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
@@ -21,7 +32,11 @@ def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
         return None  # cut short, which is what goes wrong most often
     try:
         parsed = json.loads(
-            body.decode(errors="surrogateescape"), strict=False, parse_int=len, parse_constant=lambda _: _NO_NUMBER
+            body.decode(errors="surrogateescape"),
+            strict=False,
+            parse_int=_integer,
+            parse_float=_float,
+            parse_constant=lambda _: _NO_NUMBER,
         )
     except (ValueError, RecursionError):
         return None
@@ -30,6 +45,8 @@ def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
         path, value = remaining.pop()
         if value is _NO_NUMBER:
             return path, "is no number that JSON has"
+        if value is _OUT_OF_RANGE:
+            return path, "holds a number that is out of range"
         if isinstance(value, str) and _SURROGATE.search(value):
             return path, "is not valid UTF-8" if _INVALID_BYTE.search(value) else "holds half a surrogate pair"
         if isinstance(value, dict):

@@ -158,7 +158,7 @@ def test_an_unknown_field_may_be_nested() -> None:
 def test_a_number_out_of_all_range_is_refused_by_us(place: str, number: str) -> None:
     with pytest.raises(DecodeError) as raised:
         decode(place.replace("%s", number).encode())
-    assert raised.value.message.startswith("the answer holds a number that is out of range")
+    assert "holds a number that is out of range" in raised.value.message
 
 
 @every_place

@@ -20,7 +20,8 @@ from seorep_async.normalisation.envelope import parse
         (b'{"data": [{"x": [1, -Infinity]}]}\r\n', "data[0].x[1]"),
         (rb'{"data": {"a": {"\ud800": 1}}}', "data.a"),
         (b'{"data": [], "name": "a\nb"}', None),
-        (b'{"data": [], "n": ' + b"9" * 5000 + b', "x": NaN}', "x"),
+        (b'{"data": [], "n": ' + b"9" * 5000 + b', "x": NaN}', "n"),
+        (b'{"data": [{"x": 1e400}]}', "data[0].x"),
     ],
 )
 def test_whole_json_that_can_not_be_decoded_is_a_decode_error(body: bytes, path: str | None) -> None:
