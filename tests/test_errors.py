@@ -112,13 +112,13 @@ def test_a_field_that_was_not_given_is_none(kind: type[SeoRepError]) -> None:
 
 
 @every_class
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_an_error_keeps_its_class_fields_and_text_in_a_pickle(kind: type[SeoRepError], protocol: int) -> None:
+def test_an_error_keeps_its_class_fields_and_text_in_a_pickle(kind: type[SeoRepError]) -> None:
     error = full(kind)
-    again = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
-    assert type(again) is kind
-    assert fields(again) == fields(error) == {"message": "it went wrong"} | COMMON | OWN.get(kind, {})
-    assert (str(again), again.args) == (str(error), error.args)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
+        assert type(again) is kind
+        assert fields(again) == fields(error) == {"message": "it went wrong"} | COMMON | OWN.get(kind, {})
+        assert (str(again), again.args) == (str(error), error.args)
 
 
 @every_class

@@ -123,57 +123,50 @@ NEEDED = {
     Keyword: {"id", "keyword_phrase"},
     Backlink: {"id", "title"},
 }
-every_account_field = pytest.mark.parametrize(
-    ("model", "shape", "line"),
-    [
-        pytest.param(model, shape, line, id=f"{model.__name__}-{shape}-{line.name}")
-        for model in ACCOUNT
-        for shape in shapes_of(model)
-        for line in fields_in(model, shape)
-    ],
-)
 
 
-@every_account_field
-def test_a_field_may_be_null_or_missing_unless_it_is_required(model: type, shape: str, line: Line) -> None:
+def path_of(shape: str, name: str) -> str:
+    return f"data{'[1]' if shape == 'list' else ''}.{name}"
+
+
+@each_response
+def test_a_field_may_be_null_or_missing_unless_it_is_required(model: type, shape: str) -> None:
     wire, _ = example_of(model, shape)
-    without = {name: value for name, value in wire.items() if name != line.name}
-    if line.name not in NEEDED[model]:
-        found = come_home(model, shape, wire | {line.name: None})
-        assert getattr(found, line.attribute) is None
-        assert found == come_home(model, shape, without)
-        return
-    for wrong, said in ((without, "is missing"), (wire | {line.name: None}, "got null")):
-        with pytest.raises(DecodeError, match=said) as refused:
-            come_home(model, shape, wrong)
-        assert refused.value.field_path == f"data{'[1]' if shape == 'list' else ''}.{line.name}"
+    for line in fields_in(model, shape):
+        null, without = wire | {line.name: None}, {name: value for name, value in wire.items() if name != line.name}
+        if line.name not in NEEDED[model]:
+            found = come_home(model, shape, null)
+            assert getattr(found, line.attribute) is None
+            assert found == come_home(model, shape, without)
+            continue
+        for wrong, said in ((without, "is missing"), (null, "got null")):
+            with pytest.raises(DecodeError, match=said) as refused:
+                come_home(model, shape, wrong)
+            assert refused.value.field_path == path_of(shape, line.name)
 
 
-every_date = pytest.mark.parametrize(
-    ("model", "shape", "line"),
-    [
-        pytest.param(model, shape, line, id=f"{model.__name__}-{shape}-{line.name}")
-        for model in ACCOUNT
-        for shape in shapes_of(model)
-        for line in fields_in(model, shape)
-        if line.kind in ("moment", "day")
-    ],
-)
+def dates_in(model: type, shape: str) -> list[Line]:
+    return [line for line in fields_in(model, shape) if line.kind in ("moment", "day")]
 
 
-@every_date
+@each_response
 @pytest.mark.parametrize("nothing", ["", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00"])
-def test_a_zero_date_is_none(model: type, shape: str, line: Line, nothing: str) -> None:
+def test_a_zero_date_is_none(model: type, shape: str, nothing: str) -> None:
     wire, _ = example_of(model, shape)
-    assert getattr(come_home(model, shape, wire | {line.name: nothing}), line.attribute) is None
+    dates = dates_in(model, shape)
+    found = come_home(model, shape, wire | {line.name: nothing for line in dates})
+    assert [getattr(found, line.attribute) for line in dates] == [None] * len(dates)
 
 
-@every_date
-def test_hours_may_be_padded_or_not(model: type, shape: str, line: Line) -> None:
+@each_response
+def test_hours_may_be_padded_or_not(model: type, shape: str) -> None:
     wire, _ = example_of(model, shape)
-    unpadded, padded = (come_home(model, shape, wire | {line.name: f"2015-03-31 {hour}:32:19"}) for hour in ("9", "09"))
-    assert attrs.evolve(unpadded, extra={}) == attrs.evolve(padded, extra={})
-    assert str(getattr(unpadded, line.attribute))[:10] == "2015-03-31"
+    for line in dates_in(model, shape):
+        unpadded, padded = (
+            come_home(model, shape, wire | {line.name: f"2015-03-31 {hour}:32:19"}) for hour in ("9", "09")
+        )
+        assert attrs.evolve(unpadded, extra={}) == attrs.evolve(padded, extra={})
+        assert str(getattr(unpadded, line.attribute))[:10] == "2015-03-31"
 
 
 @each_response
@@ -192,13 +185,14 @@ WRONG: dict[str, list[Any]] = {
 }
 
 
-@every_account_field
-def test_a_value_of_another_type_is_refused_with_its_path(model: type, shape: str, line: Line) -> None:
+@each_response
+def test_a_value_of_another_type_is_refused_with_its_path(model: type, shape: str) -> None:
     wire, _ = example_of(model, shape)
-    for wrong in WRONG.get(line.kind, []):
-        with pytest.raises(DecodeError, match="expected ") as refused:
-            come_home(model, shape, wire | {line.name: wrong})
-        assert refused.value.field_path == f"data{'[1]' if shape == 'list' else ''}.{line.name}"
+    for line in fields_in(model, shape):
+        for wrong in WRONG.get(line.kind, []):
+            with pytest.raises(DecodeError, match="expected ") as refused:
+                come_home(model, shape, wire | {line.name: wrong})
+            assert refused.value.field_path == path_of(shape, line.name)
 
 
 @pytest.mark.parametrize(

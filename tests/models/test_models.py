@@ -83,12 +83,12 @@ def test_a_model_takes_no_attribute_that_it_does_not_name(model: Any) -> None:
 
 
 @every_model_but_the_secret
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_pickled_model_equals_the_original(model: Any, protocol: int) -> None:
-    again = pickle.loads(pickle.dumps(model, protocol))  # noqa: S301
-    assert type(again) is type(model)
-    assert again == model
-    assert again.extra == model.extra
+def test_a_pickled_model_equals_the_original(model: Any) -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(model, protocol))  # noqa: S301
+        assert type(again) is type(model)
+        assert again == model
+        assert again.extra == model.extra
 
 
 @every_model_but_the_secret
