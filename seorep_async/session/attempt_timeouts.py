@@ -34,6 +34,7 @@ class AttemptTimeouts:
         self._running: set[TimeLimit] = set()
         self._rings_at = math.inf
         self._alarm: asyncio.TimerHandle | None = None
+        self._is_closed = False
 
     def limit(self, seconds: float, remaining: float) -> TimeLimit:
         """Return a context manager that ends its block with a TimeoutError.
@@ -45,9 +46,9 @@ class AttemptTimeouts:
         return TimeLimit(self, self._loop, seconds, remaining)
 
     def close(self) -> None:
-        """Set no alarm any more."""
-        if self._alarm is not None:
-            self._alarm.cancel()
+        """Leave no alarm behind, but for those attempts that still run."""
+        self._is_closed = True
+        self._cancel_needless_alarm()
 
     def start(self, limit: TimeLimit) -> None:
         """Watch over a limit from now on."""
@@ -58,6 +59,13 @@ class AttemptTimeouts:
     def end(self, limit: TimeLimit) -> None:
         """Forget a limit; the alarm stays, for the next one."""
         self._running.discard(limit)
+        if self._is_closed:
+            self._cancel_needless_alarm()
+
+    def _cancel_needless_alarm(self) -> None:
+        if self._alarm is not None and not self._running:
+            self._alarm.cancel()
+            self._alarm, self._rings_at = None, math.inf
 
     def _set_alarm(self, due: float) -> None:
         if self._alarm is not None:

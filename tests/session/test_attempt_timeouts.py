@@ -186,3 +186,26 @@ async def test_one_alarm_serves_all_limits() -> None:
 
     assert [*await asyncio.gather(attempt(5.0), attempt(2.0), attempt(3.0))] == [5.0, 2.0, 3.0]
     assert await attempt(1.0) == 6.0
+
+
+@virtual
+async def test_what_still_runs_when_the_client_is_closed_is_limited_too() -> None:
+    timeouts = AttemptTimeouts(here())
+
+    async def attempt() -> float:
+        with pytest.raises(TimeoutError), timeouts.limit(5.0, NEVER):
+            await asyncio.sleep(NEVER)
+        return here().now
+
+    running = asyncio.ensure_future(attempt())
+    await asyncio.sleep(1.0)
+    timeouts.close()
+    assert (await running, await attempt()) == (5.0, 10.0)
+
+
+@virtual
+async def test_a_closed_client_leaves_no_alarm() -> None:
+    timeouts = AttemptTimeouts(here())
+    with timeouts.limit(5.0, NEVER):
+        timeouts.close()
+    assert [alarm for alarm in here()._scheduled if not alarm.cancelled()] == []  # type: ignore[attr-defined]
