@@ -177,7 +177,7 @@ class Transport:
             raise _BodyTooLarge(f"the answer announces {announced} bytes, more than the limit of {limit}")
         chunks: list[bytes | memoryview] = []
         size = 0
-        while chunk := content.read_nowait() if content.is_eof() else await content.readany():
+        while chunk := content.read_nowait() if content.is_eof() else await _read_any(content):
             size += len(chunk)
             self.bytes_received += len(chunk)
             if size > limit:
@@ -221,6 +221,13 @@ class Transport:
 
 class _BodyTooLarge(Exception):
     """The body passed the limit."""
+
+
+async def _read_any(content: aiohttp.StreamReader) -> bytes:
+    try:
+        return await content.readany()
+    except RuntimeError as error:  # aiohttp's, if the connection was closed in the meantime (3.14)
+        raise aiohttp.ClientConnectionError(str(error)) from None
 
 
 def _classify(error: Exception, request: Request[Any]) -> Failure:

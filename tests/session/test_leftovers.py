@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.session.calls import StartServer
-from tests.session.scripted_server import FINE, Step, answer, hang, reset, then_close
+from seorep_async import SeoRepError
+from tests.session.calls import OpenClient, StartServer, ask
+from tests.session.scripted_server import FINE, Step, answer, hang, reset, then_close, then_hang
 
 PROGRAM = """
 import asyncio, gc, os, socket, sys
@@ -56,6 +57,8 @@ for ending in ("finished", "early", "cancelled", "raised", "break"):
     print(ending, "leaves nothing")
 """
 
+HALF = then_hang(answer(b"{", length=9))
+
 STEPS: dict[str, Step] = {
     "fine": FINE,
     "fine, then closed": then_close(FINE),
@@ -63,6 +66,7 @@ STEPS: dict[str, Step] = {
     "reset": reset,
     "cut": then_close(answer(b"{", length=9)),
     "silence": hang,
+    "half, then silence": HALF,
 }
 
 
@@ -82,3 +86,14 @@ async def test_nothing_is_left(step: Step, scripted_server: StartServer, tmp_pat
     assert told == b""
     assert (process.returncode, out.count(b"leaves nothing")) == (0, 5)
     await server.until_no_connection()
+
+
+async def test_closing_ends_an_attempt_that_reads_a_body(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(forever=HALF)
+    client = await open_client(server.base_url)
+    call = asyncio.create_task(ask(client))
+    while not client.stats.bytes_received:  # noqa: ASYNC110, no event tells
+        await asyncio.sleep(0.01)
+    await client.close()
+    with pytest.raises(SeoRepError, match="closed"):
+        await call
