@@ -1,18 +1,26 @@
-"""`seorep doctor`: run the checks one after the other, and print each result."""
+"""`seorep doctor`: can the service be reached, do the clocks agree, and what do its answers look like?"""
 
 from __future__ import annotations
 
 import asyncio
 import datetime as dt
 import enum
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+import http.client
+import json
+import socket
+import ssl
+import time
+import urllib.parse
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
 import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.checks import CheckResult, Level, check_answers, check_connection
 from seorep_async.cli.connection import Connection
 from seorep_async.cli.failures import ExitCode, exit_code_of, explain
 from seorep_async.cli.humanise import printable
@@ -21,10 +29,36 @@ from seorep_async.cli.signals import run_until_interrupted
 from seorep_async.cli.terminal import print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import NotFoundError, ProtocolError, SeoRepError
+from seorep_async.models import Page
+from seorep_async.paging import Listing
 from seorep_async.settings import Settings
 
 if TYPE_CHECKING:
     from seorep_async.sandbox import Sandbox
+
+_SECONDS = 10.0
+_CLOCK_SECONDS = 60.0
+
+T = TypeVar("T")
+
+
+class Level(enum.Enum):
+    """How good the result of a check is."""
+
+    OK = "ok"
+    NOTE = "note"
+    FAIL = "FAIL"
+    FACT = ""
+
+
+@attrs.frozen
+class CheckResult:
+    """The result of a check: its level, its subject, and a sentence about it."""
+
+    level: Level
+    subject: str
+    message: str
+
 
 _STYLES = {Level.OK: "green", Level.NOTE: "yellow", Level.FAIL: "bold red", Level.FACT: ""}
 
@@ -75,7 +109,7 @@ def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
 
 async def _check(client: SeoRepClient, today: dt.date, console: Console) -> ExitCode:
     # as the client writes it: a name or a path that is not ASCII is encoded
-    connection = await asyncio.to_thread(check_connection, client.base_url)
+    connection = await asyncio.to_thread(_check_connection, client.base_url)
     for result in connection:
         _show(console, result)
     if any(result.level is Level.FAIL for result in connection):
@@ -84,7 +118,7 @@ async def _check(client: SeoRepClient, today: dt.date, console: Console) -> Exit
     listed = False
     try:
         async with client:
-            async for result in check_answers(client, first, last):
+            async for result in _check_answers(client, first, last):
                 listed = True
                 _show(console, result)
     except SeoRepError as error:
@@ -99,3 +133,126 @@ async def _check(client: SeoRepClient, today: dt.date, console: Console) -> Exit
 def _show(console: Console, result: CheckResult) -> None:
     line = f"  {result.subject:<20}{printable(result.message)}"
     print_hanging(console, Text.assemble((f"{result.level.value:<4}", _STYLES[result.level]), line), 26)
+
+
+def _check_connection(address: str) -> list[CheckResult]:
+    """Send one request without the key, and compare the clocks; blocks for up to ten seconds."""
+    url = urllib.parse.urlsplit(address)
+    host = url.hostname or ""
+    connection = (
+        http.client.HTTPSConnection(host, url.port, timeout=_SECONDS, context=ssl.create_default_context())
+        if url.scheme == "https"
+        else http.client.HTTPConnection(host, url.port, timeout=_SECONDS)
+    )
+    started = time.monotonic()
+    try:
+        connection.request("HEAD", f"{url.path.rstrip('/')}/v3/campaigns", headers={"User-Agent": "seorep-async"})
+        response = connection.getresponse()
+    except (OSError, http.client.HTTPException) as error:
+        return [CheckResult(Level.FAIL, "connection", f"{host}: {_reason(error)}")]
+    finally:
+        connection.close()
+    milliseconds = (time.monotonic() - started) * 1000
+    secured = " over TLS" if url.scheme == "https" else ", not encrypted"
+    return [
+        CheckResult(Level.OK, "connection", f"{host} answered after {milliseconds:.0f} ms{secured}"),
+        compare_clocks(response.getheader("Date"), dt.datetime.now(dt.UTC)),
+    ]
+
+
+def compare_clocks(date: str | None, now: dt.datetime) -> CheckResult:
+    """Compare this machine's time with the `Date` header of an answer."""
+    try:
+        theirs = parsedate_to_datetime(date or "")
+    except ValueError:
+        return CheckResult(Level.NOTE, "clock", "the service does not send its time")
+    if theirs.tzinfo is None:
+        theirs = theirs.replace(tzinfo=dt.UTC)
+    apart = (now - theirs).total_seconds()
+    if abs(apart) <= _CLOCK_SECONDS:
+        return CheckResult(Level.OK, "clock", "agrees with the service's")
+    order = "ahead of" if apart > 0 else "behind"
+    message = f"this machine's is {abs(apart):,.0f} s {order} the service's; default dates may be wrong"
+    return CheckResult(Level.NOTE, "clock", message)
+
+
+async def _check_answers(client: SeoRepClient, first: dt.date, last: dt.date) -> AsyncIterator[CheckResult]:
+    """Ask for a page of campaigns and of each feed, and report shapes, rows, page sizes and unknown fields."""
+    campaigns = await client.campaigns.list().page(1)
+    yield CheckResult(Level.OK, "key", "accepted")
+    yield CheckResult(Level.FACT, "campaigns", f"{_count(campaigns.total_records)}, {_pages(campaigns)}")
+    for result in _unknown_fields("campaigns", campaigns.items):
+        yield result
+    if not campaigns.items:
+        yield CheckResult(Level.NOTE, "feeds", "not checked, as the account has no campaign")
+        return
+    campaign_id = campaigns.items[0].id
+    rankings, data = await _page(client, client.rankings.campaign(campaign_id, first, last))
+    for result in _check_feed("campaign", f"campaign {campaign_id}", rankings, data):
+        yield result
+    periods, data = await _page(client, client.rankings.campaign_by_date(campaign_id, first, last))
+    for result in _check_feed("campaign-by-date", f"campaign {campaign_id}", periods, data):
+        yield result
+    if not rankings.items:
+        yield CheckResult(Level.NOTE, "keyword-by-date", f"not checked, as campaign {campaign_id} has no keyword")
+        return
+    keyword_id = rankings.items[0].keyword_id
+    dates, data = await _page(client, client.rankings.keyword_by_date(keyword_id, first, last))
+    for result in _check_feed("keyword-by-date", f"keyword {keyword_id}", dates, data):
+        yield result
+
+
+async def _page(client: SeoRepClient, feed: Listing[T, Any]) -> tuple[Page[T], Any]:
+    """Return page 1, and the data of its answer as it was received: the models do not show its shape."""
+    with client.record_answers() as answers:
+        page = await feed.page(1)
+    return page, json.loads(answers[-1].body)["data"]
+
+
+def _check_feed(name: str, subject: str, page: Page[Any], data: Any) -> Iterator[CheckResult]:
+    rows = data if isinstance(data, list) else data.get("rows") or []
+    facts = [
+        f"{subject}: {_count(page.total_records)} rows",
+        _pages(page),
+        f"{'flat' if isinstance(data, list) else 'nested'} shape",
+        f"{'older' if any('globalMonthlySearches' in row for row in rows) else 'current'} rows",
+        "totals" if page.totals is not None else "no totals",
+    ]
+    yield CheckResult(Level.FACT, name, ", ".join(facts))
+    yield from _unknown_fields(name, page.items)
+    if page.total_records is None or page.total_pages is None:
+        yield CheckResult(Level.NOTE, name, "no total counts; a pull reads pages until one is empty")
+
+
+def _unknown_fields(name: str, items: Iterable[Any]) -> Iterator[CheckResult]:
+    """Report fields that no model knows."""
+    fields: Counter[str] = Counter()
+    for item in items:
+        fields.update(item.extra)
+        for field in attrs.fields(type(item)):
+            nested = getattr(item, field.name)
+            if attrs.has(type(nested)):
+                fields.update(f"{field.name}.{extra}" for extra in nested.extra)
+    if fields:
+        named = ", ".join(sorted(fields)[:10])
+        yield CheckResult(Level.NOTE, name, f"undocumented fields, stored in `extra`: {named}")
+
+
+def _pages(page: Page[Any]) -> str:
+    return f"{len(page.items)} on page 1 of {_count(page.total_pages)}"
+
+
+def _count(number: int | None) -> str:
+    return "an unknown number" if number is None else f"{number:,}"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    if isinstance(error, TimeoutError):
+        return f"no answer within {_SECONDS:.0f} s"
+    if isinstance(error, socket.gaierror):
+        return f"the name is not known ({error.strerror})"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"it does not speak HTTP ({type(error).__name__})"

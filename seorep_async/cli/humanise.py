@@ -6,7 +6,7 @@ import datetime as dt
 
 
 def counted(count: int, one: str, several: str) -> str:
-    """Return a number with its noun in singular or plural."""
+    """Return a number with its word in singular or plural."""
     return f"{count:,} {one if count == 1 else several}"
 
 

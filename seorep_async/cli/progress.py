@@ -169,8 +169,8 @@ class ProgressDisplay:
         if progress is None or progress.total is None:
             return self._waiting
         by_keyword = progress.feed is Feed.KEYWORD_BY_DATE and progress.stage is Stage.ROWS
-        noun = "keyword" if by_keyword else "campaign"
-        parts = [f"{progress.done:,}/{counted(progress.total, noun, f'{noun}s')}"]
+        object_name = "keyword" if by_keyword else "campaign"
+        parts = [f"{progress.done:,}/{counted(progress.total, object_name, f'{object_name}s')}"]
         seconds = self._clock() - self._stage_began
         done, left = progress.done - self._done_before, progress.total - progress.done
         if done and left and seconds >= _ENOUGH_SECONDS and not self._is_stalled():

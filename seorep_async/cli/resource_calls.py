@@ -43,8 +43,8 @@ _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
 
 
 @attrs.frozen(kw_only=True)
-class Call:
-    """A method of a resource.
+class ResourceCommand:
+    """A method of a resource, as a command.
 
     Attributes:
         resource: name of the client's attribute.
@@ -63,27 +63,27 @@ class Call:
     parameters: tuple[str, ...]
 
     @property
-    def noun(self) -> str:
+    def object_name(self) -> str:
         """What an object is called."""
         return self.resource.removesuffix("s")
 
 
-def run_call(call: Call, options: Mapping[str, Any]) -> ExitCode:
-    """Carry out a call with the command's options, and return the exit code."""
+def run_command(command: ResourceCommand, options: Mapping[str, Any]) -> ExitCode:
+    """Carry out a command with its options, and return the exit code."""
     connection = connect(options, "try it with `seorep sandbox`")
     # check all that can be wrong with the command line before asking any question
     kind = _format_of(options)
-    if call.model is None and not options["yes"] and not can_ask():
+    if command.model is None and not options["yes"] and not can_ask():
         raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
-    arguments = _arguments(call, options)
+    arguments = _arguments(command, options)
     try:
-        if call.method == "list":
-            _list(call, connection, arguments, options, kind)
-        elif call.model is None and not options["yes"] and not _confirm(call, connection, arguments["id"]):
+        if command.method == "list":
+            _list(command, connection, arguments, options, kind)
+        elif command.model is None and not options["yes"] and not _confirm(command, connection, arguments["id"]):
             stderr_console().print("Nothing was deleted.")
             return ExitCode.INTERRUPTED
         else:
-            _change_or_get(call, connection, arguments, options, kind)
+            _change_or_get(command, connection, arguments, options, kind)
     except StatusError as error:
         show_error(explain(error))
         if quote := service_message(error):
@@ -101,9 +101,9 @@ def _format_of(options: Mapping[str, Any]) -> OutputFormat:
     return OutputFormat.JSON
 
 
-def _arguments(call: Call, options: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(command: ResourceCommand, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of the client's method; a password is prompted for, or read from stdin."""
-    arguments = {name: _password(options) if name == "password" else options[name] for name in call.parameters}
+    arguments = {name: _password(options) if name == "password" else options[name] for name in command.parameters}
     arguments = {name: value for name, value in arguments.items() if value not in (None, ())}
     several: dict[str, list[str]] = {}
     for name, value in options["param"]:
@@ -124,59 +124,69 @@ def _password(options: Mapping[str, Any]) -> str | None:
 
 
 def _change_or_get(
-    call: Call, connection: Connection, arguments: Mapping[str, Any], options: Mapping[str, Any], kind: OutputFormat
+    command: ResourceCommand,
+    connection: Connection,
+    arguments: Mapping[str, Any],
+    options: Mapping[str, Any],
+    kind: OutputFormat,
 ) -> None:
     number = arguments.get("id")
     try:
-        result = run_until_interrupted(_send(call, connection, arguments))
+        result = run_until_interrupted(_send(command, connection, arguments))
     except KeyboardInterrupt:
-        if call.method not in _DONE:
+        if command.method not in _DONE:
             raise
-        subject = f"the {call.noun}" if number is None else f"{call.noun} {number}"
-        happened = f"{subject} may have been {_DONE[call.method]}"
+        subject = f"the {command.object_name}" if number is None else f"{command.object_name} {number}"
+        happened = f"{subject} may have been {_DONE[command.method]}"
         stderr_console().print(f"Interrupted; {happened}: check before you repeat it.")
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
-    if call.method in _DONE:
-        subject = f"{call.noun} {result.id if number is None else number}"
-        stderr_console().print(f"{_DONE[call.method].capitalize()} {subject}.")
-    if call.model is not None:
-        columns = options["columns"] or field_names(call.model)
+    if command.method in _DONE:
+        subject = f"{command.object_name} {result.id if number is None else number}"
+        stderr_console().print(f"{_DONE[command.method].capitalize()} {subject}.")
+    if command.model is not None:
+        columns = options["columns"] or field_names(command.model)
         _write_one(result, columns, kind, chosen=options["columns"] is not None)
 
 
-def _confirm(call: Call, connection: Connection, number: int) -> bool:
-    getting = attrs.evolve(call, method="get")
+def _confirm(command: ResourceCommand, connection: Connection, number: int) -> bool:
+    getting = attrs.evolve(command, method="get")
     found = run_until_interrupted(_send(getting, connection, {"id": number}))
-    label = ", ".join(filter(None, (text_of(getattr(found, name)) for name in call.label_fields)))
-    return click.confirm(f"Delete {call.noun} {number} ({printable(label)})?", err=True)
+    label = ", ".join(filter(None, (text_of(getattr(found, name)) for name in command.label_fields)))
+    return click.confirm(f"Delete {command.object_name} {number} ({printable(label)})?", err=True)
 
 
 def _list(
-    call: Call, connection: Connection, arguments: Mapping[str, Any], options: Mapping[str, Any], kind: OutputFormat
+    command: ResourceCommand,
+    connection: Connection,
+    arguments: Mapping[str, Any],
+    options: Mapping[str, Any],
+    kind: OutputFormat,
 ) -> None:
-    columns = options["columns"] or (call.columns if kind is OutputFormat.TABLE else field_names(call.model or object))
+    columns = options["columns"] or (
+        command.columns if kind is OutputFormat.TABLE else field_names(command.model or object)
+    )
     most = options["most"]
     if most is not None:  # do not fetch pages ahead that nobody wants
         settings = connection.settings
         settings = attrs.evolve(settings, max_concurrency=min(settings.max_concurrency, _PAGES_AHEAD))
         connection = attrs.evolve(connection, settings=settings)
     shown, total = run_until_interrupted(
-        _write_pages(call, connection, arguments, columns, kind, options["page"], most)
+        _write_pages(command, connection, arguments, columns, kind, options["page"], most)
     )
     if not shown and kind is OutputFormat.TABLE:
-        stderr_console().print(f"No {call.resource}.")
+        stderr_console().print(f"No {command.resource}.")
     elif kind is OutputFormat.TABLE and stdout_is_terminal() and total is not None and total > shown:
-        stderr_console().print(f"{shown:,} of {total:,} {call.resource}.", style="dim")
+        stderr_console().print(f"{shown:,} of {total:,} {command.resource}.", style="dim")
 
 
-async def _send(call: Call, connection: Connection, arguments: Mapping[str, Any]) -> Any:
+async def _send(command: ResourceCommand, connection: Connection, arguments: Mapping[str, Any]) -> Any:
     async with connection.client() as client:
         with _status():
-            return await _requested(client, call, arguments)
+            return await _requested(client, command, arguments)
 
 
 async def _write_pages(
-    call: Call,
+    command: ResourceCommand,
     connection: Connection,
     arguments: Mapping[str, Any],
     columns: Sequence[str],
@@ -189,7 +199,7 @@ async def _write_pages(
     shown, total, header = 0, None, True
     async with connection.client() as client:
         with _status(hidden=kind.is_streamed and stdout_is_terminal()) as update:
-            async with aclosing(_pages(_requested(client, call, arguments), number)) as pages:
+            async with aclosing(_pages(_requested(client, command, arguments), number)) as pages:
                 async for page in pages:
                     items = page.items if most is None else page.items[: most - shown]
                     shown, total = shown + len(items), page.total_records
@@ -198,7 +208,7 @@ async def _write_pages(
                         header = False
                     else:
                         waiting += items
-                    update(f"{shown:,} {call.resource}")
+                    update(f"{shown:,} {command.resource}")
                     if shown == most:
                         break
     if not kind.is_streamed or header:
@@ -206,8 +216,8 @@ async def _write_pages(
     return shown, total
 
 
-def _requested(client: SeoRepClient, call: Call, arguments: Mapping[str, Any]) -> Any:
-    return getattr(getattr(client, call.resource), call.method)(**arguments)
+def _requested(client: SeoRepClient, command: ResourceCommand, arguments: Mapping[str, Any]) -> Any:
+    return getattr(getattr(client, command.resource), command.method)(**arguments)
 
 
 async def _pages(listing: ModelListing[Any], number: int | None) -> AsyncGenerator[Page[Any], None]:

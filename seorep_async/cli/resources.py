@@ -166,10 +166,10 @@ def _group(resource: Resource) -> click.Group:
 
 def _command(resource: Resource, method: Method) -> click.Command:
     def run(**options: Any) -> ExitCode:
-        from seorep_async.cli.resource_calls import Call, run_call
+        from seorep_async.cli.resource_calls import ResourceCommand, run_command
 
-        return run_call(
-            Call(
+        return run_command(
+            ResourceCommand(
                 resource=resource.name,
                 method=method.name,
                 label_fields=resource.label_fields,

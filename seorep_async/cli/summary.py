@@ -178,6 +178,6 @@ def _why(error: SeoRepError) -> str:
     return in_shell_words(error.message) + (f" (status {error.status})" if error.status is not None else "")
 
 
-def _named(noun: str, ids: list[int]) -> str:
+def _named(object_name: str, ids: list[int]) -> str:
     more = f" and {len(ids) - _LISTED:,} more" if len(ids) > _LISTED else ""
-    return f"{noun}{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids[:_LISTED]))}{more}"
+    return f"{object_name}{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids[:_LISTED]))}{more}"

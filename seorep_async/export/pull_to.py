@@ -44,15 +44,9 @@ async def pull_to(
 ) -> PullSummary:
     """Pull feeds of many campaigns into files or a database.
 
-    The ending of `out` chooses the format: `.csv`, `.jsonl`, `.parquet` or `.duckdb`. A database gets a table for each
-    feed, and `totals` and `failures`; rows of the same campaigns and dates are replaced. In the other formats one feed
-    is written to `out` itself, several to `name.FEED.csv` each, and totals and failures to sidecar files; those of an
-    earlier pull are replaced or removed, and no other file is.
-
-    Rows are in the order of the campaigns, and within one in the service's order, so equal responses give equal bytes.
-    Reports are staged in a hidden folder beside `out` as they arrive, which only you can open. The target
-    appears when all have arrived, each file in one step; until then an older one stays. After a crash or Ctrl-C the
-    same call resumes. A report that fails is in the summary, and does not stop the others.
+    The ending of `out` chooses the format: `.csv`, `.jsonl`, `.parquet` or `.duckdb`. The target appears when all
+    reports have arrived; until then an older one stays. After a crash or Ctrl-C the same call resumes. A report that
+    fails is in the summary, and does not stop the others. `seorep_async.export` describes what is written, and how.
 
     Args:
         client: an open client.

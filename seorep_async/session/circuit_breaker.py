@@ -39,7 +39,7 @@ class CircuitBreaker:
         self._next_probe = now + min(self.LONGEST, max(self.SHORTEST, (now - self.opened) / 4))
 
     def end_probe(self) -> None:
-        """Note that the probe is over, whatever came of it."""
+        """Note that the probe is over, whatever its outcome."""
         self._probing = False
 
     def open(self, now: float, interval: float = 0.0) -> None:

@@ -131,7 +131,7 @@ class Governor:
         """Wait for a permit for one attempt.
 
         Args:
-            priority: the lowest is served first, equals in the order they came.
+            priority: the lowest is served first, equals in the order of their arrival.
             deadline: monotonic time after which a permit is of no use.
             group: identifies the request for `withdraw`, or None.
             refused: whether the request was refused before (429, 503).
@@ -158,22 +158,30 @@ class Governor:
         turn: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
         waiter = _Waiter(priority, next(self._arrivals), deadline, group, refused, subject, turn)
         heapq.heappush(self._waiting, waiter)
-        expiry = None if deadline == math.inf else self._clock.call_later(deadline - now, lambda: waiter.end(None))
         if reason != "concurrency" or obstacle is None:  # else there is nothing to do until an attempt ends
             self._dispatch()
         try:
-            outcome = await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and isinstance(permit := turn.result(), Permit):
-                self.release(permit, None)  # it came as we were cancelled
-            raise
+            outcome = await self._turn_of(waiter, now)
         finally:
-            if expiry is not None:
-                expiry.cancel()
             self.waited[reason] += self._clock.monotonic() - now
         if isinstance(outcome, RateLimitedError):
             raise outcome
         return outcome
+
+    async def _turn_of(self, waiter: _Waiter, now: float) -> _Outcome:
+        """Wait for a waiter's turn, or for its deadline."""
+        wait = waiter.deadline - now
+        expiry = None if wait == math.inf else self._clock.call_later(wait, lambda: waiter.end(None))
+        try:
+            return await waiter.turn
+        except asyncio.CancelledError:
+            turn = waiter.turn
+            if turn.done() and not turn.cancelled() and isinstance(permit := turn.result(), Permit):
+                self.release(permit, None)  # granted as we were cancelled
+            raise
+        finally:
+            if expiry is not None:
+                expiry.cancel()
 
     def withdraw(self, group: object) -> None:
         """End the waits of a group; its members get no permit."""
@@ -194,7 +202,7 @@ class Governor:
 
         Args:
             permit: from `acquire` or `try_acquire`.
-            signal: what the attempt told, or None if it was cancelled.
+            signal: the attempt's outcome, or None if it was cancelled.
             retry_after: seconds that the service asked to wait, or None.
         """
         if permit.probe:
@@ -206,11 +214,11 @@ class Governor:
             self._dispatch()
 
     def observe(self, permit: Permit, signal: Signal, retry_after: float | None) -> None:
-        """Learn from what an attempt told.
+        """Learn from an attempt's outcome.
 
         Args:
             permit: of the attempt.
-            signal: what it told.
+            signal: the outcome.
             retry_after: seconds that the service asked to wait, or None.
         """
         now = self._clock.monotonic()

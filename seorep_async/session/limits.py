@@ -58,7 +58,7 @@ class AdaptiveConcurrency:
             self._set(self._maximum)
 
     def record_timeout(self, started: float, now: float) -> None:
-        """Cut the limit, unless the attempt started before the last cut and so tells nothing new."""
+        """Cut the limit, unless the attempt started before the last cut, and so is no news."""
         if started > self._last_cut:
             self._last_cut = now
             self._set(max(1.0, self._limit * self.CUT))
@@ -109,7 +109,7 @@ class RefusalTrial:
     MOST = 1 / 3
     """A larger share is never tolerated."""
     BLOCK = 32
-    """Attempts after which the share of tolerated refusals is counted anew."""
+    """Attempts after which the share of tolerated refusals is counted from zero again."""
 
     def __init__(self) -> None:
         self._tried = self._refused = 0
@@ -175,7 +175,7 @@ class RateLimiter:
     SPAN = 1.0
     """Seconds over which accepted attempts are counted, or longer: 16 attempts, or 8 times what it was closed."""
     FEW = 8
-    """Fewer accepted attempts tell no rate."""
+    """Fewer accepted attempts show no rate."""
     SLOWEST = 0.2
     FIRST = 5.0
     """Attempts a second that are tried in any case, in the end and at first."""
@@ -184,7 +184,7 @@ class RateLimiter:
     CATCH_UP = 0.02
     """Seconds that late timers may make up for; what a longer stall cost stays lost, or there would be a burst."""
     REST = 1.0
-    """Seconds without any attempt after which earlier ones tell no rate."""
+    """Seconds without any attempt after which earlier ones show no rate."""
 
     def __init__(self, cap: float | None) -> None:
         self._cap = math.inf if cap is None else cap
@@ -268,7 +268,7 @@ class RateLimiter:
         return self._accepted < doubts
 
     def forget(self) -> None:
-        """Count accepted and refused attempts anew."""
+        """Count accepted and refused attempts from zero again."""
         self._accepted = self._refused = self._doubts = 0
 
     def slow_down(self, opened: float, now: float, excused: float) -> None:

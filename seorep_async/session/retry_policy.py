@@ -54,9 +54,9 @@ class Signal(enum.Enum):
     OVERLOADED = "overloaded"
     """It said that it can't keep up (503)."""
     TIMED_OUT = "timed out"
-    """No answer came in time."""
+    """There was no answer in time."""
     UNREACHABLE = "unreachable"
-    """No answer came (refused, reset, 502, 504)."""
+    """There was no answer (refused, reset, 502, 504)."""
 
 
 @attrs.frozen
@@ -196,7 +196,7 @@ def deadline_exceeded(last: Failure | None) -> DeadlineExceededError:
 
 
 def certainly_not_executed(failure: Failure) -> bool:
-    """Tell whether the service certainly did not carry out a request that failed."""
+    """Return whether the service certainly did not carry out a request that failed."""
     if failure.sent is Sent.ANSWERED:
         return failure.cause is Cause.THROTTLE or (failure.cause is Cause.OVERLOAD and failure.retry_after is not None)
     return failure.sent is Sent.NO
@@ -235,7 +235,7 @@ class RetryQuota:
         self._tokens -= cost
 
     def give_back(self, spent: int) -> None:
-        """Give back what a call had spent that was cancelled: that tells nothing about the service."""
+        """Give back what a call had spent that was cancelled: that is no news of the service."""
         self._tokens = min(self.CAPACITY, self._tokens + spent)
 
     def succeed(self, spent: int) -> None:

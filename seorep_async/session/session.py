@@ -185,7 +185,7 @@ class Session:
                 return call.request.decode(b"")
             call.note(result, probe=permit.probe)
             self._throttled += result.cause is Cause.THROTTLE
-            verdict = decide(
+            decision = decide(
                 result,
                 attempts=call.attempts,
                 throttled=call.throttled,
@@ -196,9 +196,9 @@ class Session:
                 jitter=self.clock.jitter(),
                 settings=self.settings,
             )
-            if isinstance(verdict, GiveUp):
-                raise verdict.error
-            await self._back_off(call, result, verdict)
+            if isinstance(decision, GiveUp):
+                raise decision.error
+            await self._back_off(call, result, decision)
 
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
         """Wait until the call may make an attempt."""
@@ -221,7 +221,7 @@ class Session:
                 governor.release(permit, None)
 
     def _may_start(self, call: Call[Any]) -> bool:
-        """Tell whether nothing happened during the wait for the permit that forbids the attempt."""
+        """Return whether nothing happened during the wait for the permit that forbids the attempt."""
         scope = call.request.cancel_scope
         is_free = scope is None or scope.next_step is Step.GO
         return is_free and self.state == "open" and self.clock.monotonic() < call.deadline

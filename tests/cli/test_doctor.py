@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from seorep_async import SeoRepClient
-from seorep_async.cli.checks import Level, compare_clocks
+from seorep_async.cli.doctor import Level, compare_clocks
 from seorep_async.session import Clock
 from tests.cli.running import Seorep, serving
 

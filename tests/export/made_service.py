@@ -1,4 +1,4 @@
-"""A service whose answers are made by hand: ids and numbers that the sandbox never gives."""
+"""Campaigns, keywords and numbers made by hand, which the sandbox never gives: served by a scripted API."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import attrs
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from seorep_async import SeoRepClient
+from tests.scripted_api import Asked, serving
 
 TOO_LARGE = 2**70
 
@@ -35,36 +34,31 @@ class Made:
     asked: list[str] = attrs.field(factory=list)
     revoked_after: int | None = None
 
-    async def answer(self, request: web.Request) -> web.Response:
-        query = request.query
-        self.asked.append(query.get("campaign_id") or query.get("keyword_id") or "campaigns")
+    def answer(self, asked: Asked) -> object:
+        id_ = None if asked.path == "/v3/campaigns" else asked.id
+        self.asked.append("campaigns" if id_ is None else str(id_))
         if self.revoked_after is not None and len(self.asked) > self.revoked_after:
-            return web.json_response({"error": "no"}, status=403)
+            return 403
+        if id_ is None:
+            campaigns = [{"id": one, "account_id": 1, "url": "u", "company": "c"} for one in self.keywords]
+            return {"metadata": {"total_pages": 1, "total_records": len(campaigns)}, "data": campaigns}
         totals: object = False
-        rows: list[dict[str, Any]]
-        if request.path == "/v3/campaigns":
-            rows = [{"id": id_, "account_id": 1, "url": "u", "company": "c"} for id_ in self.keywords]
-            return web.json_response({"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": rows})
-        if request.path.endswith("/campaign"):
+        rows: list[dict[str, Any]] = [{"date": "2023-01"}]
+        if asked.path.endswith("/campaign"):
             rows = [
-                {"keywordId": id_, "keywordPhrase": f"keyword {id_}", "competitors": self.competitors.get(id_, 1)}
-                for id_ in self.keywords[int(query["campaign_id"])]
+                {"keywordId": one, "keywordPhrase": f"keyword {one}", "competitors": self.competitors.get(one, 1)}
+                for one in self.keywords[id_]
             ]
-        else:
-            if int(query.get("keyword_id", 0)) in self.gone:
-                return web.json_response({"error": "gone"}, status=404)
-            rows = [{"date": "2023-01"}]
-            ranking = self.totals.get(int(query.get("campaign_id", 0)))
-            totals = False if ranking is None else {"engineARanking": {"value": ranking}}
-        return web.json_response(
-            {"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": {"rows": rows, "totals": totals}}
-        )
+        elif asked.path.endswith("/keyword/date"):
+            if id_ in self.gone:
+                return 404
+        elif id_ in self.totals:
+            totals = {"engineARanking": {"value": self.totals[id_]}}
+        return {"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": {"rows": rows, "totals": totals}}
 
 
 @asynccontextmanager
 async def made(keywords: dict[int, list[int]], **options: Any) -> AsyncIterator[tuple[Made, SeoRepClient]]:
     service = Made(keywords, **options)
-    app = web.Application()
-    app.router.add_get("/{path:.*}", service.answer)
-    async with TestServer(app) as server, SeoRepClient(str(server.make_url("/")), "key") as client:
+    async with serving(service.answer) as (client, _):
         yield service, client

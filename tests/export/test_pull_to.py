@@ -14,7 +14,7 @@ import pytest
 from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError
 from seorep_async.export import PullProgress, Stage, pull_to
 from seorep_async.export.formats import encode
-from tests.export.overlapping_service import overlapping
+from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
 
 
@@ -126,8 +126,12 @@ async def test_keywords_whose_campaign_failed_are_told_as_missing(tmp_path: Path
     assert [(failure.feed, failure.campaign_id) for failure in summary.failures] == [(feed, 2) for feed in feeds]
 
 
-async def test_a_keyword_that_fails_is_told_with_its_campaign(tmp_path: Path) -> None:
-    async with overlapping() as client:
+SHARED = {1: [10, 11], 2: [11, 12]}
+"""Campaigns with a keyword in common, which the sandbox has not."""
+
+
+async def test_a_keyword_that_fails_is_reported_with_its_campaign(tmp_path: Path) -> None:
+    async with made(SHARED, gone={12}) as (_, client):
         summary = await pull_to(client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE)
     (failure,) = summary.failures
     assert (failure.campaign_id, failure.keyword_id, type(failure.error)) == (2, 12, NotFoundError)
@@ -135,7 +139,7 @@ async def test_a_keyword_that_fails_is_told_with_its_campaign(tmp_path: Path) ->
 
 
 async def test_a_keyword_of_two_campaigns_has_its_rows_in_both(tmp_path: Path) -> None:
-    async with overlapping() as client:
+    async with made(SHARED, gone={12}) as (_, client):
         await pull_to(client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE)
         assert client.stats.attempts == 2 + 3
     found = [(row["campaign_id"], row["keyword_id"]) for row in rows_in(tmp_path / "a.csv")]
