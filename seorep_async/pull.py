@@ -170,7 +170,8 @@ class Pull(Generic[R]):
     ) -> None:
         self._open = False
         self._changed.set()
-        await cancel_all([item.task for item in self._items.values() if item.task is not None])
+        tasks = [self._cancel_scope.probe, *(item.task for item in self._items.values())]
+        await cancel_all([task for task in tasks if task is not None])
 
     def __len__(self) -> int:
         """Return the number of outcomes that there will be."""

@@ -448,6 +448,28 @@ async def test_after_a_refusal_only_what_was_in_flight_still_arrives(refusal: An
     assert 200 - 100 // 3 <= len(failed) < 200
 
 
+async def test_a_key_without_the_list_of_campaigns_is_proved_by_what_it_could_read() -> None:
+    def script(asked: Asked) -> Any:
+        return 403 if asked.path == "/v3/campaigns" or asked.id % 2 == 0 else whole(asked)
+
+    async with serving(script, max_concurrency=1) as (client, _):
+        outcomes = await outcomes_of(client, range(1, 9))
+    assert {outcome.id for outcome in outcomes if outcome.ok} == {1, 3, 5, 7}
+
+
+async def test_leaving_a_pull_ends_the_probe_of_its_key(stuck: asyncio.Event) -> None:
+    async def script(asked: Asked) -> Any:
+        if asked.path == "/v3/campaigns":
+            await stuck.wait()
+        return 403
+
+    async with asyncio.timeout(30), serving(script, max_concurrency=1) as (client, service):
+        async with pull_of(client, range(1, 9)):
+            await service.arrival(lambda service: any(asked.path == "/v3/campaigns" for asked in service.asked))
+        assert client.stats.in_flight == 0
+        assert not tasks_of_ours()
+
+
 async def test_an_unfinished_campaign_says_that_the_key_was_refused() -> None:
     async with serving(lambda asked: 403, max_concurrency=1) as (client, _):
         *_, last = await outcomes_of(client, range(1, 9), ordered=True)

@@ -29,13 +29,18 @@ class CancelScope:
 
     Attempts are numbered as they start. A 403 leaves the key in doubt until an attempt that started later succeeds: the
     403 was about one object then. Nothing starts in doubt: if no attempt in flight can bring the proof, one probe
-    decides.
+    decides. It asks for the list of campaigns, or once an attempt has succeeded for the same again, as a key may be
+    good for reports and not for the list.
 
     Attributes:
         error: the refusal, once the key was refused.
+        target: path and query of the probe.
+        probe: its task, or None if there was none yet.
     """
 
     error: AuthenticationError | None = None
+    target: tuple[str, str] = ("/v3/campaigns", "limit=1")
+    probe: asyncio.Task[None] | None = None
     _started: int = 0
     _last_success: int = 0
     _last_forbidden: int = 0
@@ -59,9 +64,10 @@ class CancelScope:
         self._in_flight.add(self._started)
         return self._started
 
-    def succeed(self, number: int) -> None:
-        """Note that an attempt succeeded."""
+    def succeed(self, number: int, target: tuple[str, str]) -> None:
+        """Note that an attempt succeeded, with its path and query."""
         self._last_success = max(self._last_success, number)
+        self.target = target
 
     def forbid(self, number: int) -> None:
         """Note that an attempt was answered with 403."""

@@ -40,7 +40,6 @@ from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
-_PROBE_PATH = "/v3/campaigns"
 _log = logging.getLogger("seorep_async")
 _recordings: ContextVar[tuple[tuple[Session, list[RawAnswer]], ...]] = ContextVar("seorep_async_recordings", default=())
 
@@ -237,7 +236,7 @@ class Session:
                 while (step := scope.next_step) in (Step.WAIT, Step.PROBE):
                     if step is Step.PROBE:
                         scope.start_probe()
-                        self.spawn(self._probe(call.request, scope))  # not ours, which may be cancelled
+                        scope.probe = self.spawn(self._probe(call.request, scope))  # not ours, which may be cancelled
                     await scope.wait()
         except TimeoutError:
             raise deadline_exceeded(call.failure) from None
@@ -246,10 +245,12 @@ class Session:
             raise AuthenticationError("not finished, because the API key was refused to another request", status=status)
 
     async def _probe(self, request: Request[Any], scope: CancelScope) -> None:
-        """Ask for something that names no object; only another refusal condemns the key."""
+        """Ask for something that the key should be good for; only another refusal condemns it."""
         refusal = None
+        path, query = scope.target
         try:
-            await self.send(attrs.evolve(request, path=_PROBE_PATH, query="limit=1", subject=None, cancel_scope=None))
+            probe = attrs.evolve(request, path=path, query=query, subject=None, cancel_scope=None, slot=None)
+            await self.send(probe)
         except AuthenticationError as error:
             refusal = error.evolve()
         except Exception:
@@ -285,7 +286,7 @@ class Session:
             if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
                 self._governor.observe(permit, Signal.THROTTLED, retry_after)
             if scope is not None:
-                self._report_to(scope, number, result)
+                self._report_to(scope, number, request, result)
             return result
         finally:
             if scope is not None:
@@ -298,9 +299,9 @@ class Session:
         except TimeoutError:
             raise deadline_exceeded(None) from None
 
-    def _report_to(self, scope: CancelScope, number: int, result: object) -> None:
+    def _report_to(self, scope: CancelScope, number: int, request: Request[Any], result: object) -> None:
         if not isinstance(result, Failure):
-            scope.succeed(number)
+            scope.succeed(number, (request.path, request.query))
         elif isinstance(result.error, AuthenticationError):
             if result.error.status == 401:
                 scope.cancel(result.error)

@@ -34,7 +34,7 @@ def after(story: str) -> Step:
                     assert scope.start() == number
                     continue
                 if event[0] == "+":
-                    scope.succeed(number)
+                    scope.succeed(number, ("/v3/x", ""))
                 elif event[0] == "x":
                     scope.forbid(number)
                 scope.end(number)
