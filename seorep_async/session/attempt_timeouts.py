@@ -85,8 +85,9 @@ class AttemptTimeouts:
         if now < until and iterations > 1 and any(limit.due <= now for limit in self._running):
             self._loop.call_soon(self._let_read, late, until, iterations - 1)
             return
+        late = max(late, now - until)  # the loop may have stood still again
         for limit in [limit for limit in self._running if limit.due <= now]:
-            if now >= until or not limit.restart(now, late):  # a loop that is held up again and again
+            if not limit.restart(now, late):
                 self._running.remove(limit)
                 limit.expire(late)
         self._alarm, self._rings_at = None, math.inf

@@ -146,6 +146,15 @@ async def test_a_limit_that_started_over_can_end_in_time() -> None:
 
 
 @virtual
+async def test_a_limit_starts_over_if_the_loop_stood_still_twice_in_a_row() -> None:
+    here().call_soon(stand_still, 1.3)
+    here().call_later(1.1, stand_still, 1.3)  # after the alarm, in the same iteration
+    with limit(1.0):
+        await asyncio.sleep(3.0)
+    assert here().now == pytest.approx(3.0)
+
+
+@virtual
 async def test_a_limit_does_not_start_over_past_the_end_of_the_call() -> None:
     here().call_soon(stand_still, 1.3)
     with pytest.raises(TimeoutError), limit(1.0, remaining=1.2) as limited:
