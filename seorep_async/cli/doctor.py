@@ -164,7 +164,7 @@ def compare_clocks(date: str | None, now: dt.datetime) -> CheckResult:
     """Compare this machine's time with the `Date` header of an answer."""
     try:
         theirs = parsedate_to_datetime(date or "")
-    except ValueError:
+    except (ValueError, OverflowError):
         return CheckResult(Level.NOTE, "clock", "the service does not send its time")
     if theirs.tzinfo is None:
         theirs = theirs.replace(tzinfo=dt.UTC)

@@ -134,6 +134,7 @@ def test_an_account_without_campaigns_is_reported(seorep: Seorep) -> None:
         ("Sat, 01 Jul 2023 11:00:00 GMT", Level.NOTE, "3,600 s ahead of the service's"),
         ("Sat, 01 Jul 2023 12:02:00 GMT", Level.NOTE, "120 s behind the service's"),
         ("once", Level.NOTE, "does not send its time"),
+        ("Sat, 01 Jul 99999999999999999999 12:00:30 GMT", Level.NOTE, "does not send its time"),
         (None, Level.NOTE, "does not send its time"),
     ],
 )
