@@ -48,8 +48,8 @@ def _sandbox_options(section: str) -> list[click.Parameter]:
     def option(name: str, help: str, type: object = None, metavar: str | None = None, **more: Any) -> click.Parameter:
         # without a default of its own, as it matters whether an option was given
         default = SANDBOX_DEFAULTS.get(name.removeprefix("--"))
-        text = help if default is None else f"{help}  [default: {default}]"
-        return SectionedOption(name, help=text, type=type, metavar=metavar, section=section, **more)
+        words = help if default is None else f"{help}  [default: {default}]"
+        return SectionedOption(name, help=words, type=type, metavar=metavar, section=section, **more)
 
     return [
         option("--campaigns", "Campaigns of the account; their ids are 1 to N.", click.INT, "N"),

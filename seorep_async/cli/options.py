@@ -128,52 +128,54 @@ def dates_to_pull(first: dt.date | None, last: dt.date | None, today: dt.date) -
     return first, last
 
 
-_CONNECTION_OPTIONS: dict[str, dict[str, Any]] = {
-    "--profile": {
-        "metavar": "NAME",
-        "envvar": "SEOREP_PROFILE",
-        "show_envvar": True,
-        "help": "Profile of the configuration file, instead of SEOREP_BASE_URL and SEOREP_API_KEY.",
-    },
-    "--base-url": {"metavar": "URL", "help": "Address of the service.  [env var: SEOREP_BASE_URL]"},
-    "--max-concurrency": {
-        "metavar": "N",
-        "type": click.INT,
-        "help": "Most requests in flight at once.  [default: 16]",
-    },
-    "--requests-per-second": {
-        "metavar": "N",
-        "type": click.FLOAT,
-        "help": "Most requests per second.  [default: what the service accepts]",
-    },
-    "--attempt-timeout": {
-        "metavar": "SECONDS",
-        "type": click.FLOAT,
-        "help": "Time that one attempt may take.  [default: 30]",
-    },
-    "--allow-insecure-http": {
-        "is_flag": True,
-        "default": None,
-        "help": "Send the key to an http:// address, where others can read it.",
-    },
-    "--engine-names": {
-        "metavar": "A,B,WMT",
-        "help": "The names that the account's fields have for engineA, engineB and wmt.",
-    },
-    "--request-encoding": {
-        "metavar": "HOW",
-        "type": click.Choice(["form", "json", "query"]),
-        "help": "How values are sent: form, json or query; what the service expects is not documented.  "
-        "[env var: SEOREP_REQUEST_ENCODING; default: form]",
-    },
-    "--array-encoding": {
-        "metavar": "HOW",
-        "type": click.Choice(["brackets", "repeat", "comma"]),
-        "help": "How arrays are sent: brackets (a[]=1&a[]=2), repeat (a=1&a=2) or comma (a=1,2).  "
-        "[env var: SEOREP_ARRAY_ENCODING; default: brackets]",
-    },
-}
+def _connection_option(name: str, help: str, metavar: str | None = None, **more: Any) -> click.Parameter:
+    return SectionedOption(name, help=help, metavar=metavar, section="Connection options", **more)
+
+
 # without defaults, as a profile or the environment may give the value
+_CONNECTION_OPTIONS = (
+    _connection_option(
+        "--profile",
+        "Profile of the configuration file, instead of SEOREP_BASE_URL and SEOREP_API_KEY.",
+        "NAME",
+        envvar="SEOREP_PROFILE",
+        show_envvar=True,
+    ),
+    _connection_option("--base-url", "Address of the service.  [env var: SEOREP_BASE_URL]", "URL"),
+    _connection_option("--max-concurrency", "Most requests in flight at once.  [default: 16]", "N", type=click.INT),
+    _connection_option(
+        "--requests-per-second",
+        "Most requests per second.  [default: what the service accepts]",
+        "N",
+        type=click.FLOAT,
+    ),
+    _connection_option(
+        "--attempt-timeout", "Time that one attempt may take.  [default: 30]", "SECONDS", type=click.FLOAT
+    ),
+    _connection_option(
+        "--allow-insecure-http",
+        "Send the key to an http:// address, where others can read it.",
+        is_flag=True,
+        default=None,
+    ),
+    _connection_option(
+        "--engine-names", "The names that the account's fields have for engineA, engineB and wmt.", "A,B,WMT"
+    ),
+    _connection_option(
+        "--request-encoding",
+        "How values are sent: form, json or query; what the service expects is not documented.  "
+        "[env var: SEOREP_REQUEST_ENCODING; default: form]",
+        "HOW",
+        type=click.Choice(["form", "json", "query"]),
+    ),
+    _connection_option(
+        "--array-encoding",
+        "How arrays are sent: brackets (a[]=1&a[]=2), repeat (a=1&a=2) or comma (a=1,2).  "
+        "[env var: SEOREP_ARRAY_ENCODING; default: brackets]",
+        "HOW",
+        type=click.Choice(["brackets", "repeat", "comma"]),
+    ),
+)
 
 
 def connection_options(*, writes: bool = False) -> list[click.Parameter]:
@@ -182,11 +184,7 @@ def connection_options(*, writes: bool = False) -> list[click.Parameter]:
     Args:
         writes: whether the command sends values.
     """
-    return [
-        SectionedOption(name, section="Connection options", **attributes)
-        for name, attributes in _CONNECTION_OPTIONS.items()
-        if writes or name != "--request-encoding"
-    ]
+    return [option for option in _CONNECTION_OPTIONS if writes or option.name != "request_encoding"]
 
 
 CONNECTION_NAMES = tuple(option.name or "" for option in connection_options(writes=True))

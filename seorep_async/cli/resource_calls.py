@@ -20,9 +20,9 @@ from seorep_async.cli.resource_output import (
     json_array,
     json_lines,
     json_object,
+    string_of,
     table_of_many,
     table_of_one,
-    text_of,
 )
 from seorep_async.cli.signals import run_in_daemon_thread, run_until_interrupted
 from seorep_async.cli.terminal import (
@@ -151,7 +151,7 @@ def _change_or_get(
 def _confirm(command: ResourceCommand, connection: Connection, number: int) -> bool:
     getting = attrs.evolve(command, method="get")
     found = run_until_interrupted(_send(getting, connection, {"id": number}))
-    label = ", ".join(filter(None, (text_of(getattr(found, name)) for name in command.label_fields)))
+    label = ", ".join(filter(None, (string_of(getattr(found, name)) for name in command.label_fields)))
     return click.confirm(f"Delete {command.object_name} {number} ({printable(label)})?", err=True)
 
 

@@ -72,7 +72,7 @@ def csv_rows(items: Sequence[Any], columns: Sequence[str], *, header: bool) -> s
     """Return a row for each object; unknown fields are JSON in the column `extra`."""
     table = io.StringIO(newline="")
     rows = [columns] if header else []
-    rows += [[text_of(getattr(item, name)) for name in columns] for item in items]
+    rows += [[string_of(getattr(item, name)) for name in columns] for item in items]
     csv.writer(table, lineterminator="\r\n").writerows(rows)
     if not stdout_is_terminal():
         return table.getvalue()
@@ -96,7 +96,7 @@ def values_of(item: Any, columns: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def text_of(value: object) -> str:
+def string_of(value: object) -> str:
     """Return a value as a string: booleans `true` and `false`, dates in ISO format, None empty, nested ones as JSON."""
     match value:
         case None:
@@ -121,7 +121,7 @@ def as_json(value: object, *, indent: int | None = None) -> str:
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return value.isoformat(" ") if isinstance(value, dt.datetime) else printable(text_of(value))
+    return value.isoformat(" ") if isinstance(value, dt.datetime) else printable(string_of(value))
 
 
 def _rendered(table: Table) -> str:

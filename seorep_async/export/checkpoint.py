@@ -124,11 +124,11 @@ class Checkpoint:
 
     def note(self, **values: Any) -> None:
         """Note values that JSON can hold under their names."""
-        texts = {name: json.dumps(value) for name, value in values.items()}
+        encoded = {name: json.dumps(value) for name, value in values.items()}
         with self._transaction():
             self._db.executemany(
                 "INSERT OR REPLACE INTO about VALUES (?, ?, ?)",
-                [(name, text, self._checksum(name, text)) for name, text in texts.items()],
+                [(name, value, self._checksum(name, value)) for name, value in encoded.items()],
             )
 
     def plan(self, campaigns: Iterable[int]) -> None:

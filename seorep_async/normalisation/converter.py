@@ -79,14 +79,14 @@ class ModelConverter:
             )
         known = frozenset(names.values())
         structure: Callable[[Any, Any], Any] = make_dict_structure_fn(model, self._cattrs, **overrides)  # type: ignore[arg-type]
-        kept = self._unchanged(model, names)
+        inexact = self._inexact_fields(model, names)
 
         def hook(value: Any, _: Any) -> Any:
             if not isinstance(value, dict):
                 raise values.refusal("an object", value)
             instance = structure(value, model)
             changes: dict[str, Any] = {}
-            extra = {name: value[name] for name in value if name not in known} | kept(value)
+            extra = {name: value[name] for name in value if name not in known} | inexact(value)
             if extra:
                 changes["extra"] = extra
             if model in (CampaignPeriod, KeywordPeriod):
@@ -95,7 +95,7 @@ class ModelConverter:
 
         return hook
 
-    def _unchanged(self, model: type, names: Mapping[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def _inexact_fields(self, model: type, names: Mapping[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
         """Return what finds the known fields that the model can't hold in full."""
         if model is RankingTotals:
             metrics = list(names.values())
@@ -106,13 +106,13 @@ class ModelConverter:
             return lambda value: {}
         primary = names.get("primary_keyword", "")
 
-        def kept(value: dict[str, Any]) -> dict[str, Any]:
+        def inexact(value: dict[str, Any]) -> dict[str, Any]:
             found = {name: value[name] for name in dates if values.has_time_of_day(value.get(name))}
             if value.get(primary) is not None and not values.is_boolean(value[primary]):
                 found[primary] = value[primary]
             return found
 
-        return kept
+        return inexact
 
     def _optional_model(self, value: Any, optional: Any) -> Any:
         if value is None or value in ([], {}):  # an empty map may come as an empty array

@@ -96,7 +96,7 @@ def _look_up(key: str, targets: str, indent: str = "") -> tuple[str, ...]:
 
 _INTEGERS = Memo(values.integer)
 _INTEGER_LINES = ("if type({field}) is str:", *_look_up("{field}", "{field}", indent="    "))
-_EXTRA_LINES = (*_look_up("{field}", "{field}, kept"), "if kept is not None: extra[{name}] = kept")
+_EXTRA_LINES = (*_look_up("{field}", "{field}, inexact"), "if inexact is not None: extra[{name}] = inexact")
 _PERIOD_LINES = _look_up("{field}", "{field}, {field}_precision")
 
 SCOPE = {"documented_booleans": {"true": True, "false": False, None: None}, "empty": b"", "UNSET": msgspec.UNSET}

@@ -9,9 +9,10 @@ from email.utils import formatdate
 from typing import Any, Literal, Self
 
 from attrs import Attribute, field, frozen
+from attrs.validators import optional
 
 from seorep_async.sandbox.api.request import Refusal
-from seorep_async.sandbox.options import above_zero, at_least, one_of, optional
+from seorep_async.sandbox.options import above_zero, at_least, one_of
 
 LimitKind = Literal["bucket", "fixed-window", "sliding-window"]
 KINDS = ("bucket", "fixed-window", "sliding-window")

@@ -48,9 +48,9 @@ class Authentication:
         """Return the value of the `Authorization` header."""
         return self._header
 
-    def scrub(self, text: str, *, cut: bool = False) -> str:
+    def scrub(self, string: str, *, cut: bool = False) -> str:
         """Return a string with every form of the key replaced; see `Scrubber.scrub`."""
-        return self._scrubber.scrub(text, cut=cut)
+        return self._scrubber.scrub(string, cut=cut)
 
     def fingerprint(self, salt: bytes) -> str:
         """Return a hash that identifies this key and does not reveal it; takes some 50 ms."""

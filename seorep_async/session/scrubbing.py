@@ -23,30 +23,30 @@ class Scrubber:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         plain = {secret for secret in secrets if len(secret) > 1}
-        quoted = {quote(text) for text in plain for quote in _QUOTES}
-        quoted |= {quote(text) for text in quoted for quote in _QUOTES}  # such as JSON as a string in JSON
+        quoted = {quote(string) for string in plain for quote in _QUOTES}
+        quoted |= {quote(string) for string in quoted for quote in _QUOTES}  # such as JSON as a string in JSON
         # left as they are by any escaping that is not foreseen
-        runs = {run for text in plain for run in re.findall(r"[A-Za-z0-9_-]{8,}", text)}
+        runs = {run for string in plain for run in re.findall(r"[A-Za-z0-9_-]{8,}", string)}
         self._forms = plain | quoted | runs
         heads = sorted({_head(form) for form in self._forms}, key=len, reverse=True)
         self._heads = re.compile("|".join(re.escape(head) for head in heads), re.IGNORECASE)
 
-    def scrub(self, text: str, *, cut: bool = False) -> str:
+    def scrub(self, string: str, *, cut: bool = False) -> str:
         """Return a string with every form of the secrets replaced, also where only the beginning of one stands.
 
         Args:
-            text: any string; it may quote parts of others, cut off anywhere.
-            cut: the text was cut off at its end; what is too short there to be known as a beginning is left out.
+            string: any string; it may quote parts of others, cut off anywhere.
+            cut: the string was cut off at its end; what is too short there to be known as a beginning is left out.
         """
         if not self._forms:
-            return text
+            return string
         parts = []
         end = 0
-        while found := self._heads.search(text, end):
+        while found := self._heads.search(string, end):
             start = found.start()
-            parts += [text[end:start], "***"]
-            end = max(found.end(), *(start + _equal_characters(text, start, form) for form in self._forms))
-        parts.append(text[end:])
+            parts += [string[end:start], "***"]
+            end = max(found.end(), *(start + _equal_characters(string, start, form) for form in self._forms))
+        parts.append(string[end:])
         scrubbed = "".join(parts)
         return scrubbed[:-_HEAD_LENGTH] if cut else scrubbed
 
@@ -59,25 +59,25 @@ def _head(form: str) -> str:
     return form[: min(_HEAD_LENGTH, max(4, len(form) // 2))]
 
 
-def _equal_characters(text: str, start: int, form: str) -> int:
-    pairs = zip(text[start : start + len(form)].lower(), form.lower(), strict=False)
+def _equal_characters(string: str, start: int, form: str) -> int:
+    pairs = zip(string[start : start + len(form)].lower(), form.lower(), strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _percent_encoded(text: str) -> str:
-    return urllib.parse.quote(text, safe="")
+def _percent_encoded(string: str) -> str:
+    return urllib.parse.quote(string, safe="")
 
 
-def _json_escaped(text: str) -> str:
-    return json.dumps(text)[1:-1]
+def _json_escaped(string: str) -> str:
+    return json.dumps(string)[1:-1]
 
 
-def _json_quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+def _json_quoted(string: str) -> str:
+    return json.dumps(string, ensure_ascii=False)[1:-1]
 
 
-def _slashes_escaped(text: str) -> str:
-    return text.replace("/", "\\/")
+def _slashes_escaped(string: str) -> str:
+    return string.replace("/", "\\/")
 
 
 _QUOTES: tuple[Callable[[str], str], ...] = (
@@ -85,9 +85,9 @@ _QUOTES: tuple[Callable[[str], str], ...] = (
     urllib.parse.quote_plus,
     urllib.parse.quote,
     _json_escaped,
-    lambda text: _slashes_escaped(_json_escaped(text)),
+    lambda string: _slashes_escaped(_json_escaped(string)),
     _json_quoted,
-    lambda text: _slashes_escaped(_json_quoted(text)),
+    lambda string: _slashes_escaped(_json_quoted(string)),
     _slashes_escaped,
     html.escape,
 )

@@ -46,7 +46,7 @@ class RecordList:
 
         Args:
             service: the service.
-            call: the request.
+            request: the request.
             ids: gives the ids of all records, oldest first.
             record: gives the record of an id.
             shown: gives it as the list shows it, if not whole.

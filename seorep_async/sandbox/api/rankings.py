@@ -6,6 +6,7 @@ Totals cover the whole result, not the page. They are false in the campaign feed
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -65,38 +66,20 @@ SORT_METRICS = {
 def campaign(service: Service, request: ApiRequest) -> ApiResponse:
     """Report the rankings of a campaign, one row per keyword."""
     id_ = service.campaign(request[CAMPAIGN_ID]).id
-    return _feed(
-        service,
-        request,
-        KEYWORDS_OF_CAMPAIGN,
-        id_,
-        lambda span, compare: keywords_of_campaign(service.account, id_, span, compare),
-    )
+    return _feed(service, request, KEYWORDS_OF_CAMPAIGN, id_, partial(keywords_of_campaign, service.account, id_))
 
 
 def campaign_by_date(service: Service, request: ApiRequest) -> ApiResponse:
     """Report the rankings of a campaign, one row per month."""
     id_ = service.campaign(request[CAMPAIGN_ID]).id
-    return _feed(
-        service,
-        request,
-        MONTHS_OF_CAMPAIGN,
-        id_,
-        lambda span, compare: months_of_campaign(service.account, id_, span, compare),
-    )
+    return _feed(service, request, MONTHS_OF_CAMPAIGN, id_, partial(months_of_campaign, service.account, id_))
 
 
 def keyword_by_date(service: Service, request: ApiRequest) -> ApiResponse:
     """Report the rankings of a keyword, one row per month."""
     found = find(service, request[KEYWORD_ID])
     service.campaign(found.campaign_id)
-    return _feed(
-        service,
-        request,
-        MONTHS_OF_KEYWORD,
-        found.id,
-        lambda span, compare: months_of_keyword(found, span, compare),
-    )
+    return _feed(service, request, MONTHS_OF_KEYWORD, found.id, partial(months_of_keyword, found))
 
 
 def _feed(

@@ -18,7 +18,7 @@ _VOLUMES = ("competitors", "localMonthlySearches")
 
 @frozen
 class RowFormat:
-    """One feed_format of a feed's rows: the fields, the totals, and how the fields that hold dates are written."""
+    """One variant of a feed's rows: the fields, the totals, and how the fields that hold dates are written."""
 
     fields: tuple[str, ...]
     totals: tuple[str, ...]

@@ -147,7 +147,7 @@ def months_of_keyword(keyword: Keyword, span: Span, compare: bool) -> list[Row]:
 
 
 def totals(rows: Sequence[Row], metrics: Iterable[str]) -> dict[str, dict[str, int | None]]:
-    """Return each metric's aggregate over rows, as `measures.aggregate` has it."""
+    """Return each metric's aggregate over rows."""
     return {metric: {"value": aggregate(metric, (row[metric] for row in rows))} for metric in metrics}
 
 
