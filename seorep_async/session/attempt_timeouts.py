@@ -108,6 +108,7 @@ class TimeLimit:
         self, timeouts: AttemptTimeouts, loop: asyncio.AbstractEventLoop, seconds: float, remaining: float
     ) -> None:
         now = loop.time()
+        self._started = now
         self._timeouts = timeouts
         self._loop = loop
         self._seconds = seconds
@@ -130,6 +131,10 @@ class TimeLimit:
         self._is_restarted = True
         self.due = min(now + self._seconds, self._until)
         return True
+
+    def is_very_late(self, seconds: float) -> bool:
+        """Return whether a time limit of so many seconds from the beginning was over long ago: the loop stood still."""
+        return self._loop.time() - self._started > (1 + AttemptTimeouts.VERY_LATE) * seconds
 
     def expire(self, late: float) -> None:
         """End the block."""

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 import aiohttp
+import attrs
 from aiohttp import hdrs
 
 from seorep_async.errors import (
@@ -119,7 +120,10 @@ class Transport:
                 seconds = min(self._settings.attempt_timeout, remaining)
                 late = AttemptTimeoutError(f"the service did not answer within {seconds:.3g} s")
                 return Failure(Sent.MAYBE, Cause.OVERLOAD, late, says_nothing=limit.says_nothing)
-            return _classify(error, request)
+            failure = _classify(error, request)
+            if isinstance(error, aiohttp.ConnectionTimeoutError):
+                return attrs.evolve(failure, says_nothing=limit.is_very_late(self._settings.connect_timeout))
+            return failure
         except Exception as error:  # a mistake in a program, ours or that of a session that was passed in
             error.add_note("".join(traceback.format_tb(error.__traceback__)))  # which shows no locals
             raise error.with_traceback(None) from None

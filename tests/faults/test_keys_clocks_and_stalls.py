@@ -206,6 +206,18 @@ async def test_a_write_that_was_answered_while_the_loop_was_blocked_is_a_success
     check("39", "a POST answered while the loop was blocked", requests_again=(len(seen) - 2, 0))
 
 
+async def test_a_loop_blocked_as_a_connection_is_opened_is_no_overload(check: Check) -> None:
+    with serving(feed_page) as (address, _):
+        async with SeoRepClient(address, "k", settings=Settings(connect_timeout=0.1)) as client:
+            listing = asyncio.create_task(client.campaigns.list().page(1))
+            for _ in range(5):
+                await asyncio.sleep(0)
+                time.sleep(0.2)  # noqa: ASYNC251
+            await listing
+            stats = client.stats
+    check("39", "loop blocked as a connection was opened", cuts=(16 - stats.concurrency, 0))
+
+
 STOPPED = """
 import asyncio, sys
 from seorep_async import SeoRepClient, Settings
