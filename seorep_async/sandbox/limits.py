@@ -17,6 +17,7 @@ from seorep_async.sandbox.options import above_zero, at_least, one_of
 LimitKind = Literal["bucket", "fixed-window", "sliding-window"]
 KINDS = ("bucket", "fixed-window", "sliding-window")
 
+_MOST_PER_WINDOW = 1_000_000_000
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]*)?)(?:/([0-9]+(?:\.[0-9]*)?)?([smh]))?")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -62,8 +63,12 @@ class RateLimit:
             raise ValueError("counts_refused must be given with a sliding-window only")
         if self.burst is not None and (self.kind != "bucket" or self.per_second is None):
             raise ValueError("burst must be given with a bucket only")
-        if self.kind != "bucket" and self.per_window < 1:
-            raise ValueError("per_second * window must be at least 1: a window has to let a request through")
+        if self.kind != "bucket":
+            most = (self.per_second or 0) * self.window
+            if most > _MOST_PER_WINDOW:
+                raise ValueError(f"per_second * window must be at most {_MOST_PER_WINDOW:,}")
+            if self.per_window < 1:
+                raise ValueError("per_second * window must be at least 1: a window has to let a request through")
 
     @property
     def per_window(self) -> int:

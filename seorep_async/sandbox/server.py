@@ -28,7 +28,18 @@ _FEEDS = tuple(SORT_METRICS)
 
 
 def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> dict[int, int]:
-    return dict(campaigns) if isinstance(campaigns, Mapping) else dict.fromkeys(campaigns, 500)
+    return dict(campaigns) if isinstance(campaigns, Mapping) else dict.fromkeys(_ids("failing", campaigns), 500)
+
+
+def _forbidden(campaigns: Iterable[int]) -> frozenset[int]:
+    return _ids("forbidden", campaigns)
+
+
+def _ids(name: str, campaigns: Iterable[int]) -> frozenset[int]:
+    try:
+        return frozenset(campaigns)
+    except TypeError:  # no iterable, or one of what can't be an id
+        raise ValueError(f"{name} must hold ids of campaigns, not {campaigns!r}") from None
 
 
 def _rate_limit(limit: float | str | RateLimit | None) -> RateLimit | None:
@@ -90,7 +101,7 @@ class Sandbox:
     latency: float = field(default=0.0, validator=not_negative)
     rate_limit: RateLimit | None = field(default=None, converter=_rate_limit)
     failing: Mapping[int, int] = field(default=(), converter=_failing)
-    forbidden: frozenset[int] = field(default=(), converter=frozenset)
+    forbidden: frozenset[int] = field(default=(), converter=_forbidden)
     reports: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]] = field(factory=dict)
     faults: Faults = field(default=None, converter=_faults)
     clock: Callable[[], datetime] = field(default=datetime.now, validator=callable_)

@@ -152,6 +152,8 @@ def test_a_refusal_names_a_moment_that_lets_one_through(
         {"per_second": 5, "kind": "leaky"},
         {"per_second": 5, "window": 0},
         {"per_second": 0.1, "kind": "fixed-window"},
+        {"per_second": 1e10, "kind": "sliding-window"},
+        {"per_second": 1e308, "window": 10, "kind": "fixed-window"},
         {"per_second": 5, "counts_refused": True},
         {"at_once": 0},
         {"per_second": 5, "status": 500},
