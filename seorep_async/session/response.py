@@ -193,6 +193,8 @@ class ResponseReader:
         cleaned = error.evolve(message=_printable(self._scrub(error.message, request)))
         if isinstance(cleaned, RedirectError) and cleaned.location is not None:
             cleaned = cleaned.evolve(location=_printable(self._scrub(cleaned.location, request)))
+        if isinstance(cleaned, DecodeError) and cleaned.field_path is not None:
+            cleaned = cleaned.evolve(field_path=self._scrub(cleaned.field_path, request))
         return attrs.evolve(failure, error=cleaned)
 
     def _scrub(self, string: str, request: Request[Any], *, cut: bool = False) -> str:

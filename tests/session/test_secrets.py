@@ -112,6 +112,7 @@ CASES: dict[str, tuple[Step, type[SeoRepError], dict[str, Any]]] = {
     ),
     "another shape": (body_with_key(data=KEY), DecodeError, {}),
     "another shape, the key cut": (body_with_key(data="x" * 20 + KEY), DecodeError, {}),
+    "path of a bad field": (body_with_key(data=[{KEY: float("nan")}]), DecodeError, {}),
     "not JSON": (answer(f"<html>{html.escape(KEY)}</html>".encode()), ProtocolError, {}),
     "bad status line": (then_close(f"HTTP/1.1 {KEY}\r\n\r\n".encode()), ProtocolError, {}),
     "bad status line, the key cut": (then_close(f"HTTP/1.1 {'x' * 150}{KEY}\r\n\r\n".encode()), ProtocolError, {}),
