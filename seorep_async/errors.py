@@ -263,3 +263,12 @@ def status_error_type(status: int) -> type[StatusError]:
     if 400 <= status < 500:
         return InvalidRequestError
     return ServerError if status >= 500 else StatusError
+
+
+def shown(value: object) -> str:
+    """Return a wrong value as a message quotes it, shortened."""
+    try:
+        quoted = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return f"a huge {type(value).__name__}"
+    return quoted if len(quoted) <= 60 else f"{quoted[:60]}…"

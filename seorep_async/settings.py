@@ -39,7 +39,7 @@ import itertools
 
 import attrs
 
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, shown
 
 
 class RequestEncoding(enum.Enum):
@@ -102,7 +102,7 @@ class EngineNames:
         tokens = (self.engine_a, self.engine_b, self.webmaster_tools)
         for token in tokens:
             if not (isinstance(token, str) and token.isascii() and token.isalnum() and token[0].isalpha()):
-                raise ConfigurationError(f"engine_names: {_shown(token)} is not one word of ASCII letters and digits")
+                raise ConfigurationError(f"engine_names: {shown(token)} is not one word of ASCII letters and digits")
         if len({token.lower() for token in tokens}) < len(tokens):
             raise ConfigurationError("engine_names: the three names must differ")
         for token, other in itertools.permutations(tokens, 2):
@@ -166,7 +166,7 @@ class Settings:
         ):
             value = getattr(self, name)
             if type(value) is not int or not low <= value <= high:
-                raise ConfigurationError(f"{name} must be an integer from {low} to {high}, got {_shown(value)}")
+                raise ConfigurationError(f"{name} must be an integer from {low} to {high}, got {shown(value)}")
         for name in ("attempt_timeout", "connect_timeout", "backoff_initial", "backoff_max", "retry_after_max"):
             _require_positive(name, getattr(self, name), "seconds")
         if self.call_timeout is not None:
@@ -182,19 +182,11 @@ class Settings:
         ):
             value = getattr(self, name)
             if not isinstance(value, kind):
-                raise ConfigurationError(f"{name} must be of type {kind.__name__}, got {_shown(value)}")
+                raise ConfigurationError(f"{name} must be of type {kind.__name__}, got {shown(value)}")
         if not isinstance(self.user_agent, str) or not self.user_agent.isprintable() or not self.user_agent.isascii():
-            raise ConfigurationError(f"user_agent must be a string of printable ASCII, got {_shown(self.user_agent)}")
+            raise ConfigurationError(f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}")
 
 
 def _require_positive(name: str, value: object, unit: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e9:  # false for NaN
-        raise ConfigurationError(f"{name} must be a number above 0 and up to 1e9 ({unit}), got {_shown(value)}")
-
-
-def _shown(value: object) -> str:
-    try:
-        shown = repr(value)
-    except ValueError:  # an integer of thousands of digits
-        return f"a huge {type(value).__name__}"
-    return shown if len(shown) <= 100 else f"{shown[:100]}…"
+        raise ConfigurationError(f"{name} must be a number above 0 and up to 1e9 ({unit}), got {shown(value)}")

@@ -146,6 +146,11 @@ def test_no_file_has_more_than_350_lines_and_no_function_50() -> None:
     assert long == set()
 
 
+def test_names_of_tests_have_at_most_60_characters() -> None:
+    sources = {file.name: file.read_text(encoding="utf-8") for file in (REPO / "tests").rglob("*.py")}
+    assert {name for source in sources.values() for name in re.findall(r"def (test_\w{56,})", source)} == set()
+
+
 def test_rooms_that_are_apart_import_nothing_of_each_other() -> None:
     imported = {(room(module), name) for module in OURS for name in rooms_imported(module)}
     assert imported.isdisjoint([*APART, *((b, a) for a, b in APART)])

@@ -422,7 +422,7 @@ async def test_failed_campaigns_do_not_use_up_the_window() -> None:
 # --- A refused key
 
 
-async def test_a_key_that_is_refused_costs_those_in_flight_and_one_probe() -> None:
+async def test_a_refused_key_costs_those_in_flight_and_one_probe() -> None:
     async def script(asked: Asked) -> Any:
         await service.arrival(lambda service: len(service.asked) >= 4)
         return 403
@@ -448,7 +448,7 @@ async def test_after_a_refusal_only_what_was_in_flight_still_arrives(refusal: An
     assert 200 - 100 // 3 <= len(failed) < 200
 
 
-async def test_a_key_without_the_list_of_campaigns_is_proved_by_what_it_could_read() -> None:
+async def test_a_key_that_may_not_list_campaigns_is_proved_by_others() -> None:
     def script(asked: Asked) -> Any:
         return 403 if asked.path == "/v3/campaigns" or asked.id % 2 == 0 else whole(asked)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, shown
 from seorep_async.models import Feed
 from seorep_async.session import ParamValue
 
@@ -61,7 +61,7 @@ def check_id(name: str, value: object) -> int:
         ConfigurationError: it is something else, such as a string or a bool.
     """
     if type(value) is not int or not 1 <= value <= MAX_ID:
-        raise ConfigurationError(f"{name} must be an integer from 1 to {MAX_ID}, got {_shown(value)}")
+        raise ConfigurationError(f"{name} must be an integer from 1 to {MAX_ID}, got {shown(value)}")
     return value
 
 
@@ -86,7 +86,7 @@ def check_feed(value: object) -> Feed:
         return Feed(value)
     except ValueError:
         feeds = ", ".join(f'{one} or "{one.value}"' for one in Feed)
-        raise ConfigurationError(f"feed must be one of {feeds}; got {_shown(value)}") from None
+        raise ConfigurationError(f"feed must be one of {feeds}; got {shown(value)}") from None
 
 
 def check_date(name: str, value: object) -> dt.date:
@@ -102,7 +102,7 @@ def check_date(name: str, value: object) -> dt.date:
             return dt.date.fromisoformat(value)
         except ValueError:
             pass
-    raise ConfigurationError(f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {_shown(value)}')
+    raise ConfigurationError(f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {shown(value)}')
 
 
 def check_dates(
@@ -125,9 +125,7 @@ def check_limit(value: object) -> int | None:
     Raises:
         ConfigurationError: it is neither None nor an int from 1 to 2**31 - 1.
     """
-    if value is not None and (type(value) is not int or not 1 <= value <= MAX_ID):
-        raise ConfigurationError(f"limit must be an integer from 1 to {MAX_ID}, got {_shown(value)}")
-    return value
+    return None if value is None else check_id("limit", value)
 
 
 def check_string(name: str, value: object) -> str:
@@ -150,7 +148,7 @@ def optional_strings(**named: object) -> dict[str, str | None]:
     strings: dict[str, str | None] = {}
     for name, value in named.items():
         if value is not None and not isinstance(value, str):
-            raise ConfigurationError(f"{name} must be a string, got {_shown(value)}")
+            raise ConfigurationError(f"{name} must be a string, got {shown(value)}")
         strings[name] = value
     return strings
 
@@ -167,7 +165,7 @@ def check_strings(name: str, value: object) -> Iterable[str] | None:
         strings = tuple(sorted(value, key=str) if isinstance(value, set | frozenset) else value)
         if strings:
             return strings
-    raise ConfigurationError(f"{name} must be a string or several strings, got {_shown(value)}")
+    raise ConfigurationError(f"{name} must be a string or several strings, got {shown(value)}")
 
 
 def build_params(
@@ -187,10 +185,10 @@ def build_params(
     if extra_params is None:
         return checked
     if not isinstance(extra_params, Mapping):
-        raise ConfigurationError(f"{argument} must map names to values, got {_shown(extra_params)}")
+        raise ConfigurationError(f"{argument} must map names to values, got {shown(extra_params)}")
     for name, value in extra_params.items():
         if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"{argument}: a name must be a string, got {_shown(name)}")
+            raise ConfigurationError(f"{argument}: a name must be a string, got {shown(name)}")
         _check_unicode(f"{argument}: a name", name)
         if name in named:
             raise ConfigurationError(f"{argument}: {name!r} has an argument (or method) of its own; pass it there")
@@ -216,17 +214,9 @@ def _checked(name: str, value: object) -> ParamValue:
                 for item in items:
                     _check_unicode(name, item)
                 return tuple(sorted(items)) if isinstance(value, set | frozenset) else items
-    raise ConfigurationError(f"{name} cannot be sent as {_shown(value)}")
+    raise ConfigurationError(f"{name} cannot be sent as {shown(value)}")
 
 
 def _check_unicode(name: str, value: str) -> None:
     if _SURROGATE.search(value):
         raise ConfigurationError(f"{name} is not valid Unicode")
-
-
-def _shown(value: object) -> str:
-    try:
-        shown = repr(value)
-    except ValueError:  # an integer of thousands of digits
-        shown = f"a huge {type(value).__name__}"
-    return shown if len(shown) <= 60 else f"{shown[:60]}…"

@@ -194,7 +194,7 @@ async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(limit: float, b
     )
 
 
-async def test_a_write_that_was_answered_while_the_loop_was_blocked_is_a_success(check: Check) -> None:
+async def test_a_write_answered_while_the_loop_was_blocked_succeeds(check: Check) -> None:
     with serving(feed_page, latency=0.05) as (address, seen):
         async with SeoRepClient(address, "k", settings=Settings(attempt_timeout=0.2)) as client:
             await client.campaigns.list()  # a new connection must not be what takes the time

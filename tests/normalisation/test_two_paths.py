@@ -127,7 +127,7 @@ def test_every_accepted_row_needs_no_reference(row: type, data: st.DataObject) -
         assert without_reference(body, row).items == by_reference(body, row).rows
 
 
-def test_every_accepted_page_of_generated_bodies_needs_no_reference() -> None:
+def test_accepted_pages_of_generated_bodies_need_no_reference() -> None:
     taken = 0
     for number in range(4000):
         body, row = generated(number)

@@ -57,7 +57,7 @@ def cuts(draw: st.DrawFn, min_pages: int = 1) -> Cut:
 
 
 @given(cuts(), st.booleans())
-def test_any_cut_of_distinct_items_that_meets_its_total_records_is_accepted(cut: Cut, pages_known: bool) -> None:
+def test_distinct_items_that_meet_total_records_are_accepted(cut: Cut, pages_known: bool) -> None:
     assert added_up(cut.announced(pages=pages_known)) == [item for items in cut.pages for item in items]
 
 
@@ -120,7 +120,7 @@ def test_a_later_page_with_another_total_is_refused(cut: Cut, total: str, data: 
 
 
 @given(st.integers(2, 5), st.integers(2, 6), st.booleans(), st.data())
-def test_a_short_page_before_the_last_is_refused_without_total_records(
+def test_a_short_page_in_between_is_refused_without_records(
     count: int, size: int, pages_known: bool, data: st.DataObject
 ) -> None:
     pages = Cut([list(numbers_on(n, size, size * count)) for n in range(1, count + 1)]).announced(pages_known, False)
@@ -131,7 +131,7 @@ def test_a_short_page_before_the_last_is_refused_without_total_records(
 
 
 @pytest.mark.parametrize("late", [2, 3], ids=["page 2", "page 3"])
-def test_total_records_that_only_a_later_page_announces_are_met_too(late: int) -> None:
+def test_total_records_that_a_later_page_announces_are_met_too(late: int) -> None:
     pages = Cut([[1, 2], [3, 4], [5]]).announced(records=False)
     pages[late - 1] = attrs.evolve(pages[late - 1], total_records=6)
     with pytest.raises(PaginationError):
@@ -145,7 +145,7 @@ def test_a_number_of_pages_that_cannot_be_is_not_used(nonsense: int | None) -> N
 
 
 @given(cuts())
-def test_reading_on_ends_with_all_records_and_a_page_that_is_not_full_or_is_empty(cut: Cut) -> None:
+def test_reading_ends_with_all_records_and_a_short_or_empty_page(cut: Cut) -> None:
     ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
     pages = cut.announced(pages=False)
     ledger.start(pages[0])
@@ -158,7 +158,7 @@ def test_reading_on_ends_with_all_records_and_a_page_that_is_not_full_or_is_empt
     assert not ledger.wants_more()
 
 
-def test_records_that_are_too_few_by_whole_pages_are_found_out_where_pages_are_not_known() -> None:
+def test_missing_whole_pages_are_noticed_without_a_page_count() -> None:
     with pytest.raises(PaginationError):
         added_up([page(1, [1, 2], None, 4), page(2, [3, 4], None, 4), page(3, [5, 6], None, 4)])
 

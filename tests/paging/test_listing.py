@@ -183,14 +183,12 @@ HARMLESS = {
 
 @pytest.mark.parametrize("other", HARMLESS.values(), ids=HARMLESS.keys())
 @every_source
-async def test_a_second_page_that_is_only_worded_otherwise_gives_exact_rows(
-    source: Source, other: Callable[[Source], Any]
-) -> None:
+async def test_a_second_page_in_another_format_gives_exact_rows(source: Source, other: Callable[[Source], Any]) -> None:
     async with serving(page_two(source, other)) as (client, _):
         assert await source.everything(client) == list(range(1, 26))
 
 
-async def test_a_second_page_of_a_model_list_with_an_object_for_data_is_refused() -> None:
+async def test_a_model_list_whose_second_page_is_an_object_is_refused() -> None:
     nested = {"metadata": {"total_pages": 3, "total_records": 25}, "data": {"rows": []}}
     async with serving(page_two(LIST, lambda source: nested)) as (client, _):
         with pytest.raises(DecodeError):
@@ -210,9 +208,7 @@ NONSENSE = [LEFT_OUT, None, 0, "3", 10**9, -1, "x", 1.5, True, [], "", 10**30]
 
 @pytest.mark.parametrize("pages", NONSENSE, ids=lambda value: "left out" if value is LEFT_OUT else repr(value))
 @list_and_feed
-async def test_a_nonsensical_number_of_pages_gives_exact_rows_from_as_many_requests_as_pages(
-    source: Source, pages: Any
-) -> None:
+async def test_a_nonsensical_page_count_costs_no_row_and_no_request(source: Source, pages: Any) -> None:
     async with serving(lambda asked: source.envelope(numbers_on(asked.page, 10, 25), pages, 25), max_attempts=1) as (
         client,
         service,
@@ -226,7 +222,7 @@ async def test_a_nonsensical_number_of_pages_gives_exact_rows_from_as_many_reque
     list(zip(NONSENSE, [LEFT_OUT, None, "many", -1] * 3, strict=True)),
     ids=lambda value: "left out" if value is LEFT_OUT else repr(value),
 )
-async def test_without_total_records_either_it_reads_to_the_first_empty_page(pages: Any, records: Any) -> None:
+async def test_without_total_records_it_reads_to_the_first_empty_page(pages: Any, records: Any) -> None:
     async with serving(lambda asked: FEED.envelope(numbers_on(asked.page, 10, 25), pages, records), max_attempts=1) as (
         client,
         service,
@@ -250,7 +246,7 @@ async def test_unusable_total_records_give_exact_rows(source: Source, records: A
 
 @pytest.mark.parametrize("pages", [3, LEFT_OUT], ids=["3 pages", "pages unknown"])
 @pytest.mark.parametrize("records", [0, 1, 9, 24, 26, "50", 10**9])
-async def test_wrong_total_records_are_a_pagination_error_after_few_requests(records: Any, pages: Any) -> None:
+async def test_wrong_total_records_are_an_error_after_few_requests(records: Any, pages: Any) -> None:
     async with serving(lambda asked: FEED.envelope(numbers_on(asked.page, 10, 25), pages, records)) as (
         client,
         service,
@@ -262,7 +258,7 @@ async def test_wrong_total_records_are_a_pagination_error_after_few_requests(rec
 
 
 @pytest.mark.parametrize("announced", [2, 40, 90_000])
-async def test_other_pages_than_announced_are_a_pagination_error_after_a_windowful_of_requests(announced: int) -> None:
+async def test_pages_other_than_announced_are_an_error_after_a_window(announced: int) -> None:
     async with serving(
         lambda asked: FEED.envelope(numbers_on(asked.page, 1, 25), announced, LEFT_OUT if announced > 40 else 40),
         max_concurrency=2,
@@ -285,7 +281,7 @@ async def test_an_ignored_page_parameter_is_a_pagination_error_at_once(
 
 
 @every_source
-async def test_a_last_page_given_again_beyond_the_end_costs_no_row_when_records_are_known(source: Source) -> None:
+async def test_a_repeated_last_page_costs_no_row_if_records_are_known(source: Source) -> None:
     async with serving(lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25), records=25)) as (
         client,
         service,
@@ -294,7 +290,7 @@ async def test_a_last_page_given_again_beyond_the_end_costs_no_row_when_records_
     assert service.pages == [1, 2, 3]
 
 
-async def test_a_full_last_page_given_again_beyond_the_end_costs_no_row() -> None:
+async def test_a_full_last_page_repeated_past_the_end_costs_no_row() -> None:
     async with serving(lambda asked: LIST.envelope(numbers_on(min(asked.page, 2), 10, 20), records=20)) as (
         client,
         service,
@@ -304,7 +300,7 @@ async def test_a_full_last_page_given_again_beyond_the_end_costs_no_row() -> Non
 
 
 @every_source
-async def test_a_last_page_given_again_beyond_an_unknown_end_is_a_pagination_error(source: Source) -> None:
+async def test_a_repeated_last_page_beyond_an_unknown_end_is_an_error(source: Source) -> None:
     async with serving(lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25))) as (client, service):
         with pytest.raises(PaginationError, match="page 4 repeats"):
             await source.everything(client)
@@ -319,7 +315,7 @@ async def test_a_service_that_never_ends_is_left_after_max_pages() -> None:
 
 
 @pytest.mark.parametrize("moved", [-1, 1], ids=["shrinks", "grows"])
-async def test_a_listing_that_changes_while_it_is_read_is_a_pagination_error(moved: int) -> None:
+async def test_a_listing_that_changes_as_it_is_read_is_an_error(moved: int) -> None:
     def script(asked: Asked) -> Any:
         count = 25 if asked.page == 1 else 25 + moved
         return LIST.envelope(numbers_on(asked.page, 10, count), 3, count)
@@ -336,7 +332,7 @@ async def test_a_pagination_error_of_a_feed_names_its_campaign() -> None:
     assert failed.value.subject == "campaign 42"
 
 
-async def test_the_pages_before_a_wrong_one_are_given_out_when_iterating() -> None:
+async def test_iterating_gives_the_pages_before_a_wrong_one() -> None:
     async with serving(page_two(LIST, WRONG["is empty"])) as (client, _):
         campaigns = aiter(client.campaigns.list())
         assert [(await anext(campaigns)).id for _ in range(10)] == list(range(1, 11))
@@ -348,7 +344,7 @@ async def test_the_pages_before_a_wrong_one_are_given_out_when_iterating() -> No
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-async def test_a_slow_consumer_never_has_more_than_the_window_in_flight_and_buffered(concurrency: int) -> None:
+async def test_a_slow_consumer_has_no_more_than_the_window_in_progress(concurrency: int) -> None:
     ahead = []
     consumed = 0
 
@@ -505,7 +501,7 @@ async def test_cancelling_leaves_no_task(stuck: asyncio.Event) -> None:
         assert not tasks_of_ours()
 
 
-async def test_closing_the_client_ends_a_listing_that_is_being_read_with_an_error(stuck: asyncio.Event) -> None:
+async def test_closing_the_client_ends_an_open_listing_with_an_error(stuck: asyncio.Event) -> None:
     async def script(asked: Asked) -> Any:
         if asked.page > 1:
             await stuck.wait()
@@ -538,7 +534,7 @@ def slow_by_the_clock(clock: Clock, seconds: float) -> Callable[[Asked], Any]:
     return script
 
 
-async def test_awaiting_must_end_within_call_timeout_with_all_its_pages() -> None:
+async def test_awaiting_all_pages_must_end_within_call_timeout() -> None:
     clock = Clock()
     async with serving(slow_by_the_clock(clock, 40), clock, call_timeout=100, max_concurrency=1) as (client, service):
         with pytest.raises(DeadlineExceededError):
@@ -564,7 +560,7 @@ async def test_iterating_takes_as_long_as_it_takes() -> None:
     assert consumed == 50
 
 
-async def test_without_a_call_timeout_awaiting_takes_as_long_as_it_takes() -> None:
+async def test_without_a_call_timeout_awaiting_has_no_time_limit() -> None:
     clock = Clock()
     async with serving(slow_by_the_clock(clock, 10_000), clock, call_timeout=None, max_concurrency=1) as (client, _):
         assert len(await client.campaigns.list()) == 50
@@ -586,7 +582,7 @@ async def test_a_listing_of_a_list_names_its_path() -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])
-async def test_a_page_number_that_is_none_is_refused_before_any_request(number: Any) -> None:
+async def test_a_bad_page_number_is_refused_before_any_request(number: Any) -> None:
     async with serving(well_behaved(LIST, 5, 10)) as (client, service):
         with pytest.raises(ConfigurationError, match="page must be an integer from 1, got"):
             await client.campaigns.list().page(number)
@@ -603,7 +599,7 @@ async def test_a_page_number_that_is_none_is_refused_before_any_request(number: 
     ],
     ids=["await", "page", "pages", "async for"],
 )
-async def test_a_listing_of_a_client_that_is_not_open_says_how_to_open_it(use: Callable[[Any], Any]) -> None:
+async def test_a_listing_of_an_unopened_client_says_how_to_open_it(use: Callable[[Any], Any]) -> None:
     client = SeoRepClient("http://127.0.0.1:9", "key")
     with pytest.raises(ConfigurationError, match="async with SeoRepClient"):
         await use(client.campaigns.list())
@@ -655,7 +651,7 @@ asyncio.run(main())
 """  # noqa: E501
 
 
-def test_leaving_a_listing_early_in_any_way_is_clean_in_development_mode() -> None:
+def test_leaving_a_listing_early_is_clean_in_development_mode() -> None:
     process = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", LEAVING],
         capture_output=True,
@@ -666,7 +662,7 @@ def test_leaving_a_listing_early_in_any_way_is_clean_in_development_mode() -> No
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
 
 
-async def test_a_service_without_a_page_beyond_the_end_gives_exact_rows() -> None:
+async def test_a_service_with_no_page_past_the_end_gives_exact_rows() -> None:
     def script(asked: Asked) -> Any:
         return LIST.envelope(numbers_on(asked.page, 2, 4), None, 4) if asked.page <= 2 else 404
 

@@ -431,7 +431,7 @@ async def test_404_of_something_else_names_the_wrong_server(
     assert caught.value.message == message
 
 
-async def test_404_of_a_service_that_has_answered_before_is_about_an_object(
+async def test_a_404_after_other_answers_is_about_an_object(
     scripted_server: StartServer, open_client: OpenClient
 ) -> None:
     server = await scripted_server(FINE, answer(HTML, status=404))

@@ -63,7 +63,7 @@ async def test_a_cancelled_task_ends_cancelled() -> None:
         await task
 
 
-async def test_a_task_that_was_cancelled_as_its_time_was_over_ends_cancelled() -> None:
+async def test_a_task_cancelled_as_its_time_ended_ends_cancelled() -> None:
     async def work() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
@@ -75,7 +75,7 @@ async def test_a_task_that_was_cancelled_as_its_time_was_over_ends_cancelled() -
         await asyncio.create_task(work())
 
 
-async def test_a_task_that_went_on_after_it_was_cancelled_can_still_run_out_of_time() -> None:
+async def test_a_task_that_survived_a_cancellation_can_still_time_out() -> None:
     task = asyncio.current_task()
     assert task is not None
     task.cancel()
@@ -146,7 +146,7 @@ async def test_a_limit_that_started_over_can_end_in_time() -> None:
 
 
 @virtual
-async def test_a_limit_starts_over_if_the_loop_stood_still_twice_in_a_row() -> None:
+async def test_a_limit_starts_over_if_the_loop_stood_still_twice() -> None:
     here().call_soon(stand_still, 1.3)
     here().call_later(1.1, stand_still, 1.3)  # after the alarm, in the same iteration
     with limit(1.0):
@@ -164,7 +164,7 @@ async def test_a_limit_does_not_start_over_past_the_end_of_the_call() -> None:
 
 
 @virtual
-async def test_an_alarm_that_is_a_little_late_says_nothing_about_the_service() -> None:
+async def test_a_slightly_late_alarm_says_nothing_about_the_service() -> None:
     here().call_soon(stand_still, 1.1)
     with pytest.raises(TimeoutError), limit(1.0) as limited:
         await asyncio.sleep(NEVER)

@@ -258,7 +258,7 @@ async def test_cancelled_attempt_leaves_no_permit_and_no_connection(
     await ask(client)
 
 
-async def test_call_cancelled_between_attempts_costs_no_retries_of_others(
+async def test_a_call_cancelled_between_attempts_costs_others_nothing(
     scripted_server: StartServer, fake_time: FakeTime
 ) -> None:
     server = await scripted_server(answer(status=500))
@@ -353,7 +353,7 @@ async def test_borrowed_session_that_is_closed_later_is_named(
         await ask(client)
 
 
-async def test_call_in_flight_when_the_client_is_closed_ends_and_says_so(
+async def test_closing_the_client_ends_a_call_in_flight_and_says_so(
     scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
 ) -> None:
     server = await scripted_server(hang)

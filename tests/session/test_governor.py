@@ -255,7 +255,7 @@ async def test_longest_wait_that_was_asked_for_holds(waits: tuple[float | None, 
 
 
 @virtual
-async def test_wait_that_was_asked_for_holds_for_those_that_wait_already() -> None:
+async def test_a_requested_wait_holds_for_those_that_wait_already() -> None:
     governor = govern(max_concurrency=1)
     held = await leave(governor)
     async with Queue(governor, 0, 0) as waiters:
@@ -278,7 +278,7 @@ async def test_wait_that_is_too_long_is_an_error_at_once(wait: float, deadline: 
 
 
 @virtual
-async def test_overload_stops_everybody_no_longer_than_the_longest_wait() -> None:
+async def test_overload_stops_all_no_longer_than_the_longest_wait() -> None:
     governor = govern(retry_after_max=120)
     governor.observe(from_time(-1.0), Signal.OVERLOADED, 3600.0)
     assert (await leave(governor)).started == 120
@@ -295,7 +295,7 @@ async def test_wait_that_is_too_long_is_told_in_words() -> None:
 
 @pytest.mark.parametrize(("wait", "deadline"), [(5.1, 5.0), (120.1, NEVER), (3599.0, NEVER)])
 @virtual
-async def test_who_waits_already_is_told_at_once_that_the_wait_is_too_long(wait: float, deadline: float) -> None:
+async def test_those_that_wait_hear_at_once_that_it_takes_too_long(wait: float, deadline: float) -> None:
     governor = govern(max_concurrency=1, retry_after_max=120)
     held = await leave(governor)
     await asyncio.sleep(50)
@@ -564,7 +564,7 @@ async def test_answer_interrupts_the_row() -> None:
 
 
 @virtual
-async def test_answer_to_an_attempt_from_before_the_row_makes_up_for_one_failure_only() -> None:
+async def test_an_answer_to_an_older_attempt_offsets_one_failure() -> None:
     governor = govern()
     old = await leave(governor)
     await asyncio.sleep(1)
@@ -588,7 +588,7 @@ async def test_one_probe_is_out_at_a_time() -> None:
 
 @pytest.mark.parametrize("told", [*NO_CONTACT, None])
 @virtual
-async def test_end_of_an_attempt_from_before_the_outage_lets_no_second_probe_out(told: Signal | None) -> None:
+async def test_the_end_of_an_older_attempt_starts_no_second_probe(told: Signal | None) -> None:
     governor = govern()
     old = await leave(governor)
     for _ in range(CircuitBreaker.ROW):
@@ -963,7 +963,7 @@ async def test_withdrawn_group_waits_no_more() -> None:
 
 
 @virtual
-async def test_who_has_no_deadline_waits_no_longer_than_call_timeout_in_an_outage() -> None:
+async def test_without_deadline_an_outage_is_waited_for_call_timeout() -> None:
     governor = govern(call_timeout=5.0)
     for _ in range(CircuitBreaker.ROW):
         governor.observe(from_time(-1.0), Signal.UNREACHABLE, None)

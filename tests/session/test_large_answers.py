@@ -111,18 +111,18 @@ async def test_a_huge_answer_is_recorded_as_bytes(session: Session) -> None:
     assert len(answers[0].body) == 5 * 2**20
 
 
-async def test_a_huge_answer_without_steps_is_decoded_in_another_thread(session: Session) -> None:
+async def test_a_huge_answer_without_steps_is_decoded_in_a_thread(session: Session) -> None:
     assert await session.send(request(lambda body: threading.get_ident())) != threading.get_ident()
 
 
-async def test_a_huge_answer_whose_steps_give_nothing_is_decoded_in_one_piece(session: Session) -> None:
+async def test_a_huge_answer_that_steps_refuse_is_decoded_in_one_piece(session: Session) -> None:
     def steps(body: bytes) -> Generator[None, None, None]:
         yield
 
     assert await session.send(request(len, steps)) == 5 * 2**20
 
 
-async def test_what_is_wrong_with_a_huge_answer_is_told_by_decoding_it_in_one_piece(session: Session) -> None:
+async def test_the_error_in_a_huge_answer_is_found_in_one_piece(session: Session) -> None:
     def steps(body: bytes) -> Generator[None, None, None]:
         yield
         raise DecodeError("in steps")
@@ -134,7 +134,7 @@ async def test_what_is_wrong_with_a_huge_answer_is_told_by_decoding_it_in_one_pi
         await session.send(request(whole, steps))
 
 
-async def test_large_answers_that_come_together_are_not_decoded_in_one_go(
+async def test_large_answers_at_once_are_not_decoded_in_one_go(
     scripted_server: StartServer,
 ) -> None:
     server = await scripted_server(forever=answer(b" " * (500 * 1024)))
@@ -143,7 +143,7 @@ async def test_large_answers_that_come_together_are_not_decoded_in_one_go(
     assert len(set(seen)) == 8
 
 
-async def test_a_huge_answer_is_not_decoded_past_the_deadline_of_the_call(session: Session) -> None:
+async def test_a_huge_answer_is_not_decoded_past_the_call_s_deadline(session: Session) -> None:
     def endless(body: bytes) -> Generator[None, None, None]:
         while True:
             yield

@@ -67,7 +67,7 @@ def test_header_means_seconds(text: str | None, seconds: float | None) -> None:
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
 @pytest.mark.parametrize("text", ["Tue, 14 Nov 2023 22:13:50 -0000", "Tue Nov 14 22:13:50 2023"])
-def test_date_without_a_zone_is_universal_time_wherever_the_client_runs(
+def test_a_date_without_zone_is_universal_time_everywhere(
     text: str, zone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as elsewhere:

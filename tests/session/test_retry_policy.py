@@ -176,9 +176,7 @@ def test_failure_is_proof_that_nothing_was_executed_or_not(sent: Sent, cause: Ca
 
 
 @pytest.mark.parametrize(("sent", "cause", "retry_after"), NOT_EXECUTED)
-def test_unsafe_request_is_retried_only_if_it_was_certainly_not_executed(
-    sent: Sent, cause: Cause, retry_after: float | None
-) -> None:
+def test_a_write_is_retried_only_if_certainly_not_executed(sent: Sent, cause: Cause, retry_after: float | None) -> None:
     decided = verdict(sent, cause, retry_after=retry_after, idempotent=False)
     assert isinstance(decided, Retry if NOT_EXECUTED[sent, cause, retry_after] else OutcomeUnknownError)
 
@@ -195,7 +193,7 @@ def test_unknown_outcome_tells_what_is_known_and_how_to_find_out() -> None:
 
 
 @pytest.mark.parametrize("spent", [{"attempts": 99}, {"tokens": 0}, {"remaining": 0.0}, {"retry_after": 99.0}])
-def test_unknown_outcome_stays_unknown_whatever_else_ends_the_call(spent: dict[str, Any]) -> None:
+def test_an_unknown_outcome_stays_so_whatever_ends_the_call(spent: dict[str, Any]) -> None:
     assert type(verdict(Sent.MAYBE, idempotent=False, **spent)) is OutcomeUnknownError
 
 
@@ -216,7 +214,7 @@ def test_unknown_outcome_stays_unknown_whatever_else_ends_the_call(spent: dict[s
         (3, 3, Cause.THROTTLE, 1.0, 1.5),
     ],
 )
-def test_back_off_doubles_with_failures_of_its_kind_and_is_random(
+def test_back_off_doubles_with_failures_of_a_kind_and_is_random(
     attempts: int, throttled: int, cause: Cause, jitter: float, delay: float
 ) -> None:
     decided = verdict(cause=cause, attempts=attempts, throttled=throttled, jitter=jitter)

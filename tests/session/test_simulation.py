@@ -106,7 +106,7 @@ async def test_no_attempt_starts_after_the_deadline(latency: float) -> None:
 
 
 @virtual
-async def test_attempt_does_not_start_when_the_loop_was_late_with_its_leave() -> None:
+async def test_no_attempt_starts_if_the_loop_was_late_with_its_permit() -> None:
     service = SimulatedService()
     async with session_above(service, call_timeout=1, requests_per_second=2) as session:
         _, second = (session.spawn(session.send(get(session))) for _ in range(2))
@@ -129,7 +129,7 @@ async def test_wait_of_an_hour_ends_every_call_at_once() -> None:
 
 
 @virtual
-async def test_no_burst_beyond_the_hard_cap_follows_a_stall_of_the_loop() -> None:
+async def test_no_burst_beyond_the_cap_follows_a_stall_of_the_loop() -> None:
     service = SimulatedService()
     async with session_above(service, requests_per_second=50) as session:
         here().call_later(2.005, lambda: setattr(here(), "now", here().now + 2))

@@ -82,7 +82,7 @@ async def test_https_at_a_plain_server_is_refused_at_once(open_client: OpenClien
     assert (caught.value.attempts, fake_time.slept) == (1, [])
 
 
-async def test_greeting_that_is_not_answered_ends_with_the_connect_timeout(
+async def test_an_unanswered_greeting_ends_with_the_connect_timeout(
     scripted_server: StartServer, open_client: OpenClient
 ) -> None:
     server = await scripted_server()  # waits for a request, which a TLS greeting is not

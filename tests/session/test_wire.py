@@ -138,7 +138,7 @@ async def test_nothing_is_sent_that_was_not_counted(
     assert client.stats.attempts == len(server.requests) == 6
 
 
-async def test_only_attempt_is_sent_once_on_a_connection_that_was_kept_alive(
+async def test_a_single_attempt_on_a_reused_connection_is_sent_once(
     scripted_server: StartServer, open_client: OpenClient
 ) -> None:
     server = await scripted_server(FINE, reset)

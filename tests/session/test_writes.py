@@ -92,7 +92,7 @@ async def test_write_that_may_have_happened_is_not_sent_again(
 @pytest.mark.parametrize(
     "body", [b"", b"<html>Thanks</html>", b'{"data": {"id": 7', b"\xff"], ids=["empty", "HTML", "cut", "no UTF-8"]
 )
-async def test_object_that_was_created_with_an_answer_nobody_can_read_is_not_created_again(
+async def test_a_created_object_with_unreadable_answer_is_not_repeated(
     body: bytes, scripted_server: StartServer, open_client: OpenClient
 ) -> None:
     server = await scripted_server(answer(body))
@@ -110,7 +110,7 @@ async def test_write_whose_time_is_over_may_have_happened(scripted_server: Start
     assert len(server.requests) == 1
 
 
-async def test_server_that_closes_after_every_answer_executes_each_write_once(
+async def test_a_server_that_always_closes_executes_each_write_once(
     scripted_server: StartServer, fake_time: FakeTime
 ) -> None:
     server = await scripted_server(forever=then_close(FINE))
@@ -260,7 +260,7 @@ async def test_what_is_gone_when_the_delete_is_sent_again_was_deleted(
     ],
     ids=["at once", "after 429", "after 503 with Retry-After", "after two 429s"],
 )
-async def test_what_was_certainly_not_deleted_and_is_not_there_is_an_error(
+async def test_a_missing_object_that_was_never_deleted_is_an_error(
     before: list[Step], scripted_server: StartServer, fake_time: FakeTime
 ) -> None:
     server = await scripted_server(*before, NOT_FOUND)
