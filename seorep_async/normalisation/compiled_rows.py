@@ -33,6 +33,7 @@ REFUSALS = (ValueError, RecursionError)
 
 _PIECE = 50  # rows that are read at once
 _PARTS = 8  # parts of a piece that holds an odd row
+_FEW = 16 * 1024  # bytes of rows that are read at once unless one is odd, without a look for their ends
 _STEP = 512 * 1024  # bytes of rows that are read before others on the loop get their turn
 _EXPECTED = 8  # unknown fields that are expected at once
 _WAYS = 64  # ways with expected fields that are stored
@@ -100,6 +101,11 @@ class CompiledRows(Generic[M]):
         So that an odd row slows down few others, a piece that holds one is cut into small parts, after which pieces
         grow again. Each is tried as current rows first, and then as the last odd part.
         """
+        if text.end - text.start <= _FEW:
+            try:
+                return self._read(text.array(text.start, text.end), self._ways[0])
+            except REFUSALS:
+                pass
         rows: list[M] = []
         ways = self._ways[:1]
         met: frozenset[str] = frozenset()  # unknown fields in the last odd part

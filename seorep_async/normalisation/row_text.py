@@ -23,7 +23,7 @@ _MARGIN = 16 * 1024  # bytes before the rows, and after them, in which their end
 _ROWS = re.compile(rb'"(?:data|rows)"[ \t\n\r]*:[ \t\n\r]*\[[ \t\n\r]*(?=\{[ \t\n\r]*("[^"\\]*")[ \t\n\r]*:)')
 
 
-@attrs.frozen
+@attrs.define  # not frozen: that would take a microsecond a page
 class RowText:
     """The rows of one page as text.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections.abc import Callable
 from itertools import count
 from typing import Literal
 
@@ -25,7 +26,7 @@ class PageBudget:
         self._free = limit
         self._reserve = 3 * limit // 8
         self.first_pages: int = limit - self._reserve
-        self._waiting: list[tuple[tuple[bool, int], int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[tuple[bool, int], int, Turn]] = []
         self._arrivals = count()
 
     async def acquire(self, priority: int, *, first: bool = False) -> Slot:
@@ -35,39 +36,60 @@ class PageBudget:
             priority: of the listing; the lowest is served first.
             first: the slot is for a first page.
         """
-        claim = first, priority
-        while not self._has_slot_for(claim):
-            turn = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiting, (claim, next(self._arrivals), turn))
+        while (slot := self.try_acquire(priority, first=first)) is None:
+            woken = asyncio.Event()
+            turn = self.queue(priority, woken.set, first=first)
             try:
-                await turn
+                await woken.wait()
             except asyncio.CancelledError:
-                turn.cancel()
-                self._wake()
+                turn.is_over = True
+                self.pass_on()
                 raise
+        self.pass_on()
+        return slot
+
+    def try_acquire(self, priority: int, *, first: bool = False) -> Slot | None:
+        """Return a slot if one is free and nobody more urgent waits, else None; call `pass_on` after the last one."""
+        if not self._has_slot_for((first, priority)):
+            return None
         self._free -= 1
-        if self._waiting:
-            self._wake()
         return Slot(self, priority)
+
+    def queue(self, priority: int, wake: Callable[[], None], *, first: bool = False) -> Turn:
+        """Have a function called once a slot is free; it may acquire several, and then calls `pass_on`."""
+        turn = Turn(wake)
+        heapq.heappush(self._waiting, ((first, priority), next(self._arrivals), turn))
+        return turn
+
+    def pass_on(self) -> None:
+        """Wake the most urgent that waits, if a slot is free for it."""
+        waiting = self._waiting
+        while waiting and waiting[0][2].is_over:
+            heapq.heappop(waiting)
+        if waiting and self._has_slot_for(waiting[0][0]):
+            turn = waiting[0][2]
+            turn.is_over = True
+            turn.wake()
 
     def release(self) -> None:
         """Give one slot back."""
         self._free += 1
-        if self._waiting:
-            self._wake()
+        self.pass_on()
 
     def _has_slot_for(self, claim: tuple[bool, int]) -> bool:
         if self._free <= (self._reserve if claim[0] else 0):
             return False
         return not self._waiting or claim <= self._waiting[0][0]
 
-    def _wake(self) -> None:
-        """Give the most urgent that waits its turn; it may take more than one slot before others have theirs."""
-        waiting = self._waiting
-        while waiting and waiting[0][2].done():
-            heapq.heappop(waiting)
-        if waiting and self._has_slot_for(waiting[0][0]):
-            waiting[0][2].set_result(None)
+
+class Turn:
+    """The place of one that waits for a slot; whoever gives up sets `is_over`, and calls `PageBudget.pass_on`."""
+
+    __slots__ = ("is_over", "wake")
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self.wake = wake
+        self.is_over = False
 
 
 class Slot:

@@ -6,11 +6,11 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import Page
-from seorep_async.paging.budget import PageBudget, Slot
+from seorep_async.paging.budget import PageBudget, Slot, Turn
 from seorep_async.session import Request, Session, cancel_all
 
 T = TypeVar("T")
@@ -46,47 +46,57 @@ class Prefetch(Generic[T]):
         self._budget = budget
         self._priority = priority
         self._slot = slot
-        self._room = asyncio.Semaphore(2 * session.settings.max_concurrency)
+        self._limit = 2 * session.settings.max_concurrency
+        self._next = 2
+        self._turn: Turn | None = None
         self._pages: deque[asyncio.Task[Page[T]]] = deque()
-        self._failed: asyncio.Task[Any] | None = None
+        self._failed: asyncio.Task[Page[T]] | None = None
         self._changed = asyncio.Event()
 
     async def __aiter__(self) -> AsyncGenerator[Page[T], None]:
-        starting = self._session.spawn(self._start_pages(), self._on_done)
         try:
+            self._start_pages()
             for _ in range(2, self._last + 1):
                 yield await self._oldest()
-                self._room.release()
+                self._pages.popleft()
+                self._start_pages()
         finally:
-            await cancel_all([task for task in (starting, *self._pages) if not task.done()])
+            self._last = 0
+            if self._turn is not None:
+                self._turn.is_over = True
+                self._budget.pass_on()
+            await cancel_all([page for page in self._pages if not page.done()])
             if self._slot is not None:
                 self._slot.release()
 
-    async def _start_pages(self) -> None:
-        for number in range(2, self._last + 1):
-            self._slot = self._slot or await self._budget.acquire(self._priority)
-            await self._room.acquire()
-            slot, self._slot = self._slot, None
-            request = self._request(number)
+    def _start_pages(self) -> None:
+        """Start pages while there are slots and room; the budget calls this again once a slot is free."""
+        while self._next <= self._last and len(self._pages) < self._limit and self._failed is None:
+            slot = self._slot or self._budget.try_acquire(self._priority)
+            if slot is None:
+                if self._turn is None or self._turn.is_over:
+                    self._turn = self._budget.queue(self._priority, self._start_pages)
+                return
+            self._slot = None
+            request = self._request(self._next)
             request.slot = slot
             self._pages.append(self._session.spawn(self._session.send(request), partial(self._on_page, slot)))
+            self._next += 1
+        self._budget.pass_on()
 
     def _on_page(self, slot: Slot, page: asyncio.Task[Page[T]]) -> None:
-        slot.release()
-        self._on_done(page)
-
-    def _on_done(self, task: asyncio.Task[Any]) -> None:
-        if task.cancelled() or task.exception() is not None:
-            self._failed = self._failed or task
+        if page.cancelled() or page.exception() is not None:
+            self._failed = self._failed or page
         if self._failed or (self._pages and self._pages[0].done()):
             self._changed.set()
+        slot.release()
 
     async def _oldest(self) -> Page[T]:
         while not (self._failed or (self._pages and self._pages[0].done())):
             self._changed.clear()
             await self._changed.wait()
         if self._failed is None:
-            return self._pages.popleft().result()
+            return self._pages[0].result()
         if self._failed.cancelled():
             raise ConfigurationError("the client was closed while a listing was being read")
         self._failed.result()

@@ -25,7 +25,7 @@ from seorep_async.errors import (
     status_error_type,
 )
 from seorep_async.session.authentication import Authentication
-from seorep_async.session.fair_queue import HUGE, SHARE, FairQueue
+from seorep_async.session.fair_queue import SHARE, FairQueue
 from seorep_async.session.request import Request, StepwiseDecode
 from seorep_async.session.retry_policy import Cause, Failure, Sent, Signal, cause_of_status, signal_of_status
 from seorep_async.session.scrubbing import Scrubber
@@ -83,7 +83,8 @@ class Response:
     @property
     def size(self) -> int:
         """Bytes of the body."""
-        return sum(map(len, self.chunks))
+        chunks = self.chunks
+        return len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
 
     @property
     def body(self) -> bytes | memoryview:
@@ -121,11 +122,8 @@ class ResponseReader:
         self._knows_service = True
         return result
 
-    async def read_large(self, request: Request[T], response: Response) -> T | Failure:
-        """Do the same with a large body, when it delays nobody."""
-        if response.size <= HUGE:
-            await self._fair_queue.wait(response.size)
-            return self.read(request, response)
+    async def read_huge(self, request: Request[T], response: Response) -> T | Failure:
+        """Do the same with a huge body, in steps or in a thread, one at a time."""
         async with self._huge:
             if isinstance(request.decode, StepwiseDecode) and response.status == 200:
                 result: T | None = await self._decode_in_steps(request.decode.in_steps(response.body))

@@ -21,7 +21,7 @@ from seorep_async.session.base_url import BaseURL
 from seorep_async.session.call import Call
 from seorep_async.session.cancel_scope import CancelScope, Step
 from seorep_async.session.clock import Clock
-from seorep_async.session.fair_queue import FairQueue
+from seorep_async.session.fair_queue import HUGE, FairQueue
 from seorep_async.session.governor import Governor, Permit
 from seorep_async.session.request import Request
 from seorep_async.session.response import LARGE, RawAnswer, Response, ResponseReader
@@ -66,9 +66,11 @@ class Session:
         self.settings = settings
         self.clock: Clock = clock or Clock()
         self.state: str = "not open yet"
-        fair_queue = FairQueue()
-        self._reader = ResponseReader(authentication, fair_queue)
-        self._transport = Transport(base_url, authentication, settings, fair_queue, borrowed, self.clock.wall_clock)
+        self._fair_queue = FairQueue()
+        self._reader = ResponseReader(authentication, self._fair_queue)
+        self._transport = Transport(
+            base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
+        )
         self._governor = Governor(settings, self.clock)
         self._closing = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -279,10 +281,13 @@ class Session:
             for session, answers in _recordings.get():
                 if session is self:
                     answers.append(RawAnswer(request.method, request.path, outcome.status, bytes(outcome.body)))
-            if outcome.size <= LARGE:
-                result = self._reader.read(request, outcome)
+            size = outcome.size
+            if size > HUGE:
+                result = await self._read_huge(call, outcome)
             else:
-                result = await self._read_large(call, outcome)
+                if size > LARGE:
+                    await self._fair_queue.wait(size)
+                result = self._reader.read(request, outcome)
             if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
                 self._governor.observe(permit, Signal.THROTTLED, retry_after)
             if scope is not None:
@@ -292,10 +297,10 @@ class Session:
             if scope is not None:
                 scope.end(number)
 
-    async def _read_large(self, call: Call[T], response: Response) -> T | Failure:
+    async def _read_huge(self, call: Call[T], response: Response) -> T | Failure:
         try:
             async with asyncio.timeout(self._remaining(call)):
-                return await self._reader.read_large(call.request, response)
+                return await self._reader.read_huge(call.request, response)
         except TimeoutError:
             raise deadline_exceeded(None) from None
 
