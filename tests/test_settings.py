@@ -50,7 +50,7 @@ WRONG: list[tuple[str, Any]] = [
 RIGHT: list[tuple[str, Any]] = [
     *((name, limit) for name, limits in COUNTS.items() for limit in limits),
     *((name, value) for name in NUMBERS for value in (1, 0.001, 60.0, 86_400)),
-    *((name, None) for name in NULLABLE),
+    *((name, None) for name in sorted(NULLABLE)),
     *(("request_encoding", value) for value in RequestEncoding),
     *(("array_encoding", value) for value in ArrayEncoding),
     *(("feed_search_param", value) for value in FeedSearchParam),
