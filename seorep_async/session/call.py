@@ -9,7 +9,7 @@ import attrs
 
 from seorep_async.errors import NotFoundError, SeoRepError
 from seorep_async.session.request import Request
-from seorep_async.session.retry_policy import Cause, Failure, certainly_not_executed
+from seorep_async.session.retry_policy import Failure, certainly_not_executed
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class Call(Generic[T]):
         request: the request.
         deadline: monotonic time at which the call must have ended; infinite before the first send if it starts there.
         attempts: attempts so far.
-        throttled: those of them that count as a third: throttled ones and failed probes.
+        throttled: those of them that count as a third: 429, 503 with Retry-After, failed probes.
         spent: tokens of the retry quota that its retries cost.
         may_have_run: whether the service may have carried the request out already.
         failure: the last one, or None.
@@ -56,7 +56,7 @@ class Call(Generic[T]):
     def note(self, failure: Failure, *, probe: bool) -> None:
         """Take note of a failed attempt."""
         self.failure = failure
-        self.throttled += probe or failure.cause is Cause.THROTTLE
+        self.throttled += probe or failure.asks_for_patience
         self.may_have_run = self.may_have_run or not certainly_not_executed(failure)
         if _log.isEnabledFor(logging.DEBUG):
             method, path = self.request.method, self.request.path

@@ -39,6 +39,7 @@ class AdaptiveConcurrency:
         self._limit = float(ceiling)
         self._last_cut = self._last_step = -math.inf
         self._accepted = 0
+        self._is_guess = False
         self._together = self._accepted_together = 0
         self.limit = ceiling
         """Attempts that may be in flight now, at least 1."""
@@ -84,11 +85,14 @@ class AdaptiveConcurrency:
         self._accepted_together += 1
 
     def judge(self) -> bool:
-        """Return whether there were too many at once, and limit them if so."""
-        if self._maximum < self._ceiling:
-            self._maximum = self._ceiling
-        elif 0 < self._accepted_together < self.TOGETHER * self._together:
-            self._maximum = self._accepted_together
+        """Return whether there were too many at once, and limit them if so; a first guess may be corrected once."""
+        accepted, together = self._accepted_together, self._together
+        if self._maximum == self._ceiling:
+            self._is_guess = is_reason = 0 < accepted < self.TOGETHER * together
+        else:
+            is_reason = self._is_guess and together / 2 <= accepted < together
+            self._is_guess = False
+        self._maximum = accepted if is_reason else self._ceiling
         self._accepted = 0
         self._set(self._maximum)
         return self._maximum < self._ceiling
@@ -149,7 +153,7 @@ class RefusalTrial:
         self._all_tried += self._tried
         self._all_refused += self._refused
         self._tried = self._refused = 0
-        if not self._cuts:
+        if self._cuts <= 1:
             self._first_rate = rate
         share = self._all_refused / max(1, self._all_tried)
         if self._cuts < self.CUTS or self._all_tried < self.ENOUGH or share > self.MOST:
@@ -220,13 +224,14 @@ class RateLimiter:
         if self._known == self._cap == math.inf:
             return
         due = now - self.CATCH_UP
-        if self._next < due:
+        is_idle, is_held = self._next < due, self._is_held(now)
+        if is_idle:
             self._held_until += due - self._next  # idle time must not raise the rate
             self._next = due
-        elif self._is_held(now):
-            self._trial.start()
-        else:
+        elif not is_held:
             self._grow()
+        if self._trial.tolerated or (is_held and not is_idle):
+            self._trial.start()
         self._next += 1 / self.rate
 
     def _is_held(self, now: float) -> bool:
@@ -234,8 +239,6 @@ class RateLimiter:
 
     def _grow(self) -> None:
         rate = self._known
-        if self._trial.tolerated:
-            self._trial.start()
         if self._searching or self._trial.tolerated or rate > max(1.1 * self._refused_at, self._refused_at + 10):
             self._known += min(1.0, rate / 4)
         else:
@@ -295,7 +298,8 @@ class RateLimiter:
             least = self.SLOWEST if self._searching else self._known / 2
             if accepted < self.FEW:
                 seen = self._known * self._accepted / max(1, self._accepted + self._refused)
-        before = self._trial.judge(self._known, closed=closed - excused > self.SPAN / 2)
+        is_closed = closed - excused > self.SPAN / 2 + 2 / self._known
+        before = self._trial.judge(self._known, closed=is_closed)
         if before is not None:
             self._known = before
         else:

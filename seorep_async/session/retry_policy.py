@@ -83,6 +83,11 @@ class Failure:
         return self.cause is Cause.THROTTLE or (self.cause is Cause.OVERLOAD and self.sent is Sent.ANSWERED)
 
     @property
+    def asks_for_patience(self) -> bool:
+        """Whether the service asked to try again later (429, or 503 with Retry-After)."""
+        return self.cause is Cause.THROTTLE or (self.is_refusal and self.retry_after is not None)
+
+    @property
     def signal(self) -> Signal | None:
         """What it says about the state of the service, or None."""
         if self.says_nothing:
@@ -166,7 +171,7 @@ def decide(
         return GiveUp(_outcome_unknown(failure))
     if failure.retry_after is not None and failure.retry_after > min(settings.retry_after_max, remaining):
         return GiveUp(failure.error)
-    counts_a_third = probe or failure.cause is Cause.THROTTLE
+    counts_a_third = probe or failure.asks_for_patience
     if 3 * (attempts - throttled) + throttled > 3 * (settings.max_attempts - 1):
         return GiveUp(failure.error)
     cost = REFUSED_COST if probe or failure.is_refusal else TRANSIENT_COST

@@ -1,0 +1,177 @@
+"""Rows 30 to 36 on real sockets: limits as services have them, which nobody told the client about.
+
+The same rows in virtual time, with many more limits, are in `tests/session/scenarios.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from seorep_async import Settings
+from seorep_async.sandbox import Sandbox
+from tests.faults.conftest import Check
+from tests.faults.plan import Plan
+from tests.faults.process import ServerProcess
+from tests.faults.proxies import needs, nginx
+from tests.faults.run import JANUARY, KEY, load_of_the_machine, opened
+from tests.faults.run import pull as pull_from
+
+pytestmark = pytest.mark.slow
+
+PAGES = 5
+
+
+@attrs.frozen
+class Pulled:
+    """A pull by one client.
+
+    Attributes:
+        begun: when it began, on the clock that all processes share.
+        ended: when it ended.
+        lost: campaigns that failed, or have not all their rows.
+    """
+
+    begun: float
+    ended: float
+    lost: int
+
+
+async def pull(base_url: str, campaigns: int, permits: int = 16) -> Pulled:
+    begun, whole = time.monotonic(), 0
+    async with (
+        opened(base_url, Settings(max_concurrency=permits), key=KEY) as client,
+        client.rankings.pull(range(1, campaigns + 1), *JANUARY) as outcomes,
+    ):
+        async for outcome in outcomes:
+            whole += outcome.report is not None and len(outcome.report.rows) == 25 * PAGES
+    return Pulled(begun, time.monotonic(), campaigns - whole)
+
+
+@attrs.frozen
+class Limit:
+    """A limit, and what a pull through it may cost.
+
+    Attributes:
+        rate_limit: as the sandbox understands it.
+        ideal: seconds that a client would need that knew the limit, or None to measure what 8 permits take.
+        bounds: the most that figures may be.
+    """
+
+    row: str
+    rate_limit: str
+    campaigns: int
+    ideal: float | None
+    bounds: Mapping[str, float]
+
+
+RATE = {"amplification": 1.05, "times ideal": 1.5}
+RATE_503 = {"amplification": 1.06, "times ideal": 1.6}
+LIMITS = [
+    Limit("4", "200/s,burst=40", 600, 15, RATE),
+    Limit("6", "20/s,burst=4", 60, 15, {"amplification": 1.12, "times ideal": 1.5}),
+    Limit("30", "200/s,fixed-window", 300, 7.5, RATE),
+    Limit("30", "200/s,sliding-window", 300, 7.5, RATE),
+    Limit("30", "200/s,sliding-window,counts-refused", 300, 7.5, RATE),
+    Limit("31", "200/s,burst=40,status=503", 600, 15, RATE_503),
+    Limit("31", "20/s,burst=4,status=503", 60, 15, {"amplification": 1.1, "times ideal": 1.6}),
+    Limit("31", "200/s,fixed-window,status=503", 300, 7.5, RATE_503),
+    Limit("31", "200/s,sliding-window,status=503", 300, 7.5, RATE_503),
+    Limit("31", "200/s,burst=40,status=503,retry-after=seconds", 600, 15, RATE_503),
+    Limit("32", "100/10s,fixed-window", 100, 50, {"times ideal": 1.3}),
+    Limit("34", "at-once=8", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
+    Limit("34", "at-once=8,status=503", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
+]
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: f"row {limit.row}-{limit.rate_limit}")
+async def test_limit_is_found_and_kept_to(limit: Limit, check: Check) -> None:
+    load, ideal = load_of_the_machine(), limit.ideal
+    async with Sandbox(campaigns=limit.campaigns, keywords=25 * PAGES, api_key=KEY, latency=0.02) as sandbox:
+        if ideal is None:
+            knowing = await pull(sandbox.base_url, limit.campaigns, permits=8)
+            ideal = knowing.ended - knowing.begun
+    async with Sandbox(
+        campaigns=limit.campaigns, keywords=25 * PAGES, api_key=KEY, rate_limit=limit.rate_limit, latency=0.02
+    ) as sandbox:
+        pulled = await pull(sandbox.base_url, limit.campaigns)
+        figures = {
+            "amplification": sandbox.stats.requests / (limit.campaigns * PAGES),
+            "times ideal": (pulled.ended - pulled.begun) / ideal,
+        }
+    over = {name: (figures[name], bound) for name, bound in limit.bounds.items()}
+    check(limit.row, limit.rate_limit, load=load, lost=(pulled.lost, 0), **over)
+
+
+def _pull_in_a_process(base_url: str, campaigns: int) -> Pulled:
+    return asyncio.run(pull(base_url, campaigns))
+
+
+@pytest.mark.parametrize(("clients", "refused", "times"), [(2, 0.04, 1.4), (4, 0.04, 1.4), (8, 0.065, 1.5)])
+@pytest.mark.parametrize("retry_after", ["", ",retry-after=seconds"])
+async def test_processes_share_a_limit(
+    clients: int, refused: float, times: float, retry_after: str, check: Check
+) -> None:
+    load = load_of_the_machine()
+    campaigns = 1200 // clients
+    async with Sandbox(
+        campaigns=campaigns, keywords=25 * PAGES, api_key=KEY, rate_limit=f"200/s,burst=40{retry_after}", latency=0.02
+    ) as sandbox:
+        with multiprocessing.get_context("spawn").Pool(clients) as pool:
+            pulls = [(sandbox.base_url, campaigns)] * clients
+            pulled: list[Pulled] = await asyncio.to_thread(pool.starmap, _pull_in_a_process, pulls, 1)
+        requests = sandbox.stats.requests
+    rates = [campaigns / (one.ended - one.begun) for one in pulled]
+    jain = sum(rates) ** 2 / (clients * sum(rate * rate for rate in rates))
+    seconds = max(one.ended for one in pulled) - min(one.begun for one in pulled)
+    check(
+        "35",
+        f"{clients} processes{retry_after}",
+        load=load,
+        lost=(sum(one.lost for one in pulled), 0),
+        refused=(requests / 6000 - 1, refused),
+        times_ideal=(seconds / 30, times),
+        unfairness=(1 - jain, 0.1),
+    )
+
+
+@pytest.mark.parametrize("pages", [1, 40])
+def test_dead_campaign_holds_no_other_up(pages: int, server: ServerProcess, check: Check) -> None:
+    plain = Plan(units=400 if pages == 1 else 50, pages=5 if pages == 1 else 40, latency=0.02)
+    begun = pull_from(server, plain).seconds
+    run = pull_from(server, attrs.evolve(plain, failing={5: "503"}))
+    others = [seen.time for seen in run.history.seen if seen.fate == "served"]
+    took = others[-1] - run.history.seen[0].time
+    check("36", f"one campaign of {pages} pages always 503", lost=(len(run.errors), 1), others=(took / begun, 1.3))
+
+
+@needs("nginx")
+@pytest.mark.parametrize("seed", range(3))
+async def test_nginx_with_its_default_limit_is_kept_to(seed: int, tmp_path: Path, check: Check) -> None:
+    load = load_of_the_machine()
+    zone: dict[str, Any] = {
+        "http": "limit_req_zone $binary_remote_addr zone=all:1m rate=20r/s;",
+        "location": "limit_req zone=all burst=20;" if seed == 2 else "limit_req zone=all burst=20 nodelay;",
+    }
+    async with (
+        Sandbox(campaigns=60, keywords=25 * PAGES, api_key=KEY) as sandbox,
+        nginx(sandbox.base_url, tmp_path, **zone) as proxy,
+    ):
+        pulled = await pull(proxy.base_url, 60)
+        seen = proxy.seen()
+    refused = sum(count for (status, by_itself), count in seen.items() if by_itself and status == 503)
+    check(
+        "41",
+        f"nginx, 20 r/s, burst 20{'' if seed == 2 else ' nodelay'}",
+        load=load,
+        lost=(pulled.lost, 0),
+        refused=(refused / seen.total(), 0.1),
+        times_ideal=((pulled.ended - pulled.begun) / 14, 1.6),
+    )

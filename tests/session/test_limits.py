@@ -1,0 +1,399 @@
+"""The rules of the governor one by one, with the time as an argument."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seorep_async.session.circuit_breaker import CircuitBreaker, Suspects
+from seorep_async.session.limits import AdaptiveConcurrency, RateLimiter, RefusalTrial
+from seorep_async.session.retry_policy import RetryQuota
+
+CLOSE = 1e-6
+
+
+# rate
+
+
+def send(limiter: RateLimiter, begin: float, end: float, accept: bool = True) -> None:
+    """Start as many attempts as may start from one time to another, and have them accepted at once."""
+    now = max(begin, limiter.next_start(begin))
+    while now < end:
+        limiter.start(now)
+        if accept:
+            limiter.record_success(now)
+        now = max(now + 0.001, limiter.next_start(now))
+
+
+def slowed_down(accepted: int = 100) -> RateLimiter:
+    """Return a limiter that saw so many attempts accepted from 9 to 10, was refused, and could go on at 10.1."""
+    limiter = RateLimiter(None)
+    limiter.start(9.0)
+    for number in range(accepted):
+        limiter.record_success(9 + number / accepted)
+    limiter.slow_down(10.0, 10.1, excused=0.1)
+    return limiter
+
+
+def test_rate_is_free_at_first() -> None:
+    limiter = RateLimiter(None)
+    limiter.start(5.0)
+    assert (limiter.rate, limiter.next_start(5.0), limiter.is_known) == (math.inf, 5.0, False)
+
+
+@pytest.mark.parametrize(("accepted", "rate"), [(0, 5.0), (5, 5.0), (110, 80.0), (1100, 800.0)])
+def test_first_rate_is_a_little_less_than_was_accepted(accepted: int, rate: float) -> None:
+    assert slowed_down(accepted).rate == pytest.approx(rate, rel=0.02)
+
+
+def test_first_rate_is_searched_upwards_at_once() -> None:
+    limiter = slowed_down()
+    send(limiter, 10.1, 11.1)
+    assert 130 < limiter.rate < 250
+
+
+def after_the_search(until: float = 12.0) -> RateLimiter:
+    limiter = slowed_down()
+    send(limiter, 10.1, until)
+    limiter.slow_down(until, until + 0.1, excused=0.1)
+    return limiter
+
+
+def test_rate_is_held_after_a_cut_and_then_grows_by_a_step_a_second() -> None:
+    limiter = after_the_search()
+    cut = limiter.rate
+    send(limiter, 12.1, 14.0)
+    held = limiter.rate
+    send(limiter, 14.1, 15.1)
+    assert held == cut
+    assert limiter.rate - cut == pytest.approx(RateLimiter.STEP, rel=0.1)
+
+
+@pytest.mark.parametrize("cuts", [1, 3, 30])
+def test_cut_leaves_half_of_the_rate_at_least(cuts: int) -> None:
+    limiter, now = after_the_search(), 12.1
+    for _ in range(cuts):
+        before = limiter.rate
+        limiter.slow_down(now, now + 5, excused=0.0)
+        now += 5
+        assert limiter.rate >= max(RateLimiter.SLOWEST, before / 2 - CLOSE)
+    assert limiter.rate >= RateLimiter.SLOWEST
+
+
+def test_time_in_which_nothing_was_accepted_counts() -> None:
+    limiter = RateLimiter(None)
+    limiter.start(0.0)
+    for number in range(1, 101):
+        limiter.record_success(number / 100)
+    limiter.slow_down(1.0, 10.0, excused=0.0)
+    assert limiter.rate == pytest.approx(0.8 * 10)
+
+
+@pytest.mark.parametrize("rest", [2.0, 3600.0])
+def test_idle_time_does_not_raise_the_rate(rest: float) -> None:
+    limiter = after_the_search()
+    before = limiter.rate
+    limiter.start(12.1 + rest)
+    assert limiter.rate == before
+
+
+def test_first_refusal_in_a_long_time_is_no_news() -> None:
+    limiter = RateLimiter(None)
+    news = []
+    for accepted in (0, 40, 5):
+        for _ in range(accepted):
+            limiter.record_success(1.0)
+        news.append(limiter.record_refusal(1.0, suspect=False, again=False))
+    assert news == [False, False, True]
+
+
+@pytest.mark.parametrize(("suspect", "again"), [(True, False), (False, True), (True, True)])
+def test_refusals_of_one_object_are_no_news(suspect: bool, again: bool) -> None:
+    limiter = RateLimiter(None)
+    for _ in range(50):
+        limiter.record_success(1.0)
+        assert not limiter.record_refusal(1.0, suspect=suspect, again=again)
+
+
+def test_refusals_are_news_whatever_they_are_about_if_little_else_comes() -> None:
+    limiter = slowed_down()
+    limiter.forget()
+    assert [limiter.record_refusal(10.2, suspect=True, again=True) for _ in range(5)] == [False] * 3 + [True] * 2
+
+
+def test_rare_refusal_is_no_news_while_a_rate_is_held() -> None:
+    limiter = after_the_search()
+    send(limiter, 12.1, 13.0)
+    held = limiter.record_refusal(13.0, suspect=False, again=False)
+    send(limiter, 13.0, 15.0)
+    assert (held, limiter.record_refusal(15.0, suspect=False, again=False)) == (False, True)
+
+
+@pytest.mark.parametrize("cap", [0.05, 3.0, 100.0])
+def test_hard_cap_holds_from_the_beginning(cap: float) -> None:
+    assert RateLimiter(cap).rate == cap
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(1, 1), (49, 1), (51, 2), (99, 2), (101, 3), (1001, 21)])
+@pytest.mark.parametrize("stall", [0.03, 3600.0])
+def test_no_burst_follows_a_stall(rate: float, burst: int, stall: float) -> None:
+    limiter = RateLimiter(rate)
+    send(limiter, 0.0, 1.0)
+    begun = 0
+    now = limiter.next_start(1.0) + stall
+    while limiter.next_start(now) <= now:
+        limiter.start(now)
+        begun += 1
+    assert begun == burst
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.001, 0.004, 0.015, 0.05, 0.3, 2.0]), min_size=1, max_size=60),
+    st.sampled_from([0.5, 10.0, 200.0]),
+)
+def test_starts_are_bounded_by_the_rate_however_late_the_loop_is(gaps: list[float], rate: float) -> None:
+    limiter = RateLimiter(rate)
+    now = 100.0
+    starts: list[float] = []
+    for gap in gaps:
+        now += gap
+        while limiter.next_start(now) <= now:
+            limiter.start(now)
+            starts.append(now)
+    for i, first in enumerate(starts):
+        for j, last in enumerate(starts[i:], 1):
+            assert j <= 1 + (last - first + RateLimiter.CATCH_UP) * rate + CLOSE
+
+
+def test_timers_that_are_a_little_late_cost_no_rate() -> None:
+    limiter = RateLimiter(50)
+    now, starts = 100.0, 0
+    while now < 110:
+        limiter.start(now)
+        starts += 1
+        now = limiter.next_start(now) + 0.015
+    assert starts == pytest.approx(500, abs=2)
+
+
+# refusals that have nothing to do with the rate
+
+
+def cut_in_vain(trial: RefusalTrial, share: float, cuts: int = 3, *, closed: bool = False) -> list[float | None]:
+    """Return the judgements of cuts after each of which so large a share was refused."""
+    judgements = []
+    for number in range(cuts):
+        for _ in range(100):
+            trial.start()
+        for _ in range(round(100 * share)):
+            trial.record_refusal()
+        judgements.append(trial.judge(80.0 / 2**number, closed=closed))
+    return judgements
+
+
+@pytest.mark.parametrize(("share", "tolerated"), [(0.02, 0), (0.08, 0), (0.1, 0.1), (0.3, 0.3), (0.4, 0)])
+def test_refusals_that_cuts_do_not_make_fewer_are_tolerated(share: float, tolerated: float) -> None:
+    trial = RefusalTrial()
+    judgements = cut_in_vain(trial, share)
+    assert trial.tolerated == pytest.approx(tolerated)
+    assert judgements == [None, None, 80.0 if tolerated else None]
+
+
+def test_refusals_with_nothing_else_accepted_are_not_tolerated() -> None:
+    trial = RefusalTrial()
+    cut_in_vain(trial, 0.2, closed=True)
+    assert not trial.tolerated
+
+
+def test_more_refusals_than_tolerated_are_too_many() -> None:
+    trial = RefusalTrial()
+    cut_in_vain(trial, 0.2)
+    told = [trial.record_refusal() for _ in range(14)]
+    assert told.index(True) == int(32 * (1.5 * 0.2 + 0.1))
+
+
+# requests at once
+
+
+def found(accepted: int, together: int) -> AdaptiveConcurrency:
+    concurrency = AdaptiveConcurrency(16)
+    concurrency.watch(together)
+    for _ in range(accepted):
+        concurrency.record_success_of_watched()
+    concurrency.judge()
+    return concurrency
+
+
+@pytest.mark.parametrize(("accepted", "limit"), [(0, 16), (1, 1), (8, 8), (11, 11), (12, 16), (15, 16)])
+def test_attempts_accepted_together_are_the_limit_unless_nearly_all_were(accepted: int, limit: int) -> None:
+    assert found(accepted, 16).limit == limit
+
+
+@pytest.mark.parametrize(("accepted", "limit"), [(3, 16), (4, 4), (7, 7), (8, 16)])
+def test_first_guess_is_corrected_once(accepted: int, limit: int) -> None:
+    concurrency = found(8, 16)
+    for _ in range(2):
+        concurrency.watch(8)
+        for _ in range(accepted):
+            concurrency.record_success_of_watched()
+        seen = concurrency.limit
+        concurrency.judge()
+    assert (seen, concurrency.limit) == (limit, 16 if limit < 16 or accepted == 8 else concurrency.limit)
+
+
+def test_one_more_is_tried_after_many_successes_and_taken_back_if_refused() -> None:
+    concurrency = found(8, 16)
+    for _ in range(AdaptiveConcurrency.STEP):
+        concurrency.record_success()
+    tried = concurrency.limit
+    for _ in range(AdaptiveConcurrency.SOON):
+        concurrency.record_success()
+    assert concurrency.step_back(5.0, 6.0, in_flight=9)
+    assert (tried, concurrency.limit) == (9, 8)
+
+
+def test_refusals_of_one_step_take_back_one() -> None:
+    concurrency = found(8, 16)
+    for _ in range(200):
+        concurrency.record_success()
+    assert all(concurrency.step_back(5.0, 6.0, in_flight=9) for _ in range(3))
+    assert concurrency.limit == 8
+
+
+def test_timeouts_of_one_burst_cut_the_limit_once() -> None:
+    concurrency = AdaptiveConcurrency(16)
+    for started in (1.0, 1.1, 2.0):
+        concurrency.record_timeout(started, 2.0)
+    assert concurrency.limit == 11
+
+
+def test_timeouts_leave_one() -> None:
+    concurrency = AdaptiveConcurrency(16)
+    for now in range(30):
+        concurrency.record_timeout(now, now + 0.5)
+    assert concurrency.limit == 1
+
+
+# circuit breaker
+
+
+def opened(at: float = 5.0) -> CircuitBreaker:
+    breaker = CircuitBreaker()
+    for _ in range(CircuitBreaker.ROW):
+        breaker.record_failure(at)
+    return breaker
+
+
+@pytest.mark.parametrize(("failures", "is_open"), [(0, False), (9, False), (10, True), (11, True)])
+def test_row_of_failures_opens_the_breaker(failures: int, is_open: bool) -> None:
+    breaker = CircuitBreaker()
+    for _ in range(failures):
+        breaker.record_failure(1.0)
+    assert breaker.is_open is is_open
+
+
+@pytest.mark.parametrize(("started", "is_open"), [(0.5, True), (1.0, True), (1.5, False)])
+def test_success_from_before_the_row_makes_up_for_one_failure(started: float, is_open: bool) -> None:
+    breaker = CircuitBreaker()
+    for _ in range(9):
+        breaker.record_failure(1.0)
+    breaker.record_success(started)
+    for _ in range(2):
+        breaker.record_failure(2.0)
+    assert breaker.is_open is is_open
+
+
+@pytest.mark.parametrize(("started", "closes"), [(4.9, False), (5.0, False), (5.1, True)])
+def test_success_of_an_attempt_that_started_later_closes_it(started: float, closes: bool) -> None:
+    breaker = opened(5.0)
+    assert (breaker.record_success(started), breaker.is_open) == (closes, not closes)
+
+
+def test_one_probe_is_out_at_a_time() -> None:
+    breaker = opened()
+    breaker.start_probe(5.1)
+    assert breaker.next_start(99.0) == math.inf
+    breaker.end_probe()
+    assert breaker.next_start(5.1) == pytest.approx(5.2)
+
+
+def test_gaps_between_probes_grow_to_the_longest() -> None:
+    breaker = opened(5.0)
+    starts = []
+    for _ in range(20):
+        starts.append(breaker.next_start(0.0))
+        breaker.start_probe(starts[-1])
+        breaker.end_probe()
+    gaps = [later - earlier for earlier, later in pairwise(starts)]
+    assert gaps[0] == pytest.approx(CircuitBreaker.SHORTEST)
+    assert gaps[-1] == pytest.approx(CircuitBreaker.LONGEST)
+    assert gaps == sorted(gaps)
+
+
+# suspects
+
+
+@pytest.mark.parametrize(("refused", "others", "suspect"), [(2, 5, False), (3, 1, True), (3, 0, False), (9, 1, True)])
+def test_subject_is_suspect_if_refused_in_a_row_while_others_are_not(refused: int, others: int, suspect: bool) -> None:
+    suspects = Suspects()
+    again = [suspects.record_refusal("campaign 1") for _ in range(refused)]
+    for _ in range(others):
+        suspects.record_success("campaign 2")
+    assert again == [False] + [True] * (refused - 1)
+    assert suspects.is_suspect("campaign 1", refused=False) is suspect
+    assert not suspects.is_suspect("campaign 2", refused=False)
+
+
+def test_success_clears_a_subject() -> None:
+    suspects = Suspects()
+    for _ in range(5):
+        suspects.record_refusal("campaign 1")
+    suspects.record_success("campaign 2")
+    suspects.record_success("campaign 1")
+    assert not suspects.is_suspect("campaign 1", refused=False)
+
+
+def test_request_without_a_subject_is_suspect_only_if_it_was_refused() -> None:
+    suspects = Suspects()
+    assert [suspects.record_refusal(None) for _ in range(5)] == [False] * 5
+    suspects.record_success(None)
+    assert [suspects.is_suspect(None, refused=refused) for refused in (False, True)] == [False, True]
+
+
+# retry quota
+
+
+@pytest.mark.parametrize(
+    ("costs", "refunds", "tokens"),
+    [
+        ([], [], 500),
+        ([14, 14, 5], [], 467),
+        ([14, 14, 5], [33], 500),
+        ([14, 14, 14], [14], 486),
+        ([14], [14], 500),
+        ([14, 14], [0], 486),
+        ([14, 14], [0] * 2, 500),
+        ([], [0, 0], 500),
+        ([400, 200], [], -100),
+    ],
+)
+def test_success_gives_back_what_the_call_spent_and_the_price_of_a_retry(
+    costs: list[int], refunds: list[int], tokens: int
+) -> None:
+    quota = RetryQuota()
+    for cost in costs:
+        quota.spend(cost)
+    for spent in refunds:
+        quota.succeed(spent)
+    assert quota.tokens == tokens
+
+
+@pytest.mark.parametrize(("cost", "given_back", "tokens"), [(28, 28, 500), (28, 14, 486), (0, 0, 500), (5, 14, 500)])
+def test_cancelled_call_gives_back_what_it_spent(cost: int, given_back: int, tokens: int) -> None:
+    quota = RetryQuota()
+    quota.spend(cost)
+    quota.give_back(given_back)
+    assert quota.tokens == tokens
