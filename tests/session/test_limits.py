@@ -63,7 +63,7 @@ def after_the_search(until: float = 12.0) -> RateLimiter:
     return limiter
 
 
-def test_rate_is_held_after_a_cut_and_then_grows_by_a_step_a_second() -> None:
+def test_rate_is_held_after_a_cut_and_then_grows() -> None:
     limiter = after_the_search()
     cut = limiter.rate
     send(limiter, 12.1, 14.0)
@@ -119,7 +119,7 @@ def test_refusals_of_one_object_are_no_news(suspect: bool, again: bool) -> None:
         assert not limiter.record_refusal(1.0, suspect=suspect, again=again)
 
 
-def test_refusals_are_news_whatever_they_are_about_if_little_else_comes() -> None:
+def test_refusals_of_nearly_all_are_news_in_any_case() -> None:
     limiter = slowed_down()
     limiter.forget()
     assert [limiter.record_refusal(10.2, suspect=True, again=True) for _ in range(5)] == [False] * 3 + [True] * 2
@@ -228,7 +228,7 @@ def found(accepted: int, together: int) -> AdaptiveConcurrency:
 
 
 @pytest.mark.parametrize(("accepted", "limit"), [(0, 16), (1, 1), (8, 8), (11, 11), (12, 16), (15, 16)])
-def test_attempts_accepted_together_are_the_limit_unless_nearly_all_were(accepted: int, limit: int) -> None:
+def test_attempts_accepted_together_are_the_limit(accepted: int, limit: int) -> None:
     assert found(accepted, 16).limit == limit
 
 
@@ -244,7 +244,7 @@ def test_first_guess_is_corrected_once(accepted: int, limit: int) -> None:
     assert (seen, concurrency.limit) == (limit, 16 if limit < 16 or accepted == 8 else concurrency.limit)
 
 
-def test_one_more_is_tried_after_many_successes_and_taken_back_if_refused() -> None:
+def test_one_more_is_tried_and_taken_back_if_refused() -> None:
     concurrency = found(8, 16)
     for _ in range(AdaptiveConcurrency.STEP):
         concurrency.record_success()
@@ -337,7 +337,7 @@ def test_gaps_between_probes_grow_to_the_longest() -> None:
 
 
 @pytest.mark.parametrize(("refused", "others", "suspect"), [(2, 5, False), (3, 1, True), (3, 0, False), (9, 1, True)])
-def test_subject_is_suspect_if_refused_in_a_row_while_others_are_not(refused: int, others: int, suspect: bool) -> None:
+def test_subject_refused_while_others_are_not_is_suspect(refused: int, others: int, suspect: bool) -> None:
     suspects = Suspects()
     again = [suspects.record_refusal("campaign 1") for _ in range(refused)]
     for _ in range(others):
@@ -356,7 +356,7 @@ def test_success_clears_a_subject() -> None:
     assert not suspects.is_suspect("campaign 1", refused=False)
 
 
-def test_request_without_a_subject_is_suspect_only_if_it_was_refused() -> None:
+def test_request_without_subject_is_suspect_once_refused() -> None:
     suspects = Suspects()
     assert [suspects.record_refusal(None) for _ in range(5)] == [False] * 5
     suspects.record_success(None)
@@ -380,9 +380,7 @@ def test_request_without_a_subject_is_suspect_only_if_it_was_refused() -> None:
         ([400, 200], [], -100),
     ],
 )
-def test_success_gives_back_what_the_call_spent_and_the_price_of_a_retry(
-    costs: list[int], refunds: list[int], tokens: int
-) -> None:
+def test_success_gives_back_what_the_call_spent_and_more(costs: list[int], refunds: list[int], tokens: int) -> None:
     quota = RetryQuota()
     for cost in costs:
         quota.spend(cost)
