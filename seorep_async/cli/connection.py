@@ -51,14 +51,14 @@ class Connection:
     settings: Settings
     sources: Mapping[str, str]
 
-    def client(self, settings: Settings | None = None) -> SeoRepClient:
-        """Return a client that is not open yet, with other settings if they are given.
+    def client(self) -> SeoRepClient:
+        """Return a client that is not open yet.
 
         Raises:
             click.ClickException: the address or the key is not valid.
         """
         try:
-            return SeoRepClient(self.base_url, self.api_key, settings=settings or self.settings)
+            return SeoRepClient(self.base_url, self.api_key, settings=self.settings)
         except ConfigurationError as error:
             problem = in_shell_words(error.message).replace("the base URL", self.sources["base_url"], 1)
         raise click.ClickException(problem)

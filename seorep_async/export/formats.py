@@ -16,8 +16,7 @@ from seorep_async.export.text import columns_as_csv, columns_as_json_lines
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.reports import RankingReport, column_values
 from seorep_async.tables.arrow import arrow_schema, batch_of_plain, plain_columns
-from seorep_async.tables.columns import ColumnType, FeedTable, table_of, totals_values
-from seorep_async.tables.json_strings import as_json
+from seorep_async.tables.columns import ColumnType, FeedTable, as_json, table_of, totals_values
 from seorep_async.tables.optional import require
 
 GROUP_ROWS = 1 << 16

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from seorep_async.models import Tag
-from seorep_async.tables.columns import ColumnType, Table
-from seorep_async.tables.json_strings import as_json, plain_tags
+from seorep_async.tables.columns import ColumnType, Table, as_json, plain_tags
 
 _JSON = msgspec.json.Encoder()
 

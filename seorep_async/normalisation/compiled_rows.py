@@ -52,7 +52,7 @@ class _Values(enum.Enum):
     """Any accepted value."""
 
     def are_any(self, hint: Any) -> bool:
-        """Tell whether attributes of a type may have any accepted value."""
+        """Return whether attributes of a type may have any accepted value."""
         return self is _Values.ACCEPTED or (self is _Values.OLDER and hint in (dt.date, dt.date | None))
 
 

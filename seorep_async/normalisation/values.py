@@ -81,7 +81,7 @@ def boolean(value: object) -> bool:
 
 
 def is_boolean(value: object) -> bool:
-    """Tell whether `boolean` takes the value."""
+    """Return whether `boolean` takes the value."""
     return type(value) is bool or (type(value) is str and value.lower() in ("true", "false"))
 
 
@@ -110,7 +110,7 @@ def date(value: object) -> dt.date | None:
 
 
 def has_time_of_day(value: object) -> bool:
-    """Tell whether a value that `date` took carries a time other than midnight, which a date can't hold."""
+    """Return whether a value that `date` took carries a time other than midnight, which a date can't hold."""
     if type(value) is not str or len(value) <= 10:
         return False
     moment = date_time(value)

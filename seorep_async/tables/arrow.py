@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from seorep_async.tables.columns import ColumnType, Table, Values
-from seorep_async.tables.json_strings import as_json
+from seorep_async.tables.columns import ColumnType, Table, Values, as_json
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import json
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -205,3 +206,16 @@ def _held(hint: Any) -> Any:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         (hint,) = (part for part in typing.get_args(hint) if part is not types.NoneType)
     return str if typing.get_origin(hint) is Literal else hint
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+
+
+def as_json(value: object) -> str:
+    """Return a value as a JSON string, for formats without a type for it; the same for equal values."""
+    return _ENCODE(value)
+
+
+def plain_tags(tags: tuple[Tag, ...]) -> list[dict[str, Any]]:
+    """Return tags as JSON objects; `extra` is a member only of tags with unknown fields."""
+    return [{"id": tag.id, "label": tag.label} | ({"extra": tag.extra} if tag.extra else {}) for tag in tags]

@@ -20,7 +20,7 @@ from seorep_async.export.pull_to import stream_rows
 from seorep_async.export.sinks import encoded
 from seorep_async.models import RankingTotals, Tag
 from seorep_async.reports import RankingReport
-from seorep_async.tables.json_strings import as_json
+from seorep_async.tables.columns import as_json
 from tests.export.made_service import TOO_LARGE, made
 from tests.export.reports import END, FORMATS, START, owned, ranking
 
