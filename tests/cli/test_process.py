@@ -163,6 +163,11 @@ sys.meta_path.insert(0, Interrupting())
     assert (ended.returncode, ended.stderr) == (130, "")
 
 
+def test_little_is_imported_before_the_command_minds_ctrl_c() -> None:
+    imports = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); import seorep_async.cli"
+    subprocess.run([sys.executable, "-I", "-S", "-c", f"{imports}; sys.exit('typing' in sys.modules)"], check=True)
+
+
 def test_an_interrupt_at_exit_changes_nothing() -> None:
     ended = program("atexit.register(interrupt, signal.SIGINT)", "--version")
     assert (ended.returncode, ended.stdout[:7], ended.stderr) == (0, "seorep ", "")
