@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
 import re
@@ -33,7 +32,7 @@ def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
         return None  # cut short, which is what goes wrong most often
     try:
         parsed = json.loads(
-            body.removeprefix(codecs.BOM_UTF8).decode(errors="surrogateescape"),
+            body.decode(errors="surrogateescape"),
             strict=False,
             parse_int=_integer,
             parse_float=_float,
@@ -57,6 +56,4 @@ def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
             remaining += reversed(parts)
         elif isinstance(value, list):
             remaining += reversed([(f"{path}[{place}]", item) for place, item in enumerate(value)])
-    if body.startswith(codecs.BOM_UTF8):
-        return "", "begins with a byte order mark, which JSON does not allow"
     return "", "holds a character that JSON does not allow"
