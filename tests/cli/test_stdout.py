@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.resource_account import account
 from tests.cli.running import process, shell
-from tests.cli.test_process import told, wait_for
+from tests.cli.test_process import wait_for, without_slow_callbacks
 
 PULL = "seorep pull --sandbox --campaigns 2 --keywords 3 --quiet"
 
@@ -93,4 +93,4 @@ def test_an_interrupt_ends_it_even_if_nobody_reads(
         wait_for(lambda: waiting(pipe) > most - 4096)
         running.send_signal(sent)
         assert running.wait(timeout=5) == 130
-        assert told(running.stderr.read()).strip() == "Interrupted."
+        assert without_slow_callbacks(running.stderr.read()).strip() == "Interrupted."
