@@ -99,7 +99,11 @@ _INTEGER_LINES = ("if type({field}) is str:", *_look_up("{field}", "{field}", in
 _EXTRA_LINES = (*_look_up("{field}", "{field}, inexact"), "if inexact is not None: extra[{name}] = inexact")
 _PERIOD_LINES = _look_up("{field}", "{field}, {field}_precision")
 
-SCOPE = {"documented_booleans": {"true": True, "false": False, None: None}, "empty": b"", "UNSET": msgspec.UNSET}
+SCOPE: dict[str, Any] = {
+    "documented_booleans": {"true": True, "false": False, None: None},
+    "empty": b"",
+    "UNSET": msgspec.UNSET,
+}
 """Names in the lines that belong to no field."""
 
 FIELDS: dict[Any, Field] = {

@@ -88,8 +88,8 @@ class Turn:
     __slots__ = ("is_over", "wake")
 
     def __init__(self, wake: Callable[[], None]) -> None:
-        self.wake = wake
-        self.is_over = False
+        self.wake: Callable[[], None] = wake
+        self.is_over: bool = False
 
 
 class Slot:

@@ -22,11 +22,15 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-integer = _require("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
-not_negative = _require("a finite number of at least 0", lambda value: _is_number(value) and 0 <= value < math.inf)
-above_zero = _require("a finite number above 0", lambda value: _is_number(value) and 0 < value < math.inf)
-not_empty = _require("a string that is not empty", lambda value: isinstance(value, str) and value != "", shown=False)
-callable_ = _require("a function", callable)
+integer: Check = _require("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
+not_negative: Check = _require(
+    "a finite number of at least 0", lambda value: _is_number(value) and 0 <= value < math.inf
+)
+above_zero: Check = _require("a finite number above 0", lambda value: _is_number(value) and 0 < value < math.inf)
+not_empty: Check = _require(
+    "a string that is not empty", lambda value: isinstance(value, str) and value != "", shown=False
+)
+callable_: Check = _require("a function", callable)
 
 
 def at_least(low: int) -> Check:

@@ -19,11 +19,11 @@ class CircuitBreaker:
         self._row_began = -math.inf
         self._probing = False
         self._next_probe = 0.0
-        self.is_open = False
+        self.is_open: bool = False
         """Whether only probes go out."""
-        self.opened = -math.inf
+        self.opened: float = -math.inf
         """When it opened last."""
-        self.probes = 0
+        self.probes: int = 0
         """How many probes went out since then."""
 
     def next_start(self, now: float) -> float:

@@ -41,7 +41,7 @@ class AdaptiveConcurrency:
         self._accepted = 0
         self._is_guess = False
         self._together = self._accepted_together = 0
-        self.limit = ceiling
+        self.limit: int = ceiling
         """Attempts that may be in flight now, at least 1."""
 
     @property
@@ -119,7 +119,7 @@ class RefusalTrial:
         self._tried = self._refused = 0
         self._all_tried = self._all_refused = self._cuts = 0
         self._first_rate = math.inf
-        self.tolerated = 0.0
+        self.tolerated: float = 0.0
         """Share of refusals that have nothing to do with the rate."""
 
     def start(self) -> None:
