@@ -155,7 +155,7 @@ SHORT = [
         row="4",
         fault="short",
         plan=Plan(units=60, limit=Limit(400, 40)),
-        bounds={"amplification": 1.2, "429s a page": 0.2},  # the 16 in flight at a refusal are 5 % of 300
+        bounds={"amplification": 1.1, "429s a page": 0.1},
         seeds=1,
     ),
     Scenario(
