@@ -254,15 +254,16 @@ class Governor:
             rate.forget()
 
     def _record_refusal(self, permit: Permit, now: float) -> None:
-        breaker, rate = self._breaker, self._rate
+        breaker, concurrency, rate = self._breaker, self._concurrency, self._rate
         suspect = self._suspects.is_suspect(permit.subject, refused=permit.refused)
+        suspect = suspect and not (rate.is_unproven or concurrency.is_unproven)
         again = self._suspects.record_refusal(permit.subject)
-        is_news = rate.record_refusal(now, suspect=suspect, again=again)
+        is_news = rate.record_refusal(now, suspect=suspect, again=again) or (concurrency.has_maximum and not suspect)
         if permit.started <= breaker.opened:
             return
-        if is_news and not breaker.is_open and not self._concurrency.step_back(permit.started, now, self._in_flight):
+        if is_news and not breaker.is_open and not concurrency.step_back(permit.started, now, self._in_flight):
             self._refusal_to_judge = True
-            self._concurrency.watch(self._in_flight)
+            concurrency.watch(self._in_flight)
             breaker.open(now, 1 / rate.rate)
         elif not suspect or permit.probe:
             breaker.record_failure(now)

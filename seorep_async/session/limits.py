@@ -29,10 +29,10 @@ class AdaptiveConcurrency:
     """Part of the limit that is left after a timeout."""
     TOGETHER = 0.75
     """If a smaller part of the attempts in flight was accepted, there were too many of them."""
-    SOON = 64
-    """A refusal within so many accepted attempts shows that the number in flight was not the reason."""
     STEP = 128
     """Accepted attempts after which one more is tried."""
+    SOON = 48
+    """Accepted attempts within which a refusal is due to such a step; any other is due to something else."""
 
     def __init__(self, ceiling: int) -> None:
         self._ceiling = self._maximum = ceiling
@@ -48,6 +48,16 @@ class AdaptiveConcurrency:
     def is_limited(self) -> bool:
         """Whether fewer are allowed than the ceiling."""
         return self._limit < self._ceiling
+
+    @property
+    def has_maximum(self) -> bool:
+        """Whether the service was found to limit the attempts in flight."""
+        return self._maximum < self._ceiling
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether that was found out only just now."""
+        return self.has_maximum and self._accepted < self.STEP
 
     def record_success(self) -> None:
         """Raise the limit: by one for each round of attempts up to the known maximum, and that after `STEP` of them."""
@@ -69,7 +79,8 @@ class AdaptiveConcurrency:
         if self._maximum == self._ceiling:
             return False
         if started > self._last_step:
-            if self._accepted < self.SOON or in_flight < self._maximum or self._maximum == 1:
+            since_step = self._accepted % self.STEP if self._accepted >= self.STEP else self.STEP
+            if since_step >= self.SOON or in_flight < self._maximum or self._maximum == 1:
                 return False
             self._last_step, self._accepted = now, 0
             self._maximum -= 1
@@ -77,8 +88,9 @@ class AdaptiveConcurrency:
         return True
 
     def watch(self, in_flight: int) -> None:
-        """Begin to count which of the attempts in flight, the refused one among them, are accepted."""
-        self._together, self._accepted_together = in_flight, 0
+        """Begin to count how many of the attempts in flight are accepted, unless they are too few to tell anything."""
+        self._together = in_flight if in_flight >= self.TOGETHER * self.limit else 0
+        self._accepted_together = 0
 
     def record_success_of_watched(self) -> None:
         """Count one of them."""
@@ -210,6 +222,11 @@ class RateLimiter:
     def is_known(self) -> bool:
         """Whether the service was found to limit the rate."""
         return self._known < math.inf
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether the rate is no more than a first guess."""
+        return self._searching
 
     def next_start(self, now: float) -> float:
         """Return the time from which the next attempt may start."""

@@ -249,18 +249,19 @@ def test_one_more_is_tried_and_taken_back_if_refused() -> None:
     for _ in range(AdaptiveConcurrency.STEP):
         concurrency.record_success()
     tried = concurrency.limit
-    for _ in range(AdaptiveConcurrency.SOON):
-        concurrency.record_success()
-    assert concurrency.step_back(5.0, 6.0, in_flight=9)
-    assert (tried, concurrency.limit) == (9, 8)
+    taken_back = [concurrency.step_back(5.0, 6.0, in_flight=9) for _ in range(3)]  # refusals of the same step
+    assert (tried, taken_back, concurrency.limit) == (9, [True] * 3, 8)
 
 
-def test_refusals_of_one_step_take_back_one() -> None:
+@pytest.mark.parametrize(
+    ("accepted", "in_flight"),
+    [(0, 8), (AdaptiveConcurrency.STEP - 1, 8), (AdaptiveConcurrency.STEP + AdaptiveConcurrency.SOON, 9), (128, 8)],
+)
+def test_refusal_that_no_step_explains_takes_none_back(accepted: int, in_flight: int) -> None:
     concurrency = found(8, 16)
-    for _ in range(200):
+    for _ in range(accepted):
         concurrency.record_success()
-    assert all(concurrency.step_back(5.0, 6.0, in_flight=9) for _ in range(3))
-    assert concurrency.limit == 8
+    assert not concurrency.step_back(5.0, 6.0, in_flight)
 
 
 def test_timeouts_of_one_burst_cut_the_limit_once() -> None:

@@ -24,24 +24,16 @@ from tests.session.virtual_loop import here, virtual
 SEED = 21
 SLOW = (", 2 ms", ", 50 ms", ", 200 ms", "2 clients", "8 clients", "3 s apart")
 GAPS = {
-    **{
-        f"20/s, burst 40, {how}": "amplification 1.14 in place of 1.10 or 1.12: the burst hides the rate"
-        for how in ("429, 2 ms", "429, 20 ms", "503, 2 ms", "503, 20 ms", "503, 50 ms")
-    },
-    **{
-        f"20/s, burst 4, 503, Retry-After, {latency}": "1.6 to 2 times the ideal time in place of 1.6"
-        for latency in ("2 ms", "20 ms", "50 ms")
-    },
-    "fixed window, 200/s, 503, Retry-After, 2 ms": "1.7 times the ideal time in place of 1.6",
-    "200/s, then 50/s, then 400/s, 2 ms": "0.78 of the new limit after 5 s in place of 0.8",
-    "200/s, then 50/s, then 400/s, 20 ms": "0.78 of the new limit after 5 s in place of 0.8",
-    "4 clients, 20/s": "17 to 36 % refused in place of 15 %",
-    "2 clients 0.7 s apart, 200/s, burst 40, Retry-After": "1.4 to 1.5 times the ideal time in place of 1.4",
-    "4 clients 0.7 s apart, fixed window": "Jain's index 0.7 to 0.9",
-    "4 clients 3 s apart, fixed window": "Jain's index 0.6 to 0.9",
-    "8 clients 0 s apart, fixed window": "Jain's index 0.7 to 1, 7 % refused",
-    "8 clients 0.7 s apart, fixed window": "Jain's index 0.6 to 0.7",
-    "8 clients 3 s apart, fixed window": "Jain's index 0.6 to 0.7",
+    "20/s, burst 40, 503, 20 ms": "amplification 1.103 in place of 1.10: the burst hides the rate",
+    "fixed window, 200/s, 503, Retry-After, 2 ms": "1.62 times the ideal time in place of 1.6",
+    "400/s, 2 ms": "0.76 of the new limit after 5 s in place of 0.8",
+    "400/s, 20 ms": "0.78 of the new limit after 5 s in place of 0.8",
+    "400/s, 200 ms": "0.72 of the permits' rate after 5 s in place of 0.8",
+    "4 clients 0.7 s apart, 200/s, burst 40, Retry-After": "1.5 times the ideal time in place of 1.4",
+    "4 clients 0.7 s apart, fixed window": "Jain's index 0.84, 4.4 % refused",
+    "4 clients 3 s apart, fixed window": "Jain's index 0.88",
+    "8 clients 0.7 s apart, fixed window": "Jain's index 0.6",
+    "8 clients 3 s apart, fixed window": "Jain's index 0.5",
 }
 """Scenarios that do not hold yet, each with what is missing."""
 
