@@ -41,9 +41,7 @@ GAPS = {
 def cases() -> Iterator[Any]:
     for scenario in scenarios():
         marks = [pytest.mark.xfail(reason=reason) for part, reason in GAPS.items() if part in scenario.name]
-        if any(
-            part in scenario.name for part in (", 2 ms", ", 50 ms", ", 200 ms", "2 clients", "8 clients", "3 s apart")
-        ):
+        if any(part in scenario.name for part in SLOW):
             marks.append(pytest.mark.slow)
         yield pytest.param(scenario, id=f"row {scenario.row}: {scenario.name}", marks=marks)
 
