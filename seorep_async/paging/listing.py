@@ -177,7 +177,7 @@ class Listing(Generic[T, R]):
     def __repr__(self) -> str:
         return f"<Listing of {self._query.subject or self._query.path}, not fetched: await it, or use `async for`>"
 
-    if not TYPE_CHECKING:
+    if not TYPE_CHECKING:  # an `await` that was forgotten; a type checker notices it by itself
 
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(
@@ -185,6 +185,11 @@ class Listing(Generic[T, R]):
                 name=name,
                 obj=self,
             )
+
+        def _refuse(self, *_: object) -> NoReturn:
+            raise TypeError(repr(self))
+
+        __iter__ = __len__ = __getitem__ = __contains__ = _refuse
 
 
 ModelListing: TypeAlias = Listing[T, list[T]]

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
 from seorep_async import (
@@ -23,6 +24,7 @@ from seorep_async import (
     SeoRepError,
     ServerError,
 )
+from seorep_async.export import to_arrow
 from seorep_async.normalisation import Decoder
 from seorep_async.paging import Query
 from seorep_async.session.fair_queue import HUGE
@@ -572,8 +574,17 @@ async def test_without_a_call_timeout_awaiting_has_no_time_limit() -> None:
 def test_a_listing_that_lacks_its_await_says_so() -> None:
     listing = SeoRepClient("http://127.0.0.1:9", "key").rankings.campaign(42, "2023-01-01", "2023-01-31")
     assert repr(listing) == "<Listing of campaign 42, not fetched: await it, or use `async for`>"
-    with pytest.raises(AttributeError, match=r"`await` is missing: \(await listing\)\.rows"):
-        _ = listing.rows  # type: ignore[attr-defined]
+    for name in ("rows", "totals", "to_pandas"):
+        with pytest.raises(AttributeError, match=rf"`await` is missing: \(await listing\)\.{name}"):
+            getattr(listing, name)
+
+
+@pytest.mark.parametrize(
+    "use", [iter, list, len, bool, lambda listing: listing[0], lambda listing: 1 in listing, pd.DataFrame, to_arrow]
+)
+def test_a_listing_used_as_a_list_asks_for_its_await(use: Callable[[Any], object]) -> None:
+    with pytest.raises(TypeError, match=r"^<Listing of /v3/campaigns, not fetched: await it, or use `async for`>$"):
+        use(SeoRepClient("http://127.0.0.1:9", "key").campaigns.list())
 
 
 async def test_a_listing_of_a_list_names_its_path() -> None:
