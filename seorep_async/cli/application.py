@@ -72,16 +72,16 @@ def seorep(ctx: click.Context) -> None:
 
 
 def run(
-    arguments: Sequence[str], *, today: dt.date | None = None, before_command: Callable[[], None] = lambda: None
+    arguments: Sequence[str], *, now: dt.datetime | None = None, before_command: Callable[[], None] = lambda: None
 ) -> int:
     """Run the command, report errors on stderr, and return the exit code.
 
     Args:
         arguments: the command line without the command's name.
-        today: the day that default dates depend on; the clock's, if None.
+        now: the time that dates depend on, with its zone; this machine's, if None.
         before_command: called once the subcommand is loaded, before it runs.
     """
-    invocation = before_command, today or dt.date.today()
+    invocation = before_command, now or dt.datetime.now().astimezone()
     try:
         code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=invocation)
     except click.ClickException as error:

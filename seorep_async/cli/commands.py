@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from seorep_async.cli.choosing import CHOOSING_NAMES, choosing_options, chosen_campaigns, chosen_days
 from seorep_async.cli.failures import ExitCode
 from seorep_async.cli.options import (
     CONNECTION_NAMES,
     SectionedCommand,
     SectionedOption,
     connection_options,
-    dates_to_pull,
-    day,
     whole_number,
 )
 from seorep_async.models import Feed
@@ -32,12 +31,14 @@ _EXAMPLES = """\
 Examples:
   seorep pull --sandbox
   seorep pull -o rankings.parquet --from 2023-01-01 --to 2023-03-31
+  seorep pull -o retail.duckdb --group Retail --month-to-date
+  seorep pull --campaigns-from ids.txt --last 30d
   seorep pull -o rankings.duckdb --feed campaign --feed keyword-by-date
   seorep pull -o - --quiet | head"""
 
 
 _PULL_OPTIONS = (
-    *("campaign_ids", "restart", "retry_failed", "dry_run", "json", "quiet"),
+    *("restart", "retry_failed", "dry_run", "json", "quiet"),
     *("limit", "compare_previous_period"),
 )
 SANDBOX_DEFAULTS: dict[str, object] = {"campaigns": 20, "keywords": 50, "shape": "nested", "rows": "current", "seed": 1}
@@ -98,7 +99,11 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in CONNECTION_NAMES}
 
 
-@click.command(cls=SectionedCommand, params=[*connection_options(), *_sandbox_options(_WITH_SANDBOX)], epilog=_EXAMPLES)
+@click.command(
+    cls=SectionedCommand,
+    params=[*choosing_options(), *connection_options(), *_sandbox_options(_WITH_SANDBOX)],
+    epilog=_EXAMPLES,
+)
 @click.option("--sandbox", is_flag=True, help="Pull from an embedded sandbox instead of the service.")
 @click.option(
     "--feed",
@@ -110,18 +115,6 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     metavar="FEED",
     help="campaign (a row is a keyword), campaign-by-date (a row is a date of a campaign) or keyword-by-date (a row is "
     "a date of a keyword); repeatable.",
-)
-@click.option(
-    "--from", "first", type=day, metavar="DATE", help="First day.  [default: the first of the last three full months]"
-)
-@click.option("--to", "last", type=day, metavar="DATE", help="Last day.  [default: the last of last month]")
-@click.option(
-    "--campaign",
-    "campaign_ids",
-    type=whole_number,
-    multiple=True,
-    metavar="ID",
-    help="Campaign to pull; repeatable.  [default: all campaigns]",
 )
 @click.option(
     "-o",
@@ -145,12 +138,10 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 @click.option("--limit", type=whole_number, metavar="N", help="Records per page.  [default: the service's]")
 @click.pass_obj
 def pull(
-    today: dt.date,
+    now: dt.datetime,
     /,
     sandbox: bool,
     feeds: tuple[str, ...],
-    first: dt.date | None,
-    last: dt.date | None,
     out: Path | None,
     stdout_format: str | None,
     **options: Any,
@@ -165,9 +156,10 @@ def pull(
     Several feeds are written to a file each, such as rankings.campaign.csv, or to tables of one database.
     """
     own = {name: options.pop(name) for name in _PULL_OPTIONS}
+    choosing = {name: options.pop(name) for name in CHOOSING_NAMES}
     given = _given(options)
     embedded = _sandbox(sandbox, given)
-    first, last = dates_to_pull(first, last, today)
+    days, campaigns = chosen_days(choosing, now), chosen_campaigns(choosing)
     wanted = tuple(feed for feed in Feed if feed.value in feeds)
     to_stdout = out == _STDOUT
     _check_together(to_stdout, stdout_format, own, len(wanted))
@@ -180,8 +172,8 @@ def pull(
     limit, compare = own.pop("limit"), own.pop("compare_previous_period") or None
     job = PullJob(
         feeds=wanted,
-        first=first,
-        last=last,
+        days=days,
+        campaigns=campaigns,
         out=None if to_stdout else out or default_out,
         stdout_format=Format.JSON_LINES if stdout_format == "jsonl" else Format.CSV,
         options=FeedOptions(limit=limit, compare_previous_period=compare),
@@ -217,7 +209,7 @@ _API_KEY = SectionedOption("--api-key", default="sandbox", show_default=True, he
 @click.command(cls=SectionedCommand, params=[*connection_options(), *_sandbox_options(_WITH_SANDBOX)])
 @click.option("--sandbox", is_flag=True, help="Check an embedded sandbox instead of the service.")
 @click.pass_obj
-def doctor(today: dt.date, /, sandbox: bool, **options: Any) -> ExitCode:
+def doctor(now: dt.datetime, /, sandbox: bool, **options: Any) -> ExitCode:
     """Check the settings, the connection and the service's answers.
 
     It only reads: one request without the key, and a few about the first campaign.
@@ -227,8 +219,8 @@ def doctor(today: dt.date, /, sandbox: bool, **options: Any) -> ExitCode:
     from seorep_async.cli.doctor import check_sandbox, check_service
 
     if embedded is not None:
-        return check_sandbox(embedded, sandbox_settings(options), today)
-    return check_service(lambda: connect(options, "try --sandbox"), today)
+        return check_sandbox(embedded, sandbox_settings(options), now)
+    return check_service(lambda: connect(options, "try --sandbox"), now)
 
 
 @click.command(cls=SectionedCommand, params=[_PORT, _API_KEY, *_sandbox_options("Options")])

@@ -21,10 +21,10 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from seorep_async.cli.choosing import chosen_days
 from seorep_async.cli.connection import Connection
 from seorep_async.cli.failures import ExitCode, exit_code_of, explain
 from seorep_async.cli.humanise import printable
-from seorep_async.cli.options import dates_to_pull
 from seorep_async.cli.signals import run_until_interrupted
 from seorep_async.cli.terminal import print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
@@ -63,7 +63,7 @@ class CheckResult:
 _STYLES = {Level.OK: "green", Level.NOTE: "yellow", Level.FAIL: "bold red", Level.FACT: ""}
 
 
-def check_service(connect: Callable[[], Connection], today: dt.date) -> ExitCode:
+def check_service(connect: Callable[[], Connection], now: dt.datetime) -> ExitCode:
     """Check a service, and show which connection is in force."""
     console = stderr_console()
     try:
@@ -75,17 +75,17 @@ def check_service(connect: Callable[[], Connection], today: dt.date) -> ExitCode
     _show(console, CheckResult(Level.OK, "settings", f"{connection.base_url}, and a key"))
     for subject, message in _in_force(connection):
         _show(console, CheckResult(Level.FACT, subject, message))
-    return run_until_interrupted(_check(client, today, console))
+    return run_until_interrupted(_check(client, now, console))
 
 
-def check_sandbox(sandbox: Sandbox, settings: Settings, today: dt.date) -> ExitCode:
+def check_sandbox(sandbox: Sandbox, settings: Settings, now: dt.datetime) -> ExitCode:
     """Check a sandbox."""
 
     async def run() -> ExitCode:
         async with sandbox:
             client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings)
             _show(console, CheckResult(Level.OK, "settings", f"{sandbox.base_url}, and a key"))
-            return await _check(client, today, console)
+            return await _check(client, now, console)
 
     console = stderr_console()
     return run_until_interrupted(run())
@@ -107,18 +107,18 @@ def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
         yield name.replace("_", "-"), f"{value}, from {source}"
 
 
-async def _check(client: SeoRepClient, today: dt.date, console: Console) -> ExitCode:
+async def _check(client: SeoRepClient, now: dt.datetime, console: Console) -> ExitCode:
     # as the client writes it: a name or a path that is not ASCII is encoded
     connection = await asyncio.to_thread(_check_connection, client.base_url)
     for result in connection:
         _show(console, result)
     if any(result.level is Level.FAIL for result in connection):
         return ExitCode.UNAVAILABLE
-    first, last = dates_to_pull(None, None, today)
+    days = chosen_days({}, now)
     listed = False
     try:
         async with client:
-            async for result in _check_answers(client, first, last):
+            async for result in _check_answers(client, days.first, days.last):
                 listed = True
                 _show(console, result)
     except SeoRepError as error:

@@ -1,4 +1,4 @@
-"""What the options of several commands share: types, default dates, output formats, and help in sections."""
+"""What the options of several commands share: types, output formats, and help in sections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ MAX_ID = 2**31 - 1
 EXTRA = "extra"
 # null in every documented answer, and nothing to show in any other
 _HIDDEN = ("password",)
-_MONTHS = 3
 
 
 class SectionedOption(click.Option):
@@ -107,25 +106,6 @@ def name_and_value(pair: str) -> tuple[str, str]:
     if not name or not equals:
         raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE.")
     return name, value
-
-
-def dates_to_pull(first: dt.date | None, last: dt.date | None, today: dt.date) -> tuple[dt.date, dt.date]:
-    """Return first and last day; if they are None, those of the last three full months.
-
-    Args:
-        first: first day; None: the first of the month two months before that of the last day.
-        last: last day; None: the end of last month.
-        today: today; its month is not full.
-    """
-    default = ", the end of last month; give --to as well" if last is None else ""
-    if last is None:
-        last = today.replace(day=1) - dt.timedelta(days=1)
-    if first is None:
-        year, month = divmod(last.year * 12 + last.month - _MONTHS, 12)
-        first = dt.date(year, month + 1, 1) if year else dt.date.min
-    if last < first:
-        raise click.UsageError(f"--from {first} is after --to {last}{default}.")
-    return first, last
 
 
 def _connection_option(name: str, help: str, metavar: str | None = None, **more: Any) -> click.Parameter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +10,12 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 from rich.console import Console
+from rich.text import Text
 
+from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
 from seorep_async.cli.connection import Connection
 from seorep_async.cli.failures import ExitCode, exit_code_of, show_error
-from seorep_async.cli.humanise import counted, moment
+from seorep_async.cli.humanise import counted, moment, printable
 from seorep_async.cli.progress import ProgressDisplay
 from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_until_interrupted
 from seorep_async.cli.summary import (
@@ -24,12 +25,12 @@ from seorep_async.cli.summary import (
     show_summary,
     summary_as_json,
 )
-from seorep_async.cli.terminal import stderr_console, write_stdout, write_stdout_bytes
+from seorep_async.cli.terminal import print_hanging, stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError
 from seorep_async.export import PullSummary
 from seorep_async.export.formats import Format
-from seorep_async.export.job import ExportJob, export_job
+from seorep_async.export.job import CampaignChoice, ExportJob, export_job
 from seorep_async.export.preview import preview, resumable_pull, staged_pull
 from seorep_async.export.pull_to import run_export, stream_rows
 from seorep_async.export.target import Target, target_of
@@ -47,9 +48,8 @@ class PullJob:
 
     Attributes:
         feeds: which feeds.
-        first: first day.
-        last: last day.
-        campaign_ids: which campaigns; none for all.
+        days: which days.
+        campaigns: which campaigns.
         out: the target, or None for stdout.
         stdout_format: format on stdout.
         options: further arguments of the feeds.
@@ -61,9 +61,8 @@ class PullJob:
     """
 
     feeds: tuple[Feed, ...]
-    first: dt.date
-    last: dt.date
-    campaign_ids: tuple[int, ...]
+    days: ChosenDays
+    campaigns: ChosenCampaigns
     out: Path | None
     stdout_format: Format
     options: FeedOptions
@@ -101,13 +100,17 @@ class PullJob:
     async def _run(self, client: SeoRepClient, source: str, service: str | None) -> ExitCode:
         console = stderr_console()
         async with client:
+            chosen, days = self.campaigns, self.days
+            choice = CampaignChoice(chosen.groups, chosen.filter)
             job = export_job(
-                client, self.campaign_ids or None, self.first, self.last, self.feeds, self.options, service
+                client, chosen.ids or None, days.first, days.last, self.feeds, self.options, service, choice
             )
             target = None if self.out is None else await asyncio.to_thread(target_of, self.out, job.feeds)
+            for note in () if self.quiet else (*days.notes, *chosen.notes):
+                print_hanging(console, Text(printable(note)), 2)
             if self.dry_run:
                 found = await preview(client, job, target, restart=self.restart, retry_failed=self.retry_failed)
-                shown = preview_as_json(found, job) if self.json else preview_in_words(found, job, source)
+                shown = preview_as_json(found, job) if self.json else preview_in_words(found, job, source, days.origin)
                 await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
                 return ExitCode.OK
             if target is None:
@@ -176,7 +179,7 @@ class PullJob:
     ) -> None:
         if not self.quiet:
             retries = sum(client.stats.retries.values())
-            show_summary(console, summary, source, retries=retries, to_file=to_file)
+            show_summary(console, summary, source, origin=self.days.origin, retries=retries, to_file=to_file)
         elif summary.failures:
             show_failures(console, summary)
 

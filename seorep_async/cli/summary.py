@@ -30,7 +30,7 @@ def show_failures(console: Console, summary: PullSummary) -> None:
 
 
 def show_summary(
-    console: Console, summary: PullSummary, source: str, *, retries: int = 0, to_file: bool = True
+    console: Console, summary: PullSummary, source: str, *, origin: str = "", retries: int = 0, to_file: bool = True
 ) -> None:
     """Print the failures, and then a summary.
 
@@ -38,6 +38,7 @@ def show_summary(
         console: where to print.
         summary: what became of the pull.
         source: the origin of the rows.
+        origin: how the dates follow from today, or empty.
         retries: requests that were repeated.
         to_file: whether files were to be written, and not a stream.
     """
@@ -49,7 +50,8 @@ def show_summary(
     title = ("Pulled " if pulled else "Pulled nothing of ") + feeds
     days = f", {summary.start_date} to {summary.end_date}, from {printable(source)}"
     print_hanging(console, Text.assemble((title, "bold"), days), 2)
-    for label, value in _facts(summary, retries, to_file):
+    dates = [("Dates", Text(origin))] if origin else []
+    for label, value in (*dates, *_facts(summary, retries, to_file)):
         print_hanging(console, Text.assemble((f"  {label:<11}", "dim"), value), 13)
     if summary.failures and summary.paths:
         console.print("Repeat the command with --retry-failed to fetch only what failed.")
@@ -76,11 +78,12 @@ def summary_as_json(summary: PullSummary, code: ExitCode) -> str:
     return json.dumps(facts, ensure_ascii=False, indent=2)
 
 
-def preview_in_words(found: PullPreview, job: ExportJob, source: str) -> str:
+def preview_in_words(found: PullPreview, job: ExportJob, source: str, origin: str) -> str:
     """Return what a pull would do, for a person to read."""
     lines = [
         f"Would pull {', '.join(feed.value for feed in job.feeds)}, {job.start_date} to {job.end_date}, "
         f"from {printable(source)}",
+        *([f"  Dates      {origin}"] if origin else []),
         f"  Campaigns  {found.campaigns:,}",
         f"  Requests   about {found.requests:,}{_estimated(found)}",
     ]

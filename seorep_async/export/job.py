@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -15,11 +16,53 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.target import Target
 from seorep_async.models import Feed
-from seorep_async.resources.rankings import FeedOptions
+from seorep_async.resources.arguments import check_feed
+from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.columns import table_of
 
 VERSION = 3
 """Checkpoint format version; other versions are not resumed."""
+_NEAR_TITLES = 5
+
+
+@attrs.frozen
+class CampaignChoice:
+    """Which of the account's campaigns to pull: all, unless it says otherwise.
+
+    Attributes:
+        groups: titles of groups, in any case; none for campaigns of any group.
+        filter: a text that the service filters campaigns by.
+    """
+
+    groups: tuple[str, ...] = ()
+    filter: str | None = None
+
+    async def ids(self, client: SeoRepClient) -> list[int]:
+        """List the campaigns, and return their ids.
+
+        Raises:
+            ConfigurationError: there is no such group, or the filter finds no campaign.
+            SeoRepError: they could not be listed.
+        """
+        found = await client.campaigns.list(filter=self.filter)
+        within = f" among the campaigns that the filter {self.filter!r} finds" if self.filter is not None else ""
+        if self.filter is not None and not found:
+            raise ConfigurationError(f"the service finds no campaign for the filter {self.filter!r}")
+        titles = {_folded(campaign.group_title): campaign.group_title for campaign in found if campaign.group_title}
+        for group in self.groups:
+            if _folded(group) not in titles:
+                near = [title for title in titles if _folded(group) in title][:_NEAR_TITLES]
+                near = near or difflib.get_close_matches(_folded(group), titles, _NEAR_TITLES, 0.5)
+                named = ", ".join(repr(titles[title]) for title in near or list(titles)[:_NEAR_TITLES]) or "none"
+                few = near or len(titles) <= _NEAR_TITLES
+                known = f"; {'near it' if near else 'there are' if few else 'some of them'}: {named}"
+                raise ConfigurationError(f"there is no group {group!r}{within}{known}")
+        wanted = set(map(_folded, self.groups))
+        return list(dict.fromkeys(one.id for one in found if not wanted or _folded(one.group_title) in wanted))
+
+
+def _folded(title: str | None) -> str:
+    return (title or "").strip().casefold()
 
 
 @attrs.frozen
@@ -31,7 +74,8 @@ class ExportJob:
         feeds: the feeds, in the order in which they are pulled.
         start_date: first day.
         end_date: last day.
-        campaigns: the campaigns in their order, or None for every one of the account.
+        campaigns: the campaigns in their order, or None for those of the choice.
+        choice: which of the account's campaigns, if none are named.
         options: further arguments of the feeds.
         fingerprint: returns for a salt a digest that identifies the API key without showing it.
     """
@@ -43,18 +87,24 @@ class ExportJob:
     campaigns: tuple[int, ...] | None
     options: FeedOptions
     fingerprint: Callable[[bytes], str] = attrs.field(eq=False, repr=False)
+    choice: CampaignChoice = CampaignChoice()
 
     def parameters(self, target: Target) -> dict[str, Any]:
         """Return what a resumed run must have in common with the earlier one, by its name in messages."""
         options: dict[str, Any] = {name: _plain(value) for name, value in self.options.items() if value is not None}
         options.pop("limit", None)  # changes the number of requests, but not the rows
+        chosen = {
+            name: value
+            for name, value in (("groups", sorted(map(_folded, self.choice.groups))), ("filter", self.choice.filter))
+            if value
+        }
         columns = [(column.name, column.type.value) for feed in self.feeds for column in table_of(feed).columns]
         return {
             "service": self.service,
             "feeds": [feed.value for feed in self.feeds],
             "start date": self.start_date.isoformat(),
             "end date": self.end_date.isoformat(),
-            "campaigns": None if self.campaigns is None else list(self.campaigns),
+            "campaigns": chosen or None if self.campaigns is None else list(self.campaigns),
             # only to be compared, and a caller may have put anything into `extra_params`
             "options": hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest(),
             "format": target.format.value,
@@ -93,16 +143,19 @@ def export_job(
     ids: Iterable[int] | None,
     start_date: dt.date | str,
     end_date: dt.date | str,
-    feeds: Iterable[Feed] | Feed,
+    feeds: Iterable[Feed | FeedValue] | Feed | FeedValue,
     options: FeedOptions,
     service: str | None = None,
+    choice: CampaignChoice = CampaignChoice(),
 ) -> ExportJob:
     """Check the arguments of a pull, and return them as one job.
 
     Raises:
         ConfigurationError: one is wrong; nothing was sent.
     """
-    wanted = [feeds] if isinstance(feeds, Feed) else list(feeds) if isinstance(feeds, Iterable) else [feeds]
+    wanted = [
+        check_feed(feed) for feed in ([feeds] if isinstance(feeds, str) or not isinstance(feeds, Iterable) else feeds)
+    ]
     if not wanted:
         raise ConfigurationError("feeds must name one feed at least")
     if ids is not None and isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
@@ -119,6 +172,7 @@ def export_job(
         campaigns=None if ids is None else tuple(dict.fromkeys(ids)),
         options=options,
         fingerprint=client._key_fingerprint,
+        choice=choice,
     )
 
 

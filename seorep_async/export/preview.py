@@ -16,7 +16,7 @@ from seorep_async.export.checkpoint import Checkpoint, DamagedError
 from seorep_async.export.database import check_database
 from seorep_async.export.fetch import split_valid_ids
 from seorep_async.export.formats import Format
-from seorep_async.export.job import ExportJob
+from seorep_async.export.job import CampaignChoice, ExportJob
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import Target
 from seorep_async.models import Feed, Page
@@ -194,7 +194,11 @@ def _staged(checkpoint: Checkpoint) -> StagedPull | None:
 
 async def _everything(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, int]:
     """Return what a pull that starts over has to ask for, and the requests that listing the campaigns takes."""
-    if job.campaigns is None:
+    if job.campaigns is None and job.choice != CampaignChoice():
+        before = client.stats.attempts
+        ids = await job.choice.ids(client)
+        campaigns, first, requests = len(ids), _first(ids), client.stats.attempts - before
+    elif job.campaigns is None:
         page = await client.campaigns.list().page(1)
         campaigns = page.total_records if page.total_records is not None else len(page.items)
         first, requests = _first(campaign.id for campaign in page.items), page.total_pages or 1

@@ -25,7 +25,7 @@ from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import Target, target_of
 from seorep_async.export.text import csv_header
 from seorep_async.models import Feed
-from seorep_async.resources.rankings import FeedOptions
+from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.columns import table_of
 
 
@@ -36,7 +36,7 @@ async def pull_to(
     end_date: dt.date | str,
     *,
     out: str | os.PathLike[str],
-    feeds: Iterable[Feed] | Feed = (Feed.CAMPAIGN,),
+    feeds: Iterable[Feed | FeedValue] | Feed | FeedValue = (Feed.CAMPAIGN,),
     on_progress: OnProgress | None = None,
     restart: bool = False,
     retry_failed: bool = False,
@@ -55,7 +55,7 @@ async def pull_to(
         start_date: first day, a `datetime.date` or a string `YYYY-MM-DD`.
         end_date: last day.
         out: the path of the target; its folder must exist.
-        feeds: which of the three feeds, one or several.
+        feeds: which of the three feeds, one or several, or their values, such as `campaign-by-date`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
         restart: start over; delete what an earlier run has staged without reading it.
         retry_failed: fetch only the reports that failed last time; without an earlier run, fetch everything.

@@ -19,7 +19,7 @@ import pytest
 from seorep_async.cli.application import run
 from seorep_async.sandbox import Sandbox
 
-TODAY = dt.date(2023, 7, 15)
+NOW = dt.datetime(2023, 7, 15, 12, tzinfo=dt.timezone(dt.timedelta(hours=2)))
 COMMAND = (sys.executable, "-X", "dev", "-W", "error", "-c", "from seorep_async.cli import main; main()")
 
 
@@ -38,8 +38,8 @@ class Seorep:
 
     capsys: pytest.CaptureFixture[str]
 
-    def __call__(self, *arguments: object, today: dt.date = TODAY) -> Ended:
-        code = run([str(argument) for argument in arguments], today=today)
+    def __call__(self, *arguments: object, now: dt.datetime = NOW) -> Ended:
+        code = run([str(argument) for argument in arguments], now=now)
         out, err = self.capsys.readouterr()
         return Ended(code, out, err)
 

@@ -66,9 +66,14 @@ def test_the_summary_shows_counts_time_and_file(seorep: Seorep) -> None:
     size = f"{os.path.getsize('rankings-campaign.csv') / 1000:.0f} kB"
     facts = [line.split(maxsplit=1) for line in ended.err.splitlines()]
     assert facts[0] == ["Pulled", "the campaign feed, 2023-04-01 to 2023-06-30, from the sandbox (seed 1)"]
-    assert facts[1:4] == [["Campaigns", "40"], ["Rows", "1,200"], ["Requests", "82"]]
-    assert facts[4][0] == "Time"
-    assert facts[5] == ["File", f"rankings-campaign.csv ({size})"]
+    assert facts[1:5] == [
+        ["Dates", "the 3 full months before 2023-07-15 (UTC+02:00)"],
+        ["Campaigns", "40"],
+        ["Rows", "1,200"],
+        ["Requests", "82"],
+    ]
+    assert facts[5][0] == "Time"
+    assert facts[6] == ["File", f"rankings-campaign.csv ({size})"]
 
 
 def test_the_rows_go_to_stdout(seorep: Seorep) -> None:
@@ -277,7 +282,7 @@ def test_messages_go_to_stderr_only(seorep: Seorep) -> None:
 def test_without_a_terminal_there_is_no_progress(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     ended = seorep("pull", "--sandbox", "--campaigns", 3, "--latency", 0.05)
-    assert len(ended.err.splitlines()) == 6
+    assert len(ended.err.splitlines()) == 7
     assert "\x1b" not in ended.err
 
 

@@ -28,6 +28,13 @@ async def test_every_row_of_every_campaign_comes_once(tmp_path: Path, feed: Feed
     assert len({tuple(row.values()) for row in found}) == len(found) == summary.rows == rows
 
 
+@pytest.mark.parametrize("feeds", ["campaign-by-date", ["campaign-by-date"], (Feed.CAMPAIGN_BY_DATE,)])
+async def test_feeds_may_be_named_by_their_values(tmp_path: Path, feeds: Any) -> None:
+    async with account(campaigns=1) as (_, client):
+        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feeds)
+    assert summary.feeds == (Feed.CAMPAIGN_BY_DATE,)
+
+
 async def test_the_summary_tells_what_came(tmp_path: Path) -> None:
     async with account() as (sandbox, client):
         summary = await pull_to(client, None, "2023-01-01", "2023-03-31", out=tmp_path / "a.csv")
@@ -188,7 +195,8 @@ async def test_a_wrong_key_leaves_nothing(tmp_path: Path) -> None:
         ({"ids": 12}, "ids must be several"),
         ({"start_date": "2023-02-30"}, "start_date must be"),
         ({"end_date": dt.date(2022, 1, 1)}, "is before start_date"),
-        ({"feeds": "campaign"}, "feed must be one of"),
+        ({"feeds": "weekly"}, "feed must be one of"),
+        ({"feeds": [Feed.CAMPAIGN, "weekly"]}, "feed must be one of"),
         ({"feeds": ()}, "feeds must name one"),
         ({"limit": 0}, "limit must be"),
         ({"colour": "red"}, "takes no 'colour'"),

@@ -1,0 +1,256 @@
+"""What to pull, as the command line says it: which days, and which campaigns."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from seorep_async.cli.humanise import counted
+from seorep_async.cli.options import SectionedOption, day, whole_number
+
+_MONTHS = 3
+_NAMED = 10
+_HEADER = re.compile(r"(campaign[ _-]?)?ids?|campaigns?", re.IGNORECASE)
+_BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+
+
+def _month(value: str) -> dt.date:
+    try:
+        return dt.datetime.strptime(value, "%Y-%m").date()
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a month such as 2023-03.") from None
+
+
+def _period(value: str) -> tuple[int, str]:
+    found = re.fullmatch(r"([1-9][0-9]{0,3})([dwm])", value, re.ASCII)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a period such as 30d, 4w or 3m.")
+    return int(found[1]), found[2]
+
+
+def _ids(value: str) -> tuple[int, ...]:
+    return tuple(whole_number(one.strip()) for one in value.split(","))
+
+
+def _words(value: str) -> str:
+    if not value.strip():
+        raise click.BadParameter("it is empty.")
+    return value
+
+
+def _option(name: str, help: str, metavar: str | None = None, **more: Any) -> click.Parameter:
+    return SectionedOption(name, help=help, metavar=metavar, section="What to pull", **more)
+
+
+_OPTIONS = (
+    _option("--from", "First day.  [default: the first of the last three full months]", "DATE", type=day),
+    _option("--to", "Last day.  [default: the last of last month]", "DATE", type=day),
+    _option("--last", "So many days (30d), weeks (4w) or full months (3m) before today.", "PERIOD", type=_period),
+    _option("--month", "A month, such as 2023-03.", "MONTH", type=_month),
+    _option("--month-to-date", "This month, up to today.", is_flag=True),
+    _option(
+        "--campaign",
+        "Campaigns to pull, such as 3 or 1,2,3; repeatable.  [default: all campaigns]",
+        "IDS",
+        type=_ids,
+        multiple=True,
+    ),
+    _option(
+        "--campaigns-from",
+        "Pull the campaigns that a file names, or stdin (-): ids with commas or a line each, # begins a comment; or a "
+        "CSV with the ids in its first column.",
+        "FILE",
+    ),
+    _option("--group", "Pull the campaigns of a group, by its title; repeatable.", "TITLE", type=_words, multiple=True),
+    _option("--filter", "Pull the campaigns that the service finds for a text.", "TEXT", type=_words),
+)
+CHOOSING_NAMES = tuple(option.name or "" for option in _OPTIONS)
+
+
+def choosing_options() -> list[click.Parameter]:
+    """Return the options that choose days and campaigns; `chosen_days` and `chosen_campaigns` read them."""
+    return list(_OPTIONS)
+
+
+@attrs.frozen
+class ChosenDays:
+    """The days to pull.
+
+    Attributes:
+        first: the first.
+        last: the last.
+        origin: how they follow from today, with its zone; empty if they were given.
+        notes: what a person should know about them.
+    """
+
+    first: dt.date
+    last: dt.date
+    origin: str
+    notes: tuple[str, ...]
+
+
+def chosen_days(options: Mapping[str, Any], now: dt.datetime) -> ChosenDays:
+    """Return the days that the options ask for, or the last three full months.
+
+    Args:
+        options: the values of the options; None or False where one was not given.
+        now: the time, with its zone.
+
+    Raises:
+        click.UsageError: the options exclude each other.
+    """
+    start, end = options.get("from"), options.get("to")
+    whole = [name for name in ("last", "month", "month_to_date") if options.get(name)]
+    given = [*whole, *(name for name, value in (("from", start), ("to", end)) if value is not None)]
+    if whole and len(given) > 1:
+        raise _exclude(given, "give one of them, or --from and --to")
+    today, zone = now.date(), dt.timezone(now.utcoffset() or dt.timedelta())
+    count, unit = options.get("last") or (_MONTHS, "m")
+    first, last, origin = _period_before(today, count, unit)
+    if whole == ["month"]:
+        first, origin = options["month"], ""
+        last = (first + dt.timedelta(31)).replace(day=1) - dt.timedelta(1)
+    elif whole == ["month_to_date"]:
+        first, last, origin = today.replace(day=1), today, "the month up to"
+    elif end is not None:
+        first, last, origin = start or _first_of_months(end, _MONTHS), end, ""
+    elif start is not None:
+        first, origin = start, "up to the end of the month before"
+    if last < first:
+        default = ", the end of last month; give --to as well" if origin else "; swap them"
+        raise click.UsageError(f"--from {first} is after --to {last}{default}.")
+    notes = []
+    if last > today:
+        future = f"{first} to {last} is" if first > today else "the days after today are"
+        notes.append(f"Note: {future} in the future, as today is {today} ({zone}): no rankings of them can be there.")
+    return ChosenDays(first, last, f"{origin} {today} ({zone})" if origin else "", tuple(notes))
+
+
+def _period_before(today: dt.date, count: int, unit: str) -> tuple[dt.date, dt.date, str]:
+    if unit == "m":
+        last = today.replace(day=1) - dt.timedelta(1)
+        return _first_of_months(last, count), last, f"the {counted(count, 'full month', 'full months')} before"
+    length = dt.timedelta(count * (7 if unit == "w" else 1))
+    return today - length, today - dt.timedelta(1), f"the {counted(length.days, 'day', 'days')} before"
+
+
+def _first_of_months(last: dt.date, count: int) -> dt.date:
+    """Return the first of so many months, the last of which is that of `last`."""
+    year, month = divmod(last.year * 12 + last.month - count, 12)
+    return dt.date(year, month + 1, 1) if year > 0 else dt.date.min
+
+
+@attrs.frozen
+class ChosenCampaigns:
+    """The campaigns to pull: by their ids, or those that the service lists.
+
+    Attributes:
+        ids: the ids; none for those that the service lists.
+        groups: titles of groups; none for campaigns of any.
+        filter: the text that the service filters them by.
+        notes: what a person should know about them.
+    """
+
+    ids: tuple[int, ...]
+    groups: tuple[str, ...]
+    filter: str | None
+    notes: tuple[str, ...]
+
+
+def chosen_campaigns(options: Mapping[str, Any]) -> ChosenCampaigns:
+    """Return the campaigns that the options ask for.
+
+    Raises:
+        click.UsageError: the options exclude each other, or the file of `--campaigns-from` holds no ids.
+    """
+    named = [name for name in ("campaign", "campaigns_from") if options[name]]
+    listed = [name for name in ("group", "filter") if options[name]]
+    if named and listed:
+        raise _exclude([*named, *listed], "choose campaigns by their ids, or let the service list them")
+    ids = [one for several in options["campaign"] for one in several]
+    notes = []
+    if options["campaigns_from"]:
+        file = "stdin" if options["campaigns_from"] == "-" else options["campaigns_from"]
+        found, column = ids_in(_read(options["campaigns_from"]), file)
+        ids += found
+        notes.append(f"Campaigns: {len(set(found)):,} from {file}{', its first column' if column else ''}.")
+    if twice := [str(one) for one, times in Counter(ids).items() if times > 1]:
+        several = f"campaigns {', '.join(twice[:_NAMED])}{', …' if twice[_NAMED:] else ''} are"
+        which = f"campaign {twice[0]} is" if len(twice) == 1 else several
+        notes.append(f"Note: {which} chosen more than once, and pulled once.")
+    return ChosenCampaigns(tuple(dict.fromkeys(ids)), options["group"], options["filter"], tuple(notes))
+
+
+def _exclude(names: list[str], advice: str) -> click.UsageError:
+    *others, last = (f"--{name.replace('_', '-')}" for name in names)
+    return click.UsageError(f"{', '.join(others)} and {last} exclude each other; {advice}.")
+
+
+def _read(file: str) -> bytes:
+    try:
+        if file != "-":
+            return Path(file).read_bytes()
+        return b"" if sys.stdin is None else sys.stdin.buffer.read()
+    except OSError as error:
+        raise click.UsageError(f"--campaigns-from: can't read {file}: {error.strerror or error}.") from None
+
+
+def ids_in(data: bytes, file: str) -> tuple[list[int], bool]:
+    """Return the ids in a file, and whether they are the first column of a CSV.
+
+    It is one if it has a header, or if no line's second cell is an id.
+
+    Args:
+        data: the file's contents.
+        file: its name.
+
+    Raises:
+        click.UsageError: a line holds something else, or there is no id.
+    """
+    encoding = next((encoding for bom, encoding in _BOMS.items() if data.startswith(bom)), "utf-8")
+    try:
+        records = list(_records(data.decode(encoding)))
+    except (UnicodeDecodeError, csv.Error) as error:
+        problem = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise click.UsageError(f"--campaigns-from: can't read {file}: {problem}.") from None
+    header = bool(records) and _HEADER.fullmatch(records[0][1][0]) is not None
+    several = [cells for _, cells in records if len(cells) > 1]
+    is_csv = header or (bool(several) and not any(cells[1].isdigit() for cells in several))
+    ids = []
+    for number, cells in records[header:]:
+        for cell in cells[:1] if is_csv else filter(None, cells):
+            try:
+                ids.append(whole_number(cell))
+            except click.BadParameter as error:
+                hint = " A header must begin with id or campaign_id." if number == records[0][0] and not header else ""
+                raise click.UsageError(f"--campaigns-from: {file}, line {number}: {error.message}{hint}") from None
+    if not ids:
+        raise click.UsageError(f"--campaigns-from: there is no id in {file}.")
+    return ids, is_csv
+
+
+def _records(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of its first line, and the cells, of each line that is not empty."""
+    first = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
+    separator = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    number = 1
+    for record in reader:
+        cells: list[str] = []
+        for cell in record:
+            cells.append(cell.partition("#")[0].strip())
+            if "#" in cell:
+                break
+        if any(cells):
+            yield number, cells
+        number = reader.line_num + 1

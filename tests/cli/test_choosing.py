@@ -1,0 +1,235 @@
+"""Which days and which campaigns the command line chooses."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from seorep_async.cli.choosing import ChosenDays, chosen_days, ids_in
+from seorep_async.sandbox import Sandbox
+from tests.cli.running import Seorep, serving
+from tests.export.reports import rows_in
+
+ZONE = dt.timezone(dt.timedelta(hours=2))
+
+
+def day(string: str | None) -> dt.date | None:
+    return None if string is None else dt.date.fromisoformat(string)
+
+
+def days(today: str, **options: Any) -> ChosenDays:
+    return chosen_days(options, dt.datetime.fromisoformat(today).replace(hour=1, tzinfo=ZONE))
+
+
+# --- Days
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "today", "expected"),
+    [
+        (None, None, "2023-07-15", "2023-04-01 2023-06-30"),
+        (None, None, "2023-07-01", "2023-04-01 2023-06-30"),
+        (None, None, "2023-07-31", "2023-04-01 2023-06-30"),
+        (None, None, "2023-01-31", "2022-10-01 2022-12-31"),
+        (None, None, "2024-03-31", "2023-12-01 2024-02-29"),
+        ("2022-05-06", None, "2023-07-15", "2022-05-06 2023-06-30"),
+        (None, "2023-07-10", "2023-07-15", "2023-05-01 2023-07-10"),
+        (None, "2023-02-28", "2023-07-15", "2022-12-01 2023-02-28"),
+        (None, "0001-02-01", "2023-07-15", "0001-01-01 0001-02-01"),
+        ("2023-07-01", "2023-07-02", "2023-07-15", "2023-07-01 2023-07-02"),
+    ],
+)
+def test_a_missing_date_means_the_last_three_full_months(
+    first: str | None, last: str | None, today: str, expected: str
+) -> None:
+    found = days(today, **{"from": day(first), "to": day(last)})
+    assert f"{found.first} {found.last}" == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "today", "expected"),
+    [
+        ({"last": (1, "d")}, "2023-03-01", "2023-02-28 2023-02-28"),
+        ({"last": (30, "d")}, "2023-07-15", "2023-06-15 2023-07-14"),
+        ({"last": (4, "w")}, "2023-07-15", "2023-06-17 2023-07-14"),
+        ({"last": (1, "m")}, "2023-07-15", "2023-06-01 2023-06-30"),
+        ({"last": (13, "m")}, "2023-01-31", "2021-12-01 2022-12-31"),
+        ({"month": dt.date(2023, 3, 1)}, "2023-07-15", "2023-03-01 2023-03-31"),
+        ({"month": dt.date(2024, 2, 1)}, "2024-07-15", "2024-02-01 2024-02-29"),
+        ({"month": dt.date(2023, 12, 1)}, "2024-07-15", "2023-12-01 2023-12-31"),
+        ({"month_to_date": True}, "2023-07-01", "2023-07-01 2023-07-01"),
+        ({"month_to_date": True}, "2024-02-29", "2024-02-01 2024-02-29"),
+    ],
+)
+def test_a_period_is_counted_from_today(option: dict[str, Any], today: str, expected: str) -> None:
+    found = days(today, **option)
+    assert f"{found.first} {found.last}" == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ({}, "the 3 full months before 2023-07-15 (UTC+02:00)"),
+        ({"last": (7, "d")}, "the 7 days before 2023-07-15 (UTC+02:00)"),
+        ({"month_to_date": True}, "the month up to 2023-07-15 (UTC+02:00)"),
+        ({"from": dt.date(2023, 5, 2)}, "up to the end of the month before 2023-07-15 (UTC+02:00)"),
+        ({"month": dt.date(2023, 6, 1)}, ""),
+        ({"to": dt.date(2023, 7, 15)}, ""),
+    ],
+)
+def test_days_that_follow_from_today_say_so(option: dict[str, Any], told: str) -> None:
+    found = days("2023-07-15", **option)
+    assert (found.origin, found.notes) == (told, ())
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ({"month": dt.date(2023, 7, 1)}, "the days after today are in the future"),
+        ({"to": dt.date(2023, 7, 16)}, "the days after today are in the future"),
+        ({"from": dt.date(2023, 7, 16), "to": dt.date(2023, 8, 1)}, "2023-07-16 to 2023-08-01 is in the future"),
+    ],
+)
+def test_days_in_the_future_are_pointed_out(option: dict[str, Any], told: str) -> None:
+    (note,) = days("2023-07-15", **option).notes
+    assert note == f"Note: {told}, as today is 2023-07-15 (UTC+02:00): no rankings of them can be there."
+
+
+def test_dates_and_notes_are_shown_unless_quiet(seorep: Seorep) -> None:
+    pull = ("pull", "--sandbox", "--campaigns", 1)
+    origin = "\n  Dates      the month up to 2023-07-15 (UTC+02:00)\n"
+    assert origin in seorep(*pull, "--month-to-date").err
+    assert origin in seorep(*pull, "--month-to-date", "--dry-run").out
+    assert seorep(*pull, "--month", "2023-07").err.startswith("Note: the days after today are")
+    assert seorep(*pull, "--month", "2023-07", "--quiet").err == ""
+
+
+# --- Ids in a file
+
+
+@pytest.mark.parametrize(
+    ("contents", "ids"),
+    [
+        ("3\n1\n2", [3, 1, 2]),
+        ("1\r\n\r\n2\r\n", [1, 2]),
+        ("1\r2", [1, 2]),
+        ("\ufeff1\n2\n", [1, 2]),
+        ("1, 2,3\n4,\n", [1, 2, 3, 4]),
+        ("# the shops\n1 # Acme, Ltd\n  # 9\n2\n", [1, 2]),
+        ('"1"\n"2"\n', [1, 2]),
+        ("id\n1\n2\n", [1, 2]),
+        ("campaign_id,company\n1,Acme\n2,\n", [1, 2]),
+        ("ID;Firma\r\n1;Bäckerei\r\n2;x,y;z\r\n", [1, 2]),
+        ("Campaign ID\tclicks\n1\t40\n", [1]),
+        ("1,Acme\n2,Beta\n", [1, 2]),
+        ('1,"Acme\nLtd"\n2,Beta\n', [1, 2]),
+        ("id,company\n1,Acme\n,,\n", [1]),
+    ],
+)
+def test_ids_are_read_from_every_usual_file(contents: str, ids: list[int]) -> None:
+    assert ids_in(contents.encode(), "ids.txt")[0] == ids
+
+
+def test_ids_are_read_from_what_excel_calls_unicode_text() -> None:
+    assert ids_in("id\tcompany\r\n1\tAcme\r\n".encode("utf-16"), "ids.txt") == ([1], True)
+
+
+@pytest.mark.parametrize(
+    ("contents", "told"),
+    [
+        (b"1\n\n2x\n", "ids.txt, line 3: '2x' is not an integer from 1 to 2147483647."),
+        (b"1,2,3x\n", "ids.txt, line 1: '3x' is not an integer"),
+        (b"1\n2 3\n", "ids.txt, line 2: '2 3' is not an integer"),
+        (b"1\n2.0\n", "ids.txt, line 2: '2.0' is not an integer"),
+        (b"1\n0\n", "ids.txt, line 2: '0' is not an integer"),
+        (b"1\n2147483648\n", "ids.txt, line 2: '2147483648' is not an integer"),
+        (b"company,id\nAcme,1\n", "line 1: 'company' is not an integer from 1 to 2147483647. A header must begin with"),
+        (b"id,company\n1,A\n,B\n", "ids.txt, line 3: '' is not an integer"),
+        (b'id,company\n1,"A\n2,B\n', "can't read ids.txt: unexpected end of data."),
+        (b"", "there is no id in ids.txt."),
+        (b"# none yet\nid\n", "there is no id in ids.txt."),
+        (b"PAR1\xff\x00", "can't read ids.txt: it is not text in UTF-8."),
+    ],
+)
+def test_a_bad_line_is_refused_with_its_number(contents: bytes, told: str) -> None:
+    with pytest.raises(click.UsageError) as caught:
+        ids_in(contents, "ids.txt")
+    assert told in caught.value.message
+
+
+# --- Campaigns
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
+    with serving(campaigns=6, keywords=1) as sandbox:
+        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+        monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
+        yield sandbox
+
+
+def pulled(seorep: Seorep, *arguments: object) -> list[str]:
+    assert seorep("pull", *arguments, "-o", "a.csv", "--quiet").code == 0
+    return [row["campaign_id"] for row in rows_in(Path("a.csv"))]
+
+
+def test_ids_of_options_file_and_stdin_are_pulled_once(
+    seorep: Seorep, account: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("ids.txt").write_text("5\n2\n")
+    assert pulled(seorep, "--campaign", "3, 1", "--campaign", 2, "--campaigns-from", "ids.txt") == ["3", "1", "2", "5"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"4\n4\n6,4\n")))
+    ended = seorep("pull", "--campaigns-from", "-", "-o", "a.csv")
+    assert "Campaigns: 2 from stdin.\nNote: campaign 4 is chosen more than once, and pulled once.\n" in ended.err
+
+
+def test_a_group_is_chosen_by_its_title_in_any_case(seorep: Seorep, account: Sandbox) -> None:
+    assert pulled(seorep, "--group", "retail") == ["2", "3", "4"]
+    assert pulled(seorep, "--group", "ONBOARDING ", "--group", "Retail") == ["2", "3", "4", "5"]
+    assert pulled(seorep, "--group", "Retail", "--filter", "Coffee") == ["3"]
+
+
+def test_a_filter_is_the_services(seorep: Seorep, account: Sandbox) -> None:
+    assert pulled(seorep, "--filter", "dental") == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--group", "Retial"), "Error: there is no group 'Retial'; near it: 'Retail'\n"),
+        (("--group", "key"), "Error: there is no group 'key'; near it: 'Key accounts'\n"),
+        (("--group", "0"), "Error: there is no group '0'; there are: 'Key accounts', 'Retail', 'Onboarding'\n"),
+        (
+            ("--group", "Retail", "--filter", "Legal"),
+            "Error: there is no group 'Retail' among the campaigns that the filter 'Legal' finds; "
+            "there are: 'Key accounts'\n",
+        ),
+        (("--filter", "zzz"), "Error: the service finds no campaign for the filter 'zzz'\n"),
+    ],
+)
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_choice_that_finds_nothing_is_refused(
+    seorep: Seorep, account: Sandbox, arguments: tuple[str, ...], told: str, dry: tuple[str, ...]
+) -> None:
+    ended = seorep("pull", *arguments, *dry, "--quiet")
+    assert ended.code == 2
+    assert ended.err.startswith(told)
+    assert list(Path().glob("*.csv")) == []
+
+
+def test_a_pull_of_a_group_resumes_without_listing_it_again(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(failing={2: 404}) as sandbox:
+        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+        monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
+        assert seorep("pull", "--group", "Retail").code == 4
+        asked = sandbox.stats.requests
+        assert seorep("pull", "--group", "retail", "--retry-failed", "--quiet").code == 4
+        assert sandbox.stats.requests == asked + 1
+        assert "other campaigns" in seorep("pull", "--retry-failed").err
