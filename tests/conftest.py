@@ -11,6 +11,7 @@
   `.waiting` tells that one is.
 - `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client with the key `KEY` on
   `fake_time`, with any of `Settings` as keywords (and `session=` to borrow one); it is closed at the end of the test.
+- `bucket`: an empty bucket of an S3 server on this machine, which is started once; see `tests.export.s3`.
 - `KEY`, the types of these fixtures (`StartServer`, `OpenClient`) and `ask(client)`, one plain call, are in
   `tests.session.calls`; `assert_key_is_not_in(text)` and `assert_error_does_not_show_key(error)`, which looks through
   causes, frames, locals and pickles too, in `tests.session.canary`.
@@ -23,7 +24,7 @@ aioresponses is mended here for aiohttp ≥ 3.14 (`tests.aioresponses_shim`): `w
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -32,6 +33,7 @@ import pytest
 
 from seorep_async import SeoRepClient, Settings
 from tests.aioresponses_shim import mend_aioresponses
+from tests.export.s3 import S3, Bucket, running_s3
 from tests.session.calls import KEY, OpenClient, StartServer
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import ScriptedServer, Step
@@ -91,3 +93,14 @@ async def open_client(
             return await opened.enter_async_context(client)
 
         yield open_one
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3]:
+    with running_s3() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3_server: S3) -> Bucket:
+    return s3_server.bucket()

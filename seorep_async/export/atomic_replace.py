@@ -42,7 +42,7 @@ def atomic_replace(temporary: Path, target: Path) -> None:
         except PermissionError as error:
             # a system that locks open files says so like this
             raise export_error(target, f"{error.strerror}; is it open in another program?") from error
-        _sync_folder(place.parent)
+        sync_folder(place.parent)
 
 
 def resolve(path: Path) -> Path:
@@ -89,7 +89,7 @@ def reason(error: OSError | ValueError) -> str:
     return str(error)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable, where the system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

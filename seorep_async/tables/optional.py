@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-EXTRAS = {"pyarrow": "arrow", "duckdb": "duckdb", "pandas": "pandas", "polars": "polars"}
+EXTRAS = {"pyarrow": "arrow", "duckdb": "duckdb", "pandas": "pandas", "polars": "polars", "obstore": "cloud"}
 """The extra that installs each library."""
 
 

@@ -1,0 +1,202 @@
+"""Where finished files go: a local folder, or a bucket of a real S3 server."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export import storage as storage_module
+from seorep_async.export.storage import Storage, each, storage_of
+from tests.export.s3 import SECRET, Bucket
+
+NAMES = [
+    "totals/account=a%2Fb/part-00000.parquet",
+    "totals/account=ü ß 日本/part-00000.parquet",
+    "totals/account=../part-00000.parquet",
+    "totals/account=a+b&c~d/part-00000.parquet",
+]
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "folder":
+        return storage_of(str(tmp_path / "rankings"))
+    bucket: Bucket = request.getfixturevalue("bucket")
+    return storage_of(f"{bucket.url}/some where/", bucket.server.options)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "finished"
+    file.write_bytes(b"rows")
+    return file
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_is_found_under_its_name(storage: Storage, file: Path, name: str) -> None:
+    storage.put(file, name)
+    assert storage.read(name) == b"rows"
+    assert storage.names("totals") == [name]
+
+
+def test_what_is_not_there_is_none_and_not_an_error(storage: Storage) -> None:
+    assert storage.read("totals/a") is None
+    assert storage.names("totals") == []
+    storage.delete(["totals/a"])
+
+
+def test_a_file_replaces_an_older_one(storage: Storage, file: Path) -> None:
+    storage.write("a/b", b"older")
+    storage.put(file, "a/b")
+    assert storage.read("a/b") == b"rows"
+
+
+def test_a_copy_stays_when_the_first_is_deleted(storage: Storage) -> None:
+    storage.write("a/first", b"rows")
+    storage.copy("a/first", "b/second")
+    storage.delete(["a/first"])
+    assert storage.names("") == ["b/second"]
+    assert storage.read("b/second") == b"rows"
+
+
+def test_a_folder_does_not_list_others_of_a_longer_name(storage: Storage) -> None:
+    storage.write("total/a", b"")
+    storage.write("totals/a", b"")
+    assert storage.names("total") == ["total/a"]
+
+
+def test_many_files_are_put_some_at_a_time(storage: Storage) -> None:
+    each(storage.write, [(f"a/{number:02}", b"") for number in range(30)])
+    assert len(storage.names("a")) == 30
+
+
+def test_a_missing_source_is_one_line(storage: Storage) -> None:
+    with pytest.raises(ExportError, match=r"^can't write [^\n]*$"):
+        storage.copy("a/first", "b/second")
+
+
+def test_a_folder_is_left_clean(tmp_path: Path, file: Path) -> None:
+    folder = storage_of(str(tmp_path / "rankings"))
+    folder.put(file, "a/b")
+    folder.write("a/c", b"")
+    folder.copy("a/c", "a/d")
+    folder.delete(["a/c", "a/d"])
+    assert sorted(path.name for path in (tmp_path / "rankings/a").iterdir()) == ["b"]
+    folder.delete(["a/b"])
+    assert folder.names("") == []
+    assert not (tmp_path / "rankings/a").exists()
+
+
+def test_a_file_of_another_disk_appears_in_one_step(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = storage_of(str(tmp_path / "rankings"))
+    elsewhere = Path("/dev/shm")  # noqa: S108
+    if not elsewhere.is_dir() or elsewhere.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one disk only")
+    far = elsewhere / f"seorep-{os.getpid()}"
+    far.write_bytes(b"rows")
+    seen: list[list[str]] = []
+    replace = os.replace
+
+    def watched(source: Path, place: Path) -> None:
+        seen.append([path.name for path in Path(place).parent.iterdir()])
+        replace(source, place)
+
+    monkeypatch.setattr(os, "replace", watched)
+    folder.put(far, "a/b")
+    assert seen == [[]]
+    assert folder.read("a/b") == b"rows"
+    assert not far.exists()
+
+
+def test_a_file_system_without_links_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    folder = storage_of(str(tmp_path))
+    folder.write("a", b"rows")
+    monkeypatch.setattr(os, "link", refuse)
+    folder.copy("a", "b")
+    assert folder.read("b") == b"rows"
+
+
+@pytest.mark.parametrize(
+    ("out", "options", "words"),
+    [
+        ("ftp://host/rankings/", {}, "begins with s3://, gs://, az://"),
+        ("s3://key:secret@bucket/", {}, "holds no credentials"),
+        ("s3://bucket/?sig=secret", {}, "holds no credentials"),
+        ("s3://", {}, "not an address such as s3://bucket/rankings/"),
+        ("s3://bucket/a//b", {}, "not an address"),
+        ("s3://bucket/../b", {}, "not an address"),
+        ("s3://bucket", {"nonsense": "secret"}, "'nonsense' is not valid"),
+        ("s3://bucket", {"region": 5}, "a mapping of option names to strings"),
+        ("s3://bucket", {"no name": "secret"}, "a mapping of option names to strings"),
+        ("rankings", {"region": "secret"}, "the target is a local path"),
+    ],
+)
+def test_a_wrong_address_or_option_is_refused(out: str, options: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        storage_of(out, options)
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_options_are_found_in_the_environment(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in bucket.server.environment.items():
+        monkeypatch.setenv(name, value)
+    storage_of(bucket.url).write("a", b"rows")
+    assert bucket.objects() == {"a": b"rows"}
+
+
+def test_a_missing_bucket_is_one_line_for_every_step(bucket: Bucket, file: Path) -> None:
+    storage = storage_of(bucket.url, bucket.server.options)
+    bucket.remove()
+    for step in (
+        lambda: storage.put(file, "a"),
+        lambda: storage.write("a", b""),
+        lambda: storage.read("a"),
+        lambda: storage.names("a"),
+        lambda: storage.copy("a", "b"),
+        lambda: storage.delete(["a"]),
+    ):
+        with pytest.raises(ExportError, match=r"^can't write s3://[^\n]*NoSuchBucket[^\n]*$") as caught:
+            step()
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+
+
+def test_a_store_that_is_down_is_one_line_without_secrets() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        options = {"endpoint": f"http://127.0.0.1:{unused.getsockname()[1]}", "allow_http": "true"}
+        options |= {"access_key_id": "x", "secret_access_key": SECRET, "region": "us-east-1", "timeout": "2s"}
+        storage = storage_of("s3://bucket/rankings/", options)
+        with pytest.raises(ExportError, match=r"^can't write s3://bucket/rankings/a: [^\n]*can't be reached") as caught:
+            storage.write("a", b"")
+    assert SECRET not in repr(caught.value)
+
+
+def test_a_large_file_is_sent_in_pieces_and_appears_once(
+    bucket: Bucket, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_module, "_ONE_PUT", 6 << 20)
+    monkeypatch.setattr(storage_module, "_PIECE", 5 << 20)
+    file.write_bytes(os.urandom(1 << 20) * 12)
+    storage_of(bucket.url, bucket.server.options).put(file, "a")
+    assert bucket.objects() == {"a": file.read_bytes()}
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: str) -> None:
+        raise ModuleNotFoundError(name="obstore")
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(ImportError, match=r"pip install 'seorep-async\[cloud\]'"):
+        storage_of("s3://bucket/rankings/")
