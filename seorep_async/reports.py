@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import attrs
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     Reports: TypeAlias = "RankingReport[Any] | Iterable[RankingReport[Any] | Outcome]"
 
 R = TypeVar("R")
-
-_HTML_ROWS = 10
 
 
 @attrs.frozen(weakref_slot=False)
@@ -206,16 +203,13 @@ def schema(feed: Feed) -> pa.Schema:
 
 
 def to_html(report: RankingReport[Any]) -> str:
-    """Return the first rows of a report as a small HTML table for notebooks, without columns that are empty."""
+    """Return the first rows of a report and its totals as an HTML table for notebooks, without empty columns."""
     table = table_of(report.feed)
-    rows = [values[table.lead :] for values in islice(row_values(report), _HTML_ROWS)]
-    object_name = "keyword" if report.feed is Feed.KEYWORD_BY_DATE else "campaign"
-    more = f", the first {len(rows)} shown" if len(rows) < len(report.rows) else ""
-    caption = (
-        f"{report.feed.value} feed, {object_name} {report.id}, {report.start_date} to {report.end_date}: "
-        f"{len(report.rows):,} rows{more}"
-    )
-    return html_table(caption, [column.name for column in table.columns[table.lead :]], rows)
+    object_name = "Keyword" if report.feed is Feed.KEYWORD_BY_DATE else "Campaign"
+    caption = f"{object_name} {report.id}, {report.start_date} to {report.end_date}, feed {report.feed.value}"
+    totals = attrs.asdict(report.totals, recurse=False) if report.totals else None
+    rows = (values[table.lead :] for values in row_values(report))
+    return html_table(caption, table.columns[table.lead :], rows, len(report.rows), totals)
 
 
 def _lead(report: RankingReport[Any], campaign_id: int | None) -> Values:

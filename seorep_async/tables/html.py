@@ -1,33 +1,70 @@
-"""Rows as a small HTML table, for notebooks."""
+"""Rows as a small HTML table, for notebooks, light and dark: its colours and fonts are the notebook's."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
 
-from seorep_async.tables.columns import Values
+from seorep_async.tables.columns import Column, ColumnType, Values
 
-_LONGEST_CELL = 80
+_ROWS = 10
+_LONGEST_CELL = 40
+_FIRST = re.compile(r"keyword_phrase|date|\w+_ranking(_change)?")
+_EMPTY: tuple[object, ...] = (None, (), {})
+_NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
+# the caption stays in sight as the table is scrolled sideways; names break at underscores, as columns are narrow
+_TABLE = (
+    '<div>{caption}</div><div style="overflow-x:auto"><table style="margin-left:0">'
+    "<thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table></div>"
+)
+_HEAD = '<th style="white-space:normal;vertical-align:bottom;text-align:{side}">{name}</th>'
+_BREAK = re.compile(r"_(?=[a-z]{2})")
 
 
-def html_table(caption: str, names: Sequence[str], rows: Sequence[Values]) -> str:
-    """Return rows as an HTML table without the columns that are empty in all of them."""
-    shown = [place for place, _ in enumerate(names) if any(row[place] not in (None, (), {}) for row in rows)]
-    head = _cells("th", (names[place] for place in shown))
-    body = "".join(f"<tr>{_cells('td', (_shortened(row[place]) for place in shown))}</tr>" for row in rows)
-    return (
-        f"<table><caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def html_table(
+    caption: str, columns: Sequence[Column], rows: Iterable[Values], total: int, totals: Mapping[str, Any] | None = None
+) -> str:
+    """Return the first rows as an HTML table: phrase or date, ranks and changes first, and no column that is empty.
+
+    Args:
+        caption: what the rows are; their number is added.
+        columns: the columns of the rows.
+        rows: the values of each row.
+        total: number of rows.
+        totals: their totals by the names of columns, shown as a last line, or None.
+    """
+    shown = list(islice(rows, _ROWS))
+    footer = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
+    caption += f": {total:,} {'row' if total == 1 else 'rows'}"
+    caption += f", the first {len(shown)} shown" * (len(shown) < total) + (", and totals" if footer else "")
+    places = [
+        place
+        for place, column in enumerate(columns)
+        if column.name in footer or any(row[place] not in _EMPTY for row in shown)
+    ]
+    places.sort(key=lambda place: _FIRST.fullmatch(columns[place].name) is None)
+    sides = ["right" if columns[place].type in _NUMBERS else "left" for place in places]
+    head = "".join(
+        _HEAD.format(side=side, name=_BREAK.sub("_<wbr>", html.escape(columns[place].name)))
+        for place, side in zip(places, sides, strict=True)
     )
+    body = "".join(f"<tr>{_cells('td', [row[place] for place in places], sides)}</tr>" for row in shown)
+    last = [footer.get(columns[place].name, "totals" if number == 0 else None) for number, place in enumerate(places)]
+    foot = f"<tfoot><tr>{_cells('th', last, sides)}</tr></tfoot>" if footer else ""
+    return _TABLE.format(caption=html.escape(caption), head=head, body=body, foot=foot)
 
 
-def _cells(element: str, strings: Iterable[str]) -> str:
-    return "".join(f"<{element}>{html.escape(string)}</{element}>" for string in strings)
+def _cells(element: str, values: Sequence[object], sides: Sequence[str]) -> str:
+    return "".join(map(partial(_cell, element), values, sides))
 
 
-def _shortened(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, tuple):
-        return ", ".join(tag.label for tag in value)
-    string = str(value)
-    return string if len(string) <= _LONGEST_CELL else f"{string[:_LONGEST_CELL]}…"
+def _cell(element: str, value: object, side: str) -> str:
+    string = "" if value is None else ", ".join(tag.label for tag in value) if isinstance(value, tuple) else str(value)
+    title = ""
+    if len(string) > _LONGEST_CELL:
+        title, string = f' title="{html.escape(string)}"', f"{string[: _LONGEST_CELL - 1]}…"
+    return f'<{element} style="text-align:{side};white-space:nowrap"{title}>{html.escape(string)}</{element}>'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import sys
 from typing import Any
 
@@ -20,6 +21,7 @@ from seorep_async import (
     NotFoundError,
     PullOutcome,
     RankingReport,
+    RankingTotals,
     SearchLocation,
     Tag,
 )
@@ -129,14 +131,36 @@ def test_html_is_escaped_and_leaves_out_empty_columns() -> None:
     html = to_html(report(*ROWS))
     assert "&lt;b&gt;ø&lt;/b&gt;" in html
     assert "<b>" not in html
-    assert "engine_a_ranking</th>" in html
-    assert "wmt_clicks" not in html
+    assert "engine_a_<wbr>ranking</th>" in html
+    assert "wmt_" not in html
 
 
-def test_html_shows_the_first_rows_and_tells_how_many_there_are() -> None:
+def test_html_begins_with_phrase_ranks_and_changes() -> None:
+    row = ranking(engine_a_ranking=3, engine_b_ranking=0, engine_b_ranking_change=-1, engine_a_serp_url="https://a")
+    names = re.findall(r"<th [^>]*>(.*?)</th>", to_html(report(row)).replace("<wbr>", ""))
+    assert names[:4] == ["keyword_phrase", "engine_a_ranking", "engine_b_ranking", "engine_b_ranking_change"]
+    assert set(names[4:]) >= {"keyword_id", "engine_a_serp_url"}
+
+
+def test_html_shows_the_first_rows_and_their_number() -> None:
     html = to_html(report(*(ranking(keyword_id=number) for number in range(1, 1235))))
-    assert "1,234 rows, the first 10 shown" in html
+    assert html.startswith("<div>Campaign 7, 2023-01-01 to 2023-03-31, feed campaign: 1,234 rows, the first 10 shown<")
     assert html.count("<tr>") == 11
+
+
+def test_html_ends_with_the_totals_under_their_columns() -> None:
+    period = CampaignPeriod(dt.date(2023, 1, 1), engine_a_ranking=3)
+    totals = RankingTotals(engine_a_ranking=4, competitors=0)
+    html = to_html(RankingReport(Feed.CAMPAIGN_BY_DATE, 42, START, END, (period,), totals))
+    assert "1 row, and totals</div>" in html
+    foot = re.findall(r"<th [^>]*>(.*?)</th>", html.partition("<tfoot>")[2])
+    assert foot == ["totals", "4", "", "0"]  # date, engine_a_ranking, date_precision, competitors
+
+
+def test_html_shortens_a_long_value_and_shows_it_on_hover() -> None:
+    url = f'https://www.example.com/"{"x" * 300}'
+    html = to_html(report(ranking(engine_a_ranking_url=url)))
+    assert f'title="https://www.example.com/&quot;{"x" * 300}">https://www.example.com/&quot;{"x" * 14}…</td>' in html
 
 
 @pytest.mark.parametrize(
