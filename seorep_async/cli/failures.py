@@ -34,8 +34,8 @@ from seorep_async.errors import (
 
 _LONGEST_QUOTE = 300
 _SHELL_WORDS = (
-    (r"`?(?:Settings\()?\b(\w+)=True\)?`?", r"--\1"),
-    (r"(--\S+) \(\1\)", r"\1"),  # a message may name both
+    (r"Settings\((\w+)=True\)|\b(\w+)=True\b", r"--\1\2"),
+    (r"\boriginal call\b", "original command"),
     (r"^extra_params: '(\w+)' has an argument.*", r"--param \1: use --\1"),
     (r"^extra_params\b", "--param"),
     (r"^(\w+)\[1\] (\S+) is before \w+\[0\] (\S+);", r"--\1: \2 is before \3;"),

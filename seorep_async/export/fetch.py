@@ -102,7 +102,7 @@ class Fetcher:
         if self.job.campaigns is not None:
             return list(self.job.campaigns)
         self.tracker.start_stage(Stage.LISTING, self.job.feeds[0])
-        return await self.job.choice.ids(self.client)
+        return list(dict.fromkeys([campaign.id async for campaign in self.job.choice.campaigns(self.client)]))
 
     async def _find_keywords(self) -> None:
         # all are found first, and only their ids stored: one pull over all of them keeps every permit busy, where one

@@ -6,7 +6,7 @@ import datetime as dt
 import difflib
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -15,7 +15,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.target import Target
-from seorep_async.models import Feed
+from seorep_async.models import Campaign, Feed
 from seorep_async.resources.arguments import check_feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.columns import table_of
@@ -37,32 +37,44 @@ class CampaignChoice:
     groups: tuple[str, ...] = ()
     filter: str | None = None
 
-    async def ids(self, client: SeoRepClient) -> list[int]:
-        """List the campaigns, and return their ids.
+    async def campaigns(self, client: SeoRepClient) -> AsyncIterator[Campaign]:
+        """List the campaigns.
 
         Raises:
             ConfigurationError: there is no such group, or the filter finds no campaign.
             SeoRepError: they could not be listed.
         """
-        found = await client.campaigns.list(filter=self.filter)
-        within = f" among the campaigns that the filter {self.filter!r} finds" if self.filter is not None else ""
-        if self.filter is not None and not found:
+        titles: dict[str, str] = {}
+        waiting: list[Campaign] = []
+        count = 0
+        async for campaign in client.campaigns.list(filter=self.filter):
+            count += 1
+            if not self.groups:
+                yield campaign
+            elif campaign.group_title is not None:
+                titles[_folded(campaign.group_title)] = campaign.group_title
+                waiting.append(campaign)
+        if self.filter is not None and not count:
             raise ConfigurationError(f"the service finds no campaign for the filter {self.filter!r}")
-        titles = {_folded(campaign.group_title): campaign.group_title for campaign in found if campaign.group_title}
         for group in self.groups:
             if _folded(group) not in titles:
-                near = [title for title in titles if _folded(group) in title][:_NEAR_TITLES]
-                near = near or difflib.get_close_matches(_folded(group), titles, _NEAR_TITLES, 0.5)
-                named = ", ".join(repr(titles[title]) for title in near or list(titles)[:_NEAR_TITLES]) or "none"
-                few = near or len(titles) <= _NEAR_TITLES
-                known = f"; {'near it' if near else 'there are' if few else 'some of them'}: {named}"
-                raise ConfigurationError(f"there is no group {group!r}{within}{known}")
+                raise ConfigurationError(self._unknown(group, titles))
         wanted = set(map(_folded, self.groups))
-        return list(dict.fromkeys(one.id for one in found if not wanted or _folded(one.group_title) in wanted))
+        for campaign in waiting:
+            if _folded(campaign.group_title or "") in wanted:
+                yield campaign
+
+    def _unknown(self, group: str, titles: Mapping[str, str]) -> str:
+        near = [title for title in titles if _folded(group) in title][:_NEAR_TITLES]
+        near = near or difflib.get_close_matches(_folded(group), titles, _NEAR_TITLES, 0.5)
+        named = ", ".join(repr(titles[title]) for title in near or list(titles)[:_NEAR_TITLES]) or "none"
+        among = "near it" if near else "there are" if len(titles) <= _NEAR_TITLES else "some of them"
+        within = f" among the campaigns that the filter {self.filter!r} finds" if self.filter is not None else ""
+        return f"there is no group {group!r}{within}; {among}: {named}"
 
 
-def _folded(title: str | None) -> str:
-    return (title or "").strip().casefold()
+def _folded(title: str) -> str:
+    return title.strip().casefold()
 
 
 @attrs.frozen
@@ -133,7 +145,7 @@ class ExportJob:
         if wrong:
             raise ConfigurationError(
                 f"{target.path} has an unfinished pull of {'; '.join(wrong)}. "
-                "Repeat the original command to resume it, or pass --restart (restart=True) to start over"
+                "Repeat the original call to resume it, or pass restart=True to start over"
             )
         return True
 

@@ -196,7 +196,7 @@ async def _everything(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, i
     """Return what a pull that starts over has to ask for, and the requests that listing the campaigns takes."""
     if job.campaigns is None and job.choice != CampaignChoice():
         before = client.stats.attempts
-        ids = await job.choice.ids(client)
+        ids = list(dict.fromkeys([campaign.id async for campaign in job.choice.campaigns(client)]))
         campaigns, first, requests = len(ids), _first(ids), client.stats.attempts - before
     elif job.campaigns is None:
         page = await client.campaigns.list().page(1)

@@ -241,7 +241,7 @@ def damaged(target: Target) -> ExportError:
     """Return the error for a checkpoint that is not as it was written."""
     return export_error(
         target.path,
-        f"the checkpoint in {target.staging_folder.name} is damaged; pass --restart (restart=True) to start over",
+        f"the checkpoint in {target.staging_folder.name} is damaged; pass restart=True to start over",
     )
 
 

@@ -73,8 +73,7 @@ def test_control_characters_are_replaced_in_messages() -> None:
     ("message", "expected"),
     [
         ("max_concurrency must be an integer from 1 to 1024", "--max-concurrency must be an integer from 1 to 1024"),
-        ("Repeat it, or pass restart=True to start over.", "Repeat it, or pass --restart to start over."),
-        ("or start over with `restart=True` (--restart)", "or start over with --restart"),
+        ("Repeat the original call, or pass restart=True", "Repeat the original command, or pass --restart"),
         ("Settings(allow_insecure_http=True) allows it", "--allow-insecure-http allows it"),
         ("base_url needs a scheme and a host", "the base URL needs a scheme and a host"),
         ("pass the key as api_key instead", "pass the key as SEOREP_API_KEY instead"),

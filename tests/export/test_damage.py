@@ -104,7 +104,7 @@ async def check(folder: Path, ending: str, damages: int) -> Counter[str]:
             except Exception as error:
                 raise AssertionError(how) from error
             assert content(out) == expected, how
-    assert all("pass --restart (restart=True) to start over" in problem for problem in problems)
+    assert all("pass restart=True to start over" in problem for problem in problems)
     return found
 
 

@@ -157,7 +157,7 @@ async def test_another_job_is_refused_and_the_first_one_stays(tmp_path: Path, ot
         arguments = {"ids": None, "start": START} | other
         with pytest.raises(ConfigurationError, match=told) as caught:
             await pull_to(client, arguments.pop("ids"), arguments.pop("start"), END, out=out, **arguments)
-        assert "--restart" in str(caught.value)
+        assert "restart=True" in str(caught.value)
         assert sandbox.stats.requests == before
         assert (await again(client, out)).resumed
 
@@ -175,7 +175,7 @@ async def test_another_key_is_refused_until_a_restart(tmp_path: Path) -> None:
         port = int(sandbox.base_url.rpartition(":")[2])
         await cut_off(client, tmp_path / "a.csv")
     async with slow(port=port, key="another") as (sandbox, client):
-        with pytest.raises(ConfigurationError, match=r"unfinished pull of another API key .*--restart"):
+        with pytest.raises(ConfigurationError, match=r"unfinished pull of another API key .*restart=True"):
             await again(client, tmp_path / "a.csv")
         assert sandbox.stats.requests == 0
         assert (await again(client, tmp_path / "a.csv", restart=True)).resumed == 0
