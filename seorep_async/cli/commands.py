@@ -34,11 +34,16 @@ Examples:
   seorep pull -o retail.duckdb --group Retail --month-to-date
   seorep pull --campaigns-from ids.txt --last 30d
   seorep pull -o rankings.duckdb --feed campaign --feed keyword-by-date
-  seorep pull -o - --quiet | head"""
+  seorep pull -o - --quiet | head
+
+\b
+Rehearse a failure, its exit code, and what follows:
+  seorep pull --sandbox --forbidden 3; echo $?
+  seorep pull --sandbox --retry-failed"""
 
 
 _PULL_OPTIONS = (
-    *("restart", "retry_failed", "dry_run", "json", "quiet"),
+    *("force", "restart", "retry_failed", "dry_run", "json", "quiet"),
     *("limit", "compare_previous_period"),
 )
 SANDBOX_DEFAULTS: dict[str, object] = {"campaigns": 20, "keywords": 50, "shape": "nested", "rows": "current", "seed": 1}
@@ -93,6 +98,11 @@ def _sandbox(wanted: bool, given: Mapping[str, Any]) -> Sandbox | None:
     return None
 
 
+def _named_sandbox(given: Mapping[str, Any]) -> str:
+    """Return a name for its data: a pull is resumed with other faults, or with none, as by a service that recovers."""
+    return " ".join(["the sandbox", *(f"--{name} {given[name]}" for name in SANDBOX_DEFAULTS if name in given)])
+
+
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given, without those of the connection."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
@@ -129,6 +139,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     type=click.Choice(["csv", "jsonl"]),
     help="Format on stdout.  [default: csv]",
 )
+@click.option("--force", is_flag=True, help="Replace files that no pull wrote.")
 @click.option("--restart", is_flag=True, help="Start over instead of resuming an interrupted pull.")
 @click.option("--retry-failed", is_flag=True, help="Fetch only the reports that failed last time.")
 @click.option("--dry-run", is_flag=True, help="Show what would be fetched, in how many requests; write nothing.")
@@ -180,7 +191,7 @@ def pull(
         **own,
     )
     if embedded is not None:
-        return job.of_sandbox(embedded, sandbox_settings(options), f"the sandbox {sorted(given.items())}")
+        return job.of_sandbox(embedded, sandbox_settings(options), _named_sandbox(given))
     return job.of_service(connect(options, "try --sandbox"))
 
 
@@ -191,7 +202,7 @@ def _check_together(to_stdout: bool, stdout_format: str | None, own: Mapping[str
         if stdout_format is not None:
             raise click.UsageError("--format: only together with -o -; a file's format is given by its ending.")
         return
-    for name in ("restart", "retry_failed", "json"):
+    for name in ("force", "restart", "retry_failed", "json"):
         if own[name]:
             raise click.UsageError(
                 f"--{name.replace('_', '-')}: not together with -o -, as the rows go to stdout; name a file."

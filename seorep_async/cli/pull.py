@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,7 @@ class PullJob:
         out: the target, or None for stdout.
         stdout_format: format on stdout.
         options: further arguments of the feeds.
+        force: replace files that no pull wrote.
         restart: start over instead of resuming.
         retry_failed: fetch only the reports that failed last time.
         quiet: print only errors and failures.
@@ -66,6 +68,7 @@ class PullJob:
     out: Path | None
     stdout_format: Format
     options: FeedOptions
+    force: bool
     restart: bool
     retry_failed: bool
     quiet: bool
@@ -105,12 +108,18 @@ class PullJob:
             job = export_job(
                 client, chosen.ids or None, days.first, days.last, self.feeds, self.options, service, choice
             )
-            target = None if self.out is None else await asyncio.to_thread(target_of, self.out, job.feeds)
+            target = (
+                None if self.out is None else await asyncio.to_thread(target_of, self.out, job.feeds, force=self.force)
+            )
             for note in () if self.quiet else (*days.notes, *chosen.notes):
                 print_hanging(console, Text(printable(note)), 2)
             if self.dry_run:
                 found = await preview(client, job, target, restart=self.restart, retry_failed=self.retry_failed)
-                shown = preview_as_json(found, job) if self.json else preview_in_words(found, job, source, days.origin)
+                shown = preview_in_words(found, job, source, days.origin)
+                if self.json:
+                    shown = preview_as_json(found, job)
+                elif self.retry_failed and not found.campaigns:
+                    shown = _nothing_to_retry(found.files)
                 await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
                 return ExitCode.OK
             if target is None:
@@ -177,7 +186,9 @@ class PullJob:
     def _report(
         self, client: SeoRepClient, console: Console, summary: PullSummary, source: str, *, to_file: bool
     ) -> None:
-        if not self.quiet:
+        if not summary.outcomes and not summary.requests and not self.quiet:
+            console.print(Text(_nothing_to_retry(summary.paths)))
+        elif not self.quiet:
             retries = sum(client.stats.retries.values())
             show_summary(console, summary, source, origin=self.days.origin, retries=retries, to_file=to_file)
         elif summary.failures:
@@ -192,6 +203,11 @@ def _code_of(summary: PullSummary, *, written: bool) -> ExitCode:
         return ExitCode.PARTIAL
     codes = [exit_code_of(failure.error) for failure in summary.failures]
     return ExitCode.UNAVAILABLE if ExitCode.UNAVAILABLE in codes else codes[0]
+
+
+def _nothing_to_retry(paths: Sequence[Path]) -> str:
+    files = printable(", ".join(map(str, paths)))
+    return f"Nothing to retry: no report failed in the last pull into {files}. Leave --retry-failed out to pull all."
 
 
 def _named(summary: PullSummary) -> str:

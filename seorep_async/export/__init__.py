@@ -22,10 +22,12 @@ The ending of `out` chooses the format: `.csv`, `.jsonl` (JSON lines), `.parquet
 | `rankings.duckdb` | one table | the tables `campaign`, `campaign_by_date`, `keyword_by_date` |
 
 Totals and failures are sidecar files, written only if there are any: `rankings.totals.csv`, `rankings.failures.csv`; of
-several feeds `rankings.campaign.totals.csv` and so on. A pull replaces or removes the sidecar files of an earlier pull,
-and refuses to replace a file of such a name that no pull wrote. In a database they are the tables `totals` and
-`failures`. In an existing database rows of the same campaigns and dates are replaced, rows of other dates are added,
-and rows of a campaign that failed stay.
+several feeds `rankings.campaign.totals.csv` and so on. A pull replaces or removes the sidecar files of an earlier pull.
+In a database they are the tables `totals` and `failures`. In an existing database rows of the same campaigns and dates
+are replaced, rows of other dates are added, and rows of a campaign that failed stay.
+
+A file that no pull wrote is not replaced, nor one of another version, unless `force=True` (`--force`). Its columns show
+whose it is: those of a table of ours, or some of them; an empty file is nobody's.
 
 Rows are in the order of the campaigns, so equal responses give equal bytes. Columns have the names of the models'
 attributes (see `seorep_async.KeywordRanking`), in this order:
@@ -80,7 +82,8 @@ print(to_arrow([report, report]).num_rows)  # several reports of one feed, or th
 - **Yours alone.** Only you can open the folder. One that another user could have prepared, or a link, is refused. What
   is in it is checked before it is used: damage is one clear error, and `restart=True` starts over.
 - **One campaign does not lose the others.** If some failed, the others are written; `retry_failed=True`
-  (`--retry-failed`) then fetches only the failed reports. Without it, the next pull fetches everything.
+  (`--retry-failed`) then fetches only the failed reports, and sends nothing if none failed. Without it, the next pull
+  fetches everything. `seorep pull --sandbox --forbidden 3` lets you rehearse it.
 - **A full disk**, a read-only folder, a database that is open elsewhere, a second pull at the same time: one
   `ExportError` (or a `ConfigurationError` before anything is sent), and the reports fetched so far stay stored.
 - **Memory stays flat**, whatever the number of rows.

@@ -47,15 +47,15 @@ def write_files(area: StagingArea, failures: Sequence[PullFailure], check: Calla
     for number, (place, table) in enumerate(target.sidecar_files()):
         first = next(rows_of[place], None)
         with translate_errors(place):
-            is_free = not place.exists()
-            ours = is_free or is_ours(place, target.format, table)
+            may_replace = target.may_replace(place, table)
+            is_outdated = first is None and place.exists() and is_ours(place, target.format, table)
         if first is not None:
-            if not ours:
+            if not may_replace:
                 raise export_error(place, "it exists, and no pull wrote it; move it away, and run this again")
             with temporary_file(folder / f"sidecar-{number}", place) as file:
                 _write_sidecar(file, target.format, table, itertools.chain([first], rows_of[place]), check)
             finished.append((file, place))
-        elif ours and not is_free:
+        elif is_outdated:
             outdated.append(place)
     sidecars = [place for _, place in finished]
     for number, feed in enumerate(job.feeds):

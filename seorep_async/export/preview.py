@@ -17,7 +17,7 @@ from seorep_async.export.database import check_database
 from seorep_async.export.fetch import split_valid_ids
 from seorep_async.export.formats import Format
 from seorep_async.export.job import CampaignChoice, ExportJob
-from seorep_async.export.staging_area import StagingArea
+from seorep_async.export.staging_area import StagingArea, has_nothing_to_retry
 from seorep_async.export.target import Target
 from seorep_async.models import Feed, Page
 
@@ -138,6 +138,8 @@ async def preview(
         SeoRepError: the account's campaigns could not be listed, or the service can't be reached.
     """
     staged, missing, requests = None, None, 0
+    if target is not None and retry_failed and await asyncio.to_thread(has_nothing_to_retry, target):
+        return PullPreview(target.named_row_files(), 0, 0, None, (), None, resumes=False)
     if target is not None:
         if target.format is Format.DUCKDB:
             await asyncio.to_thread(check_database, target)
@@ -147,7 +149,7 @@ async def preview(
         missing, requests = await _everything(client, job)
     judgement = await _judge(client, job, missing)
     return PullPreview(
-        files=tuple(dict.fromkeys(target.as_named(target.rows(feed)) for feed in job.feeds)) if target else (),
+        files=target.named_row_files() if target else (),
         campaigns=missing.campaigns,
         requests=requests + judgement.requests,
         judged_by=judgement.judged_by,

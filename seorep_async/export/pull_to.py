@@ -21,7 +21,7 @@ from seorep_async.export.formats import Format
 from seorep_async.export.job import ExportJob, export_job
 from seorep_async.export.progress import CampaignOutcome, OnProgress, ProgressTracker, PullFailure, PullSummary, Stage
 from seorep_async.export.sinks import PipeWriter, StagingWriter
-from seorep_async.export.staging_area import StagingArea
+from seorep_async.export.staging_area import StagingArea, has_nothing_to_retry
 from seorep_async.export.target import Target, target_of
 from seorep_async.export.text import csv_header
 from seorep_async.models import Feed
@@ -40,6 +40,7 @@ async def pull_to(
     on_progress: OnProgress | None = None,
     restart: bool = False,
     retry_failed: bool = False,
+    force: bool = False,
     **options: Unpack[FeedOptions],
 ) -> PullSummary:
     """Pull feeds of many campaigns into files or a database.
@@ -58,7 +59,8 @@ async def pull_to(
         feeds: which of the three feeds, one or several, or their values, such as `campaign-by-date`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
         restart: start over; delete what an earlier run has staged without reading it.
-        retry_failed: fetch only the reports that failed last time; without an earlier run, fetch everything.
+        retry_failed: fetch only the reports that failed last time: nothing if none did, everything if no target exists.
+        force: replace also files that no pull wrote.
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Returns:
@@ -66,17 +68,16 @@ async def pull_to(
         everything was written returns it too.
 
     Raises:
-        ConfigurationError: an argument is wrong, nothing can be written there, an unfinished pull of other parameters
-            or another key is staged there, or the staging folder may be another user's; nothing was sent.
+        ConfigurationError: an argument is wrong, nothing can be written there, or a file, the staging folder or the
+            unfinished pull that is there is of somebody or something else; nothing was sent.
         ImportError: the format needs an extra; the message says how to install it.
         AuthenticationError: the key was refused; reports that had arrived are stored.
         SeoRepError: the account's campaigns could not be listed.
-        ExportError: the target or the staging folder could not be written, the staging folder is damaged, or another
-            process is at work on it; the target is as it was.
+        ExportError: something could not be written, is damaged, or is in use; the target is as it was.
     """
     job = export_job(client, ids, start_date, end_date, feeds, options)
     # in a thread: importing an extra takes long enough for others in this loop to notice
-    target = await asyncio.to_thread(target_of, out, job.feeds)
+    target = await asyncio.to_thread(target_of, out, job.feeds, force=force)
     return await run_export(client, job, target, on_progress, restart=restart, retry_failed=retry_failed)
 
 
@@ -93,6 +94,8 @@ async def run_export(
     run = _Run(client, job, ProgressTracker(on_progress))
     if target.format is Format.DUCKDB:
         await asyncio.to_thread(check_database, target)
+    if retry_failed and await asyncio.to_thread(has_nothing_to_retry, target):
+        return run.summary((), target.named_row_files())
     area = StagingArea(target)
     finished: list[PullSummary] = []
 

@@ -17,6 +17,7 @@ from seorep_async.export.atomic_replace import export_error, reason, translate_e
 from seorep_async.export.checkpoint import Checkpoint, DamagedError
 from seorep_async.export.job import ExportJob
 from seorep_async.export.target import Target
+from seorep_async.tables.columns import failures_table
 
 try:
     import fcntl
@@ -93,11 +94,14 @@ class StagingArea:
             self.checkpoint.note(key={"salt": salt.hex(), "digest": self.job.fingerprint(salt)})
 
     def close(self) -> None:
-        """Close it; another process can resume from it then. One with nothing in it is removed."""
+        """Close it; another process can resume from it then.
+
+        One with nothing in it is removed, unless an older target would then look like that of this export.
+        """
         empty = False
         if self.is_open:
             with contextlib.suppress(DamagedError, sqlite3.Error):
-                empty = self.checkpoint.is_empty()
+                empty = self.checkpoint.is_empty() and not self.target.is_there()
             self.is_open = False
             with contextlib.suppress(sqlite3.Error):
                 self.checkpoint.close()
@@ -223,6 +227,14 @@ class StagingArea:
             else:
                 with contextlib.suppress(OSError):
                     os.unlink(entry.path)
+
+
+def has_nothing_to_retry(target: Target) -> bool:
+    """Return whether the last pull into a target ended without failures: there is a target, and nothing is staged."""
+    failures = (file for file, table in target.sidecar_files() if table is failures_table())
+    return (
+        target.is_there() and not any(file.exists() for file in failures) and not os.path.lexists(target.staging_folder)
+    )
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import reason, resolve
 from seorep_async.export.formats import Format
 from seorep_async.models import Feed
-from seorep_async.tables.columns import Table, failures_table, totals_table
+from seorep_async.tables.columns import FeedTable, Table, failures_table, table_of, totals_table
 from seorep_async.tables.optional import require
 
 _LONGEST_LINE = 1 << 20
@@ -32,18 +32,24 @@ class Target:
         named: the path as the caller wrote it.
         format: the format.
         feeds: the feeds whose rows it holds.
+        force: replace also files that no pull wrote.
     """
 
     path: Path
     named: Path
     format: Format
     feeds: tuple[Feed, ...]
+    force: bool = False
 
     def rows(self, feed: Feed) -> Path:
         """Return the file of a feed's rows: the path itself if there is one feed, or else `name.FEED.ending`."""
         if self.format is Format.DUCKDB or len(self.feeds) == 1:
             return self.path
         return _beside(self.path, feed.value)
+
+    def row_files(self) -> Iterator[tuple[Path, Table]]:
+        """Yield every file of rows, and its table."""
+        return ((self.rows(feed), table_of(feed)) for feed in self.feeds)
 
     def totals(self, feed: Feed) -> Path:
         """Return the file of a feed's totals, which is named after that of its rows: `name.totals.ending`."""
@@ -59,6 +65,26 @@ class Target:
             for feed in self.feeds:
                 yield self.totals(feed), totals_table()
                 yield self.failures(feed), failures_table()
+
+    def named_row_files(self) -> tuple[Path, ...]:
+        """Return every file of rows in the words in which the target was named."""
+        return tuple(dict.fromkeys(self.as_named(file) for file, _ in self.row_files()))
+
+    def is_there(self) -> bool:
+        """Whether every file of rows exists."""
+        return all(file.exists() for file, _ in self.row_files())
+
+    def may_replace(self, file: Path, table: Table) -> bool:
+        """Whether a file may be replaced by a table: it is not there, empty, a database, or ours, or may be anything.
+
+        Raises:
+            OSError: it can't be read.
+        """
+        if self.force or self.format is Format.DUCKDB or not file.exists() or not file.stat().st_size:
+            return True
+        # a pull of another feed has written it, too
+        tables = [table_of(feed) for feed in Feed] if isinstance(table, FeedTable) else [table]
+        return any(is_ours(file, self.format, one) for one in tables)
 
     @property
     def staging_folder(self) -> Path:
@@ -83,12 +109,12 @@ class Target:
         return self.named.with_name(file.name)
 
 
-def target_of(out: str | os.PathLike[str], feeds: Sequence[Feed]) -> Target:
+def target_of(out: str | os.PathLike[str], feeds: Sequence[Feed], *, force: bool = False) -> Target:
     """Return the target that a path names, after a look at the place.
 
     Raises:
         ConfigurationError: the ending is none of the formats', no file can be written there, or a file of somebody
-            else's has the name of the totals' or failures'.
+            else's is there that is not to be replaced.
         ImportError: the format needs an extra.
     """
     endings = [kind.value for kind in Format]
@@ -100,15 +126,16 @@ def target_of(out: str | os.PathLike[str], feeds: Sequence[Feed]) -> Target:
         ending = path.suffix.lower()
         if ending not in endings:
             raise _refusal(out, f"the name must end in {', '.join(endings[:-1])} or {endings[-1]}")
-        target = Target(path, named, Format(ending), tuple(feeds))
+        target = Target(path, named, Format(ending), tuple(feeds), force)
         if not path.parent.is_dir():
             raise _refusal(out, f"there is no folder {path.parent}; create it first")
         for file in target.files():
             _check_file(out, file)
         target.format.require_extra()
-        for file, table in target.sidecar_files():
-            if file.exists() and not is_ours(file, target.format, table):
-                raise _refusal(out, f"{file.name} exists, and no pull wrote it; move it away, or name another file")
+        for file, table in (*target.row_files(), *target.sidecar_files()):
+            if not target.may_replace(file, table):
+                problem = f"{file.name} exists, and no pull of this version wrote it"
+                raise _refusal(out, f"{problem}; name another file, or replace it with force=True")
     except ConfigurationError:
         raise
     except (OSError, ValueError) as error:

@@ -269,6 +269,34 @@ def test_retry_failed_asks_for_the_rest(seorep: Seorep, monkeypatch: pytest.Monk
     assert "  Resumed    3 reports were stored already\n" in ended.err
 
 
+def test_a_failure_can_be_rehearsed_with_the_sandbox(seorep: Seorep) -> None:
+    """The sandbox's data are the same with and without faults, so that the second run resumes the first."""
+    pull = ("pull", "--sandbox", "--campaigns", 3)
+    assert seorep(*pull, "--forbidden", 3).code == 4
+    ended = seorep(*pull, "--faults", "resets=1%", "--retry-failed")
+    assert (ended.code, "  Resumed    2 reports were stored already\n" in ended.err) == (0, True)
+    assert len(rows_in(Path("rankings-campaign.csv"))) == 3 * 50
+    told = "Nothing to retry: no report failed in the last pull into rankings-campaign.csv. "
+    ended = seorep(*pull, "--retry-failed")
+    assert (ended.code, ended.err) == (0, told + "Leave --retry-failed out to pull all.\n")
+    assert seorep(*pull, "--retry-failed", "--dry-run").out.startswith(told)
+    assert json.loads(seorep(*pull, "--retry-failed", "--json", "--quiet").out)["requests"] == 0
+
+
+def test_other_data_of_the_sandbox_are_another_service(seorep: Seorep) -> None:
+    seorep("pull", "--sandbox", "--campaigns", 3, "--forbidden", 3)
+    told = "of service the sandbox --campaigns 3, not the sandbox --campaigns 3 --seed 2. Repeat the original command"
+    assert told in seorep("pull", "--sandbox", "--campaigns", 3, "--seed", 2, "--retry-failed").err
+
+
+def test_a_file_that_no_pull_wrote_needs_force(seorep: Seorep) -> None:
+    Path("a.csv").write_text("mine\n")
+    ended = seorep("pull", "--sandbox", "-o", "a.csv")
+    told = "no pull of this version wrote it; name another file, or replace it with --force\n"
+    assert (ended.code, ended.err) == (2, f"Error: can't write a.csv: a.csv exists, and {told}")
+    assert seorep("pull", "--sandbox", "-o", "a.csv", "--force", "--quiet").code == 0
+
+
 def test_the_sandbox_refuses_what_is_over_its_limit(seorep: Seorep) -> None:
     ended = seorep("pull", "--sandbox", "--latency", 0.02, "--rate-limit", "at-once=4,status=503")
     assert ended.code == 0

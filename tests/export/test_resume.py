@@ -244,6 +244,41 @@ async def test_a_pull_that_has_ended_starts_over_without_it(tmp_path: Path) -> N
     assert (summary.ok, summary.resumed, sandbox.stats.requests) == (True, 0, 1 + 4 * 2)
 
 
+@pytest.mark.parametrize("ending", FORMATS)
+async def test_retry_failed_asks_nothing_if_nothing_failed(tmp_path: Path, ending: str) -> None:
+    out = tmp_path / f"a.{ending}"
+    async with account() as (sandbox, client):
+        await again(client, out)
+        before, asked = out.read_bytes(), sandbox.stats.requests
+        summary = await again(client, out, retry_failed=True)
+        assert (sandbox.stats.requests, out.read_bytes()) == (asked, before)
+    assert (summary.ok, summary.outcomes, summary.requests, summary.paths) == (True, (), 0, (out,))
+
+
+async def test_retry_failed_fetches_all_if_all_had_failed(tmp_path: Path) -> None:
+    """An older target says nothing about the pull that brought nothing."""
+    out = tmp_path / "a.csv"
+    async with account() as (_, client):
+        await again(client, out)
+    async with account(failing=dict.fromkeys((1, 2, 3, 4), 404)) as (sandbox, client):
+        port = int(sandbox.base_url.rpartition(":")[2])
+        assert not (await again(client, out, restart=True)).paths
+    async with account(port=port) as (_, client):
+        assert (await again(client, out, retry_failed=True)).requests == 9
+
+
+async def test_retry_failed_fetches_all_if_nothing_could_be_listed(tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+    async with account() as (sandbox, client):
+        await again(client, out)
+        wrong = SeoRepClient(sandbox.base_url, "another")
+        async with wrong:
+            with pytest.raises(AuthenticationError):
+                await again(wrong, out, restart=True)
+        assert (await again(client, out, retry_failed=True)).requests == 9
+    assert names_in(tmp_path) == ["a.csv"]
+
+
 async def test_retry_failed_without_an_earlier_pull_fetches_all(tmp_path: Path) -> None:
     async with account() as (_, client):
         assert (await again(client, tmp_path / "a.csv", retry_failed=True)).rows == 120

@@ -121,7 +121,9 @@ async def test_a_sidecar_that_no_pull_wrote_is_refused_at_once(tmp_path: Path, s
     mine = tmp_path / f"a.{side}.{ending}"
     mine.write_text('{"feed": "mine"}\n')
     async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match=rf"a\.{side}\.{ending} exists, and no pull wrote it; move it"):
+        with pytest.raises(
+            ConfigurationError, match=rf"a\.{side}\.{ending} exists, and no pull of this version wrote it"
+        ):
             await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
         assert sandbox.stats.requests == 0
     assert mine.read_text() == '{"feed": "mine"}\n'
@@ -129,14 +131,39 @@ async def test_a_sidecar_that_no_pull_wrote_is_refused_at_once(tmp_path: Path, s
 
 def test_a_sidecar_nested_too_deep_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "a.totals.jsonl").write_text("[" * 100_000)
-    with pytest.raises(ConfigurationError, match="no pull wrote it"):
+    with pytest.raises(ConfigurationError, match="no pull of this version wrote it"):
         target_of(tmp_path / "a.jsonl", ONE)
 
 
 async def test_a_file_with_more_columns_than_ours_is_somebody_elses(tmp_path: Path) -> None:
     (tmp_path / "a.totals.csv").write_bytes(csv_header(totals_table()).replace(b"\r\n", b",note\r\n"))
-    with pytest.raises(ConfigurationError, match="no pull wrote it"):
+    with pytest.raises(ConfigurationError, match="no pull of this version wrote it"):
         target_of(tmp_path / "a.csv", ONE)
+
+
+@pytest.mark.parametrize("contents", ["campaign_id,note\n1,mine\n", "mine\n", '{"campaign_id": 1}\n', "[1]\n", "\0"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+async def test_a_file_that_no_pull_wrote_needs_force(tmp_path: Path, ending: str, contents: str) -> None:
+    mine = tmp_path / f"a.{ending}"
+    mine.write_text(contents)
+    async with account(campaigns=1) as (sandbox, client):
+        with pytest.raises(ConfigurationError, match=rf"a\.{ending} exists, and no pull .* replace it with force=True"):
+            await pull_to(client, None, START, END, out=mine)
+        assert (sandbox.stats.requests, mine.read_text(), names_in(tmp_path)) == (0, contents, [mine.name])
+        summary = await pull_to(client, None, START, END, out=mine, force=True)
+        assert (await pull_to(client, None, START, END, out=mine)).rows == summary.rows == 30
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_an_empty_file_is_nobodys(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"a.{ending}").touch()
+    target_of(tmp_path / f"a.{ending}", ONE)
+
+
+def test_any_of_several_files_may_be_somebody_elses(tmp_path: Path) -> None:
+    (tmp_path / "a.keyword-by-date.csv").write_text("mine\n")
+    with pytest.raises(ConfigurationError, match=r"a\.keyword-by-date\.csv exists, and no pull"):
+        target_of(tmp_path / "a.csv", tuple(Feed))
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
