@@ -95,17 +95,21 @@ class CompiledRows(Generic[M]):
         """
         return self._read_first(array, (self._ways[0], self._ways[-1]))[0]
 
+    def read_few(self, text: RowText) -> list[M] | None:
+        """Read the rows of a page at once if they are few and none is odd, else return None."""
+        if text.end - text.start > _FEW:
+            return None
+        try:
+            return self._read(text.array(text.start, text.end), self._ways[0])
+        except REFUSALS:
+            return None
+
     def read_in_steps(self, text: RowText) -> Generator[None, None, list[M]]:
         """Read the rows of a page as `read` does, in steps of about a millisecond.
 
         So that an odd row slows down few others, a piece that holds one is cut into small parts, after which pieces
         grow again. Each is tried as current rows first, and then as the last odd part.
         """
-        if text.end - text.start <= _FEW:
-            try:
-                return self._read(text.array(text.start, text.end), self._ways[0])
-            except REFUSALS:
-                pass
         rows: list[M] = []
         ways = self._ways[:1]
         met: frozenset[str] = frozenset()  # unknown fields in the last odd part

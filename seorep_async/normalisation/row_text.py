@@ -20,7 +20,7 @@ MARKER = uuid4().hex
 _MARKED = f'["{MARKER}"]'.encode()
 _SPACE = b" \t\n\r"
 _MARGIN = 16 * 1024  # bytes before the rows, and after them, in which their ends are looked for
-_ROWS = re.compile(rb'"(?:data|rows)"[ \t\n\r]*:[ \t\n\r]*\[[ \t\n\r]*(?=\{[ \t\n\r]*("[^"\\]*")[ \t\n\r]*:)')
+_ROWS = re.compile(rb'"(?:data|rows)"[ \t\n\r]*:[ \t\n\r]*(\[)[ \t\n\r]*(?=\{[ \t\n\r]*("[^"\\]*")[ \t\n\r]*:)')
 
 
 @attrs.define  # not frozen: that would take a microsecond a page
@@ -29,36 +29,35 @@ class RowText:
 
     Attributes:
         frame: the rest of the page, with `MARKER` in place of the rows.
-        text: the whole page.
+        body: the whole page.
         start: where its first row begins.
         end: where its last row ends.
-        between: matches the text from the end of one row to the beginning of the next.
+        first_name: with which each row begins.
     """
 
     frame: bytes
-    text: memoryview
+    body: Body
     start: int
     end: int
-    between: re.Pattern[bytes]
+    first_name: bytes
 
     def piece(self, start: int, size: int) -> tuple[int, int]:
         """Return where the first row ends that reaches so many bytes from `start`, and where the next one begins."""
-        found = self.between.search(self.text, start + size, self.end)
+        found = _between(self.first_name).search(self.body, start + size, self.end)
         return (found.start() + 1, found.end()) if found else (self.end, self.end)
 
     def array(self, start: int, end: int) -> bytes:
         """Return the text of some rows as an array."""
-        return b"".join((b"[", self.text[start:end], b"]"))
+        return b"".join((b"[", memoryview(self.body)[start:end], b"]"))
 
 
 def find_rows(body: Body) -> RowText | None:
     """Find the rows of a feed's page, or return None where it has none, or none that can be found."""
-    text = memoryview(body)
-    rows = _ROWS.search(text, 0, _MARGIN)
+    rows = _ROWS.search(body, 0, _MARGIN)
     if rows is None:
         return None
     start = rows.end()
-    margin = bytes(text[max(start, len(text) - _MARGIN) :])
+    margin = bytes(body[max(start, len(body) - _MARGIN) :])
     closing = len(margin)
     last = b""
     while not last.endswith(b"}"):  # an array of rows ends with an object; totals may be an array too, but an empty one
@@ -66,16 +65,16 @@ def find_rows(body: Body) -> RowText | None:
         if closing < 0:
             return None
         last = margin[:closing].rstrip(_SPACE)
-    before = bytes(text[:start]).rstrip(_SPACE)[:-1]
     return RowText(
-        frame=b"".join((before, _MARKED, margin[closing + 1 :])),
-        text=text,
+        frame=b"".join((body[: rows.start(1)], _MARKED, margin[closing + 1 :])),
+        body=body,
         start=start,
-        end=len(text) - len(margin) + len(last),
-        between=_between(rows[1]),
+        end=len(body) - len(margin) + len(last),
+        first_name=rows[2],
     )
 
 
 @lru_cache(maxsize=64)
 def _between(first_name: bytes) -> re.Pattern[bytes]:
+    """Return what matches the text from the end of one row to the beginning of the next."""
     return re.compile(rb"\}[ \t\n\r]*,[ \t\n\r]*(?=\{[ \t\n\r]*%b[ \t\n\r]*:)" % re.escape(first_name))
