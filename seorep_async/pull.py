@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
@@ -75,7 +76,7 @@ class UniqueIds:
         self._check = check
         self._checked = 0
         self._seen = IdSet()
-        self._unique: list[int] = []
+        self._unique = array("i")  # a list of a million would hold each full garbage collection up for 30 ms
         self._check_some()
 
     async def check_in_steps(self) -> None:
@@ -92,7 +93,7 @@ class UniqueIds:
         else:
             some = ids[start : start + _CHECKED_AT_ONCE]
             self._check(some)
-            self._unique += [one for one in some if self._seen.add((one,))]  # a dict stops for 50 ms to grow
+            self._unique.extend([one for one in some if self._seen.add((one,))])  # a dict stops for 50 ms to grow
             self._checked += len(some)
 
     def all(self) -> Collection[int]:
