@@ -187,6 +187,8 @@ class Transport:
             if size > limit:
                 raise _BodyTooLarge(f"the answer is larger than the limit of {limit} bytes")
             chunks.append(chunk)
+            if content.at_eof():
+                break
         return [await self._joined(chunks, size)] if size > HUGE else chunks
 
     async def _joined(self, chunks: list[bytes | memoryview], size: int) -> memoryview:
