@@ -33,7 +33,6 @@ REFUSALS = (ValueError, RecursionError)
 
 _PIECE = 50  # rows that are read at once
 _PARTS = 8  # parts of a piece that holds an odd row
-_FEW = 16 * 1024  # bytes of rows that are read at once unless one is odd, without a look for their ends
 _STEP = 512 * 1024  # bytes of rows that are read before others on the loop get their turn
 _EXPECTED = 8  # unknown fields that are expected at once
 _WAYS = 64  # ways with expected fields that are stored
@@ -95,14 +94,9 @@ class CompiledRows(Generic[M]):
         """
         return self._read_first(array, (self._ways[0], self._ways[-1]))[0]
 
-    def read_few(self, text: RowText) -> list[M] | None:
-        """Read the rows of a page at once if they are few and none is odd, else return None."""
-        if text.end - text.start > _FEW:
-            return None
-        try:
-            return self._read(text.array(text.start, text.end), self._ways[0])
-        except REFUSALS:
-            return None
+    def read_current(self, array: bytes) -> list[M]:
+        """Read the text of an array of rows that all are current ones, or raise what `read` raises."""
+        return self._read(array, self._ways[0])
 
     def read_in_steps(self, text: RowText) -> Generator[None, None, list[M]]:
         """Read the rows of a page as `read` does, in steps of about a millisecond.

@@ -15,7 +15,7 @@ from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation import values
 from seorep_async.normalisation.compiled_rows import REFUSALS, CompiledRows
 from seorep_async.normalisation.names import wire_names
-from seorep_async.normalisation.row_text import MARKER, Body, RowText, find_rows
+from seorep_async.normalisation.row_text import MARKER, Body, cut_few_rows, find_rows
 from seorep_async.settings import EngineNames
 
 if TYPE_CHECKING:
@@ -76,15 +76,14 @@ class Decoder:
 
     def feed_page(self, body: Body, row: type[M], number: int) -> Page[M]:
         """Decode a page of a ranking feed, in either of its shapes (the service's reference, section 4.4)."""
-        text = find_rows(body)
-        if text is not None:
-            frame = self._frames.get(text.frame)
-            if frame is not None and (rows := self._compiled[row].read_few(text)) is not None:
-                return frame.page(rows, number)
-            page = _at_once(self._page_in_steps(text, row, number))
-            if page is not None:
-                return page
-        return self._feed_page_by_reference(body, row, number)
+        few = cut_few_rows(body)
+        if few is not None and (frame := self._frames.get(few[0])) is not None:
+            try:
+                return frame.page(self._compiled[row].read_current(few[1]), number)
+            except REFUSALS:
+                pass
+        page = _at_once(self.feed_page_in_steps(body, row, number))
+        return self._feed_page_by_reference(body, row, number) if page is None else page
 
     def feed_page_in_steps(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M] | None]:
         """Decode a page of a ranking feed in steps of about a millisecond.
@@ -93,9 +92,8 @@ class Decoder:
         `feed_page` takes it in one go, or raises.
         """
         text = find_rows(body)
-        return None if text is None else (yield from self._page_in_steps(text, row, number))
-
-    def _page_in_steps(self, text: RowText, row: type[M], number: int) -> Generator[None, None, Page[M] | None]:
+        if text is None:
+            return None
         compiled: CompiledRows[M] = self._compiled[row]
         try:
             frame = self._frames.get(text.frame) or self._parsed_frame(text.frame)
