@@ -182,7 +182,9 @@ class Settings:
         ):
             value = getattr(self, name)
             if not isinstance(value, kind):
-                raise ConfigurationError(f"{name} must be of type {kind.__name__}, got {shown(value)}")
+                members = [f"{kind.__name__}.{one}" for one in getattr(kind, "__members__", ())]
+                known = f"one of {', '.join(members)}" if members else f"of type {kind.__name__}"
+                raise ConfigurationError(f"{name} must be {known}, got {shown(value)}")
         if not isinstance(self.user_agent, str) or not self.user_agent.isprintable() or not self.user_agent.isascii():
             raise ConfigurationError(f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}")
 

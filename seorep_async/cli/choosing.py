@@ -16,7 +16,7 @@ import attrs
 import click
 
 from seorep_async.cli.humanise import counted
-from seorep_async.cli.options import SectionedOption, day, whole_number
+from seorep_async.cli.options import MAX_ID, SectionedOption, day, whole_number
 
 _MONTHS = 3
 _NAMED = 10
@@ -38,8 +38,18 @@ def _period(value: str) -> tuple[int, str]:
     return int(found[1]), found[2]
 
 
+def _id(value: str) -> int:
+    try:
+        return whole_number(value)
+    except click.BadParameter:
+        problem = (
+            f"{value!r} is not a campaign's id, an integer from 1 to {MAX_ID}; `seorep campaigns list` shows them."
+        )
+    raise click.BadParameter(problem)
+
+
 def _ids(value: str) -> tuple[int, ...]:
-    return tuple(whole_number(one.strip()) for one in value.split(","))
+    return tuple(_id(one.strip()) for one in value.split(","))
 
 
 def _words(value: str) -> str:
@@ -230,7 +240,7 @@ def ids_in(data: bytes, file: str) -> tuple[list[int], bool]:
     for number, cells in records[header:]:
         for cell in cells[:1] if is_csv else filter(None, cells):
             try:
-                ids.append(whole_number(cell))
+                ids.append(_id(cell))
             except click.BadParameter as error:
                 hint = " A header must begin with id or campaign_id." if number == records[0][0] and not header else ""
                 raise click.UsageError(f"--campaigns-from: {file}, line {number}: {error.message}{hint}") from None

@@ -197,7 +197,7 @@ def pull(
 
 def _check_together(to_stdout: bool, stdout_format: str | None, own: Mapping[str, Any], feeds: int) -> None:
     if own["restart"] and own["retry_failed"]:
-        raise click.UsageError("--restart and --retry-failed exclude each other.")
+        raise click.UsageError("--restart and --retry-failed exclude each other; give one of them.")
     if not to_stdout:
         if stdout_format is not None:
             raise click.UsageError("--format: only together with -o -; a file's format is given by its ending.")

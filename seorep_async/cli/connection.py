@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import enum
 import os
 import shlex
@@ -23,6 +24,12 @@ from seorep_async.resources.arguments import Secret
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
 
 _KEYS = ("key", "key_env", "key_command", "key_file")
+_EMPTY = {
+    "key": "it is empty",
+    "key_env": "the environment does not set the variable that it names",
+    "key_command": "the command printed nothing",
+    "key_file": "the first line of the file is empty",
+}
 _SETTINGS = {field.name: field for field in attrs.fields(Settings)}
 _ENUMS: dict[str, type[enum.Enum]] = {
     "request_encoding": RequestEncoding,
@@ -30,6 +37,8 @@ _ENUMS: dict[str, type[enum.Enum]] = {
     "feed_search_param": FeedSearchParam,
 }
 _VARIABLES = {"request_encoding": "SEOREP_REQUEST_ENCODING", "array_encoding": "SEOREP_ARRAY_ENCODING"}
+_NONE = ("call_timeout", "requests_per_second")
+"""Settings that TOML can set to None by the string `none`."""
 _ENGINES = ("engine_a", "engine_b", "webmaster_tools")
 
 
@@ -40,6 +49,7 @@ class Connection:
     Attributes:
         base_url: the service's address.
         api_key: the account's key.
+        profile: the profile's name, or None.
         account: the account's name in the profile, or None.
         settings: the settings of the client.
         sources: where each value was given that is not a default, by its name.
@@ -47,6 +57,7 @@ class Connection:
 
     base_url: str = attrs.field(repr=False)
     api_key: Secret = attrs.field(repr=False)
+    profile: str | None
     account: str | None
     settings: Settings
     sources: Mapping[str, str]
@@ -97,14 +108,19 @@ def connect(options: Mapping[str, Any], otherwise: str) -> Connection:
     settings, given = _settings(options, profile, source)
     account = _string(profile, "account", source)
     return Connection(
-        base_url=base_url or "", api_key=key, account=account, settings=settings, sources={**sources, **given}
+        base_url=base_url or "",
+        api_key=key,
+        profile=name,
+        account=account,
+        settings=settings,
+        sources={**sources, **given},
     )
 
 
 def sandbox_settings(options: Mapping[str, Any]) -> Settings:
     """Return the settings that the options ask for, without a profile."""
     for name in ("profile", "base_url"):
-        if options[name] is not None:
+        if options[name] not in (None, os.environ.get("SEOREP_PROFILE")):
             raise click.UsageError(f"--{name.replace('_', '-')}: not together with --sandbox.")
     return _settings(options, {}, "")[0]
 
@@ -127,7 +143,8 @@ def _settings(options: Mapping[str, Any], profile: Mapping[str, Any], source: st
     except ConfigurationError as error:
         problem = error.message
     source = sources.get(problem.partition(" ")[0], "")
-    raise click.ClickException(in_shell_words(problem) if source.startswith("--") else f"{source}: {problem}")
+    in_file = f"{source}: " + problem.replace(", or None)", ', or "none")')
+    raise click.ClickException(in_shell_words(problem) if source.startswith("--") else in_file)
 
 
 def _converted(name: str, value: Any, source: str) -> Any:
@@ -138,14 +155,22 @@ def _converted(name: str, value: Any, source: str) -> Any:
             raise click.ClickException(f"{source}: {name} must be one of {', '.join(known)}, got {value!r}")
         return _ENUMS[name](value)
     if name == "engine_names":
-        names = dict(zip(_ENGINES, value.split(","), strict=False)) if isinstance(value, str) else value
-        if not isinstance(names, Mapping) or not set(names) <= set(_ENGINES) or str(value).count(",") > 2:
-            raise click.ClickException(f"{source}: engine_names must name {', '.join(_ENGINES)}")
+        return _engine_names(value, source)
+    return None if value == "none" and name in _NONE else value
+
+
+def _engine_names(value: Any, source: str) -> EngineNames:
+    names = dict(zip(_ENGINES, value.split(","), strict=False)) if isinstance(value, str) else value
+    if isinstance(value, str) and value.count(",") != len(_ENGINES) - 1:
+        problem = "give three names for engineA, engineB and wmt, such as goo,bin,wmt"
+    elif not isinstance(names, Mapping) or not set(names) <= set(_ENGINES):
+        problem = f"engine_names must name {', '.join(_ENGINES)}"
+    else:
         try:
             return EngineNames(**names)
         except ConfigurationError as error:
-            raise click.ClickException(f"{source}: {error.message}") from None
-    return value
+            problem = error.message.removeprefix("engine_names: ") if source.startswith("--") else error.message
+    raise click.ClickException(f"{source}: {problem}")
 
 
 def _profile(name: str) -> dict[str, Any]:
@@ -156,7 +181,9 @@ def _profile(name: str) -> dict[str, Any]:
             status = os.fstat(opened.fileno())
             profiles = tomllib.load(opened)
     except FileNotFoundError:
-        raise click.ClickException(f"there is no profile {name!r}, as there is no file {file}.") from None
+        raise click.ClickException(
+            f"there is no profile {name!r}, as there is no file {file}; `seorep --help` shows one."
+        ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise click.ClickException(f"can't read {file}: {getattr(error, 'strerror', None) or error}") from None
     profile = profiles.get(name)
@@ -167,7 +194,9 @@ def _profile(name: str) -> dict[str, Any]:
     _require_private(status, file, writable_only="key" not in profile)
     known_names = ("base_url", "account", *_KEYS, *_SETTINGS)
     if unknown := [other for other in profile if other not in known_names]:
-        raise click.ClickException(f"profile {name}: there is no {unknown[0]!r}; there are {', '.join(known_names)}.")
+        near = difflib.get_close_matches(unknown[0], known_names, 1)
+        known = f"did you mean {near[0]}?" if near else f"there are {', '.join(known_names)}."
+        raise click.ClickException(f"profile {name}: there is no {unknown[0]!r}; {known}")
     return profile
 
 
@@ -190,7 +219,7 @@ def _key(profile: Mapping[str, Any], source: str) -> tuple[Secret, str]:
     }
     key = Secret.of(readers[name](value))
     if not key:
-        raise click.ClickException(f"{source}: {name} gives no key.")
+        raise click.ClickException(f"{source}: {name} gives no key, as {_EMPTY[name]}.")
     return key, f"{name} of {source}"
 
 
@@ -199,14 +228,16 @@ def _key_of_command(command: str) -> str:
         # the terminal stays the command's own: it may ask for a passphrase
         ended = subprocess.run(shlex.split(command), stdout=subprocess.PIPE, check=False)  # noqa: S603
     except (OSError, ValueError) as error:
-        raise click.ClickException(f"key_command can't be run: {getattr(error, 'strerror', None) or error}.") from None
+        problem = error.strerror or error if isinstance(error, OSError) else error
+        program = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+        raise click.ClickException(f"key_command can't be run: {program}{problem}.") from None
     if ended.returncode:
         raise click.ClickException(f"key_command failed with exit status {ended.returncode}.")
     return _first_line(ended.stdout)
 
 
 def _key_of_file(name: str) -> str:
-    file = Path(name).expanduser()
+    file = config_file().parent / Path(name).expanduser()
     try:
         with file.open("rb") as opened:
             _require_private(os.fstat(opened.fileno()), file)

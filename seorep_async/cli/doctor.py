@@ -22,13 +22,13 @@ from rich.console import Console
 from rich.text import Text
 
 from seorep_async.cli.choosing import chosen_days
-from seorep_async.cli.connection import Connection
+from seorep_async.cli.connection import Connection, config_file
 from seorep_async.cli.failures import ExitCode, exit_code_of, explain
 from seorep_async.cli.humanise import printable
 from seorep_async.cli.signals import run_until_interrupted
 from seorep_async.cli.terminal import print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import NotFoundError, ProtocolError, SeoRepError
+from seorep_async.errors import SeoRepError
 from seorep_async.models import Page
 from seorep_async.paging import Listing
 from seorep_async.settings import Settings
@@ -93,6 +93,8 @@ def check_sandbox(sandbox: Sandbox, settings: Settings, now: dt.datetime) -> Exi
 
 def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
     """Give each value that is not a default, and where it was given."""
+    if connection.profile is not None:
+        yield "profile", f"{connection.profile}, from {config_file()}"
     if connection.account is not None:
         yield "account", connection.account
     for name, source in connection.sources.items():
@@ -105,6 +107,7 @@ def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
                 found = getattr(connection.settings, name)
                 value = str(found.value if isinstance(found, enum.Enum) else found)
         yield name.replace("_", "-"), f"{value}, from {source}"
+    yield "other settings", "defaults"
 
 
 async def _check(client: SeoRepClient, now: dt.datetime, console: Console) -> ExitCode:
@@ -115,17 +118,12 @@ async def _check(client: SeoRepClient, now: dt.datetime, console: Console) -> Ex
     if any(result.level is Level.FAIL for result in connection):
         return ExitCode.UNAVAILABLE
     days = chosen_days({}, now)
-    listed = False
     try:
         async with client:
             async for result in _check_answers(client, days.first, days.last):
-                listed = True
                 _show(console, result)
     except SeoRepError as error:
         _show(console, CheckResult(Level.FAIL, "answers", explain(error)))
-        if not listed and isinstance(error, NotFoundError | ProtocolError) and "the base URL" not in explain(error):
-            advice = "this does not look like the service; check the base URL"
-            _show(console, CheckResult(Level.NOTE, "answers", advice))
         return exit_code_of(error)
     return ExitCode.OK
 

@@ -26,6 +26,7 @@ from seorep_async.errors import (
     InvalidRequestError,
     NotFoundError,
     PaginationError,
+    ProtocolError,
     RedirectError,
     SeoRepError,
     StatusError,
@@ -36,6 +37,7 @@ _LONGEST_QUOTE = 300
 _SHELL_WORDS = (
     (r"Settings\((\w+)=True\)|\b(\w+)=True\b", r"--\1\2"),
     (r"\boriginal call\b", "original command"),
+    (r"(\(\w[\w ]*), or None\)", r"\1)"),
     (r"^extra_params: '(\w+)' has an argument.*", r"--param \1: use --\1"),
     (r"^extra_params\b", "--param"),
     (r"^(\w+)\[1\] (\S+) is before \w+\[0\] (\S+);", r"--\1: \2 is before \3;"),
@@ -112,6 +114,10 @@ def explain(error: Exception) -> str:
             return f"{message}; check SEOREP_API_KEY or the profile"
         if isinstance(error, ConnectionFailedError):
             return f"{message}; check the base URL and the network"
+        if isinstance(error, ProtocolError):
+            return f"{message}; check the base URL, or try again later"
+        if isinstance(error, NotFoundError) and error.subject is None and "base URL" not in message:
+            return f"{message}; check the base URL"  # no object was asked for, but a list
         return message
     if isinstance(error, ImportError) and "pip install" in str(error):
         return str(error)

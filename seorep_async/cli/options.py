@@ -112,6 +112,14 @@ def _connection_option(name: str, help: str, metavar: str | None = None, **more:
     return SectionedOption(name, help=help, metavar=metavar, section="Connection options", **more)
 
 
+def _refuse_key(_: click.Context, option: click.Parameter, value: object) -> None:
+    if value is not None:
+        raise click.UsageError(
+            f"{option.opts[0]}: a key in a command is seen by everybody who lists processes, and stays in the shell's "
+            "history. Set SEOREP_API_KEY, or use a --profile with key_command or key_file."
+        )
+
+
 # without defaults, as a profile or the environment may give the value
 _CONNECTION_OPTIONS = (
     _connection_option(
@@ -155,6 +163,7 @@ _CONNECTION_OPTIONS = (
         "HOW",
         type=click.Choice(["brackets", "repeat", "comma"]),
     ),
+    SectionedOption("--api-key", "--key", hidden=True, expose_value=False, callback=_refuse_key),
 )
 
 
@@ -167,5 +176,5 @@ def connection_options(*, writes: bool = False) -> list[click.Parameter]:
     return [option for option in _CONNECTION_OPTIONS if writes or option.name != "request_encoding"]
 
 
-CONNECTION_NAMES = tuple(option.name or "" for option in connection_options(writes=True))
+CONNECTION_NAMES = tuple(option.name or "" for option in connection_options(writes=True) if option.expose_value)
 """The names of the connection options."""

@@ -52,7 +52,9 @@ def check_database(target: Target) -> None:
             for table in (*(table_of(feed) for feed in target.feeds), totals_table(), failures_table()):
                 _check_table(target, table, dict(_columns(database, table)), views)
     except duckdb.Error as error:
-        raise ConfigurationError(f"can't write {target.path}: {_first_line(error)}") from error
+        raise ConfigurationError(
+            f"can't write {target.path}: {_first_line(error).rstrip('!')}; name another file"
+        ) from error
 
 
 def write_database(area: StagingArea, failures: Sequence[PullFailure], check: Callable[[], None]) -> list[Path]:

@@ -55,7 +55,7 @@ class CampaignChoice:
                 titles[_folded(campaign.group_title)] = campaign.group_title
                 waiting.append(campaign)
         if self.filter is not None and not count:
-            raise ConfigurationError(f"the service finds no campaign for the filter {self.filter!r}")
+            raise ConfigurationError(f"the service finds no campaign for the filter {self.filter!r}; try another")
         for group in self.groups:
             if _folded(group) not in titles:
                 raise ConfigurationError(self._unknown(group, titles))

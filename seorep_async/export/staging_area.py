@@ -173,7 +173,7 @@ class StagingArea:
         except FileExistsError:
             pass
         except OSError as error:
-            raise ConfigurationError(f"can't write {self.target.path}: {reason(error)}") from error
+            raise ConfigurationError(f"can't write {self.target.path}: {reason(error)}; name another folder") from error
 
     def _lock_once(self) -> bool:
         """Lock the folder, and return whether it is still the one at its path."""

@@ -144,14 +144,20 @@ def test_ids_are_read_from_what_excel_calls_unicode_text() -> None:
 @pytest.mark.parametrize(
     ("contents", "told"),
     [
-        (b"1\n\n2x\n", "ids.txt, line 3: '2x' is not an integer from 1 to 2147483647."),
-        (b"1,2,3x\n", "ids.txt, line 1: '3x' is not an integer"),
-        (b"1\n2 3\n", "ids.txt, line 2: '2 3' is not an integer"),
-        (b"1\n2.0\n", "ids.txt, line 2: '2.0' is not an integer"),
-        (b"1\n0\n", "ids.txt, line 2: '0' is not an integer"),
-        (b"1\n2147483648\n", "ids.txt, line 2: '2147483648' is not an integer"),
-        (b"company,id\nAcme,1\n", "line 1: 'company' is not an integer from 1 to 2147483647. A header must begin with"),
-        (b"id,company\n1,A\n,B\n", "ids.txt, line 3: '' is not an integer"),
+        (
+            b"1\n\n2x\n",
+            "ids.txt, line 3: '2x' is not a campaign's id, an integer from 1 to 2147483647;",
+        ),
+        (b"1,2,3x\n", "ids.txt, line 1: '3x' is not a campaign's id"),
+        (b"1\n2 3\n", "ids.txt, line 2: '2 3' is not a campaign's id"),
+        (b"1\n2.0\n", "ids.txt, line 2: '2.0' is not a campaign's id"),
+        (b"1\n0\n", "ids.txt, line 2: '0' is not a campaign's id"),
+        (b"1\n2147483648\n", "ids.txt, line 2: '2147483648' is not a campaign's id"),
+        (
+            b"company,id\nAcme,1\n",
+            "`seorep campaigns list` shows them. A header must begin with",
+        ),
+        (b"id,company\n1,A\n,B\n", "ids.txt, line 3: '' is not a campaign's id"),
         (b'id,company\n1,"A\n2,B\n', "can't read ids.txt: unexpected end of data."),
         (b"", "there is no id in ids.txt."),
         (b"# none yet\nid\n", "there is no id in ids.txt."),
@@ -211,7 +217,7 @@ def test_a_filter_is_the_services(seorep: Seorep, account: Sandbox) -> None:
             "Error: there is no group 'Retail' among the campaigns that the filter 'Legal' finds; "
             "there are: 'Key accounts'\n",
         ),
-        (("--filter", "zzz"), "Error: the service finds no campaign for the filter 'zzz'\n"),
+        (("--filter", "zzz"), "Error: the service finds no campaign for the filter 'zzz'; try another\n"),
     ],
 )
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import stat
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
 import pytest
 
 from seorep_async import EngineNames, FeedSearchParam, RequestEncoding, Settings
 from seorep_async.cli.connection import Connection, config_file, connect, sandbox_settings
 from seorep_async.cli.options import CONNECTION_NAMES
-from tests.cli.running import Seorep, serving
+from tests.cli.running import Seorep, process, serving
+from tests.cli.test_help import commands, group
 
 KEY = "s3cret-k3y"
 ADDRESS = 'base_url = "https://api.example.com"'
@@ -88,7 +93,7 @@ def test_a_key_is_the_first_line_of_a_command(config: Path, command: str) -> Non
     [
         ("false", "key_command failed with exit status 1"),
         ("true", "profile acme: key_command gives no key"),
-        ("no-such-program", "key_command can't be run: No such file or directory"),
+        ("no-such-program", "key_command can't be run: no-such-program: No such file or directory"),
         ("echo 'open", "key_command can't be run: No closing quotation"),
     ],
 )
@@ -140,15 +145,20 @@ def test_a_profile_of_another_user_is_refused(config: Path) -> None:
         ("[other]\n[third]", "there is no profile 'acme' in {config}; there are: other, third."),
         ("acme = 3", "there is no profile 'acme' in {config}; there are: none."),
         ("[acme", "can't read {config}: "),
-        ("[acme]\nbase_uri = 'x'", "profile acme: there is no 'base_uri'; there are base_url, account, key"),
+        ("[acme]\nbase_uri = 'x'", "profile acme: there is no 'base_uri'; did you mean base_url?"),
+        ("[acme]\ncolour = 'x'", "profile acme: there is no 'colour'; there are base_url, account, key"),
         (f"[acme]\n{ADDRESS}", "profile acme: there is no key; set one of key_command, key_file, key_env."),
         (f"[acme]\n{ADDRESS}\nkey_env='A'\nkey_file='b'", "key_env and key_file exclude each other"),
-        (f"[acme]\n{ADDRESS}\nkey_env='NO_SUCH_KEY'", "profile acme: key_env gives no key."),
+        (
+            f"[acme]\n{ADDRESS}\nkey_env='NO_SUCH_KEY'",
+            "profile acme: key_env gives no key, as the environment does not set",
+        ),
         (f"[acme]\n{ADDRESS}\nkey_file='/no/such'", "can't read key_file /no/such: No such file or directory."),
         (f"[acme]\n{ADDRESS}\nkey_env=3", "profile acme: key_env must be a string."),
         ("[acme]\nkey='k'", "base_url of profile acme must be set; or try --sandbox."),
         ("[acme]\nbase_url='api.example.com'\nkey='k'", "base_url of profile acme needs a scheme and a host"),
         (f"[acme]\n{ADDRESS}\nkey='k'\nmax_attempts=0", "profile acme: max_attempts must be an integer from 1 to 100"),
+        (f"[acme]\n{ADDRESS}\nkey='k'\ncall_timeout='x'", 'above 0 and up to 1e9 (seconds, or "none"), got'),
         (f"[acme]\n{ADDRESS}\nkey='k'\nrequest_encoding='xml'", "profile acme: request_encoding must be one of form"),
         (f"[acme]\n{ADDRESS}\nkey='k'\nengine_names=3", "profile acme: engine_names must name engine_a"),
     ],
@@ -159,7 +169,10 @@ def test_a_wrong_profile_is_refused_with_its_name(config: Path, content: str, pr
 
 
 def test_without_a_file_there_is_no_profile(config: Path) -> None:
-    assert refused(profile="acme") == f"there is no profile 'acme', as there is no file {config}."
+    assert (
+        refused(profile="acme")
+        == f"there is no profile 'acme', as there is no file {config}; `seorep --help` shows one."
+    )
 
 
 def test_without_anything_the_variables_are_named() -> None:
@@ -191,8 +204,8 @@ def test_options_win_over_profiles_and_those_over_variables(config: Path, monkey
     [
         ({"max_concurrency": 0}, "--max-concurrency must be an integer from 1 to 1024, got 0"),
         ({"requests_per_second": -1.0}, "--requests-per-second must be a number above 0"),
-        ({"engine_names": "a,b,c,d"}, "--engine-names: engine_names must name engine_a, engine_b, webmaster_tools"),
-        ({"engine_names": "a,a,c"}, "--engine-names: engine_names: the three names must differ"),
+        ({"engine_names": "a,b,c,d"}, "--engine-names: give three names for engineA, engineB and wmt"),
+        ({"engine_names": "a,a,c"}, "--engine-names: the three names must differ"),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, Any], problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,6 +217,32 @@ def test_a_wrong_option_is_named(options: dict[str, Any], problem: str, monkeypa
 def test_engine_names_are_three_words() -> None:
     settings = sandbox_settings({**dict.fromkeys(CONNECTION_NAMES), "engine_names": "a,b,c"})
     assert settings.engine_names == EngineNames(engine_a="a", engine_b="b", webmaster_tools="c")
+
+
+def test_every_setting_can_stand_in_a_profile(config: Path) -> None:
+    values = {
+        "engine_names": '{ engine_a = "goo" }',
+        "request_encoding": '"json"',
+        "array_encoding": '"comma"',
+        "feed_search_param": '"filter"',
+        "call_timeout": '"none"',
+        "requests_per_second": "2.5",
+        "allow_insecure_http": "true",
+        "user_agent": '"a"',
+    }
+    names = [field.name for field in attrs.fields(Settings)]
+    lines = "".join(f"{name} = {values.get(name, 1024)}\n" for name in names if name != "max_attempts")
+    write(config, f"[acme]\n{ADDRESS}\nkey = 'k'\nmax_attempts = 3\n{lines}")
+    found = connected(profile="acme")
+    assert [name for name in names if getattr(found.settings, name) == getattr(Settings(), name)] == []
+    assert {found.sources[name] for name in names} == {"profile acme"}
+    assert found.settings.call_timeout is None
+
+
+def test_a_key_file_is_named_from_the_configuration_file(config: Path) -> None:
+    write(config.with_name("acme.key"), KEY)
+    write(config, f'[acme]\n{ADDRESS}\nkey_file = "acme.key"\n')
+    assert connected(profile="acme").api_key == KEY
 
 
 # --- Commands
@@ -222,10 +261,69 @@ def test_a_profile_pulls_lists_and_is_checked(seorep: Seorep, monkeypatch: pytes
     assert checked.code == 0
     assert KEY not in checked.err
     facts = {line[6:26].strip(): line[26:] for line in checked.err.splitlines() if line.startswith("      ")}
+    assert facts["profile"] == f"acme, from {config_file()}"
     assert facts["account"] == "Acme"
+    assert facts["other settings"] == "defaults"
     assert facts["key"] == "the key, from key_env of profile acme"
     assert facts["max-attempts"] == "3, from profile acme"
     assert facts["requests-per-second"] == "50.0, from --requests-per-second"
+
+
+def test_a_sandbox_ignores_the_environments_profile(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_PROFILE", "acme")
+    assert seorep("pull", "--sandbox", "--campaigns", 1, "--quiet").code == 0
+
+
+@pytest.mark.parametrize("out", ["a.csv", "a.jsonl", "a.parquet", "a.duckdb"])
+def test_the_key_is_in_no_file_that_a_pull_writes(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, out: str
+) -> None:
+    with serving(api_key=KEY, failing={2: 404}) as sandbox:
+        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+        monkeypatch.setenv("SEOREP_API_KEY", KEY)
+        ended = seorep("pull", "-o", out, "--json")
+        assert (ended.code, KEY in ended.out + ended.err) == (4, False)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {f".{out}.pull/checkpoint", out} <= {str(path.relative_to(tmp_path)) for path in written}
+    forms = KEY.encode(), base64.b64encode(KEY.encode()), base64.b64encode(f":{KEY}".encode())
+    assert [path.name for path in written if any(form in path.read_bytes() for form in forms)] == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are listed otherwise")
+def test_the_key_is_in_no_list_of_processes(config: Path, tmp_path: Path) -> None:
+    """The command that gives the key lists the processes, and so does the service when it is asked with the key."""
+    listing = "cat /proc/[0-9]*/cmdline | tr '\\000' ' '"
+    script = write(tmp_path / "keys", f"#!/bin/sh\n{listing} >> processes\ncat {config.with_name('acme.key')}\n", 0o700)
+    write(config.with_name("acme.key"), KEY)
+    with serving(api_key=KEY, latency=0.3) as sandbox:
+        write(config, f"[acme]\nbase_url = '{sandbox.base_url}'\nkey_command = '{script}'\n")
+        environment = {**os.environ, "XDG_CONFIG_HOME": str(config.parents[1])}
+        with process("pull", "--profile", "acme", cwd=tmp_path, env=environment) as running:
+            while not sandbox.stats.requests and running.poll() is None:
+                time.sleep(0.01)
+            with (tmp_path / "processes").open("a") as file:
+                subprocess.run(["sh", "-c", listing], stdout=file, stderr=subprocess.DEVNULL, check=False)
+            assert running.wait(20) == 0
+    listed = (tmp_path / "processes").read_text(errors="replace")
+    assert listed.count("pull --profile acme") >= 2
+    assert KEY not in listed
+
+
+def command_of(words: tuple[str, ...]) -> click.Command:
+    found = group(words[0])
+    return found.commands[words[1]] if isinstance(found, click.Group) and words[1:] else found
+
+
+def test_no_option_takes_a_key_or_a_password() -> None:
+    names = {
+        option
+        for words in commands()
+        if words not in ((), ("sandbox",))
+        for parameter in command_of(words).params
+        if not getattr(parameter, "hidden", False) and not getattr(parameter, "is_flag", False)
+        for option in parameter.opts
+    }
+    assert {name for name in names if {"key", "password", "token", "secret"} & set(name.split("-"))} == set()
 
 
 @pytest.mark.parametrize("arguments", ["pull --sandbox --profile a", "doctor --sandbox --base-url b"])

@@ -118,7 +118,7 @@ def test_a_server_that_is_not_the_service_is_named(seorep: Seorep, monkeypatch: 
         ended = seorep("doctor")
         server.shutdown()
     assert ended.code in (2, 5)
-    assert "this does not look like the service; check the base URL" in ended.err
+    assert "; check the base URL" in ended.err
 
 
 def test_an_account_without_campaigns_is_reported(seorep: Seorep) -> None:

@@ -211,7 +211,7 @@ def test_a_dry_run_is_refused_as_the_pull_would_be(seorep: Seorep) -> None:
     ended = seorep("pull", "--sandbox", "-o", "a.duckdb", "--dry-run")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("Error: can't write ")
-    assert ended.err.endswith("it is not a valid DuckDB database file!\n")
+    assert ended.err.endswith("it is not a valid DuckDB database file; name another file\n")
 
 
 def test_a_dry_run_reports_another_pull_at_work(seorep: Seorep, tmp_path: Path) -> None:

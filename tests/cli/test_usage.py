@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from seorep_async import SeoRepClient
+from seorep_async.session import Clock
 from tests.cli.running import Seorep, serving
 from tests.export.reports import names_in
+
+PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command|key_file)[a-z]+(_[a-z]+)+\b|\w=\w")
+"""What no message of the command says: arguments and values of Python."""
 
 
 @pytest.mark.parametrize(
@@ -15,7 +22,9 @@ from tests.export.reports import names_in
     [
         ("pul", "No such command"),
         ("pull", "SEOREP_BASE_URL and SEOREP_API_KEY must be set in the environment; or try --sandbox"),
-        ("pull --api-key x", "No such option"),
+        ("pull --api-key s3cret", "--api-key: a key in a command is seen by everybody who lists processes"),
+        ("campaigns list --key=s3cret", "Set SEOREP_API_KEY, or use a --profile with key_command or key_file."),
+        ("pull --campain 3", "No such option '--campain'"),
         ("pull --seed 3 --rows older", "--seed, --rows: only together with --sandbox"),
         ("pull --latency 0", "--latency: only together with --sandbox"),
         ("pull --failing 3", "--failing: only together with --sandbox"),
@@ -28,7 +37,7 @@ from tests.export.reports import names_in
         ("pull --sandbox --month 2023-13", "'2023-13' is not a month such as 2023-03"),
         ("pull --sandbox --last 3m --month 2023-03", "--last and --month exclude each other; give one of them, or"),
         ("pull --sandbox --month-to-date --to 2023-07-01", "--month-to-date and --to exclude each other"),
-        ("pull --sandbox --campaign 1,,2", "'' is not an integer from 1 to 2147483647"),
+        ("pull --sandbox --campaign 1,,2", "'' is not a campaign's id"),
         (
             "pull --sandbox --campaign 1 --group Retail",
             "--campaign and --group exclude each other; choose campaigns by",
@@ -36,8 +45,27 @@ from tests.export.reports import names_in
         ("pull --sandbox --campaigns-from no.txt", "--campaigns-from: can't read no.txt: No such file or directory"),
         ("pull --sandbox --campaigns-from .", "--campaigns-from: can't read .: Is a directory"),
         ("pull --sandbox --group=", "Invalid value for '--group': it is empty."),
-        ("pull --sandbox --campaign 0", "'0' is not an integer from 1 to 2147483647"),
-        ("pull --sandbox --campaign seven", "'seven' is not an integer from 1"),
+        ("pull --sandbox --campaign 0", "'0' is not a campaign's id, an integer from 1 to 2147483647"),
+        (
+            "pull --sandbox --campaign Acme",
+            "'Acme' is not a campaign's id, an integer from 1 to 2147483647; `seorep campa",
+        ),
+        ("pull --sandbox --limit 0", "'0' is not an integer from 1 to 2147483647"),
+        ("pull --sandbox --requests-per-second 0", "must be a number above 0 and up to 1e9 (requests a second), got 0"),
+        ("pull --sandbox --attempt-timeout -1", "--attempt-timeout must be a number above 0 and up to 1e9 (seconds)"),
+        (
+            "pull --sandbox --engine-names a,b,c,d",
+            "--engine-names: give three names for engineA, engineB and wmt, such",
+        ),
+        ("pull --sandbox --engine-names a,a,c", "--engine-names: the three names must differ"),
+        ("pull --sandbox --group Retial", "there is no group 'Retial'; near it: 'Retail'"),
+        ("pull --sandbox --filter zzz", "the service finds no campaign for the filter 'zzz'; try another"),
+        ("pull --sandbox -o /proc/a.csv", "can't write /proc/a.csv: No such file or directory; name another folder"),
+        ("pull --sandbox -o rankings", "the name must end in .csv, .jsonl, .parquet or .duckdb"),
+        ("pull --sandbox -o - --format parquet", "'parquet' is not one of 'csv', 'jsonl'"),
+        ("pull --sandbox -o - --force", "--force: not together with -o -"),
+        ("campaigns get seven", "'seven' is not an integer from 1 to 2147483647"),
+        ("users create", "Missing option '--first-name'"),
         ("pull --sandbox --max-concurrency 0", "--max-concurrency must be an integer from 1 to 1024"),
         ("pull --sandbox --keywords -4", "--keywords must be between"),
         ("pull --sandbox --faults x=1%", "--faults: there is no kind 'x'"),
@@ -52,7 +80,7 @@ from tests.export.reports import names_in
         ("pull --sandbox -o - --restart", "--restart: not together with -o -"),
         ("pull --sandbox -o - --json", "--json: not together with -o -"),
         ("pull --sandbox -o - --feed campaign --feed campaign-by-date", "several feeds can't be written to stdout"),
-        ("pull --sandbox --restart --retry-failed", "exclude each other"),
+        ("pull --sandbox --restart --retry-failed", "exclude each other; give one of them"),
         ("doctor --seed 3", "--seed: only together with --sandbox"),
         ("sandbox --port 70000", "--port must be between"),
         ("sandbox --api-key=", "--api-key must be"),
@@ -62,6 +90,8 @@ def test_it_is_refused_with_2(seorep: Seorep, tmp_path: Path, arguments: str, to
     ended = seorep(*arguments.split())
     assert ended.code == 2
     assert told in " ".join(ended.err.split())
+    assert not PYTHON_WORDS.search(ended.err)
+    assert "s3cret" not in ended.err
     assert names_in(tmp_path) == []
 
 
@@ -70,7 +100,12 @@ def test_it_is_refused_with_2(seorep: Seorep, tmp_path: Path, arguments: str, to
     [
         ("SEOREP_BASE_URL", "api.example.com", "SEOREP_BASE_URL needs a scheme and a host"),
         ("SEOREP_BASE_URL", "http://api.example.com", "must begin with https://"),
+        ("SEOREP_BASE_URL", "http://api.example.com", "for a test network, --allow-insecure-http allows it"),
+        ("SEOREP_BASE_URL", "https://api.example.com/v3", "SEOREP_BASE_URL must end before /v3"),
         ("SEOREP_BASE_URL", "https://user:s3cret@api.example.com", "must not hold user information"),
+        ("SEOREP_BASE_URL", "https://:s3cret@api.example.com", "pass the key as SEOREP_API_KEY instead"),
+        ("SEOREP_API_KEY", "s3cret ", "the API key begins or ends with a space: strip it"),
+        ("SEOREP_PROFILE", "acme", "there is no profile 'acme', as there is no file"),
         ("SEOREP_BASE_URL", "", "SEOREP_BASE_URL must be set"),
         ("SEOREP_API_KEY", "s3cret\n", "holds a line break"),
         ("SEOREP_API_KEY", "", "SEOREP_API_KEY must be set"),
@@ -86,6 +121,34 @@ def test_a_wrong_environment_is_refused_with_2(
     assert ended.code == 2
     assert told in ended.err
     assert "s3cret" not in ended.err
+    assert not PYTHON_WORDS.search(ended.err.replace(str(Path.cwd()), ""))
+
+
+@pytest.mark.parametrize(
+    ("account", "key", "path", "told", "code"),
+    [
+        ({}, "old", "", "Error: the API key was refused, or may not see this (status 403); check SEOREP_API_KEY or", 3),
+        ({}, "sandbox", "/api", "Error: there is no such object (status 404); check the base URL\n", 2),
+        ({"faults": "html=100%"}, "sandbox", "", "check the base URL", 5),
+    ],
+)
+def test_what_the_service_refuses_says_what_to_check(
+    seorep: Seorep,
+    monkeypatch: pytest.MonkeyPatch,
+    account: dict[str, Any],
+    key: str,
+    path: str,
+    told: str,
+    code: int,
+) -> None:
+    monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))  # eight attempts without a wait
+    with serving(**account) as sandbox:
+        monkeypatch.setenv("SEOREP_BASE_URL", f"{sandbox.base_url}{path}")
+        monkeypatch.setenv("SEOREP_API_KEY", key)
+        ended = seorep("pull")
+    assert (ended.code, ended.err.count("\n")) == (code, 1)
+    assert told in ended.err
+    assert not PYTHON_WORDS.search(ended.err)
 
 
 def test_a_bad_target_is_refused_before_any_request(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:

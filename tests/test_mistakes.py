@@ -1,0 +1,75 @@
+"""Mistakes of people who call it from Python: each message says what to do, in Python's words."""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seorep_async import EngineNames, SeoRepClient, Settings
+from seorep_async.export import pull_to
+from tests.export.reports import account
+
+DAYS: Any = ("2023-01-01", "2023-01-31")
+Call = Callable[[Any], Any]
+
+
+@pytest.fixture(autouse=True)
+def without_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("SEOREP_BASE_URL", "SEOREP_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+CALLS: list[tuple[Call, str]] = [
+    (lambda _: SeoRepClient("https://a.example.com"), "no API key: pass api_key, or set SEOREP_API_KEY"),
+    (lambda _: SeoRepClient(api_key="k"), "no base URL: pass base_url, or set SEOREP_BASE_URL"),
+    (lambda _: SeoRepClient("a.example.com", "k"), "base_url needs a scheme and a host: write it as https://host"),
+    (lambda _: SeoRepClient("http://a.example.com", "k"), r"Settings\(allow_insecure_http=True\) allows it"),
+    (lambda _: SeoRepClient("https://a.example.com", "k").campaigns.list(), "use it inside `async with SeoRepClient"),
+    (lambda _: Settings(max_concurrency=0), "max_concurrency must be an integer from 1 to 1024, got 0"),
+    (lambda _: Settings(requests_per_second=0), r"above 0 and up to 1e9 \(requests a second, or None\), got 0"),
+    (lambda _: Settings(request_encoding="json"), "must be one of RequestEncoding.FORM, RequestEncoding.JSON"),  # type: ignore[arg-type]
+    (lambda _: EngineNames(engine_a="a b"), "'a b' is not one word of ASCII letters and digits"),
+    (lambda c: c.rankings.campaign(1, "31.01.2023", DAYS[1]), 'must be a datetime.date or a string "YYYY-MM-DD"'),
+    (lambda c: c.rankings.campaign(1, dt.datetime.min, DAYS[1]), "start_date must be a datetime.date or a string"),
+    (lambda c: c.rankings.campaign(1, *DAYS[::-1]), "end_date 2023-01-01 is before start_date 2023-01-31; swap them"),
+    (lambda c: c.rankings.campaign("1", *DAYS), "campaign_id must be an integer from 1 to 2147483647, got '1'"),
+    (lambda c: c.rankings.campaign(1.0, *DAYS), "campaign_id must be an integer from 1 to 2147483647, got 1.0"),
+    (lambda c: c.rankings.campaign(99, *DAYS), "campaign 99: there is no such object"),
+    (lambda c: c.rankings.campaign(1, *DAYS).rows, r"`await` is missing: \(await listing\).rows"),
+    (lambda c: c.campaigns.list().page(0), "page must be an integer from 1, got 0"),
+    (lambda c: c.campaigns.list(limit=0), "limit must be an integer from 1 to 2147483647, got 0"),
+    (lambda c: c.campaigns.list(extra_params={"filter": "x"}), "'filter' has an argument .* of its own; pass it there"),
+    (lambda c: c.request("GET", "https://b.example.com/"), "path must be a path such as /v3/campaigns/42"),
+    (lambda c: c.rankings.pull([1], *DAYS, feed="weekly"), 'feed must be one of Feed.CAMPAIGN or "campaign", '),
+    (lambda c: c.rankings.pull(1, *DAYS), "ids must be several campaign ids, got 1"),
+    (lambda c: c.rankings.pull([1], *DAYS, colour=1), "pull takes no 'colour'; the feeds take search, limit"),
+    (
+        lambda c: anext(aiter(c.rankings.pull([1], *DAYS))),
+        r"use it as `async with client.rankings.pull\(...\) as outcomes",
+    ),
+    (lambda c: pull_to(c, None, *DAYS, out="no/a.csv"), "there is no folder .*no; create it first"),
+    (lambda c: pull_to(c, None, *DAYS, out="a.xlsx"), "the name must end in .csv, .jsonl, .parquet or .duckdb"),
+    (lambda c: pull_to(c, None, *DAYS, out="."), "it is a folder; name a file in it"),
+    (lambda c: pull_to(c, None, *DAYS, out=__file__ + ".csv", feeds=[]), "feeds must name one feed at least"),
+]
+
+
+async def _made(call: Call, client: SeoRepClient) -> None:
+    result = call(client)
+    if inspect.isawaitable(result):
+        await result
+
+
+@pytest.mark.parametrize(("call", "told"), CALLS, ids=[told[:40] for _, told in CALLS])
+async def test_a_mistake_is_answered_in_the_words_of_python(call: Call, told: str) -> None:
+    async with account(campaigns=1, keywords=1) as (_, client):
+        with pytest.raises(Exception, match=told) as caught:
+            await _made(call, client)
+    assert not re.search(r"(?<!\w)--\w", str(caught.value))
