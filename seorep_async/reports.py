@@ -12,7 +12,8 @@ from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.extra import extra_field
 from seorep_async.tables.arrow import arrow_schema, record_batch
-from seorep_async.tables.columns import Values, table_of
+from seorep_async.tables.columns import Values
+from seorep_async.tables.declared import table_of
 from seorep_async.tables.html import html_table
 from seorep_async.tables.optional import require
 
@@ -42,6 +43,8 @@ class RankingReport(Generic[R]):
         total_records: rows that the service announced, or None if it did not.
         version: `metadata.version` of the response, or None; not compared, as it depends on the shape of the response.
         extra: unknown fields of the envelope, as the service sent them.
+        account: name of the account in tables: the host of the service; not compared.
+        snapshot_date: UTC day on which the report arrived; not compared.
     """
 
     feed: Feed
@@ -53,6 +56,8 @@ class RankingReport(Generic[R]):
     total_records: int | None = None
     version: bool | None = attrs.field(default=None, eq=False)
     extra: Mapping[str, Any] = extra_field()
+    account: str | None = attrs.field(default=None, eq=False)
+    snapshot_date: dt.date | None = attrs.field(default=None, eq=False)
 
     @property
     def campaign_id(self) -> int | None:
@@ -111,19 +116,25 @@ class Outcome(Protocol):
         """The error, or None if there is a report."""
 
 
-def column_values(report: RankingReport[Any], campaign_id: int | None = None) -> list[Sequence[Any]]:
+def utc_day(seconds: float) -> dt.date:
+    """Return the UTC day of a time, in seconds since the epoch."""
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).date()
+
+
+def column_values(report: RankingReport[Any], **lead: Any) -> list[Sequence[Any]]:
     """Return a report's rows as columns of its feed's table.
 
     Args:
         report: the report.
-        campaign_id: the campaign of a keyword's report, which does not know it.
+        lead: `account`, `snapshot_date` and `campaign_id` that the rows bear instead of the report's own; a keyword's
+            report does not know its campaign.
     """
-    return table_of(report.feed).column_values(report.rows, _lead(report, campaign_id))
+    return table_of(report.feed).column_values(report.rows, _lead(report, **lead))
 
 
-def row_values(report: RankingReport[Any], campaign_id: int | None = None) -> Iterator[Values]:
+def row_values(report: RankingReport[Any], **lead: Any) -> Iterator[Values]:
     """Yield a report's rows as rows of its feed's table; arguments as for `column_values`."""
-    return table_of(report.feed).row_values(report.rows, _lead(report, campaign_id))
+    return table_of(report.feed).row_values(report.rows, _lead(report, **lead))
 
 
 def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
@@ -151,7 +162,8 @@ def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
         batches.append(record_batch(table_of(feed), column_values(report)))
     if feed is None:
         raise ConfigurationError("there is no report; say which feed's columns an empty table should have: feed=…")
-    return pa.Table.from_batches(batches, schema=schema(feed))
+    allowed = _in_memory(schema(feed), batches)
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(b.columns, schema=allowed) for b in batches], allowed)
 
 
 def to_pandas(reports: Reports, *, feed: Feed | None = None) -> pd.DataFrame:
@@ -202,6 +214,14 @@ def schema(feed: Feed) -> pa.Schema:
     return arrow_schema(table_of(feed))
 
 
+def _in_memory(declared: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:
+    """Return a schema that allows null where a report in memory does not know a key: its campaign, or its account."""
+    for place, field in enumerate(declared):
+        if not field.nullable and any(batch.column(place).null_count for batch in batches):
+            declared = declared.set(place, field.with_nullable(True))
+    return declared
+
+
 def to_html(report: RankingReport[Any]) -> str:
     """Return the first rows of a report and its totals as an HTML table for notebooks, without empty columns."""
     table = table_of(report.feed)
@@ -212,10 +232,11 @@ def to_html(report: RankingReport[Any]) -> str:
     return html_table(caption, table.columns[table.lead :], rows, len(report.rows), totals)
 
 
-def _lead(report: RankingReport[Any], campaign_id: int | None) -> Values:
-    if report.feed is Feed.KEYWORD_BY_DATE:
-        return (campaign_id, report.id, report.start_date, report.end_date)
-    return (report.id, report.start_date, report.end_date)
+def _lead(report: RankingReport[Any], **lead: Any) -> Values:
+    names = ("account", "snapshot_date", "campaign_id")
+    by_keyword = (report.id,) if report.feed is Feed.KEYWORD_BY_DATE else ()
+    own = (lead[name] if name in lead else getattr(report, name) for name in names)
+    return (*own, *by_keyword, report.start_date, report.end_date)
 
 
 def _unwrap(reports: Reports) -> Iterator[RankingReport[Any]]:

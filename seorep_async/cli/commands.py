@@ -16,6 +16,7 @@ from seorep_async.cli.options import (
     SectionedCommand,
     SectionedOption,
     connection_options,
+    day,
     whole_number,
 )
 from seorep_async.models import Feed
@@ -44,7 +45,7 @@ Rehearse a failure, its exit code, and what follows:
 
 _PULL_OPTIONS = (
     *("force", "restart", "retry_failed", "dry_run", "json", "quiet"),
-    *("limit", "compare_previous_period"),
+    *("limit", "compare_previous_period", "account", "snapshot_date", "key_renewed"),
 )
 SANDBOX_DEFAULTS: dict[str, object] = {"campaigns": 20, "keywords": 50, "shape": "nested", "rows": "current", "seed": 1}
 """The sandbox's own defaults, for help, which need not wait for the sandbox; a test holds them equal."""
@@ -147,6 +148,13 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors and failures.")
 @click.option("--compare-previous-period", is_flag=True, help="Ask for changes from the previous period.")
 @click.option("--limit", type=whole_number, metavar="N", help="Records per page.  [default: the service's]")
+@click.option(
+    "--account", metavar="NAME", help="Name of the account in every row.  [default: the profile's, or the host]"
+)
+@click.option(
+    "--snapshot-date", type=day, metavar="DATE", help="Night in every row.  [default: the day it begins, in UTC]"
+)
+@click.option("--key-renewed", is_flag=True, help="Say that the account has a new key since the last pull.")
 @click.pass_obj
 def pull(
     now: dt.datetime,
@@ -164,7 +172,8 @@ def pull(
     Fetched reports are stored beside the target, and the target appears, or replaces an older one, when it is complete.
     To resume an interrupted pull, repeat the command.
 
-    Several feeds are written to a file each, such as rankings.campaign.csv, or to tables of one database.
+    Several feeds are written to a file each, such as rankings.keyword_rankings.csv, or to tables of one database.
+    Totals, names and failures are in further files or tables.
     """
     own = {name: options.pop(name) for name in _PULL_OPTIONS}
     choosing = {name: options.pop(name) for name in CHOOSING_NAMES}

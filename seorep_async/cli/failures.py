@@ -38,6 +38,7 @@ _SHELL_WORDS = (
     (r"Settings\((\w+)=True\)|\b(\w+)=True\b", r"--\1\2"),
     (r"\boriginal call\b", "original command"),
     (r"(\(\w[\w ]*), or None\)", r"\1)"),
+    (r"\baccount=…", "--account NAME"),
     (r"^extra_params: '(\w+)' has an argument.*", r"--param \1: use --\1"),
     (r"^extra_params\b", "--param"),
     (r"^(\w+)\[1\] (\S+) is before \w+\[0\] (\S+);", r"--\1: \2 is before \3;"),

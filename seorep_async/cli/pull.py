@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -31,7 +32,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError
 from seorep_async.export import PullSummary
 from seorep_async.export.formats import Format
-from seorep_async.export.job import CampaignChoice, ExportJob, export_job
+from seorep_async.export.job import CampaignChoice, ExportJob, Night, export_job
 from seorep_async.export.preview import preview, resumable_pull, staged_pull
 from seorep_async.export.pull_to import run_export, stream_rows
 from seorep_async.export.target import Target, target_of
@@ -54,6 +55,9 @@ class PullJob:
         out: the target, or None for stdout.
         stdout_format: format on stdout.
         options: further arguments of the feeds.
+        account: the account's name in every row, or None.
+        snapshot_date: the night in every row, or None.
+        key_renewed: whether the account has a new key.
         force: replace files that no pull wrote.
         restart: start over instead of resuming.
         retry_failed: fetch only the reports that failed last time.
@@ -68,6 +72,9 @@ class PullJob:
     out: Path | None
     stdout_format: Format
     options: FeedOptions
+    account: str | None
+    snapshot_date: dt.date | None
+    key_renewed: bool
     force: bool
     restart: bool
     retry_failed: bool
@@ -82,7 +89,7 @@ class PullJob:
             SeoRepError: nothing could be pulled.
             KeyboardInterrupt: it was interrupted.
         """
-        return run_until_interrupted(self._run(connection.client(), connection.base_url, None))
+        return run_until_interrupted(self._run(connection.client(), connection.base_url, None, connection.account))
 
     def of_sandbox(self, sandbox: Sandbox, settings: Settings, service: str) -> ExitCode:
         """Pull from a sandbox, and report on stderr; raises as `of_service`.
@@ -96,17 +103,18 @@ class PullJob:
         async def run() -> ExitCode:
             async with sandbox:
                 client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings)
-                return await self._run(client, f"the sandbox (seed {sandbox.seed})", service)
+                return await self._run(client, f"the sandbox (seed {sandbox.seed})", service, "sandbox")
 
         return run_until_interrupted(run())
 
-    async def _run(self, client: SeoRepClient, source: str, service: str | None) -> ExitCode:
+    async def _run(self, client: SeoRepClient, source: str, service: str | None, account: str | None) -> ExitCode:
         console = stderr_console()
         async with client:
             chosen, days = self.campaigns, self.days
             choice = CampaignChoice(chosen.groups, chosen.filter)
+            night = Night(self.account or account, self.snapshot_date, self.key_renewed)
             job = export_job(
-                client, chosen.ids or None, days.first, days.last, self.feeds, self.options, service, choice
+                client, chosen.ids or None, days.first, days.last, self.feeds, self.options, service, choice, night
             )
             target = (
                 None if self.out is None else await asyncio.to_thread(target_of, self.out, job.feeds, force=self.force)
@@ -211,7 +219,7 @@ def _nothing_to_retry(paths: Sequence[Path]) -> str:
 
 
 def _named(summary: PullSummary) -> str:
-    names = [str(path) for path in summary.paths]
+    names = [str(path) for path in summary.paths[: len(summary.feeds)]]
     return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 

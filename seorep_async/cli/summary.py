@@ -156,8 +156,11 @@ def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[
         yield "File", Text("none written, as every campaign failed")
     if summary.leftover is not None:
         yield "Leftover", Text(f"{printable(str(summary.leftover))} could not be removed; please remove it")
-    for number, path in enumerate(summary.paths):
+    with_rows = summary.paths[: len(summary.feeds)]
+    for number, path in enumerate(with_rows):
         yield "" if number else "File", Text(f"{printable(str(path))} ({size(path.stat().st_size)})")
+    if beside := summary.paths[len(with_rows) :]:
+        yield "Beside it", Text(printable(", ".join(path.name for path in beside)))
 
 
 def _failures(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str]:

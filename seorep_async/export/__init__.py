@@ -16,15 +16,20 @@ for failure in summary.failures:
 
 The ending of `out` chooses the format: `.csv`, `.jsonl` (JSON lines), `.parquet` or `.duckdb`.
 
-| `out` | one feed | several feeds |
+| table | one row is | written to `rankings.csv` |
 | --- | --- | --- |
-| `rankings.csv`, `.jsonl`, `.parquet` | `rankings.csv` | `rankings.campaign.csv`, `rankings.campaign-by-date.csv`, … |
-| `rankings.duckdb` | one table | the tables `campaign`, `campaign_by_date`, `keyword_by_date` |
+| `keyword_rankings` | a keyword of a campaign on one night (feed `campaign`) | `rankings.csv` if it is the only feed, |
+| `campaign_periods` | a period of a campaign (feed `campaign-by-date`) | of several feeds |
+| `keyword_periods` | a date of a keyword (feed `keyword-by-date`) | `rankings.keyword_rankings.csv` … |
+| `totals` | the totals of one report | `rankings.totals.csv`, if there are any |
+| `campaigns` | a campaign: company, address, group … | `rankings.campaigns.csv` |
+| `keywords` | a keyword: phrase, location, language | `rankings.keywords.csv` |
+| `failures` | a report that is missing, and why | `rankings.failures.csv`, if there are any |
+| `pulls` | the pull: when, what, from where | `rankings.pulls.csv` |
 
-Totals and failures are sidecar files, written only if there are any: `rankings.totals.csv`, `rankings.failures.csv`; of
-several feeds `rankings.campaign.totals.csv` and so on. A pull replaces or removes the sidecar files of an earlier pull.
-In a database they are the tables `totals` and `failures`. In an existing database rows of the same campaigns and dates
-are replaced, rows of other dates are added, and rows of a campaign that failed stay.
+In a database they are tables of these names. The files beside the rows belong to the newest pull into that name: it
+replaces or removes those of an earlier one. The phrases come with the campaign feed; a pull of `campaign-by-date` alone
+has no `keywords`. If the campaigns can't be listed although their reports came, a row of `failures` says so.
 
 A file that no pull wrote is not replaced, nor one of another version, unless `force=True` (`--force`). Its columns show
 whose it is: those of a table of ours, or some of them; an empty file is nobody's.
@@ -32,6 +37,7 @@ whose it is: those of a table of ours, or some of them; an empty file is nobody'
 Rows are in the order of the campaigns, so equal responses give equal bytes. Columns have the names of the models'
 attributes (see `seorep_async.KeywordRanking`), in this order:
 
+- `account` and `snapshot_date`: whose row it is, and the UTC day on which the pull began;
 - `campaign_id`, for `keyword-by-date` also `keyword_id`, then the requested `start_date` and `end_date`;
 - every attribute of the row, with `search_location_id`, `search_language_name` … for the two models inside it;
 - `tags`: a list of `id`, `label`, `extra`;
@@ -45,6 +51,47 @@ attributes (see `seorep_async.KeywordRanking`), in this order:
 | None | empty | `null` | null |
 | tags | JSON | list of objects | list of structs |
 | unknown fields | JSON | object | JSON |
+
+What each column means stands in `help()` of the models, in the fields' metadata of Parquet and Arrow, and in DuckDB's
+comments. Where the service's reference leaves a meaning open, they say so.
+
+## Accounts
+
+Every row bears the name of its account: `account=` (`--account`, or the name in a profile), by default the host of the
+service. A database remembers the service and a salted digest of the key of each account in it, and refuses another
+service or key under the same name before anything is fetched. Give a second account a name of its own. If the account
+has a new key, say so once: `key_renewed=True` (`--key-renewed`).
+
+## Every night into one database
+
+```python
+import duckdb
+
+for night in ["2023-03-02", "2023-03-03"]:
+    await pull_to(
+        client, None, "2023-03-01", night, out="nights.duckdb", feeds=list(Feed), account="acme", snapshot_date=night
+    )
+with duckdb.connect("nights.duckdb") as database:
+    print(database.sql("SELECT snapshot_date, count(*) FROM keyword_rankings GROUP BY ALL ORDER BY ALL"))
+    print(database.sql(
+        "SELECT company, count(engine_a_ranking) FROM keyword_rankings_latest "
+        "JOIN campaigns USING (account, campaign_id) GROUP BY ALL ORDER BY ALL"
+    ))
+```
+
+There are no modes to choose. What a pull replaces follows from what it asked for, and only within its account:
+
+- **Feeds by date** have their own dates. The newest pull replaces the rows of every day in its window, also of days for
+  which the service now gives no row, of the campaigns and keywords that succeeded, and no others. A row of a month
+  stands for those of its days that its own pull asked for. It is replaced by a pull that asks for all of these again,
+  or that brings a row of the same month.
+- **The campaign feed** has none: each night is a snapshot, and a second pull of the same night and the same window
+  replaces the first. The view `keyword_rankings_latest` shows the newest snapshot of each campaign; of several windows
+  in one night, the one that ends last. **Totals** are replaced likewise.
+- **What failed** keeps the rows it had. A row of `failures` goes when the same report of the same night succeeds.
+- **`campaigns`** and **`keywords`** hold each object once, as it was when it was last pulled.
+- A resumed pull, and `retry_failed`, keep the night on which the pull began. `snapshot_date=` (`--snapshot-date`) names
+  another. A database with tables of an older layout is refused.
 
 ## Into DuckDB, polars and pandas
 

@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 
 from seorep_async.models import Feed
+from seorep_async.tables.declared import campaigns_table, table_of
 
 # ids from the service have no documented range; one of more than 64 bits is stored as a string
 _SCHEMA = (
@@ -24,10 +25,14 @@ _SCHEMA = (
     "CREATE TABLE campaigns (place INTEGER PRIMARY KEY, id UNIQUE, keywords_found INTEGER, checksum INTEGER)",
     "CREATE TABLE keywords (campaign_id INTEGER, number INTEGER, id, PRIMARY KEY (campaign_id, number)) WITHOUT ROWID",
     "CREATE INDEX keywords_by_id ON keywords (id)",
-    "CREATE TABLE reports (number INTEGER PRIMARY KEY, feed TEXT, campaign_id INTEGER, id INTEGER, rows INTEGER, "
+    "CREATE TABLE reports (number INTEGER PRIMARY KEY, name TEXT, campaign_id INTEGER, id INTEGER, rows INTEGER, "
     "totals TEXT, checksum INTEGER, data BLOB)",
-    "CREATE UNIQUE INDEX reports_by_id ON reports (feed, campaign_id, id)",
+    "CREATE UNIQUE INDEX reports_by_id ON reports (name, campaign_id, id)",
 )
+
+
+CAMPAIGNS = campaigns_table().name
+_BY_KEYWORD = table_of(Feed.KEYWORD_BY_DATE).name
 
 
 class DamagedError(Exception):
@@ -36,18 +41,18 @@ class DamagedError(Exception):
 
 @attrs.frozen
 class StagedReport:
-    """One report in a checkpoint.
+    """Rows of one table in a checkpoint: those of a report, the keywords in it, or a part of the list of campaigns.
 
     Attributes:
-        feed: its feed.
-        campaign_id: the campaign that it belongs to.
-        id: the campaign's or the keyword's id.
+        table: the name of the table.
+        campaign_id: the campaign that they belong to; 0 for a part of the list of campaigns.
+        id: the campaign's or the keyword's id, or the number of the part.
         rows: its number of rows.
         totals: its totals as a JSON list of values, or None.
         data: its rows, encoded for the target's format.
     """
 
-    feed: Feed
+    table: str
     campaign_id: int
     id: int
     rows: int
@@ -101,7 +106,7 @@ class Checkpoint:
         """Delete everything in it."""
         with self._transaction():
             for table in ("about", "campaigns", "keywords", "reports"):
-                self._db.execute(f"DELETE FROM {table}")  # noqa: S608  # our own names
+                self._db.execute(f"DELETE FROM {table}")
         self._clear()
 
     def _clear(self) -> str:
@@ -169,7 +174,7 @@ class Checkpoint:
         self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
         with self._transaction():
             self._db.executemany(
-                "INSERT OR REPLACE INTO reports (feed, campaign_id, id, rows, totals, checksum, data) "
+                "INSERT OR REPLACE INTO reports (name, campaign_id, id, rows, totals, checksum, data) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [self._record(report) for report in reports],
             )
@@ -182,9 +187,9 @@ class Checkpoint:
             "INSERT INTO keywords VALUES (?, ?, ?)", [(campaign_id, number, id_) for number, id_ in enumerate(ids)]
         )
         self._db.execute(
-            "DELETE FROM reports WHERE feed = ? AND campaign_id = ? "
+            "DELETE FROM reports WHERE name = ? AND campaign_id = ? "
             "AND id NOT IN (SELECT id FROM keywords k WHERE k.campaign_id = reports.campaign_id)",
-            (Feed.KEYWORD_BY_DATE.value, campaign_id),
+            (_BY_KEYWORD, campaign_id),
         )
         for (place,) in self._query("SELECT place FROM campaigns WHERE id = ?", campaign_id):
             self._db.execute(
@@ -197,14 +202,14 @@ class Checkpoint:
         if feed is Feed.KEYWORD_BY_DATE:
             return self._ids(
                 "SELECT k.id FROM campaigns c JOIN keywords k ON k.campaign_id = c.id "
-                "LEFT JOIN reports r ON r.feed = ? AND r.campaign_id = k.campaign_id AND r.id = k.id "
+                "LEFT JOIN reports r ON r.name = ? AND r.campaign_id = k.campaign_id AND r.id = k.id "
                 "WHERE r.id IS NULL GROUP BY k.id ORDER BY min(c.place), min(k.number)",
-                feed.value,
+                _BY_KEYWORD,
             )
         return self._ids(
-            "SELECT c.id FROM campaigns c LEFT JOIN reports r ON r.feed = ? AND r.campaign_id = c.id AND r.id = c.id "
+            "SELECT c.id FROM campaigns c LEFT JOIN reports r ON r.name = ? AND r.campaign_id = c.id AND r.id = c.id "
             "WHERE r.id IS NULL ORDER BY c.place",
-            feed.value,
+            table_of(feed).name,
         )
 
     def without_keywords(self) -> list[int]:
@@ -222,16 +227,16 @@ class Checkpoint:
         """Return the campaigns that a keyword belongs to and that lack its report."""
         return self._ids(
             "SELECT k.campaign_id FROM keywords k JOIN campaigns c ON c.id = k.campaign_id WHERE k.id = ? AND NOT "
-            "EXISTS (SELECT 1 FROM reports r WHERE r.feed = ? AND r.campaign_id = k.campaign_id AND r.id = k.id) "
+            "EXISTS (SELECT 1 FROM reports r WHERE r.name = ? AND r.campaign_id = k.campaign_id AND r.id = k.id) "
             "ORDER BY place",
             _storable(keyword_id),
-            Feed.KEYWORD_BY_DATE.value,
+            _BY_KEYWORD,
         )
 
     def counts(self, feed: Feed, last: int | None = None) -> tuple[int, int]:
         """Return the number of reports (distinct ids) and of rows of a feed, up to the report of a number."""
-        query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM reports WHERE feed = ? AND number <= ?"
-        ((reports, rows),) = self._query(query, feed.value, self.last_number() if last is None else last)
+        query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM reports WHERE name = ? AND number <= ?"
+        ((reports, rows),) = self._query(query, table_of(feed).name, self.last_number() if last is None else last)
         return reports, rows
 
     def last_number(self) -> int:
@@ -241,33 +246,38 @@ class Checkpoint:
 
     def is_empty(self) -> bool:
         """Whether nothing is in it that a resumed export would save."""
-        query = "SELECT EXISTS (SELECT 1 FROM reports), EXISTS (SELECT 1 FROM campaigns WHERE keywords_found)"
-        return not any(next(self._query(query)))
+        query = "SELECT EXISTS (SELECT 1 FROM reports WHERE name != ?)"
+        return not any(next(self._query(f"{query}, EXISTS (SELECT 1 FROM campaigns WHERE keywords_found)", CAMPAIGNS)))
 
-    def rows_by_campaign(self) -> Iterator[tuple[int, Feed, int]]:
-        """Yield campaign, feed and number of rows."""
-        query = "SELECT campaign_id, feed, sum(rows) FROM reports GROUP BY campaign_id, feed"
-        for campaign_id, feed, rows in self._query(query):
-            yield campaign_id, Feed(feed), rows
+    def rows_by_campaign(self, feed: Feed) -> Iterator[tuple[int, int]]:
+        """Yield each campaign with reports of a feed, and the number of their rows."""
+        query = "SELECT campaign_id, sum(rows) FROM reports WHERE name = ? GROUP BY campaign_id"
+        yield from self._query(query, table_of(feed).name)
 
-    def reports(self, feed: Feed, *, with_totals: bool = False) -> Iterator[StagedReport]:
-        """Yield a feed's reports in the order of the campaigns and their keywords.
+    def stored_ids(self, table: str) -> Iterator[tuple[int, int]]:
+        """Yield campaign and id of each stored report of a table."""
+        yield from self._query("SELECT campaign_id, id FROM reports WHERE name = ?", table)
+
+    def reports(self, table: str, *, with_totals: bool = False) -> Iterator[StagedReport]:
+        """Yield a table's reports in the order of the campaigns and their keywords.
 
         Args:
-            feed: the feed.
+            table: the name of the table.
             with_totals: only those that have totals.
 
         Raises:
             DamagedError: one is not as it was written.
         """
-        keywords = feed is Feed.KEYWORD_BY_DATE
-        query = f"""
-            SELECT r.feed, r.campaign_id, r.id, r.rows, r.totals, r.data, r.checksum
+        keywords = table == _BY_KEYWORD
+        order = f"""
             FROM campaigns c {"JOIN keywords k ON k.campaign_id = c.id" if keywords else ""}
-            JOIN reports r ON r.feed = ? AND r.campaign_id = c.id AND r.id = {"k.id" if keywords else "c.id"}
+            JOIN reports r ON r.name = ? AND r.campaign_id = c.id AND r.id = {"k.id" if keywords else "c.id"}
             {"WHERE r.totals IS NOT NULL" if with_totals else ""}
-            ORDER BY c.place{", k.number" if keywords else ""}"""  # noqa: S608  # our own words
-        return self._checked(self._query(query, feed.value))
+            ORDER BY c.place{", k.number" if keywords else ""}"""
+        if table == CAMPAIGNS:
+            order = "FROM reports r WHERE r.name = ? ORDER BY r.id"
+        columns = "r.name, r.campaign_id, r.id, r.rows, r.totals, r.data, r.checksum"
+        return self._checked(self._query(f"SELECT {columns} {order}", table))
 
     def verify(self) -> None:
         """Check everything.
@@ -287,18 +297,18 @@ class Checkpoint:
             campaigns += 1
         if campaigns != (self.read("planned") or 0):
             raise DamagedError("campaigns are missing")
-        for _ in self._checked(self._query("SELECT feed, campaign_id, id, rows, totals, data, checksum FROM reports")):
+        for _ in self._checked(self._query("SELECT name, campaign_id, id, rows, totals, data, checksum FROM reports")):
             pass
 
     def _checked(self, records: Iterable[tuple[Any, ...]]) -> Iterator[StagedReport]:
-        for feed, campaign_id, id_, rows, totals, data, checksum in records:
+        for table, campaign_id, id_, rows, totals, data, checksum in records:
             if not isinstance(data, bytes):
                 raise DamagedError("a report's rows are missing")
-            self._check(checksum, feed, campaign_id, id_, rows, totals, data=data)
-            yield StagedReport(Feed(feed), campaign_id, id_, rows, totals, data)
+            self._check(checksum, table, campaign_id, id_, rows, totals, data=data)
+            yield StagedReport(table, campaign_id, id_, rows, totals, data)
 
     def _record(self, report: StagedReport) -> tuple[object, ...]:
-        facts = (report.feed.value, report.campaign_id, report.id, report.rows, report.totals)
+        facts = (report.table, report.campaign_id, report.id, report.rows, report.totals)
         return (*facts, self._checksum(*facts, data=report.data), report.data)
 
     def _checksum(self, *facts: object, data: bytes = b"") -> int:

@@ -1,23 +1,21 @@
-"""The finished target as a DuckDB database: a table for each feed, filled in one transaction."""
+"""The finished target as a DuckDB database: every table, filled in one transaction, with the nights before kept."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import atomic_replace, export_error, translate_errors
-from seorep_async.export.checkpoint import fits
-from seorep_async.export.files import failure_rows, totals_rows
-from seorep_async.export.formats import GROUP_ROWS, arrow_tables
-from seorep_async.export.progress import PullFailure
-from seorep_async.export.staging_area import StagingArea
+from seorep_async.export.checkpoint import CAMPAIGNS, fits
+from seorep_async.export.contents import Contents
+from seorep_async.export.job import ExportJob
 from seorep_async.export.target import Target
-from seorep_async.tables.arrow import batch_of_rows
-from seorep_async.tables.columns import ColumnType, Table, failures_table, table_of, totals_table
+from seorep_async.models import Feed
+from seorep_async.tables.columns import Column, ColumnType, FeedTable, Table
+from seorep_async.tables.declared import all_tables, table_of, totals_table
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -29,18 +27,29 @@ _TYPES = {
     ColumnType.STRING: "VARCHAR",
     ColumnType.BOOLEAN: "BOOLEAN",
     ColumnType.DATE: "DATE",
+    ColumnType.DATETIME: "TIMESTAMP",
     ColumnType.TAGS: "STRUCT(id BIGINT, label VARCHAR, extra VARCHAR)[]",
     ColumnType.FIELDS: "VARCHAR",
+    ColumnType.ANY: "VARCHAR",
 }
-_VIEWS = "SELECT lower(view_name) FROM duckdb_views() WHERE schema_name = 'main' AND database_name = current_database()"
+LATEST = "keyword_rankings_latest"
+_LATEST_VIEW = f"""CREATE OR REPLACE VIEW {LATEST} AS SELECT * FROM keyword_rankings
+    QUALIFY rank() OVER (PARTITION BY account, campaign_id ORDER BY snapshot_date DESC, end_date DESC, start_date) = 1
+"""
+_OLDER_NAMES = ("campaign", "campaign_by_date", "keyword_by_date")
+_IN_MAIN = "schema_name = 'main' AND database_name = current_database()"
+_THIS_PULL = (
+    "{0}.snapshot_date = getvariable('snapshot_date') AND {0}.start_date = getvariable('first_day') "
+    "AND {0}.end_date = getvariable('last_day')"
+)
 
 
-def check_database(target: Target) -> None:
-    """Check before any request that an existing database can be written.
+def check_database(target: Target, job: ExportJob) -> None:
+    """Check before any request that an existing database can be written, and that no two accounts mix in it.
 
     Raises:
         ConfigurationError: the file is no database of DuckDB's, or something in it has the name of a table of ours and
-            is none, by its columns or because it is a view.
+            is none, or it has rows of another service or key under the account's name.
         ExportError: it is open elsewhere.
     """
     if not target.path.exists():
@@ -48,72 +57,72 @@ def check_database(target: Target) -> None:
     duckdb = require("duckdb")
     try:
         with _connected(target.path, target.path) as database:
-            views = {name for (name,) in database.execute(_VIEWS).fetchall()}
-            for table in (*(table_of(feed) for feed in target.feeds), totals_table(), failures_table()):
-                _check_table(target, table, dict(_columns(database, table)), views)
+            views = _names(database, "view")
+            for table in all_tables():
+                _check_table(target, table, _columns(database, table.name), views)
+            for name in _OLDER_NAMES:
+                columns = _columns(database, name)
+                if "start_date" in columns and "account" not in columns:
+                    raise _older_layout(target, name)
+            if LATEST in _names(database, "table"):
+                raise _refusal(target, f"{LATEST} is a table in it, where a view is needed; rename the table")
+            if "key_digest" in _columns(database, "pulls"):
+                _check_account(target, job, database)
     except duckdb.Error as error:
         raise ConfigurationError(
             f"can't write {target.path}: {_first_line(error).rstrip('!')}; name another file"
         ) from error
 
 
-def write_database(area: StagingArea, failures: Sequence[PullFailure], check: Callable[[], None]) -> list[Path]:
-    """Put staged reports into the database, all of them or none, and return its path.
+def write_database(contents: Contents, check: Callable[[], None]) -> list[Path]:
+    """Put a pull into the database, all of it or nothing, and return its path.
 
-    Older rows of the same campaigns and dates are replaced, except those of reports that failed; all others stay. A
-    new database appears in one step.
+    Only rows of this account are replaced. A feed by date: the rows of the dates that the pull asked for, of reports
+    that succeeded; a row of a month stands for those of its days that its own pull asked for. The campaign feed and
+    totals: the rows of the same snapshot date and the same dates. What failed keeps its rows. A new database appears in
+    one step.
 
     Args:
-        area: the staged reports.
-        failures: the reports that failed.
+        contents: what the pull has brought.
         check: called now and then; an exception that it raises ends the writing.
 
     Raises:
         ExportError: it could not be written, or is open elsewhere; nothing has changed in it.
     """
-    place = area.target.path
+    place = contents.area.target.path
     if place.exists():
-        _fill(place, area, failures, check)
+        _fill(place, contents, check)
         return [place]
-    file = area.folder / "rows.duckdb"
+    file = contents.area.folder / "rows.duckdb"
     for leftover in (file, file.with_name(f"{file.name}.wal")):
         leftover.unlink(missing_ok=True)
-    _fill(file, area, failures, check)
+    _fill(file, contents, check)
     if file.with_name(f"{file.name}.wal").exists():
         raise export_error(place, "the database could not be completed; is the disk full?")
     atomic_replace(file, place)
     return [place]
 
 
-def _fill(file: Path, area: StagingArea, failures: Sequence[PullFailure], check: Callable[[], None]) -> None:
-    duckdb, place, job = require("duckdb"), area.target.path, area.job
+def _fill(file: Path, contents: Contents, check: Callable[[], None]) -> None:
+    duckdb, area = require("duckdb"), contents.area
+    place = area.target.path
     try:
         with translate_errors(place), _connected(file, place) as database:
             database.execute(f"SET temp_directory = {_quoted(str(area.folder / 'overflow'))}")
             database.execute("SET enable_progress_bar = false")
             database.execute("BEGIN")
-            tables = [table_of(feed) for feed in job.feeds]
-            for table in (*tables, totals_table(), failures_table()):
+            for table in all_tables():
                 _make_table(database, table)
-            rows = list(failure_rows(job, failures))
-            _note_scope(database, area, failures)
-            for feed, table in zip(job.feeds, tables, strict=True):
-                _delete(database, table.name, table.name)
-                for piece in arrow_tables(feed, area.checkpoint.reports(feed)):
+            database.execute(_LATEST_VIEW)
+            _note_scope(database, contents)
+            for table in area.target.tables():
+                _delete(database, table)
+                for piece in contents.pieces(table):
                     check()
                     _insert(database, table, piece)
-                _delete(database, "totals", table.name)
-                totals = totals_rows(job, area.checkpoint, feed)
-                while some := list(itertools.islice(totals, GROUP_ROWS)):
-                    _insert(database, totals_table(), batch_of_rows(totals_table(), some))
-                database.execute(
-                    "DELETE FROM failures WHERE feed = ? AND start_date = ? AND end_date = ? "
-                    "AND (campaign_id IS NULL OR campaign_id IN (SELECT id FROM wanted))",
-                    [table.name, job.start_date, job.end_date],
-                )
-            _insert(database, failures_table(), batch_of_rows(failures_table(), rows))
-            database.execute("DROP TABLE wanted")
-            database.execute("DROP TABLE failed")
+                if table.name in ("campaign_periods", "keyword_periods"):
+                    _delete_replaced(database, table)
+            database.execute("DROP TABLE wanted; DROP TABLE fetched")
             database.execute("COMMIT")
             if file != place:
                 database.execute("CHECKPOINT")  # closing would do it too, but not raise if it failed
@@ -134,77 +143,168 @@ def _connected(file: Path, place: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def _note_scope(database: duckdb.DuckDBPyConnection, area: StagingArea, failures: Sequence[PullFailure]) -> None:
-    """Put the requested campaigns and the failures where queries can use them.
+def _note_scope(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
+    """Put the campaigns asked for and the reports fetched where queries can use them.
 
     Ids of more than 64 bits are left out: there are no rows of them.
     """
-    pa = require("pyarrow")
-    first, last = area.job.start_date, area.job.end_date
+    pa, area, job = require("pyarrow"), contents.area, contents.area.job
     wanted = pa.table({"id": pa.array(filter(fits, area.checkpoint.campaigns()), pa.int64())})
-    database.register("wanted_rows", wanted)
-    database.execute("CREATE TEMP TABLE wanted AS SELECT * FROM wanted_rows")
-    known = [one for one in failures if fits(one.campaign_id) and (one.keyword_id is None or fits(one.keyword_id))]
-    failed = batch_of_rows(failures_table(), list(failure_rows(area.job, known)))
-    database.register("failed_rows", pa.Table.from_batches([failed]))
-    database.execute("CREATE TEMP TABLE failed AS SELECT * FROM failed_rows")
-    database.execute("SET VARIABLE first_day = ?::DATE", [first])
-    database.execute("SET VARIABLE last_day = ?::DATE", [last])
-    database.unregister("wanted_rows")
-    database.unregister("failed_rows")
+    database.execute("CREATE TEMP TABLE fetched (table_name VARCHAR, campaign_id BIGINT, keyword_id BIGINT)")
+    _register(database, "wanted_rows", wanted, "CREATE TEMP TABLE wanted AS SELECT * FROM wanted_rows")
+    for feed in job.feeds:
+        name = table_of(feed).name
+        stored = list(area.checkpoint.stored_ids(name))
+        campaigns = [campaign_id for campaign_id, _ in stored]
+        keywords = [id_ if feed is Feed.KEYWORD_BY_DATE else None for _, id_ in stored]
+        rows = pa.table({"campaign_id": pa.array(campaigns, pa.int64()), "keyword_id": pa.array(keywords, pa.int64())})
+        _register(database, "fetched_rows", rows, f"INSERT INTO fetched SELECT '{name}', * FROM fetched_rows")
+    values = {
+        "account": (job.account, "VARCHAR"),
+        "snapshot_date": (job.snapshot_date, "DATE"),
+        "first_day": (job.start_date, "DATE"),
+        "last_day": (job.end_date, "DATE"),
+        "tables": ([CAMPAIGNS, *(table_of(feed).name for feed in job.feeds)], "VARCHAR[]"),
+    }
+    for variable, (value, kind) in values.items():
+        database.execute(f"SET VARIABLE {variable} = ?::{kind}", [value])
 
 
-def _delete(database: duckdb.DuckDBPyConnection, name: str, feed: str) -> None:
-    """Delete the rows of the requested reports that did not fail."""
-    keyword = "" if name == "campaign" or name == "campaign_by_date" else "OR f.keyword_id = t.keyword_id"
-    of_feed = f"AND t.feed = {_quoted(feed)}" if name == "totals" else ""
-    database.execute(
-        f"DELETE FROM {name} t WHERE t.start_date = getvariable('first_day') AND t.end_date = getvariable('last_day') "  # noqa: S608  # our own names
-        f"{of_feed} AND t.campaign_id IN (SELECT id FROM wanted) AND NOT EXISTS (SELECT 1 FROM failed f "
-        f"WHERE f.feed = {_quoted(feed)} AND f.campaign_id = t.campaign_id AND (f.keyword_id IS NULL {keyword}))"
+def _delete(database: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """Delete the rows that those of this pull replace; of campaigns, keywords and pulls, `_insert` does."""
+    if isinstance(table, FeedTable):
+        conditions = f"{_fetched('t', table.feed)} AND {_covered(table)}"
+    elif table is totals_table():
+        conditions = (
+            f"{_THIS_PULL.format('t')} AND EXISTS (SELECT 1 FROM fetched f WHERE f.table_name = t.table_name "
+            "AND f.campaign_id = t.campaign_id AND f.keyword_id IS NOT DISTINCT FROM t.keyword_id)"
+        )
+    elif table.name == "failures":
+        conditions = (
+            f"{_THIS_PULL.format('t')} AND list_contains(getvariable('tables'), t.table_name) "
+            "AND (t.campaign_id IS NULL OR t.campaign_id IN (SELECT id FROM wanted))"
+        )
+    else:
+        return
+    database.execute(f"DELETE FROM {table.name} t WHERE t.account = getvariable('account') AND {conditions}")
+
+
+def _fetched(alias: str, feed: Feed) -> str:
+    keyword = f"AND f.keyword_id = {alias}.keyword_id" if feed is Feed.KEYWORD_BY_DATE else ""
+    return (
+        f"EXISTS (SELECT 1 FROM fetched f WHERE f.table_name = '{table_of(feed).name}' "
+        f"AND f.campaign_id = {alias}.campaign_id {keyword})"
     )
 
 
-def _insert(database: duckdb.DuckDBPyConnection, table: Table, rows: Any) -> None:
-    pa = require("pyarrow")
-    if rows.num_rows:
-        database.register("piece", rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]))
-        database.execute(f"INSERT INTO {table.name} BY NAME SELECT * FROM piece")  # noqa: S608  # our own names
-        database.unregister("piece")
+def _covered(table: FeedTable) -> str:
+    """Return the condition for rows that this pull asked for again."""
+    if table.feed is Feed.CAMPAIGN:
+        return _THIS_PULL.format("t")
+    first = "CASE t.date_precision WHEN 'month' THEN greatest(t.date, t.start_date) ELSE t.date END"
+    last = "CASE t.date_precision WHEN 'month' THEN least(last_day(t.date), t.end_date) ELSE t.date END"
+    window = f"{first} >= getvariable('first_day') AND {last} <= getvariable('last_day')"
+    return f"(({window}) OR ({_THIS_PULL.format('t')}))"
+
+
+def _delete_replaced(database: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """Delete older rows with the key of a row of this pull: a month of which it asked for other days only."""
+    same = " AND ".join(f"n.{column} = t.{column}" for column in table.key)
+    database.execute(
+        f"DELETE FROM {table.name} t WHERE t.account = getvariable('account') AND NOT ({_THIS_PULL.format('t')}) "
+        f"AND EXISTS (SELECT 1 FROM {table.name} n WHERE {same} AND {_THIS_PULL.format('n')})"
+    )
+
+
+def _insert(database: duckdb.DuckDBPyConnection, table: Table, piece: Any) -> None:
+    if table.name in ("campaigns", "keywords", "pulls"):
+        same = " AND ".join(f"piece.{column} = {table.name}.{column}" for column in table.key)
+        _register(database, "piece", piece, f"DELETE FROM {table.name} USING piece WHERE {same}")
+    _register(database, "piece", piece, f"INSERT INTO {table.name} BY NAME SELECT * FROM piece")
+
+
+def _register(database: duckdb.DuckDBPyConnection, name: str, rows: Any, statement: str) -> None:
+    database.register(name, rows)
+    database.execute(statement)
+    database.unregister(name)
 
 
 def _make_table(database: duckdb.DuckDBPyConnection, table: Table) -> None:
-    columns = ", ".join(f'"{column.name}" {_TYPES[column.type]}' for column in table.columns)
-    database.execute(f"CREATE TABLE IF NOT EXISTS {table.name} ({columns})")
-    there = dict(_columns(database, table))
+    there = _columns(database, table.name)
+    if not there:
+        columns = ", ".join(f"{_declared(column)}{'' if column.nullable else ' NOT NULL'}" for column in table.columns)
+        database.execute(f"CREATE TABLE {table.name} ({columns})")
+        database.execute(f"COMMENT ON TABLE {table.name} IS {_quoted(table.description)}")
     for column in table.columns:
-        if column.name not in there:  # a later version knows more
-            database.execute(f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {_TYPES[column.type]}')
+        if there and column.name not in there:  # a later version knows more
+            database.execute(f"ALTER TABLE {table.name} ADD COLUMN {_declared(column)}")
+        if there.get(column.name, ("", None))[1] != column.description:
+            comment = _quoted(column.description)
+            database.execute(f'COMMENT ON COLUMN {table.name}."{column.name}" IS {comment}')
 
 
-def _check_table(target: Target, table: Table, there: dict[str, str], views: set[str]) -> None:
+def _declared(column: Column) -> str:
+    return f'"{column.name}" {_TYPES[column.type]}'
+
+
+def _check_table(target: Target, table: Table, there: dict[str, tuple[str, str | None]], views: set[str]) -> None:
     if table.name in views:
-        raise ConfigurationError(
-            f"can't write {target.path}: {table.name} is a view in it, where a table is needed; "
-            "rename the view, or name another file"
-        )
+        raise _refusal(target, f"{table.name} is a view in it, where a table is needed; rename the view")
     for column in table.columns if there else ():
         # a column may be missing in a table of an earlier version, but not those that say whose a row is
-        missing = "missing" if column.name in ("campaign_id", "start_date", "end_date") else _TYPES[column.type]
-        found = there.get(column.name, missing).replace('"', "")
+        if column.name not in there:
+            if column.name in ("account", "snapshot_date", *table.key):
+                raise _older_layout(target, table.name)
+            continue
+        found = there[column.name][0].replace('"', "")
         if found != _TYPES[column.type]:
-            raise ConfigurationError(
-                f"can't write {target.path}: its table {table.name} is another's, as the column {column.name} shows "
-                f"({found}, not {_TYPES[column.type]}); name another file"
+            raise _refusal(
+                target,
+                f"its table {table.name} is another's, as the column {column.name} shows "
+                f"({found}, not {_TYPES[column.type]})",
             )
 
 
-def _columns(database: duckdb.DuckDBPyConnection, table: Table) -> list[tuple[str, str]]:
-    return database.execute(
-        "SELECT lower(column_name), data_type FROM duckdb_columns() WHERE lower(table_name) = ? "
-        "AND schema_name = 'main' AND database_name = current_database()",
-        [table.name],
-    ).fetchall()
+def _check_account(target: Target, job: ExportJob, database: duckdb.DuckDBPyConnection) -> None:
+    """Refuse rows of another service or key under the account's name."""
+    newest = "SELECT service, key_digest FROM pulls WHERE account = ? ORDER BY started_at DESC LIMIT 1"
+    for service, digest in database.execute(newest, [job.account]).fetchall():
+        name_it = "give this account a name of its own with account=…"
+        if service != job.service:
+            raise ConfigurationError(
+                f"{target.path} has rows of another account under the name {job.account}: of {service}, not "
+                f"{job.service}; {name_it}"
+            )
+        if not job.key_renewed and digest != job.key_digest():
+            raise ConfigurationError(
+                f"{target.path} has rows under the account name {job.account} that another API key fetched. If this is "
+                f"another account, {name_it}; if its key was renewed, say so once with key_renewed=True"
+            )
+
+
+def _older_layout(target: Target, name: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"can't write {target.path}: its table {name} has the layout of an earlier version, or is another program's; "
+        "name another file, or move this one away, and pull its dates again"
+    )
+
+
+def _refusal(target: Target, problem: str) -> ConfigurationError:
+    return ConfigurationError(f"can't write {target.path}: {problem}, or name another file")
+
+
+def _names(database: duckdb.DuckDBPyConnection, kind: str) -> set[str]:
+    query = f"SELECT lower({kind}_name) FROM duckdb_{kind}s() WHERE {_IN_MAIN}"
+    return {name for (name,) in database.execute(query).fetchall()}
+
+
+def _columns(database: duckdb.DuckDBPyConnection, table: str) -> dict[str, tuple[str, str | None]]:
+    """Return the type and the comment of each column of a table or view."""
+    query = (
+        "SELECT lower(column_name), data_type, comment FROM duckdb_columns() "
+        f"WHERE lower(table_name) = ? AND {_IN_MAIN}"
+    )
+    return {name: (kind, comment) for name, kind, comment in database.execute(query, [table]).fetchall()}
 
 
 def _quoted(name: str) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Container, Iterable, Sequence
+from itertools import count
 from typing import Any, Protocol, TypeVar
 
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, SeoRepError
+from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, ExportError, SeoRepError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import ProgressTracker, PullFailure, Stage
-from seorep_async.models import Feed
+from seorep_async.models import Campaign, Feed
 from seorep_async.pull import Pull, PullOutcome
 from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import check_id
@@ -39,6 +41,9 @@ class Sink(Protocol):
 
     async def plan(self, campaigns: Iterable[int]) -> None:
         """Note which campaigns there are."""
+
+    async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
+        """Take a part of the list of campaigns, for their names."""
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
         """Take reports of one feed.
@@ -88,8 +93,11 @@ class Fetcher:
                 await self._find_keywords()
             self._fail_without_keywords(set(await sink.run(checkpoint.without_keywords)))
             await self._fetch(Feed.KEYWORD_BY_DATE, await sink.run(checkpoint.missing, Feed.KEYWORD_BY_DATE))
-        if self.job.campaigns is not None and await sink.run(checkpoint.is_empty):
-            self._raise_if_all_refused()
+        if self.job.campaigns is not None:
+            if await sink.run(checkpoint.is_empty):
+                self._raise_if_all_refused()
+            else:
+                await self._name_campaigns(self.job.campaigns)
 
     def _raise_if_all_refused(self) -> None:
         """Raise the refusal if every report was refused, and the account's campaigns were not listed with the key."""
@@ -102,7 +110,57 @@ class Fetcher:
         if self.job.campaigns is not None:
             return list(self.job.campaigns)
         self.tracker.start_stage(Stage.LISTING, self.job.feeds[0])
-        return list(dict.fromkeys([campaign.id async for campaign in self.job.choice.campaigns(self.client)]))
+        return await self._store_campaigns(self.job.choice.campaigns(self.client))
+
+    async def _store_campaigns(
+        self, campaigns: AsyncIterable[Campaign], only: Container[int] | None = None
+    ) -> list[int]:
+        """Store campaigns' rows part by part, as the list may be long, and return their ids."""
+        ids: dict[int, None] = {}
+        waiting: list[Campaign] = []
+        parts = count()
+        async for campaign in campaigns:
+            if campaign.id not in ids and (only is None or campaign.id in only):
+                ids[campaign.id] = None
+                waiting.append(campaign)
+            if len(waiting) == _GROUP_ROWS:
+                await self.sink.add_campaigns(waiting, next(parts))
+                waiting = []
+        if waiting:
+            await self.sink.add_campaigns(waiting, next(parts))
+        return list(ids)
+
+    async def _name_campaigns(self, ids: Sequence[int]) -> None:
+        """Store the rows of campaigns that the caller named: from their list, or one by one if that is shorter.
+
+        Their names must not lose the pull, so an error is only noted.
+        """
+        if await self.sink.run(self.sink.checkpoint.read, "named"):
+            return
+        try:
+            await self._store_campaigns(self._named(ids), frozenset(ids))
+        except SeoRepError as error:
+            if isinstance(error, ExportError):
+                raise
+            self.tracker.unnamed = error
+        await self.sink.run(lambda: self.sink.checkpoint.note(named=self.tracker.unnamed is None))
+
+    async def _named(self, ids: Sequence[int]) -> AsyncIterator[Campaign]:
+        page = await self.client.campaigns.list().page(1)
+        if page.total_pages == 1:
+            for campaign in page.items:
+                yield campaign
+        elif page.total_pages is None or page.total_pages <= len(ids):
+            async for campaign in self.client.campaigns.list():
+                yield campaign
+        else:
+            for result in await asyncio.gather(*map(self.client.campaigns.get, ids), return_exceptions=True):
+                if isinstance(result, Campaign):
+                    yield result
+                elif not isinstance(result, SeoRepError):
+                    raise result
+                else:
+                    self.tracker.unnamed = result
 
     async def _find_keywords(self) -> None:
         # all are found first, and only their ids stored: one pull over all of them keeps every permit busy, where one

@@ -7,6 +7,7 @@ import difflib
 import hashlib
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import attrs
@@ -16,11 +17,11 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.target import Target
 from seorep_async.models import Campaign, Feed
-from seorep_async.resources.arguments import check_feed
+from seorep_async.resources.arguments import check_date, check_feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
-from seorep_async.tables.columns import table_of
+from seorep_async.tables.declared import table_of
 
-VERSION = 3
+VERSION = 4
 """Checkpoint format version; other versions are not resumed."""
 _NEAR_TITLES = 5
 
@@ -78,6 +79,21 @@ def _folded(title: str) -> str:
 
 
 @attrs.frozen
+class Night:
+    """Whose rows a pull brings, and of which night, as the caller named them.
+
+    Attributes:
+        account: the account's name, or None for the host of the service.
+        snapshot_date: the night, or None for the UTC day on which the pull began.
+        key_renewed: whether rows of the account with another API key are the same account's.
+    """
+
+    account: str | None = None
+    snapshot_date: dt.date | str | None = None
+    key_renewed: bool = False
+
+
+@attrs.frozen
 class ExportJob:
     """What to pull.
 
@@ -89,6 +105,11 @@ class ExportJob:
         campaigns: the campaigns in their order, or None for those of the choice.
         choice: which of the account's campaigns, if none are named.
         options: further arguments of the feeds.
+        account: the account's name in tables.
+        started_at: when the pull began, in UTC.
+        snapshot_date: the UTC day on which it began, unless the caller named one.
+        keeps_snapshot: whether a resumed run keeps its own snapshot date, as the caller named none.
+        key_renewed: whether rows of the account with another API key are the same account's.
         fingerprint: returns for a salt a digest that identifies the API key without showing it.
     """
 
@@ -98,8 +119,30 @@ class ExportJob:
     end_date: dt.date
     campaigns: tuple[int, ...] | None
     options: FeedOptions
+    account: str
+    started_at: dt.datetime
+    snapshot_date: dt.date
+    keeps_snapshot: bool
+    key_renewed: bool
     fingerprint: Callable[[bytes], str] = attrs.field(eq=False, repr=False)
     choice: CampaignChoice = CampaignChoice()
+
+    @property
+    def compares(self) -> bool:
+        """Whether changes from the previous period are asked for."""
+        return self.options.get("compare_previous_period") not in (None, False)
+
+    def key_digest(self) -> str:
+        """Return a digest of the API key, salted by service and account; it takes a twentieth of a second, once."""
+        return self.fingerprint(hashlib.sha256(f"{self.service}\n{self.account}".encode()).digest()[:16])
+
+    def resumed(self, checkpoint: Checkpoint) -> ExportJob:
+        """Return this job with the start and the snapshot date of the run that a checkpoint is of."""
+        return attrs.evolve(
+            self,
+            started_at=dt.datetime.fromisoformat(checkpoint.read("started_at")),
+            snapshot_date=dt.date.fromisoformat(checkpoint.read("parameters")["snapshot date"]),
+        )
 
     def parameters(self, target: Target) -> dict[str, Any]:
         """Return what a resumed run must have in common with the earlier one, by its name in messages."""
@@ -113,6 +156,8 @@ class ExportJob:
         columns = [(column.name, column.type.value) for feed in self.feeds for column in table_of(feed).columns]
         return {
             "service": self.service,
+            "account": self.account,
+            "snapshot date": self.snapshot_date.isoformat(),
             "feeds": [feed.value for feed in self.feeds],
             "start date": self.start_date.isoformat(),
             "end date": self.end_date.isoformat(),
@@ -138,9 +183,12 @@ class ExportJob:
         earlier = checkpoint.read("parameters")
         if earlier is None or checkpoint.is_empty() or (checkpoint.read("ended") and not retry_failed):
             return False
-        wrong = _differences(earlier, self.parameters(target))
-        key = checkpoint.read("key")
-        if key is None or self.fingerprint(bytes.fromhex(key["salt"])) != key["digest"]:
+        wanted = self.parameters(target)
+        if self.keeps_snapshot:
+            del wanted["snapshot date"]
+        wrong = _differences(earlier, wanted)
+        same_account = earlier.get("service") == self.service and earlier.get("account") == self.account
+        if same_account and not self.key_renewed and checkpoint.read("key") != self.key_digest():
             wrong.append("another API key (another account's, or an older one of the same)")
         if wrong:
             raise ConfigurationError(
@@ -159,6 +207,7 @@ def export_job(
     options: FeedOptions,
     service: str | None = None,
     choice: CampaignChoice = CampaignChoice(),
+    night: Night = Night(),
 ) -> ExportJob:
     """Check the arguments of a pull, and return them as one job.
 
@@ -176,6 +225,7 @@ def export_job(
         # a pull that is never entered only checks its arguments
         client.rankings.pull((), start_date, end_date, feed=feed, **options)
     client.rankings.pull(() if ids is None else ids, start_date, end_date)
+    now = dt.datetime.fromtimestamp(client._session.clock.wall_clock(), dt.UTC).replace(tzinfo=None)
     return ExportJob(
         service=service or client.base_url,
         feeds=tuple(feed for feed in Feed if feed in wanted),
@@ -183,9 +233,20 @@ def export_job(
         end_date=_as_date(end_date),
         campaigns=None if ids is None else tuple(dict.fromkeys(ids)),
         options=options,
-        fingerprint=client._key_fingerprint,
+        account=client._session.host if night.account is None else _checked_account(night.account),
+        started_at=now,
+        snapshot_date=now.date() if night.snapshot_date is None else check_date("snapshot_date", night.snapshot_date),
+        keeps_snapshot=night.snapshot_date is None,
+        key_renewed=night.key_renewed,
+        fingerprint=cache(client._key_fingerprint),
         choice=choice,
     )
+
+
+def _checked_account(account: object) -> str:
+    if isinstance(account, str) and account == account.strip() and account.isprintable() and 0 < len(account) <= 100:
+        return account
+    raise ConfigurationError("account must be a name of 1 to 100 printable characters, without spaces around it")
 
 
 def _as_date(date: dt.date | str) -> dt.date:

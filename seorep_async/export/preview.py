@@ -142,7 +142,7 @@ async def preview(
         return PullPreview(target.named_row_files(), 0, 0, None, (), None, resumes=False)
     if target is not None:
         if target.format is Format.DUCKDB:
-            await asyncio.to_thread(check_database, target)
+            await asyncio.to_thread(check_database, target, job)
         staged, missing = await asyncio.to_thread(_look, target, job, restart, retry_failed)
     resumes = missing is not None
     if missing is None:
@@ -205,7 +205,7 @@ async def _everything(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, i
         campaigns = page.total_records if page.total_records is not None else len(page.items)
         first, requests = _first(campaign.id for campaign in page.items), page.total_pages or 1
     else:
-        campaigns, first, requests = len(job.campaigns), _first(job.campaigns), 0
+        campaigns, first, requests = len(job.campaigns), _first(job.campaigns), 1  # for their names
     without_keywords = campaigns if Feed.KEYWORD_BY_DATE in job.feeds else 0
     return _Missing(campaigns, first, dict.fromkeys(_of_campaigns(job), campaigns), without_keywords, 0), requests
 

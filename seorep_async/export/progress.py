@@ -98,6 +98,8 @@ class PullSummary:
         feeds: the feeds that were pulled.
         start_date: first day requested.
         end_date: last day requested.
+        account: the account's name, which every row bears.
+        snapshot_date: the night that the rows are of, which every row bears.
         paths: the finished files, rows first; empty if every campaign failed: then nothing was written, and older
             files are unchanged.
         outcomes: one for each campaign requested, in their order.
@@ -110,6 +112,8 @@ class PullSummary:
     feeds: tuple[Feed, ...]
     start_date: dt.date
     end_date: dt.date
+    account: str
+    snapshot_date: dt.date
     paths: tuple[Path, ...]
     outcomes: tuple[CampaignOutcome, ...]
     resumed: int
@@ -160,6 +164,8 @@ class ProgressTracker:
         self._done = 0
         self.rows: int = 0
         self.failures: list[PullFailure] = []
+        self.unnamed: SeoRepError | None = None
+        """Why the campaigns' names are missing, or None."""
 
     def start_stage(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
         """Enter a stage; `stored` of its reports are stored already."""

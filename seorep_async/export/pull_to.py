@@ -14,11 +14,12 @@ from typing import Unpack
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.checkpoint import Checkpoint
+from seorep_async.export.contents import Contents
 from seorep_async.export.database import check_database, write_database
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.files import write_files
 from seorep_async.export.formats import Format
-from seorep_async.export.job import ExportJob, export_job
+from seorep_async.export.job import ExportJob, Night, export_job
 from seorep_async.export.progress import CampaignOutcome, OnProgress, ProgressTracker, PullFailure, PullSummary, Stage
 from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.staging_area import StagingArea, has_nothing_to_retry
@@ -26,7 +27,7 @@ from seorep_async.export.target import Target, target_of
 from seorep_async.export.text import csv_header
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
-from seorep_async.tables.columns import table_of
+from seorep_async.tables.declared import table_of
 
 
 async def pull_to(
@@ -41,43 +42,43 @@ async def pull_to(
     restart: bool = False,
     retry_failed: bool = False,
     force: bool = False,
+    account: str | None = None,
+    snapshot_date: dt.date | str | None = None,
+    key_renewed: bool = False,
     **options: Unpack[FeedOptions],
 ) -> PullSummary:
-    """Pull feeds of many campaigns into files or a database.
+    """Pull feeds of many campaigns into files or a database; `seorep_async.export` describes what is written, and how.
 
-    The ending of `out` chooses the format: `.csv`, `.jsonl`, `.parquet` or `.duckdb`. The target appears when all
-    reports have arrived; until then an older one stays. After a crash or Ctrl-C the same call resumes. A report that
-    fails is in the summary, and does not stop the others. `seorep_async.export` describes what is written, and how.
+    The target appears when all reports have arrived; until then an older one stays. After a crash or Ctrl-C the same
+    call resumes. A report that fails is in the summary, and does not stop the others.
 
     Args:
         client: an open client.
-        ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None for every campaign
-            of the account.
-        start_date: first day, a `datetime.date` or a string `YYYY-MM-DD`.
-        end_date: last day.
-        out: the path of the target; its folder must exist.
+        ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None for all campaigns.
+        start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
+        out: a path that ends in `.csv`, `.jsonl`, `.parquet` or `.duckdb`; its folder must exist.
         feeds: which of the three feeds, one or several, or their values, such as `campaign-by-date`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
         restart: start over; delete what an earlier run has staged without reading it.
         retry_failed: fetch only the reports that failed last time: nothing if none did, everything if no target exists.
         force: replace also files that no pull wrote.
+        account: the account's name, which every row bears; default: the host of the service.
+        snapshot_date: the night that rows are of; default: the UTC day on which the pull began.
+        key_renewed: True if the account has a new API key since the last pull into the same target.
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Returns:
-        A `PullSummary` with every outcome. If every campaign failed, nothing is written. A call that is cancelled after
-        everything was written returns it too.
+        A `PullSummary` with every outcome, also if cancelled too late. If every campaign failed, nothing is written.
 
     Raises:
-        ConfigurationError: an argument is wrong, nothing can be written there, or a file, the staging folder or the
-            unfinished pull that is there is of somebody or something else; nothing was sent.
+        ConfigurationError: an argument is wrong, or what is there is another's or can't be replaced; nothing was sent.
         ImportError: the format needs an extra; the message says how to install it.
-        AuthenticationError: the key was refused; reports that had arrived are stored.
-        SeoRepError: the account's campaigns could not be listed.
+        SeoRepError: the key was refused, or the campaigns could not be listed; reports that had arrived are stored.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.
     """
-    job = export_job(client, ids, start_date, end_date, feeds, options)
-    # in a thread: importing an extra takes long enough for others in this loop to notice
-    target = await asyncio.to_thread(target_of, out, job.feeds, force=force)
+    night = Night(account, snapshot_date, key_renewed)
+    job = export_job(client, ids, start_date, end_date, feeds, options, night=night)
+    target = await asyncio.to_thread(target_of, out, job.feeds, force=force)  # importing an extra takes long
     return await run_export(client, job, target, on_progress, restart=restart, retry_failed=retry_failed)
 
 
@@ -93,7 +94,7 @@ async def run_export(
     """Run a checked job as `pull_to` does."""
     run = _Run(client, job, ProgressTracker(on_progress))
     if target.format is Format.DUCKDB:
-        await asyncio.to_thread(check_database, target)
+        await asyncio.to_thread(check_database, target, job)
     if retry_failed and await asyncio.to_thread(has_nothing_to_retry, target):
         return run.summary((), target.named_row_files())
     area = StagingArea(target)
@@ -105,7 +106,7 @@ async def run_export(
         paths: list[Path] = []
         if any(outcome.rows or outcome.ok for outcome in outcomes) or not outcomes:
             write = write_database if target.format is Format.DUCKDB else write_files
-            paths = write(area, [failure for outcome in outcomes for failure in outcome.failures], check)
+            paths = write(Contents(area, outcomes, run.requests, run.tracker.unnamed), check)
         leftover = None
         if run.tracker.failures:
             area.checkpoint.note(ended=True)
@@ -116,6 +117,7 @@ async def run_export(
 
     try:
         async with StagingWriter(area, job, run.tracker, restart=restart, retry_failed=retry_failed) as writer:
+            run.job = area.job
             last_number = await writer.run(area.checkpoint.last_number)
             await Fetcher(client, job, writer, run.tracker).run()
             run.tracker.start_stage(Stage.WRITING, job.feeds[-1])
@@ -155,7 +157,7 @@ async def stream_rows(
     run = _Run(client, job, ProgressTracker(on_progress))
     if kind is Format.CSV:
         await write(csv_header(table_of(job.feeds[0])))
-    writer = PipeWriter(kind, write, run.tracker)
+    writer = PipeWriter(job, kind, write, run.tracker)
     with contextlib.closing(writer.checkpoint):
         await Fetcher(client, job, writer, run.tracker).run()
         return run.summary(run.outcomes(writer.checkpoint))
@@ -166,15 +168,21 @@ class _Run:
 
     def __init__(self, client: SeoRepClient, job: ExportJob, tracker: ProgressTracker) -> None:
         self._client = client
-        self._job = job
+        self.job = job
         self.tracker = tracker
         self._started, self._requests_before = time.monotonic(), client.stats.attempts
+
+    @property
+    def requests(self) -> int:
+        """Requests sent so far, retries included."""
+        return self._client.stats.attempts - self._requests_before
 
     def outcomes(self, checkpoint: Checkpoint) -> tuple[CampaignOutcome, ...]:
         """Return an outcome for each campaign, in their order."""
         rows: dict[int, dict[Feed, int]] = {}
-        for campaign_id, feed, count in checkpoint.rows_by_campaign():
-            rows.setdefault(campaign_id, {})[feed] = count
+        for feed in self.job.feeds:
+            for campaign_id, count in checkpoint.rows_by_campaign(feed):
+                rows.setdefault(campaign_id, {})[feed] = count
         missing: dict[int, list[PullFailure]] = {}
         for failure in self.tracker.failures:
             missing.setdefault(failure.campaign_id, []).append(failure)
@@ -197,13 +205,15 @@ class _Run:
     ) -> PullSummary:
         """Return the summary at the end."""
         return PullSummary(
-            feeds=self._job.feeds,
-            start_date=self._job.start_date,
-            end_date=self._job.end_date,
+            feeds=self.job.feeds,
+            start_date=self.job.start_date,
+            end_date=self.job.end_date,
+            account=self.job.account,
+            snapshot_date=self.job.snapshot_date,
             paths=paths,
             outcomes=outcomes,
             resumed=resumed,
-            requests=self._client.stats.attempts - self._requests_before,
+            requests=self.requests,
             seconds=time.monotonic() - self._started,
             leftover=leftover,
         )

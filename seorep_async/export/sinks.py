@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
@@ -13,14 +14,21 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
-from seorep_async.export.checkpoint import Checkpoint, DamagedError, StagedReport
-from seorep_async.export.formats import Format, encode, unstorable
+from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint, DamagedError, StagedReport
+from seorep_async.export.formats import Format, check_totals, encode, unstorable
 from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import ProgressTracker, PullFailure
 from seorep_async.export.staging_area import StagingArea, damaged
-from seorep_async.models import Feed
-from seorep_async.reports import RankingReport
-from seorep_async.tables.columns import totals_values
+from seorep_async.models import Campaign, Feed
+from seorep_async.reports import RankingReport, column_values
+from seorep_async.tables.declared import (
+    campaign_columns,
+    campaigns_table,
+    keyword_columns,
+    keywords_table,
+    table_of,
+    totals_values,
+)
 
 _SYNC_SECONDS = 1.0
 
@@ -107,6 +115,13 @@ class StagingWriter:
         await self.run(self.checkpoint.plan, campaigns)
         self._thread.submit(self._area.note_key)
 
+    async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
+        """Store a part of the list of campaigns."""
+        await self.run(self._add_campaigns, campaigns, part)
+
+    def _add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
+        self.checkpoint.add([encoded_campaigns(self._area.target.format, self._area.job, campaigns, part)])
+
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
         """Store reports.
 
@@ -120,20 +135,24 @@ class StagingWriter:
     def _add(self, reports: Sequence[RankingReport[Any]], rows: bool, keywords: bool) -> tuple[int, list[PullFailure]]:
         staged: list[StagedReport] = []
         failures: list[PullFailure] = []
-        for report in reports if rows else ():
-            for one in encoded(self._area.target.format, report, owners_of(report, self.checkpoint)):
+        kind = self._area.target.format
+        for report in reports:
+            owners = owners_of(report, self.checkpoint)
+            of_keywords = report.feed is Feed.CAMPAIGN
+            for one in encoded(kind, self._area.job, report, owners, rows=rows, keywords=of_keywords):
                 (staged if isinstance(one, StagedReport) else failures).append(one)  # type: ignore[arg-type]
         durable = time.monotonic() >= self._next_sync
         if durable:
             self._next_sync = time.monotonic() + _SYNC_SECONDS
         self.checkpoint.add(staged, keywords_in(reports) if keywords else None, durable=durable)
-        return sum(one.rows for one in staged), failures
+        return sum(one.rows for one in staged if one.table != keywords_table().name), failures
 
 
 class PipeWriter:
     """Writes reports to a pipe, in the order of their ids; its checkpoint is in memory.
 
     Args:
+        job: what is exported.
         kind: CSV or JSON lines.
         write: called with one chunk after the other; a slow one slows the pull.
         tracker: learns of written reports, and of those that can't be written.
@@ -141,8 +160,11 @@ class PipeWriter:
 
     ordered: bool = True
 
-    def __init__(self, kind: Format, write: Callable[[bytes], Awaitable[object]], tracker: ProgressTracker) -> None:
+    def __init__(
+        self, job: ExportJob, kind: Format, write: Callable[[bytes], Awaitable[object]], tracker: ProgressTracker
+    ) -> None:
         self.checkpoint: Checkpoint = Checkpoint(None)
+        self._job = job
         self._kind = kind
         self._write = write
         self._tracker = tracker
@@ -155,17 +177,21 @@ class PipeWriter:
         """Note which campaigns there are."""
         self.checkpoint.plan(campaigns)
 
+    async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
+        """Leave the list of campaigns out: a pipe takes one table."""
+
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
         """Write reports."""
         written = 0
         for report in reports if rows else ():
-            for one in encoded(self._kind, report, owners_of(report, self.checkpoint)):
+            owners = owners_of(report, self.checkpoint)
+            for one in encoded(self._kind, self._job, report, owners, rows=True, keywords=False):
                 if isinstance(one, PullFailure):
                     self._tracker.failures.append(one)
                     continue
                 await self._write(one.data)
                 written += one.rows
-                self.checkpoint.add([StagedReport(one.feed, one.campaign_id, one.id, one.rows, None, b"")])
+                self.checkpoint.add([StagedReport(one.table, one.campaign_id, one.id, one.rows, None, b"")])
         if keywords:
             self.checkpoint.add((), keywords_in(reports))
         self._tracker.advance(len(reports), written)
@@ -176,16 +202,56 @@ def owners_of(report: RankingReport[Any], checkpoint: Checkpoint) -> list[int]:
     return checkpoint.owners(report.id) if report.feed is Feed.KEYWORD_BY_DATE else [report.id]
 
 
-def encoded(kind: Format, report: RankingReport[Any], owners: Iterable[int]) -> Iterator[StagedReport | PullFailure]:
-    """Yield a report for each campaign that it belongs to, encoded for a format, or why the format can't hold it."""
+def encoded(
+    kind: Format, job: ExportJob, report: RankingReport[Any], owners: Iterable[int], *, rows: bool, keywords: bool
+) -> Iterator[StagedReport | PullFailure]:
+    """Yield a report for each campaign that it belongs to, encoded for a format, or why the format can't hold it.
+
+    Args:
+        kind: the format.
+        job: whose account and snapshot date each row bears.
+        report: the report.
+        owners: the campaigns.
+        rows: whether the rows are wanted.
+        keywords: whether the keywords in the rows are wanted, for their own table.
+    """
+    table = table_of(report.feed)
     for campaign_id in owners:
+        lead = {"account": job.account, "snapshot_date": job.snapshot_date, "campaign_id": campaign_id}
+        columns = column_values(report, **lead)
         try:
-            data = encode(kind, report, campaign_id)
+            if rows:
+                check_totals(kind, report.totals)
+                data = encode(kind, table, columns)
+                totals = None if report.totals is None else json.dumps(totals_values(report.totals))
+                yield StagedReport(table.name, campaign_id, report.id, len(report.rows), totals, data)
         except UNSTORABLE as error:
             yield PullFailure(report.feed, campaign_id, report.keyword_id, unstorable(kind, error))
-        else:
-            totals = None if report.totals is None else json.dumps(totals_values(report.totals))
-            yield StagedReport(report.feed, campaign_id, report.id, len(report.rows), totals, data)
+            continue
+        if keywords:
+            with contextlib.suppress(*UNSTORABLE):  # the rows say what is wrong; without them only names are missing
+                of_keywords = keyword_columns(columns)
+                data = encode(kind, keywords_table(), of_keywords)
+                yield StagedReport(keywords_table().name, campaign_id, campaign_id, len(of_keywords[0]), None, data)
+
+
+def encoded_campaigns(kind: Format, job: ExportJob, campaigns: Sequence[Campaign], part: int) -> StagedReport:
+    """Return a part of the list of campaigns, encoded for a format, without those that the format can't hold."""
+
+    def encode_some(some: Sequence[Campaign]) -> bytes:
+        return encode(kind, campaigns_table(), campaign_columns(some, job.account, job.snapshot_date))
+
+    def fits_format(one: Campaign) -> bool:
+        with contextlib.suppress(*UNSTORABLE):
+            return bool(encode_some([one]))
+        return False
+
+    try:
+        data = encode_some(campaigns)
+    except UNSTORABLE:
+        campaigns = list(filter(fits_format, campaigns))
+        data = encode_some(campaigns)
+    return StagedReport(CAMPAIGNS, 0, part, len(campaigns), None, data)
 
 
 def keywords_in(reports: Iterable[RankingReport[Any]]) -> dict[int, Iterable[int]]:

@@ -17,7 +17,7 @@ from seorep_async.export.atomic_replace import export_error, reason, translate_e
 from seorep_async.export.checkpoint import Checkpoint, DamagedError
 from seorep_async.export.job import ExportJob
 from seorep_async.export.target import Target
-from seorep_async.tables.columns import failures_table
+from seorep_async.tables.declared import failures_table
 
 try:
     import fcntl
@@ -77,21 +77,23 @@ class StagingArea:
         if self.job.resumes(self.checkpoint, self.target, retry_failed=retry_failed):
             self.checkpoint.verify()
             self.checkpoint.note(ended=False)
+            self.job = self.job.resumed(self.checkpoint)
+            if self.job.key_renewed:
+                self.note_key()
         else:
             self.checkpoint.clear()
             self.checkpoint.note(
                 parameters=self.job.parameters(self.target),
                 begun=dt.datetime.now().astimezone().isoformat(timespec="minutes"),
+                started_at=self.job.started_at.isoformat(),
             )
 
     def note_key(self) -> None:
-        """Note a salted digest of the API key, so that an export of another account is not resumed.
+        """Note a digest of the API key, so that an export of another account is not resumed.
 
         It takes a twentieth of a second, so not before the first request.
         """
-        if self.checkpoint.read("key") is None:
-            salt = os.urandom(16)
-            self.checkpoint.note(key={"salt": salt.hex(), "digest": self.job.fingerprint(salt)})
+        self.checkpoint.note(key=self.job.key_digest())
 
     def close(self) -> None:
         """Close it; another process can resume from it then.

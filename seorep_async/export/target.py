@@ -16,11 +16,19 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import reason, resolve
 from seorep_async.export.formats import Format
 from seorep_async.models import Feed
-from seorep_async.tables.columns import FeedTable, Table, failures_table, table_of, totals_table
+from seorep_async.tables.columns import FeedTable, Table
+from seorep_async.tables.declared import (
+    campaigns_table,
+    failures_table,
+    keywords_table,
+    pulls_table,
+    table_of,
+    totals_table,
+)
 from seorep_async.tables.optional import require
 
 _LONGEST_LINE = 1 << 20
-_REQUEST_COLUMNS = 5  # feed, ids and dates, which every version has
+_COMMON_COLUMNS = 3  # account, snapshot date and what the table is about, which every version has
 
 
 @attrs.frozen
@@ -41,30 +49,27 @@ class Target:
     feeds: tuple[Feed, ...]
     force: bool = False
 
-    def rows(self, feed: Feed) -> Path:
-        """Return the file of a feed's rows: the path itself if there is one feed, or else `name.FEED.ending`."""
-        if self.format is Format.DUCKDB or len(self.feeds) == 1:
+    def file(self, table: Table) -> Path:
+        """Return the file of a table: the path itself for the rows of a single feed, or else `name.TABLE.ending`."""
+        if self.format is Format.DUCKDB or (len(self.feeds) == 1 and table is table_of(self.feeds[0])):
             return self.path
-        return _beside(self.path, feed.value)
+        return self.path.with_name(f"{self.path.stem}.{table.name}{self.path.suffix}")
 
     def row_files(self) -> Iterator[tuple[Path, Table]]:
         """Yield every file of rows, and its table."""
-        return ((self.rows(feed), table_of(feed)) for feed in self.feeds)
+        return ((self.file(table_of(feed)), table_of(feed)) for feed in self.feeds)
 
-    def totals(self, feed: Feed) -> Path:
-        """Return the file of a feed's totals, which is named after that of its rows: `name.totals.ending`."""
-        return _beside(self.rows(feed), "totals")
-
-    def failures(self, feed: Feed) -> Path:
-        """Return the file of a feed's failures, likewise: `name.failures.ending`."""
-        return _beside(self.rows(feed), "failures")
+    def tables(self) -> tuple[Table, ...]:
+        """Return the tables of the pull: those of its feeds, and those that say what the feeds are about."""
+        about_keywords = () if self.feeds == (Feed.CAMPAIGN_BY_DATE,) else (keywords_table(),)
+        others = (totals_table(), campaigns_table(), *about_keywords, failures_table(), pulls_table())
+        return (*map(table_of, self.feeds), *others)
 
     def sidecar_files(self) -> Iterator[tuple[Path, Table]]:
-        """Yield every file of totals or failures that may be written, replaced or removed, and its table."""
+        """Yield every file beside those of the rows that may be written, replaced or removed, and its table."""
         if self.format is not Format.DUCKDB:
-            for feed in self.feeds:
-                yield self.totals(feed), totals_table()
-                yield self.failures(feed), failures_table()
+            for table in self.tables()[len(self.feeds) :]:
+                yield self.file(table), table
 
     def named_row_files(self) -> tuple[Path, ...]:
         """Return every file of rows in the words in which the target was named."""
@@ -96,11 +101,7 @@ class Target:
 
     def files(self) -> Iterator[Path]:
         """Yield every file that may be written."""
-        if self.format is Format.DUCKDB:
-            yield self.path
-        else:
-            yield from (self.rows(feed) for feed in self.feeds)
-            yield from (file for file, _ in self.sidecar_files())
+        yield from dict.fromkeys(map(self.file, self.tables()))
 
     def as_named(self, file: Path) -> Path:
         """Return a file's path in the words in which the target was named: relative if it was."""
@@ -145,10 +146,6 @@ def target_of(out: str | os.PathLike[str], feeds: Sequence[Feed], *, force: bool
     return target
 
 
-def _beside(file: Path, word: str) -> Path:
-    return file.with_name(f"{file.stem}.{word}{file.suffix}")
-
-
 def _check_file(out: object, file: Path) -> None:
     try:
         found = file.stat().st_mode
@@ -170,13 +167,13 @@ def _refusal(out: object, problem: str) -> ConfigurationError:
 
 
 def is_ours(file: Path, kind: Format, table: Table) -> bool:
-    """Return whether a file has the columns of a table; an earlier version of it may have had fewer.
+    """Return whether a file has the columns of a table; another version of it may have had fewer.
 
     Raises:
         OSError: it can't be read.
     """
     found, ours = _columns(file, kind), [column.name for column in table.columns]
-    return found[:_REQUEST_COLUMNS] == ours[:_REQUEST_COLUMNS] and set(found) <= set(ours)
+    return found[:_COMMON_COLUMNS] == ours[:_COMMON_COLUMNS] and set(found) <= set(ours)
 
 
 def _columns(file: Path, kind: Format) -> list[str]:

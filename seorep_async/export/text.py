@@ -46,6 +46,10 @@ def _dates(values: Sequence[Any]) -> list[str]:
     return [strings[value] for value in values]
 
 
+def _datetimes(values: Sequence[Any]) -> list[str]:
+    return ["" if value is None else value.isoformat() for value in values]
+
+
 def _booleans(values: Sequence[Any]) -> list[str]:
     return ["" if value is None else "true" if value else "false" for value in values]
 
@@ -78,14 +82,20 @@ def _fields(values: Sequence[Any]) -> list[str]:
     return _quoted([as_json(fields) if fields else "" for fields in values])
 
 
+def _json_strings(values: Sequence[Any]) -> list[str]:
+    return _quoted(["" if value is None else as_json(value) for value in values])
+
+
 _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
     ColumnType.INTEGER: _numbers,
     ColumnType.NUMBER: _numbers,
     ColumnType.STRING: _quoted,
     ColumnType.BOOLEAN: _booleans,
     ColumnType.DATE: _dates,
+    ColumnType.DATETIME: _datetimes,
     ColumnType.TAGS: _tags,
     ColumnType.FIELDS: _fields,
+    ColumnType.ANY: _json_strings,
 }
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import attrs
 
 from seorep_async.models.extra import extra_field
+from seorep_async.models.meanings import with_meanings
 
 
+@with_meanings
 @attrs.frozen(weakref_slot=False)
 class Campaign:
     """A website address plus a company name (the service's reference, section 2.1).

@@ -11,6 +11,7 @@ import attrs
 
 from seorep_async.models.extra import extra_field
 from seorep_async.models.gc_untracked import gc_untracked_struct
+from seorep_async.models.meanings import with_meanings
 
 
 class Feed(enum.Enum):
@@ -37,6 +38,7 @@ class Tag:
 
 @final
 @gc_untracked_struct
+@with_meanings
 @attrs.frozen(weakref_slot=False)
 class SearchLocation:
     """The place from which rankings are looked up (the service's reference, section 2.7)."""
@@ -50,6 +52,7 @@ class SearchLocation:
 
 @final
 @gc_untracked_struct
+@with_meanings
 @attrs.frozen(weakref_slot=False)
 class SearchLanguage:
     """The language in which rankings are looked up (the service's reference, section 2.7)."""
@@ -61,6 +64,7 @@ class SearchLanguage:
 
 @final
 @gc_untracked_struct
+@with_meanings
 @attrs.frozen(weakref_slot=False)
 class KeywordRanking:
     """One keyword's rankings: a row of the campaign-by-keyword feed (the service's reference, section 2.7).
@@ -113,6 +117,7 @@ class KeywordRanking:
 
 @final
 @gc_untracked_struct
+@with_meanings
 @attrs.frozen(weakref_slot=False)
 class CampaignPeriod:
     """One period of a campaign: a row of the campaign-by-date feed (the service's reference, section 2.7).
@@ -158,6 +163,7 @@ class CampaignPeriod:
 
 @final
 @gc_untracked_struct
+@with_meanings
 @attrs.frozen(weakref_slot=False)
 class KeywordPeriod:
     """One date of a keyword: a row of the keyword-by-date feed (the service's reference, section 2.7).
@@ -186,6 +192,7 @@ class KeywordPeriod:
     extra: Mapping[str, Any] = extra_field()
 
 
+@with_meanings
 @attrs.frozen(weakref_slot=False)
 class RankingTotals:
     """The totals of a feed: a number for each metric (the service's reference, section 2.7).

@@ -16,7 +16,7 @@ from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRank
 from seorep_async.normalisation import Decoder, FeedPageDecode
 from seorep_async.paging import Listing, Query
 from seorep_async.pull import Pull, UniqueIds
-from seorep_async.reports import RankingReport
+from seorep_async.reports import RankingReport, utc_day
 from seorep_async.resources.arguments import (
     Date,
     ExtraParams,
@@ -309,6 +309,8 @@ class Rankings:
                 total_records=first.total_records,
                 version=first.version,
                 extra=first.extra,
+                account=self._session.host,
+                snapshot_date=utc_day(self._session.clock.wall_clock()),
             )
 
         query = Query(

@@ -65,6 +65,7 @@ class Session:
     ) -> None:
         self.settings = settings
         self.clock: Clock = clock or Clock()
+        self.host: str = base_url.origin[1] or ""
         self.state: str = "not open yet"
         self._fair_queue = FairQueue()
         self._reader = ResponseReader(authentication, self._fair_queue)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from seorep_async.tables.columns import ColumnType, Table, Values, as_json
+from seorep_async.tables.columns import ColumnType, Table, as_json
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 @cache
 def arrow_schema(table: Table) -> pa.Schema:
-    """Return a table's schema: int64, double, string, bool, date32, a list of structs for tags; unknown fields as JSON.
+    """Return a table's schema: int64, double, string, bool, date32, timestamp, a list of structs for tags; or JSON.
 
-    It says to pandas, too, that integers and booleans are nullable, so that they don't become floats there.
+    Each field has its description as metadata. The schema says to pandas, too, that integers and booleans are nullable,
+    so that they don't become floats there.
     """
     pa = require("pyarrow")
-    fields = [pa.field(column.name, _type(column.type)) for column in table.columns]
-    return pa.schema(fields, metadata={b"pandas": json.dumps(_for_pandas(table)).encode()})
-
-
-def batch_of_rows(table: Table, rows: Sequence[Values]) -> pa.RecordBatch:
-    """Return rows as one record batch; raises as `record_batch`."""
-    return record_batch(table, list(zip(*rows, strict=True)) if rows else [()] * len(table.columns))
+    fields = [
+        pa.field(column.name, _type(column.type), column.nullable, {"description": column.description})
+        for column in table.columns
+    ]
+    metadata = {"description": table.description, "pandas": json.dumps(_for_pandas(table))}
+    return pa.schema(fields, metadata=metadata)
 
 
 def record_batch(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -70,6 +70,8 @@ def _type(kind: ColumnType) -> pa.DataType:
             return pa.bool_()
         case ColumnType.DATE:
             return pa.date32()
+        case ColumnType.DATETIME:
+            return pa.timestamp("us")
         case ColumnType.TAGS:
             return pa.list_(pa.struct({"id": pa.int64(), "label": pa.string(), "extra": pa.string()}))
     return pa.string()
@@ -83,13 +85,18 @@ def _plain_tags(column: Sequence[Any]) -> Sequence[Any]:
     return [plain[id(tags)] for tags in column]
 
 
-def _json_strings(column: Sequence[Any]) -> Sequence[Any]:
+def _fields(column: Sequence[Any]) -> Sequence[Any]:
     return [as_json(fields) if fields else None for fields in column]
+
+
+def _json_strings(column: Sequence[Any]) -> Sequence[Any]:
+    return [None if value is None else as_json(value) for value in column]
 
 
 _PLAIN: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
     ColumnType.TAGS: _plain_tags,
-    ColumnType.FIELDS: _json_strings,
+    ColumnType.FIELDS: _fields,
+    ColumnType.ANY: _json_strings,
 }
 
 
@@ -124,6 +131,7 @@ _PANDAS_TYPES = {
     ColumnType.NUMBER: ("float64", "float64"),
     ColumnType.BOOLEAN: ("bool", "boolean"),
     ColumnType.DATE: ("date", "object"),
+    ColumnType.DATETIME: ("datetime", "datetime64[us]"),
     ColumnType.TAGS: ("list[struct]", "object"),
 }
 

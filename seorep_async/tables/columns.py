@@ -1,4 +1,4 @@
-"""Every output table and its columns, declared once from the models, and how a model becomes a row."""
+"""Tables and their columns, and how a model becomes columns and a row."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ import json
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, RankingTotals, Tag
-
-_ROW_MODELS: dict[Feed, type] = {
-    Feed.CAMPAIGN: KeywordRanking,
-    Feed.CAMPAIGN_BY_DATE: CampaignPeriod,
-    Feed.KEYWORD_BY_DATE: KeywordPeriod,
-}
+from seorep_async.models import Feed, Tag
+from seorep_async.models.meanings import meaning_of
 
 
 class ColumnType(enum.Enum):
@@ -32,10 +27,14 @@ class ColumnType(enum.Enum):
     STRING = "string"
     BOOLEAN = "boolean"
     DATE = "date"
+    DATETIME = "datetime"
+    """A date and a time of day without a zone; the column's description names the zone, if it is known."""
     TAGS = "tags"
     """A tuple of `Tag`."""
     FIELDS = "fields"
     """A mapping of wire fields that no model knows: an `extra`."""
+    ANY = "any"
+    """Whatever JSON the service sent, as its type is not documented."""
 
 
 _TYPES: dict[object, ColumnType] = {
@@ -44,17 +43,28 @@ _TYPES: dict[object, ColumnType] = {
     str: ColumnType.STRING,
     bool: ColumnType.BOOLEAN,
     dt.date: ColumnType.DATE,
+    dt.datetime: ColumnType.DATETIME,
     tuple[Tag, ...]: ColumnType.TAGS,
     Mapping[str, Any]: ColumnType.FIELDS,
+    Any: ColumnType.ANY,
 }
 
 
 @attrs.frozen
 class Column:
-    """One column of a table."""
+    """One column of a table.
+
+    Attributes:
+        name: its name.
+        type: the type of its values.
+        description: what it means: unit, null against 0 and sign, as far as they are known.
+        nullable: whether a value may be missing.
+    """
 
     name: str
     type: ColumnType
+    description: str
+    nullable: bool = True
 
 
 Values: TypeAlias = tuple[Any, ...]
@@ -65,12 +75,16 @@ class Table:
     """A table.
 
     Attributes:
-        name: its name in a database, and in the names of files.
-        columns: its columns in their order.
+        name: its name in a database, and in the names of files and folders.
+        description: what one row is.
+        columns: its columns in their order; `account` and `snapshot_date` come first.
+        key: the columns that tell its rows apart.
     """
 
     name: str
+    description: str
     columns: tuple[Column, ...]
+    key: tuple[str, ...]
 
 
 @attrs.frozen(eq=False)
@@ -100,66 +114,26 @@ class FeedTable(Table):
             yield lead + values
 
 
-@cache
-def table_of(feed: Feed) -> FeedTable:
-    """Return the table of a feed: the lead, then the row model's attributes in their order.
+def columns_of_model(model: type) -> Iterator[Column]:
+    """Yield a column for each attribute of a model, in their order.
 
     An attribute that is a model itself becomes one column for each of its attributes, such as `search_location_id`.
     """
-    lead = [Column("campaign_id", ColumnType.INTEGER)]
-    if feed is Feed.KEYWORD_BY_DATE:
-        lead.append(Column("keyword_id", ColumnType.INTEGER))
-    lead += [Column("start_date", ColumnType.DATE), Column("end_date", ColumnType.DATE)]
-    model = _ROW_MODELS[feed]
-    columns = (*lead, *_columns(model))
-    return FeedTable(
-        feed.value.replace("-", "_"), columns, feed, len(lead), _reader(model), partial(_columns_of, model)
-    )
-
-
-_REQUEST = (
-    Column("feed", ColumnType.STRING),
-    Column("campaign_id", ColumnType.INTEGER),
-    Column("keyword_id", ColumnType.INTEGER),
-    Column("start_date", ColumnType.DATE),
-    Column("end_date", ColumnType.DATE),
-)
-
-
-@cache
-def totals_table() -> Table:
-    """Return the table of totals: one row for each report with totals; `feed` holds the name of the feed's table."""
-    return Table("totals", (*_REQUEST, *_columns(RankingTotals)))
-
-
-def totals_values(totals: RankingTotals) -> Values:
-    """Return the values of a report's totals, in the order of their columns."""
-    return _reader(RankingTotals)(totals)
-
-
-@cache
-def failures_table() -> Table:
-    """Return the table of failures: one row for each report that is missing, and why."""
-    error = (
-        Column("error", ColumnType.STRING),
-        Column("message", ColumnType.STRING),
-        Column("status", ColumnType.INTEGER),
-        Column("attempts", ColumnType.INTEGER),
-    )
-    return Table("failures", (*_REQUEST, *error))
-
-
-def _columns(model: type) -> Iterator[Column]:
+    hints = typing.get_type_hints(model)
     for name, held in _attributes(model).items():
         if attrs.has(held):
-            for column in _columns(held):
-                yield Column(f"{name}_{column.name}", column.type)
+            for column in columns_of_model(held):
+                yield attrs.evolve(column, name=f"{name}_{column.name}", nullable=True)
         else:
-            yield Column(name, _TYPES[held])
+            type_ = _TYPES[held]
+            optional = types.NoneType in typing.get_args(hints[name])
+            nullable = optional or type_ in (ColumnType.FIELDS, ColumnType.ANY)
+            yield Column(name, type_, meaning_of(model, name), nullable)
 
 
 @cache
-def _reader(model: type) -> Callable[[Any], Values]:
+def reader_of_model(model: type) -> Callable[[Any], Values]:
+    """Return a function that returns a model's values, one for each column."""
     attributes = _attributes(model)
     read: Callable[[Any], Values] = attrgetter(*attributes)
     nested = [(place, _nested_reader(held)) for place, held in enumerate(attributes.values()) if attrs.has(held)]
@@ -174,7 +148,7 @@ def _reader(model: type) -> Callable[[Any], Values]:
     return values if nested else read
 
 
-def _columns_of(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
+def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
     """Return the values of each column of models of one type; any of them may be None."""
     columns: list[Sequence[Any]] = []
     gaps = any(row is None for row in rows)
@@ -185,13 +159,13 @@ def _columns_of(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
             values = [absent if row is None else read(row) for row in rows]
         else:
             values = list(map(read, rows))
-        columns += _columns_of(held, values) if attrs.has(held) else [values]
+        columns += model_columns(held, values) if attrs.has(held) else [values]
     return columns
 
 
 def _nested_reader(model: type) -> Callable[[Any], Values]:
-    read = _reader(model)
-    absent: Values = tuple({} if column.type is ColumnType.FIELDS else None for column in _columns(model))
+    read = reader_of_model(model)
+    absent: Values = tuple({} if column.type is ColumnType.FIELDS else None for column in columns_of_model(model))
     return lambda nested: absent if nested is None else read(nested)
 
 

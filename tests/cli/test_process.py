@@ -42,7 +42,7 @@ def has_stored_reports(folder: Path, copy: Path) -> bool:
         (copy / file.name).write_bytes(file.read_bytes())
     with contextlib.closing(sqlite3.connect(copy / "checkpoint")) as database:
         try:
-            return bool(database.execute("SELECT count(*) FROM reports").fetchone()[0])
+            return bool(database.execute("SELECT count(*) FROM reports WHERE name != 'campaigns'").fetchone()[0])
         except sqlite3.Error:  # half-written
             return False
 
@@ -77,7 +77,7 @@ def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
     with process("pull", "--sandbox", "--campaigns", "200", "-o", "-", "--quiet", cwd=tmp_path) as running:
         assert running.stdout is not None
         assert running.stderr is not None
-        assert running.stdout.readline().startswith("campaign_id,")
+        assert running.stdout.readline().startswith("account,")
         running.stdout.close()
         assert without_slow_callbacks(running.stderr.read()) == ""
         assert running.wait(timeout=10) == 0

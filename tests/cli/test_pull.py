@@ -250,9 +250,9 @@ def test_several_feeds_go_into_several_files(seorep: Seorep, tmp_path: Path) -> 
     feeds = ("--feed", "campaign", "--feed", "campaign-by-date")
     seorep("pull", "--sandbox", "--campaigns", 2, "--keywords", 2, *feeds)
     assert names_in(tmp_path) == [
-        "rankings.campaign-by-date.csv",
-        "rankings.campaign-by-date.totals.csv",
-        "rankings.campaign.csv",
+        "rankings.campaign_periods.csv",
+        "rankings.keyword_rankings.csv",
+        "rankings.totals.csv",
     ]
 
 
@@ -310,7 +310,7 @@ def test_messages_go_to_stderr_only(seorep: Seorep) -> None:
 def test_without_a_terminal_there_is_no_progress(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     ended = seorep("pull", "--sandbox", "--campaigns", 3, "--latency", 0.05)
-    assert len(ended.err.splitlines()) == 7
+    assert len(ended.err.splitlines()) == 8
     assert "\x1b" not in ended.err
 
 

@@ -36,6 +36,8 @@ def summary(*, failures: tuple[PullFailure, ...] = (), rows: int = 0, **values: 
         "feeds": (Feed.KEYWORD_BY_DATE,),
         "start_date": dt.date(2023, 1, 1),
         "end_date": dt.date(2023, 3, 31),
+        "account": "acme",
+        "snapshot_date": dt.date(2023, 4, 2),
         "paths": (),
         "outcomes": outcomes,
         "resumed": 0,

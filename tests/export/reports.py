@@ -14,12 +14,16 @@ from typing import Any
 import attrs
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
+from seorep_async.export.job import ExportJob
 from seorep_async.export.text import columns_as_csv, csv_header
 from seorep_async.reports import column_values, row_values
 from seorep_async.sandbox import Sandbox
-from seorep_async.tables.columns import Values, table_of
+from seorep_async.tables.columns import Values
+from seorep_async.tables.declared import table_of
 
 START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)
+NIGHT = dt.date(2023, 4, 2)
+LEAD = {"account": "acme", "snapshot_date": NIGHT}
 FORMATS = ["csv", "jsonl", "parquet", "duckdb"]
 
 
@@ -40,11 +44,11 @@ def ranking(**values: Any) -> KeywordRanking:
 
 
 def rows_of(one: Owned) -> Iterator[Values]:
-    return row_values(one.report, one.campaign_id)
+    return row_values(one.report, **LEAD, campaign_id=one.campaign_id)
 
 
 def columns_of(one: Owned) -> list[Sequence[Any]]:
-    return column_values(one.report, one.campaign_id)
+    return column_values(one.report, **LEAD, campaign_id=one.campaign_id)
 
 
 def as_csv(*reports: Owned, feed: Feed = Feed.CAMPAIGN) -> str:
@@ -61,7 +65,9 @@ def rows_in(path: Path) -> list[dict[str, str]]:
 
 
 def names_in(folder: Path) -> list[str]:
-    return sorted(os.listdir(folder))
+    """Return the files in a folder, without those that every pull writes beside its rows."""
+    always = (".campaigns.", ".keywords.", ".pulls.")
+    return sorted(name for name in os.listdir(folder) if not any(word in name for word in always))
 
 
 @asynccontextmanager
@@ -75,3 +81,11 @@ async def account(
         SeoRepClient(sandbox.base_url, api_key or key, settings=settings) as client,
     ):
         yield sandbox, client
+
+
+def export_job_of(feed: Feed = Feed.CAMPAIGN) -> ExportJob:
+    """Return a job that nobody runs."""
+    now = dt.datetime(2023, 4, 2, 3)
+    return ExportJob(
+        "service", (feed,), START, END, None, {}, "acme", now, NIGHT, True, False, fingerprint=lambda salt: "digest"
+    )

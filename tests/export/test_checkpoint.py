@@ -11,6 +11,7 @@ import pytest
 
 from seorep_async import Feed
 from seorep_async.export.checkpoint import Checkpoint, DamagedError, StagedReport
+from seorep_async.tables.declared import table_of
 
 KEYWORDS = Feed.KEYWORD_BY_DATE
 
@@ -19,7 +20,7 @@ def staged(
     id_: int, *, campaign_id: int | None = None, data: bytes = b"rows", totals: str | None = None
 ) -> StagedReport:
     feed = Feed.CAMPAIGN if campaign_id is None else KEYWORDS
-    return StagedReport(feed, campaign_id or id_, id_, 2, totals, data)
+    return StagedReport(table_of(feed).name, campaign_id or id_, id_, 2, totals, data)
 
 
 @pytest.fixture
@@ -44,14 +45,14 @@ def test_reports_come_in_the_order_of_the_campaigns(checkpoint: Checkpoint) -> N
     checkpoint.plan([3, 1, 2])
     checkpoint.add([staged(2), staged(3)])
     checkpoint.add([staged(1)])
-    assert [report.id for report in checkpoint.reports(Feed.CAMPAIGN)] == [3, 1, 2]
+    assert [report.id for report in checkpoint.reports("keyword_rankings")] == [3, 1, 2]
 
 
 def test_a_report_is_as_it_was_stored(checkpoint: Checkpoint) -> None:
     checkpoint.plan([1])
     report = staged(1, data=b"\0\xff", totals="[null, 1]")
     checkpoint.add([report])
-    assert list(checkpoint.reports(Feed.CAMPAIGN)) == [report]
+    assert list(checkpoint.reports("keyword_rankings")) == [report]
 
 
 def test_missing_are_those_without_a_report(checkpoint: Checkpoint) -> None:
@@ -116,7 +117,7 @@ def test_a_sound_one_passes(path: Path) -> None:
         "UPDATE reports SET data = x'00' WHERE id = 1",
         "UPDATE reports SET rows = 3 WHERE id = 1",
         "UPDATE reports SET totals = '[2]' WHERE id = 3",
-        "UPDATE reports SET feed = 'campaign-by-date' WHERE id = 1",
+        "UPDATE reports SET name = 'campaign_periods' WHERE id = 1",
         "UPDATE reports SET id = 2 WHERE id = 1",
         "UPDATE reports SET data = (SELECT data || 1 FROM reports WHERE id = 3) WHERE id = 1",
         "UPDATE campaigns SET id = 4 WHERE id = 1",
@@ -161,7 +162,7 @@ def test_damage_is_noticed_by_reading_too(path: Path) -> None:
         database.execute("UPDATE reports SET data = x'01'")
         database.commit()
     with contextlib.closing(Checkpoint(path)) as checkpoint, pytest.raises(DamagedError):
-        list(checkpoint.reports(Feed.CAMPAIGN))
+        list(checkpoint.reports("keyword_rankings"))
 
 
 def test_what_is_no_database_is_damage(path: Path) -> None:

@@ -8,8 +8,9 @@ import attrs
 import pytest
 
 from seorep_async import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, SearchLanguage, SearchLocation, Tag
-from seorep_async.tables.columns import ColumnType, table_of
-from tests.export.reports import END, START, owned, ranking, rows_of
+from seorep_async.tables.columns import ColumnType
+from seorep_async.tables.declared import table_of
+from tests.export.reports import END, NIGHT, START, owned, ranking, rows_of
 
 MODELS = {
     Feed.CAMPAIGN: KeywordRanking,
@@ -25,9 +26,9 @@ def names(feed: Feed) -> list[str]:
 @pytest.mark.parametrize(
     ("feed", "lead"),
     [
-        (Feed.CAMPAIGN, ["campaign_id", "start_date", "end_date", "keyword_id", "keyword_phrase"]),
-        (Feed.CAMPAIGN_BY_DATE, ["campaign_id", "start_date", "end_date", "date", "date_precision"]),
-        (Feed.KEYWORD_BY_DATE, ["campaign_id", "keyword_id", "start_date", "end_date", "date", "date_precision"]),
+        (Feed.CAMPAIGN, ["account", "snapshot_date", "campaign_id", "start_date", "end_date", "keyword_id"]),
+        (Feed.CAMPAIGN_BY_DATE, ["account", "snapshot_date", "campaign_id", "start_date", "end_date", "date"]),
+        (Feed.KEYWORD_BY_DATE, ["account", "snapshot_date", "campaign_id", "keyword_id", "start_date", "end_date"]),
     ],
 )
 def test_what_was_asked_for_stands_first(feed: Feed, lead: list[str]) -> None:
@@ -109,4 +110,4 @@ def test_a_missing_location_gives_empty_columns() -> None:
 def test_a_keyword_report_bears_its_campaign_and_its_keyword() -> None:
     row = KeywordPeriod(date=dt.date(2023, 1, 1))
     (values,) = rows_of(owned(row, feed=Feed.KEYWORD_BY_DATE, campaign_id=7, id_=99))
-    assert values[:5] == (7, 99, START, END, dt.date(2023, 1, 1))
+    assert values[:7] == ("acme", NIGHT, 7, 99, START, END, dt.date(2023, 1, 1))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seorep_async import Tag
 from seorep_async.export.text import columns_as_csv
 from seorep_async.models import Feed
-from seorep_async.tables.columns import table_of
+from seorep_async.tables.declared import table_of
 from tests.export.reports import as_csv, columns_of, owned, parsed, ranking
 
 
@@ -23,7 +23,7 @@ def cell(name: str, **values: object) -> str:
 
 def test_without_a_row_there_is_the_header() -> None:
     assert as_csv().count("\r\n") == 1
-    assert as_csv().startswith("campaign_id,start_date,end_date,keyword_id,")
+    assert as_csv().startswith("account,snapshot_date,campaign_id,start_date,end_date,keyword_id,")
 
 
 def test_lines_end_as_rfc_4180_has_it() -> None:

@@ -69,7 +69,7 @@ def damaged(files: Files, others: Files, dice: random.Random) -> tuple[str, File
 
 
 def content(out: Path) -> list[Any]:
-    paths = [out.with_name(f"{out.stem}.{word}{out.suffix}") for word in ("campaign", "campaign-by-date")]
+    paths = [out.with_name(f"{out.stem}.{word}{out.suffix}") for word in ("keyword_rankings", "campaign_periods")]
     return [pq.read_table(path) if path.suffix == ".parquet" else path.read_bytes() for path in paths]
 
 

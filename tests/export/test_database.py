@@ -11,8 +11,11 @@ import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
-from seorep_async.export import ExportError, PullSummary, pull_to
-from tests.export.reports import END, START, account, names_in
+from seorep_async.export import ExportError, PullSummary
+from seorep_async.export.job import Night, export_job
+from seorep_async.export.pull_to import run_export
+from seorep_async.export.target import target_of
+from tests.export.reports import END, NIGHT, START, account, names_in
 
 
 def ask(path: Path, query: str) -> list[tuple[Any, ...]]:
@@ -20,21 +23,28 @@ def ask(path: Path, query: str) -> list[tuple[Any, ...]]:
         return database.execute(query).fetchall()
 
 
-def counts(path: Path, name: str = "campaign") -> dict[int, int]:
+def counts(path: Path, name: str = "keyword_rankings") -> dict[int, int]:
     query = f"SELECT campaign_id, count(*) FROM {name} GROUP BY ALL ORDER BY ALL"  # noqa: S608
     return {row[0]: row[1] for row in ask(path, query)}
 
 
 async def fill(client: SeoRepClient, path: Path, ids: list[int] | None = None, **options: Any) -> PullSummary:
-    start = options.pop("start", START)
-    return await pull_to(client, ids, start, END, out=path, **{"feeds": Feed, **options})
+    start, on_progress = options.pop("start", START), options.pop("on_progress", None)
+    feeds = options.pop("feeds", Feed)
+    # one service, though each sandbox has a port of its own
+    night = Night(**{"snapshot_date": NIGHT, **options})
+    job = export_job(client, ids, start, END, feeds, {}, "the sandbox", night=night)
+    return await run_export(client, job, target_of(path, job.feeds), on_progress)
 
 
 async def test_the_same_again_doubles_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.duckdb"
     async with account(keywords=3) as (_, client):
         await fill(client, path)
-        before = {name: ask(path, f"SELECT * FROM {name}") for name in ("campaign", "keyword_by_date", "totals")}  # noqa: S608
+        before = {
+            name: ask(path, f"SELECT * FROM {name}")  # noqa: S608
+            for name in ("keyword_rankings", "keyword_periods", "totals", "campaigns", "keywords")
+        }
         await fill(client, path)
     assert {name: ask(path, f"SELECT * FROM {name}") for name in before} == before  # noqa: S608
     assert names_in(tmp_path) == ["a.duckdb"]
@@ -57,11 +67,11 @@ async def test_rows_of_a_campaign_that_failed_stay_from_before(tmp_path: Path) -
     async with account(keywords=5, failing={2: 404}) as (_, client):
         await fill(client, path)
     assert counts(path) == {1: 5, 2: 3, 3: 5, 4: 5}
-    assert counts(path, "keyword_by_date") == {1: 15, 2: 9, 3: 15, 4: 15}
-    assert ask(path, "SELECT feed, campaign_id, status FROM failures ORDER BY ALL") == [
-        ("campaign", 2, 404),
-        ("campaign_by_date", 2, 404),
-        ("keyword_by_date", 2, 404),
+    assert counts(path, "keyword_periods") == {1: 15, 2: 9, 3: 15, 4: 15}
+    assert ask(path, "SELECT table_name, campaign_id, status FROM failures ORDER BY ALL") == [
+        ("campaign_periods", 2, 404),
+        ("keyword_periods", 2, 404),
+        ("keyword_rankings", 2, 404),
     ]
 
 
@@ -88,18 +98,18 @@ async def test_a_table_of_an_earlier_version_gets_the_new_columns(tmp_path: Path
     async with account(campaigns=1, keywords=2) as (_, client):
         await fill(client, path)
         with duckdb.connect(str(path)) as database:
-            database.execute("ALTER TABLE campaign DROP COLUMN backlinks")
+            database.execute("DROP VIEW keyword_rankings_latest; ALTER TABLE keyword_rankings DROP COLUMN backlinks")
         await fill(client, path)
-    assert ask(path, "SELECT count(*), count(backlinks) FROM campaign") == [(2, 0)]
+    assert ask(path, "SELECT count(*), count(backlinks) FROM keyword_rankings") == [(2, 0)]
 
 
-@pytest.mark.parametrize("table", ["CREATE TABLE campaign (name TEXT)", "CREATE TABLE totals (campaign_id TEXT)"])
+@pytest.mark.parametrize("table", ["CREATE TABLE totals (name TEXT)", "CREATE TABLE campaigns (account BIGINT)"])
 async def test_a_table_that_is_not_ours_is_refused_before_any_request(tmp_path: Path, table: str) -> None:
     path = tmp_path / "a.duckdb"
     with duckdb.connect(str(path)) as database:
         database.execute(table)
     async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match="is another's, as the column"):
+        with pytest.raises(ConfigurationError, match="is another"):
             await fill(client, path)
         assert sandbox.stats.requests == 0
 
@@ -122,7 +132,7 @@ async def test_a_name_with_lock_in_it_is_not_taken_for_a_lock(tmp_path: Path) ->
             await fill(client, path)
 
 
-@pytest.mark.parametrize("name", ["campaign", "Campaign", "failures"])
+@pytest.mark.parametrize("name", ["keyword_rankings", "Keyword_Rankings", "failures"])
 async def test_a_view_named_like_a_table_is_refused_before_any_request(tmp_path: Path, name: str) -> None:
     path = tmp_path / "a.duckdb"
     async with account(campaigns=1) as (sandbox, client):
@@ -138,7 +148,7 @@ async def test_a_view_named_like_a_table_is_refused_before_any_request(tmp_path:
 async def test_a_table_is_found_whatever_the_case_of_its_name(tmp_path: Path) -> None:
     path = tmp_path / "a.duckdb"
     with duckdb.connect(str(path)) as database:
-        database.execute("CREATE TABLE Campaign (name TEXT)")
+        database.execute("CREATE TABLE Keyword_Rankings (account BIGINT)")
     async with account() as (_, client):
         with pytest.raises(ConfigurationError, match="is another's, as the column"):
             await fill(client, path)
@@ -167,7 +177,7 @@ async def test_opened_meanwhile_nothing_changes_and_what_came_is_kept(tmp_path: 
     path = tmp_path / "a.duckdb"
     async with account(campaigns=2, keywords=3) as (sandbox, client):
         await fill(client, path)
-        before = ask(path, "SELECT * FROM campaign")
+        before = ask(path, "SELECT * FROM keyword_rankings")
         others: list[subprocess.Popen[bytes]] = []
 
         def open_it(_: object) -> None:
@@ -177,7 +187,7 @@ async def test_opened_meanwhile_nothing_changes_and_what_came_is_kept(tmp_path: 
         with pytest.raises(ExportError, match="open in another program"):
             await fill(client, path, on_progress=open_it)
         others[0].communicate()
-        assert ask(path, "SELECT * FROM campaign") == before
+        assert ask(path, "SELECT * FROM keyword_rankings") == before
         asked = sandbox.stats.requests
         assert (await fill(client, path)).ok
         assert sandbox.stats.requests == asked

@@ -41,7 +41,7 @@ def remount(disk: Path, option: str) -> None:
 async def test_a_full_disk_loses_neither_target_nor_reports(small_disk: Path, ending: str) -> None:
     out = small_disk / f"a.{ending}"
     async with account(campaigns=2, keywords=20) as (_, client):
-        await pull_to(client, [1], START, END, out=out)
+        await pull_to(client, [1], START, END, out=out, account="another")
     old = out.read_bytes()
     async with account(campaigns=100, keywords=50) as (sandbox, client):
         with pytest.raises(ExportError, match=r"No space left|full|not enough space") as caught:
@@ -49,7 +49,7 @@ async def test_a_full_disk_loses_neither_target_nor_reports(small_disk: Path, en
         assert str(small_disk) in str(caught.value)
         if ending == "duckdb":
             with duckdb.connect(str(out), read_only=True) as database:
-                found = database.execute("SELECT campaign_id, count(*) FROM campaign GROUP BY 1").fetchall()
+                found = database.execute("SELECT campaign_id, count(*) FROM keyword_rankings GROUP BY 1").fetchall()
                 assert found == [(1, 20)]
         else:
             assert out.read_bytes() == old

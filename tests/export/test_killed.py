@@ -94,7 +94,7 @@ def stored_campaigns(folder: Path) -> set[int] | None:
     with contextlib.closing(Checkpoint(folder / "checkpoint")) as checkpoint:
         if checkpoint.read("parameters") is None:
             return None
-        return {report.campaign_id for report in checkpoint.reports(Feed.CAMPAIGN)}
+        return {report.campaign_id for report in checkpoint.reports("keyword_rankings")}
 
 
 def content(path: Path) -> Any:
@@ -106,6 +106,7 @@ def content(path: Path) -> Any:
             names = [
                 name for (name,) in database.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
             ]
+            names.remove("pulls")  # it says when each began
             return {name: database.sql(f"SELECT * FROM {name}").to_arrow_table() for name in names}  # noqa: S608
     return path.read_bytes()
 

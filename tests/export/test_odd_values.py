@@ -12,7 +12,7 @@ import pytest
 from seorep_async import DecodeError, Feed
 from seorep_async.export import ExportError, PullSummary, pull_to
 from seorep_async.export.atomic_replace import translate_errors
-from seorep_async.export.formats import Format, encode
+from seorep_async.export.formats import Format, check_totals, encode
 from seorep_async.export.job import export_job
 from seorep_async.export.preview import preview
 from seorep_async.export.progress import PullFailure
@@ -22,7 +22,7 @@ from seorep_async.models import RankingTotals, Tag
 from seorep_async.reports import RankingReport
 from seorep_async.tables.columns import as_json
 from tests.export.made_service import TOO_LARGE, made
-from tests.export.reports import END, FORMATS, START, owned, ranking
+from tests.export.reports import END, FORMATS, START, export_job_of, owned, ranking
 
 KEYWORDS = Feed.KEYWORD_BY_DATE
 ODD = [0, 2**31, TOO_LARGE]
@@ -88,7 +88,7 @@ async def test_rows_of_other_keywords_are_not_doubled_in_a_database(tmp_path: Pa
         for _ in range(2):
             await pull_to(client, None, START, END, out=path, feeds=KEYWORDS)
     with duckdb.connect(str(path), read_only=True) as database:
-        assert database.execute("SELECT keyword_id FROM keyword_by_date").fetchall() == [(10,)]
+        assert database.execute("SELECT keyword_id FROM keyword_periods").fetchall() == [(10,)]
 
 
 async def test_a_preview_is_judged_by_the_first_valid_campaign() -> None:
@@ -126,10 +126,10 @@ async def test_an_integer_of_more_than_64_bits_fails_its_report_only(tmp_path: P
 async def test_what_text_can_not_hold_fails_alone_on_the_way_to_a_pipe(
     monkeypatch: pytest.MonkeyPatch, refused: Exception
 ) -> None:
-    def picky(kind: Any, report: Any, campaign_id: int) -> Any:
-        if campaign_id == 1:
+    def picky(kind: Any, table: Any, columns: Any) -> Any:
+        if columns[2][0] == 1:
             raise refused
-        return encode(kind, report, campaign_id)
+        return encode(kind, table, columns)
 
     async def write(_: bytes) -> None:
         pass
@@ -173,7 +173,7 @@ TOO_DEEP = nested(5_000)
     ],
 )
 def test_a_field_that_is_nested_too_deep_fails_its_report_only(report: RankingReport[Any], ending: str) -> None:
-    (failure,) = encoded(Format(f".{ending}"), report, [7])
+    (failure,) = encoded(Format(f".{ending}"), export_job_of(), report, [7], rows=True, keywords=False)
     assert isinstance(failure, PullFailure)
     assert failure.campaign_id == 7
     assert failure.error.message == f"an unknown field is nested too deep to be written to .{ending}"
@@ -182,7 +182,7 @@ def test_a_field_that_is_nested_too_deep_fails_its_report_only(report: RankingRe
 def test_a_total_too_deep_for_the_writer_is_refused_early() -> None:
     report = attrs.evolve(owned(ranking()).report, totals=RankingTotals(extra=nested(just_possible() - 20)))
     with pytest.raises(RecursionError):
-        encode(Format.CSV, report, 7)
+        check_totals(Format.CSV, report.totals)
 
 
 @pytest.mark.parametrize(

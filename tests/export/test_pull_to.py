@@ -14,6 +14,8 @@ import pytest
 from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError
 from seorep_async.export import PullProgress, Stage, pull_to
 from seorep_async.export.formats import encode
+from seorep_async.export.text import csv_header
+from seorep_async.tables.declared import table_of
 from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
 
@@ -40,7 +42,7 @@ async def test_the_summary_tells_what_came(tmp_path: Path) -> None:
         summary = await pull_to(client, None, "2023-01-01", "2023-03-31", out=tmp_path / "a.csv")
         assert summary.requests == sandbox.stats.requests == 1 + 4 * 2
     assert (summary.feeds, summary.start_date, summary.end_date) == ((Feed.CAMPAIGN,), START, END)
-    assert (summary.paths, summary.campaigns, summary.campaigns_complete) == ((tmp_path / "a.csv",), 4, 4)
+    assert (summary.paths[0], summary.campaigns, summary.campaigns_complete) == (tmp_path / "a.csv", 4, 4)
     assert (summary.rows, summary.failures, summary.ok, summary.resumed) == (120, (), True, 0)
     assert [(one.campaign_id, one.rows[Feed.CAMPAIGN]) for one in summary.outcomes] == [(n, 30) for n in (1, 2, 3, 4)]
     assert summary.seconds > 0
@@ -73,10 +75,12 @@ async def test_several_feeds_make_several_files(tmp_path: Path) -> None:
         summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=Feed)
         # the keywords are found in the campaign feed, which is not asked for twice
         assert sandbox.stats.requests == 1 + 4 + 4 + 4 * 6
-    names = [f"a.{name}.csv" for name in ("campaign-by-date", "campaign-by-date.totals", "campaign", "keyword-by-date")]
-    names += ["a.keyword-by-date.totals.csv"]
+    names = [f"a.{name}.csv" for name in ("campaign_periods", "keyword_periods", "keyword_rankings", "totals")]
     assert names_in(tmp_path) == names
-    assert sorted(path.name for path in summary.paths) == names
+    assert [path.name for path in summary.paths] == [
+        *(f"a.{table}.csv" for table in ("keyword_rankings", "campaign_periods", "keyword_periods", "totals")),
+        *(f"a.{table}.csv" for table in ("campaigns", "keywords", "pulls")),
+    ]
     assert {feed: summary.rows_of(feed) for feed in Feed} == dict(zip(Feed, (24, 12, 72), strict=True))
 
 
@@ -85,7 +89,7 @@ async def test_several_feeds_give_the_same_bytes_as_each_alone(tmp_path: Path, f
     async with account(keywords=6) as (_, client):
         await pull_to(client, None, START, END, out=tmp_path / "a.jsonl", feeds=Feed)
         await pull_to(client, None, START, END, out=tmp_path / "b.jsonl", feeds=[feed])
-    assert (tmp_path / f"a.{feed.value}.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    assert (tmp_path / f"a.{table_of(feed).name}.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
 async def test_totals_have_a_file_of_their_own(tmp_path: Path) -> None:
@@ -93,7 +97,7 @@ async def test_totals_have_a_file_of_their_own(tmp_path: Path) -> None:
         await pull_to(client, None, START, END, out=tmp_path / "a.jsonl", feeds=Feed.CAMPAIGN_BY_DATE)
         report = await client.rankings.campaign_by_date(1, START, END)
     first, second = (json.loads(line) for line in (tmp_path / "a.totals.jsonl").read_text().splitlines())
-    assert (first["feed"], first["campaign_id"], first["keyword_id"]) == ("campaign_by_date", 1, None)
+    assert (first["table_name"], first["campaign_id"], first["keyword_id"]) == ("campaign_periods", 1, None)
     assert report.totals is not None
     assert first["engine_a_ranking"] == report.totals.engine_a_ranking
     assert second["campaign_id"] == 2
@@ -120,7 +124,8 @@ async def test_without_failures_the_file_of_failures_is_deleted(tmp_path: Path) 
         summary = await pull_to(client, None, START, END, out=target)
     assert failures in summary.paths
     (row,) = rows_in(failures)
-    assert (row["feed"], row["campaign_id"], row["error"], row["status"]) == ("campaign", "2", "NotFoundError", "404")
+    assert (row["table_name"], row["campaign_id"]) == ("keyword_rankings", "2")
+    assert (row["error"], row["status"]) == ("NotFoundError", "404")
     async with account() as (_, client):
         await pull_to(client, None, START, END, out=target)
     assert names_in(tmp_path) == ["a.csv"]
@@ -148,7 +153,7 @@ async def test_a_keyword_that_fails_is_reported_with_its_campaign(tmp_path: Path
 async def test_a_keyword_of_two_campaigns_has_its_rows_in_both(tmp_path: Path) -> None:
     async with made(SHARED, gone={12}) as (_, client):
         await pull_to(client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE)
-        assert client.stats.attempts == 2 + 3
+        assert client.stats.attempts == 2 + 3 + 1  # the last for the campaigns' names
     found = [(row["campaign_id"], row["keyword_id"]) for row in rows_in(tmp_path / "a.csv")]
     assert found == [("1", "10"), ("1", "11"), ("2", "11")]
 
@@ -156,12 +161,13 @@ async def test_a_keyword_of_two_campaigns_has_its_rows_in_both(tmp_path: Path) -
 @pytest.mark.parametrize("feed", Feed)
 async def test_if_every_campaign_fails_the_old_file_stays(tmp_path: Path, feed: Feed) -> None:
     target = tmp_path / "a.csv"
-    target.write_text("old")
+    old = csv_header(table_of(feed))
+    target.write_bytes(old)
     async with account(campaigns=2, failing={1: 404, 2: 404}) as (_, client):
         summary = await pull_to(client, None, START, END, out=target, feeds=feed)
     assert (summary.paths, summary.rows, len(summary.failures)) == ((), 0, 2)
-    assert target.read_text() == "old"
-    assert names_in(tmp_path) == ["a.csv"]
+    assert target.read_bytes() == old
+    assert names_in(tmp_path) == [".a.csv.pull", "a.csv"]
 
 
 async def test_an_account_without_campaigns_gives_the_header(tmp_path: Path) -> None:
@@ -242,10 +248,10 @@ async def test_progress_counts_campaigns_and_then_keywords(tmp_path: Path) -> No
 async def test_a_value_no_format_can_hold_fails_its_report_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    def picky(kind: Any, report: Any, campaign_id: int) -> Any:
-        if campaign_id == 2:
+    def picky(kind: Any, table: Any, columns: Any) -> Any:
+        if columns[2][0] == 2:
             raise ValueError("no text")
-        return encode(kind, report, campaign_id)
+        return encode(kind, table, columns)
 
     monkeypatch.setattr("seorep_async.export.sinks.encode", picky)
     async with account() as (_, client):
@@ -255,7 +261,7 @@ async def test_a_value_no_format_can_hold_fails_its_report_only(
     assert failure.error.message == f"a value can't be written to .{ending}: no text"
 
 
-async def test_a_database_has_a_table_for_each_feed_and_two_more(tmp_path: Path) -> None:
+async def test_a_database_has_the_eight_tables(tmp_path: Path) -> None:
     async with account(campaigns=2, keywords=3) as (_, client):
         await pull_to(client, None, START, END, out=tmp_path / "a.duckdb", feeds=Feed)
     with duckdb.connect(str(tmp_path / "a.duckdb"), read_only=True) as database:
@@ -264,9 +270,12 @@ async def test_a_database_has_a_table_for_each_feed_and_two_more(tmp_path: Path)
             for (name,) in database.execute("SELECT table_name FROM duckdb_tables()").fetchall()
         }
     assert counts == {
-        "campaign": (6,),
-        "campaign_by_date": (6,),
-        "keyword_by_date": (18,),
+        "keyword_rankings": (6,),
+        "campaign_periods": (6,),
+        "keyword_periods": (18,),
+        "campaigns": (2,),
+        "keywords": (6,),
+        "pulls": (1,),
         "totals": (8,),
         "failures": (0,),
     }

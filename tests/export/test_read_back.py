@@ -16,8 +16,9 @@ import pytest
 from seorep_async import Feed, RankingReport
 from seorep_async.export import pull_to
 from seorep_async.reports import row_values
-from seorep_async.tables.columns import ColumnType, table_of
-from tests.export.reports import END, START, account
+from seorep_async.tables.columns import ColumnType
+from seorep_async.tables.declared import table_of
+from tests.export.reports import END, NIGHT, START, account
 
 POLARS = {
     ColumnType.INTEGER: pl.Int64,
@@ -67,7 +68,7 @@ class Pulled:
 async def pulled(folder: Path, feed: Feed, ending: str) -> Pulled:
     path = folder / f"a.{ending}"
     async with account(campaigns=6, keywords=8, shape="mixed", rows="mixed") as (_, client):
-        await pull_to(client, None, START, END, out=path, feeds=feed)
+        await pull_to(client, None, START, END, out=path, feeds=feed, snapshot_date=NIGHT)
         expected: list[dict[str, Any]] = []
         names = [column.name for column in table_of(feed).columns]
         for campaign_id in range(1, 7):
@@ -80,7 +81,7 @@ async def pulled(folder: Path, feed: Feed, ending: str) -> Pulled:
             else:
                 reports = [await client.rankings.campaign_by_date(campaign_id, START, END)]
             for report in reports:
-                for values in row_values(report, campaign_id):
+                for values in row_values(report, campaign_id=campaign_id, snapshot_date=NIGHT):
                     expected.append(dict(zip(names, map(plain, values), strict=True)))
     assert any(None in row.values() for row in expected)
     return Pulled(path, feed, expected)

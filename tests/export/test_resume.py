@@ -81,11 +81,12 @@ async def test_a_resumed_pull_gives_the_same_bytes(tmp_path: Path, ending: str) 
         await again(client, tmp_path / f"a.{ending}", feeds=Feed)
         await again(client, tmp_path / f"b.{ending}", feeds=Feed)
     for name in (
-        "campaign",
-        "campaign-by-date",
-        "keyword-by-date",
-        "campaign-by-date.totals",
-        "keyword-by-date.totals",
+        "keyword_rankings",
+        "campaign_periods",
+        "keyword_periods",
+        "totals",
+        "campaigns",
+        "keywords",
     ):
         one, other = (tmp_path / f"{stem}.{name}.{ending}" for stem in "ab")
         assert one.read_bytes() == other.read_bytes()
@@ -329,11 +330,11 @@ async def test_keywords_that_a_campaign_has_lost_are_not_counted(tmp_path: Path)
     out, feeds = tmp_path / "a.csv", (Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE)
     async with made({1: [10, 11]}, gone={11}) as (service, client):
         await again(client, out, feeds=feeds)
-        forget(out, "DELETE FROM reports WHERE feed = 'campaign'")
+        forget(out, "DELETE FROM reports WHERE name = 'keyword_rankings'")
         service.keywords[1], service.gone = [12], set()
         summary = await again(client, out, feeds=feeds, retry_failed=True)
     assert (summary.ok, summary.rows, summary.resumed) == (True, 2, 0)
-    assert [row["keyword_id"] for row in rows_in(tmp_path / "a.keyword-by-date.csv")] == ["12"]
+    assert [row["keyword_id"] for row in rows_in(tmp_path / "a.keyword_periods.csv")] == ["12"]
 
 
 @pytest.mark.parametrize("retry_failed", [False, True])
@@ -368,5 +369,5 @@ async def test_a_cancelled_pull_with_all_in_place_has_ended_well(
         await removing.wait()
         pull.cancel()
         resumes.set()
-        assert (await pull).paths == (tmp_path / "a.csv",)
+        assert (await pull).paths[0] == tmp_path / "a.csv"
     assert names_in(tmp_path) == ["a.csv"]

@@ -14,10 +14,9 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
-from seorep_async.export.job import ExportJob
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import target_of
-from tests.export.reports import END, START, account, names_in
+from tests.export.reports import END, START, account, export_job_of, names_in
 
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
 
@@ -118,14 +117,10 @@ async def test_a_target_that_is_a_link_is_staged_where_it_leads(tmp_path: Path) 
     assert names_in(tmp_path / "elsewhere") == ["b.csv"]
 
 
-def job() -> ExportJob:
-    return ExportJob("service", (Feed.CAMPAIGN,), START, END, None, {}, lambda salt: "digest")
-
-
 def opened(out: Path) -> StagingArea | None:
     area = StagingArea(target_of(out, (Feed.CAMPAIGN,)))
     try:
-        area.open(job(), restart=False, retry_failed=False)
+        area.open(export_job_of(), restart=False, retry_failed=False)
     except ExportError:  # another has it
         return None
     return area
@@ -175,4 +170,4 @@ def test_a_folder_that_can_not_be_opened_is_an_export_error(tmp_path: Path, monk
     with monkeypatch.context() as patched:
         patched.setattr("seorep_async.export.staging_area.os.open", refuse)
         with pytest.raises(ExportError, match=r"can't write .*\.a\.csv\.pull: Permission denied"):
-            StagingArea(target).open(job(), restart=False, retry_failed=False)
+            StagingArea(target).open(export_job_of(), restart=False, retry_failed=False)

@@ -12,7 +12,7 @@ from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
 from seorep_async.export.target import target_of
 from seorep_async.export.text import csv_header
-from seorep_async.tables.columns import totals_table
+from seorep_async.tables.declared import table_of, totals_table
 from tests.export.reports import END, START, account, names_in, rows_in
 
 ONE = (Feed.CAMPAIGN,)
@@ -57,7 +57,7 @@ def test_a_file_beside_it_that_can_not_be_written_is_refused_too(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.b.parquet", "ø.jsonl", "a.duckdb"])
 def test_one_feed_goes_to_the_name_itself(tmp_path: Path, name: str) -> None:
-    assert target_of(tmp_path / name, ONE).rows(Feed.CAMPAIGN) == tmp_path / name
+    assert target_of(tmp_path / name, ONE).file(table_of(Feed.CAMPAIGN)) == tmp_path / name
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 def test_a_relative_name_is_told_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     target = target_of("a.csv", tuple(Feed))
-    assert target.as_named(target.rows(Feed.CAMPAIGN)) == Path("a.campaign.csv")
+    assert target.as_named(target.file(table_of(Feed.CAMPAIGN))) == Path("a.keyword_rankings.csv")
 
 
-@pytest.mark.parametrize("name", ["a.campaign-by-date.csv", "a.campaign-by-date.totals.csv"])
+@pytest.mark.parametrize("name", ["a.campaign_periods.csv", "a.totals.csv"])
 async def test_links_among_several_files_are_followed_too(tmp_path: Path, name: str) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / name).symlink_to(tmp_path / "real" / "file.csv")
@@ -161,8 +161,8 @@ def test_an_empty_file_is_nobodys(tmp_path: Path, ending: str) -> None:
 
 
 def test_any_of_several_files_may_be_somebody_elses(tmp_path: Path) -> None:
-    (tmp_path / "a.keyword-by-date.csv").write_text("mine\n")
-    with pytest.raises(ConfigurationError, match=r"a\.keyword-by-date\.csv exists, and no pull"):
+    (tmp_path / "a.keyword_periods.csv").write_text("mine\n")
+    with pytest.raises(ConfigurationError, match=r"a\.keyword_periods\.csv exists, and no pull"):
         target_of(tmp_path / "a.csv", tuple(Feed))
 
 
@@ -178,7 +178,7 @@ async def test_files_of_an_earlier_pull_are_replaced_or_go(tmp_path: Path, endin
 
 
 async def test_a_file_of_a_version_with_fewer_columns_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "a.failures.csv").write_text("feed,campaign_id,keyword_id,start_date,end_date,error\r\n")
+    (tmp_path / "a.failures.csv").write_text("account,snapshot_date,table_name,campaign_id,keyword_id,error\r\n")
     async with account(campaigns=1) as (_, client):
         await pull_to(client, None, START, END, out=tmp_path / "a.csv")
     assert names_in(tmp_path) == ["a.csv"]
@@ -198,12 +198,3 @@ async def test_nor_is_it_overwritten(tmp_path: Path) -> None:
             await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=mine)
     assert names_in(tmp_path) == [".a.csv.pull", "a.failures.csv"]
     assert (tmp_path / "a.failures.csv").read_text() == "mine"
-
-
-async def test_totals_of_several_feeds_outlive_a_pull_of_one(tmp_path: Path) -> None:
-    async with account(keywords=2) as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=Feed)
-        before = {name: (tmp_path / name).read_bytes() for name in names_in(tmp_path)}
-        for feed in Feed:
-            await pull_to(client, [1], START, END, out=tmp_path / "a.csv", feeds=feed)
-    assert {name: (tmp_path / name).read_bytes() for name in before} == before

@@ -1,0 +1,107 @@
+"""What a finished target holds: its tables, and the rows of each in pieces that the target's format takes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import attrs
+
+from seorep_async.errors import SeoRepError
+from seorep_async.export.checkpoint import CAMPAIGNS, fits
+from seorep_async.export.formats import GROUP_ROWS, arrow_tables, encode
+from seorep_async.export.progress import CampaignOutcome
+from seorep_async.export.staging_area import StagingArea
+from seorep_async.models import Feed
+from seorep_async.tables.arrow import record_batch
+from seorep_async.tables.columns import Table, Values
+from seorep_async.tables.declared import failures_table, pulls_table, table_of, totals_table
+from seorep_async.tables.optional import require
+
+
+@attrs.frozen
+class Contents:
+    """What a pull has brought, for writers of every format.
+
+    Attributes:
+        area: the staged reports.
+        outcomes: the outcome of each campaign.
+        requests: requests that were sent.
+        unnamed: why the campaigns' names are missing, or None.
+    """
+
+    area: StagingArea
+    outcomes: Sequence[CampaignOutcome]
+    requests: int
+    unnamed: SeoRepError | None
+
+    def pieces(self, table: Table) -> Iterator[Any]:
+        """Yield the rows of a table, in the order of the campaigns: bytes for a text format, else Arrow tables.
+
+        Raises:
+            DamagedError: a staged report is not as it was written.
+        """
+        kind = self.area.target.format
+        computed = {totals_table(): self._totals, failures_table(): self._failures, pulls_table(): self._pull}
+        if table in computed:
+            rows = iter(computed[table]())
+            while some := list(itertools.islice(rows, GROUP_ROWS)):
+                columns = list(zip(*some, strict=True))
+                if kind.is_text:
+                    yield encode(kind, table, columns)
+                else:
+                    yield require("pyarrow").Table.from_batches([record_batch(table, columns)])
+            return
+        reports = self.area.checkpoint.reports(table.name)
+        if kind.is_text:
+            yield from (report.data for report in reports if report.data)
+        else:
+            yield from arrow_tables(table, reports)
+
+    def _totals(self) -> Iterator[Values]:
+        job = self.area.job
+        for feed in job.feeds:
+            name = table_of(feed).name
+            for report in self.area.checkpoint.reports(name, with_totals=True):
+                keyword_id = report.id if feed is Feed.KEYWORD_BY_DATE else None
+                totals = json.loads(report.totals or "[]")
+                yield (*self._lead(name, report.campaign_id, keyword_id), *totals)
+
+    def _failures(self) -> Iterator[Values]:
+        failures = [failure for outcome in self.outcomes for failure in outcome.failures]
+        place = {feed: number for number, feed in enumerate(Feed)}
+        for one in sorted(failures, key=lambda failure: place[failure.feed]):
+            yield (*self._lead(table_of(one.feed).name, one.campaign_id, one.keyword_id), *_about_error(one.error))
+        if self.unnamed is not None:
+            yield (*self._lead(CAMPAIGNS, None, None), *_about_error(self.unnamed))
+
+    def _lead(self, table: str, campaign_id: int | None, keyword_id: int | None) -> Values:
+        job = self.area.job
+        ids = (one if one is not None and fits(one) else None for one in (campaign_id, keyword_id))
+        return (job.account, job.snapshot_date, table, *ids, job.start_date, job.end_date)
+
+    def _pull(self) -> Iterable[Values]:
+        job = self.area.job
+        yield (
+            job.account,
+            job.snapshot_date,
+            job.started_at,
+            job.service,
+            ",".join(feed.value for feed in job.feeds),
+            job.start_date,
+            job.end_date,
+            len(self.outcomes),
+            sum(sum(outcome.rows.values()) for outcome in self.outcomes),
+            self.requests,
+            sum(len(outcome.failures) for outcome in self.outcomes),
+            job.compares,
+            version("seorep-async"),
+            job.key_digest(),
+        )
+
+
+def _about_error(error: SeoRepError) -> Values:
+    return (type(error).__name__, error.message, error.status, error.attempts)

@@ -1,0 +1,169 @@
+"""The eight tables of a pull: their names, columns and keys, the same in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any
+
+import attrs
+
+from seorep_async.models import Campaign, CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, RankingTotals
+from seorep_async.tables.columns import (
+    Column,
+    ColumnType,
+    FeedTable,
+    Table,
+    Values,
+    columns_of_model,
+    model_columns,
+    reader_of_model,
+)
+
+_ACCOUNT = Column(
+    "account",
+    ColumnType.STRING,
+    "Name of the account: as the pull was told, or else the host of the service.",
+    nullable=False,
+)
+_SNAPSHOT = Column(
+    "snapshot_date", ColumnType.DATE, "UTC day on which the pull began that fetched the row.", nullable=False
+)
+_CAMPAIGN = Column("campaign_id", ColumnType.INTEGER, "Id of the campaign.", nullable=False)
+_KEYWORD = Column("keyword_id", ColumnType.INTEGER, "Id of the keyword.", nullable=False)
+_START = Column("start_date", ColumnType.DATE, "First day that the pull asked for.", nullable=False)
+_END = Column("end_date", ColumnType.DATE, "Last day that the pull asked for.", nullable=False)
+_REPORT = (
+    _ACCOUNT,
+    _SNAPSHOT,
+    Column("table_name", ColumnType.STRING, "Table of the report's rows, such as keyword_rankings.", nullable=False),
+    attrs.evolve(_CAMPAIGN, description="Campaign of the report; null if its id has more than 64 bits.", nullable=True),
+    Column("keyword_id", ColumnType.INTEGER, "Keyword of the report; null for a report of a whole campaign."),
+    _START,
+    _END,
+)
+_REPORT_KEY = ("account", "table_name", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
+
+
+@cache
+def table_of(feed: Feed) -> FeedTable:
+    """Return the table of a feed: the lead, which says whose a row is and what was asked for, then the row model's."""
+    key: tuple[str, ...]
+    if feed is Feed.CAMPAIGN:
+        key = ("account", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
+        return _feed_table(feed, "keyword_rankings", "A keyword of a campaign on one night.", KeywordRanking, key)
+    if feed is Feed.CAMPAIGN_BY_DATE:
+        key = ("account", "campaign_id", "date", "date_precision")
+        return _feed_table(feed, "campaign_periods", "A period of a campaign.", CampaignPeriod, key)
+    key = ("account", "campaign_id", "keyword_id", "date", "date_precision")
+    return _feed_table(feed, "keyword_periods", "A date of a keyword.", KeywordPeriod, key)
+
+
+def _feed_table(feed: Feed, name: str, description: str, model: type, key: tuple[str, ...]) -> FeedTable:
+    of_keyword = (_KEYWORD,) if feed is Feed.KEYWORD_BY_DATE else ()
+    lead = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *of_keyword, _START, _END)
+    columns = (*lead, *columns_of_model(model))
+    read, read_columns = reader_of_model(model), partial(model_columns, model)
+    return FeedTable(name, f"{description} Feed {feed.value}.", columns, key, feed, len(lead), read, read_columns)
+
+
+@cache
+def totals_table() -> Table:
+    """Return the table of totals: one row for each report with totals."""
+    columns = tuple(_CAMPAIGN if column.name == "campaign_id" else column for column in _REPORT)
+    return Table("totals", "The totals of one report.", (*columns, *columns_of_model(RankingTotals)), _REPORT_KEY)
+
+
+def totals_values(totals: RankingTotals) -> Values:
+    """Return the values of a report's totals, in the order of their columns."""
+    return reader_of_model(RankingTotals)(totals)
+
+
+@cache
+def campaigns_table() -> Table:
+    """Return the table of campaigns."""
+    _, *others = columns_of_model(Campaign)
+    columns = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *others)
+    return Table("campaigns", "A campaign, as it was when it was last pulled.", columns, ("account", "campaign_id"))
+
+
+def campaign_columns(campaigns: Sequence[Campaign], account: str, snapshot_date: object) -> list[Sequence[Any]]:
+    """Return campaigns as columns of their table."""
+    lead = [[value] * len(campaigns) for value in (account, snapshot_date)]
+    return [*lead, *model_columns(Campaign, campaigns)]
+
+
+@cache
+def keywords_table() -> Table:
+    """Return the table of keywords: columns of the campaign feed's table that are the same every night."""
+    rankings = table_of(Feed.CAMPAIGN).columns
+    places = _keyword_places()
+    description = "A keyword, as it was when the campaign feed last had it."
+    return Table("keywords", description, tuple(rankings[n] for n in places), ("account", "campaign_id", "keyword_id"))
+
+
+def keyword_columns(ranking_columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Return the columns of the table of keywords, from those of the campaign feed's table; each keyword once."""
+    columns = [ranking_columns[place] for place in _keyword_places()]
+    ids = columns[3]
+    if len(set(ids)) == len(ids):
+        return columns
+    first = {id_: place for place, id_ in reversed(list(enumerate(ids)))}
+    return [[column[place] for place in sorted(first.values())] for column in columns]
+
+
+@cache
+def _keyword_places() -> tuple[int, ...]:
+    wanted = ("account", "snapshot_date", "campaign_id", "keyword_id", "keyword_phrase", "primary_keyword")
+    return tuple(
+        place
+        for place, column in enumerate(table_of(Feed.CAMPAIGN).columns)
+        if column.name in wanted or (column.name.startswith("search_") and column.type is not ColumnType.FIELDS)
+    )
+
+
+@cache
+def failures_table() -> Table:
+    """Return the table of failures: one row for each report that is missing, and why."""
+    error = (
+        Column("error", ColumnType.STRING, "Name of the error's class, such as NotFoundError.", nullable=False),
+        Column("message", ColumnType.STRING, "What went wrong.", nullable=False),
+        Column("status", ColumnType.INTEGER, "HTTP status of the last answer; null if there was none."),
+        Column("attempts", ColumnType.INTEGER, "Requests that were made for the page that failed."),
+    )
+    return Table("failures", "A report that a pull could not fetch.", (*_REPORT, *error), _REPORT_KEY)
+
+
+@cache
+def pulls_table() -> Table:
+    """Return the table of pulls."""
+    columns = (
+        _ACCOUNT,
+        _SNAPSHOT,
+        Column("started_at", ColumnType.DATETIME, "When the pull began, in UTC; a resumed pull keeps it.", False),
+        Column("service", ColumnType.STRING, "Address of the service.", nullable=False),
+        Column("feeds", ColumnType.STRING, "The feeds, separated by commas.", nullable=False),
+        _START,
+        _END,
+        Column("campaigns", ColumnType.INTEGER, "Campaigns that were asked for.", nullable=False),
+        Column("rows", ColumnType.INTEGER, "Rows of all feeds that were written.", nullable=False),
+        Column(
+            "requests", ColumnType.INTEGER, "Requests, retries included; of a resumed pull, of its last run.", False
+        ),
+        Column("failures", ColumnType.INTEGER, "Reports that could not be fetched.", nullable=False),
+        Column("compared", ColumnType.BOOLEAN, "Whether changes from the previous period were asked for.", False),
+        Column("version", ColumnType.STRING, "Version of seorep-async that wrote it.", nullable=False),
+        Column(
+            "key_digest",
+            ColumnType.STRING,
+            "Salted scrypt digest of the API key, by which another account's key is recognised; not the key.",
+            nullable=False,
+        ),
+    )
+    return Table("pulls", "A pull.", columns, ("account", "snapshot_date", "started_at"))
+
+
+def all_tables() -> tuple[Table, ...]:
+    """Return every table."""
+    others = (totals_table(), campaigns_table(), keywords_table(), failures_table(), pulls_table())
+    return (*(table_of(feed) for feed in Feed), *others)
