@@ -23,6 +23,7 @@ The guides are the docstrings of the public modules:
 - `seorep_async.settings`: every number, and the choices that the service's reference leaves open.
 - `seorep_async.errors`: what is tried again, how limits are found, and every error.
 - `seorep_async.export`: pulls into files and databases, data frames, and how an interrupted pull resumes.
+- `seorep_async.tables`: rows as dictionaries, JSON lines and data frames, in notebooks, a web service and pictures.
 - `seorep_async.sandbox`: the service on your own machine, with its data, faults and limits.
 - `seorep_async.pytest_plugin`: fixtures to test your own code with.
 

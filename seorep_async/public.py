@@ -43,6 +43,7 @@ from seorep_async.pull import Pull, PullOutcome
 from seorep_async.reports import RankingReport
 from seorep_async.session import RawAnswer, Stats
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
+from seorep_async.tables.tabular import ModelList, Tabular
 
 __all__ = [
     "ArrayEncoding",
@@ -66,6 +67,7 @@ __all__ = [
     "KeywordRanking",
     "Listing",
     "LoginGrant",
+    "ModelList",
     "NotFoundError",
     "OutcomeUnknownError",
     "Page",
@@ -87,6 +89,7 @@ __all__ = [
     "Settings",
     "Stats",
     "StatusError",
+    "Tabular",
     "Tag",
     "TransportError",
     "User",

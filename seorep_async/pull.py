@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import attrs
 
@@ -25,7 +25,7 @@ from seorep_async.errors import (
     ServerError,
 )
 from seorep_async.paging import IdSet, Listing, PageBudget, Schedule
-from seorep_async.reports import RankingReport
+from seorep_async.reports import RankingReport, reports_of
 from seorep_async.session import CancelScope, Session, cancel_all
 
 R = TypeVar("R")
@@ -61,6 +61,15 @@ class PullOutcome(Generic[R]):
     def ok(self) -> bool:
         """Whether there is a report."""
         return self.error is None
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each row of the report; see `RankingReport.to_dicts`.
+
+        Raises:
+            SeoRepError: the outcome's own error, if it failed: no rows are left out silently.
+        """
+        (report,) = reports_of([self])
+        return report.to_dicts()
 
 
 class UniqueIds:

@@ -11,11 +11,12 @@ import attrs
 from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.extra import extra_field
-from seorep_async.tables.arrow import arrow_schema, record_batch
-from seorep_async.tables.columns import Values
+from seorep_async.tables.arrow import arrow_schema, pandas_frame, polars_frame, record_batch
+from seorep_async.tables.columns import Table, Values
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.html import html_table
 from seorep_async.tables.optional import require
+from seorep_async.tables.tabular import Tabular
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -30,7 +31,7 @@ R = TypeVar("R")
 
 
 @attrs.frozen(weakref_slot=False)
-class RankingReport(Generic[R]):
+class RankingReport(Tabular, Generic[R]):
     """Every row of one feed for one campaign or keyword, with the request that it answers.
 
     Attributes:
@@ -44,7 +45,7 @@ class RankingReport(Generic[R]):
         version: `metadata.version` of the response, or None; not compared, as it depends on the shape of the response.
         extra: unknown fields of the envelope, as the service sent them.
         account: name of the account in tables: the host of the service; not compared.
-        snapshot_date: UTC day on which the report arrived; not compared.
+        snapshot_date: UTC day on which the report was fetched, or on which its pull began; not compared.
     """
 
     feed: Feed
@@ -69,6 +70,9 @@ class RankingReport(Generic[R]):
         """The keyword requested, or None for a campaign's report."""
         return self.id if self.feed is Feed.KEYWORD_BY_DATE else None
 
+    def _columns(self) -> tuple[Table, list[Sequence[Any]]]:
+        return table_of(self.feed), column_values(self)
+
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table; see `seorep_async.export.to_arrow`.
 
@@ -76,25 +80,6 @@ class RankingReport(Generic[R]):
             ImportError: pyarrow is missing; the message says how to install it.
         """
         return to_arrow(self)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas data frame, in which integers stay integers.
-
-        Raises:
-            ImportError: pandas or pyarrow is missing; the message says how to install it.
-        """
-        return to_pandas(self)
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return the rows as a polars data frame.
-
-        Raises:
-            ImportError: polars or pyarrow is missing; the message says how to install it.
-        """
-        return to_polars(self)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return arrow_stream(self, requested_schema)
 
     def _repr_html_(self) -> str:
         return to_html(self)
@@ -114,11 +99,6 @@ class Outcome(Protocol):
     @property
     def error(self) -> SeoRepError | None:
         """The error, or None if there is a report."""
-
-
-def utc_day(seconds: float) -> dt.date:
-    """Return the UTC day of a time, in seconds since the epoch."""
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).date()
 
 
 def column_values(report: RankingReport[Any], **lead: Any) -> list[Sequence[Any]]:
@@ -155,7 +135,7 @@ def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
     """
     pa = require("pyarrow")
     batches = []
-    for report in _unwrap(reports):
+    for report in reports_of(reports):
         feed = feed or report.feed
         if report.feed is not feed:
             raise ConfigurationError(f"reports of one feed make one table; these are {feed} and {report.feed}")
@@ -174,9 +154,7 @@ def to_pandas(reports: Reports, *, feed: Feed | None = None) -> pd.DataFrame:
     Raises:
         ImportError: pandas or pyarrow is missing; the message says how to install it.
     """
-    pd = require("pandas")
-    # without the metadata, which says to use pandas' own types: right for files only
-    return to_arrow(reports, feed=feed).replace_schema_metadata().to_pandas(types_mapper=pd.ArrowDtype)
+    return pandas_frame(to_arrow(reports, feed=feed))
 
 
 def to_polars(reports: Reports, *, feed: Feed | None = None) -> pl.DataFrame:
@@ -187,8 +165,7 @@ def to_polars(reports: Reports, *, feed: Feed | None = None) -> pl.DataFrame:
     Raises:
         ImportError: polars or pyarrow is missing; the message says how to install it.
     """
-    frame: pl.DataFrame = require("polars").from_arrow(to_arrow(reports, feed=feed))
-    return frame
+    return polars_frame(to_arrow(reports, feed=feed))
 
 
 def arrow_stream(reports: Reports, requested_schema: object = None) -> object:
@@ -226,7 +203,8 @@ def to_html(report: RankingReport[Any]) -> str:
     """Return the first rows of a report and its totals as an HTML table for notebooks, without empty columns."""
     table = table_of(report.feed)
     object_name = "Keyword" if report.feed is Feed.KEYWORD_BY_DATE else "Campaign"
-    caption = f"{object_name} {report.id}, {report.start_date} to {report.end_date}, feed {report.feed.value}"
+    caption = f"{object_name} {report.id}" + (f" of {report.account}" if report.account else "")
+    caption += f", {report.start_date} to {report.end_date}, feed {report.feed.value}"
     totals = attrs.asdict(report.totals, recurse=False) if report.totals else None
     rows = (values[table.lead :] for values in row_values(report))
     return html_table(caption, table.columns[table.lead :], rows, len(report.rows), totals)
@@ -239,7 +217,8 @@ def _lead(report: RankingReport[Any], **lead: Any) -> Values:
     return (*own, *by_keyword, report.start_date, report.end_date)
 
 
-def _unwrap(reports: Reports) -> Iterator[RankingReport[Any]]:
+def reports_of(reports: Reports) -> Iterator[RankingReport[Any]]:
+    """Yield reports, also of outcomes; raises the error of the first outcome that failed."""
     for one in [reports] if isinstance(reports, RankingReport) else reports:
         if isinstance(one, RankingReport):
             yield one

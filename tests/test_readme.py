@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
 import inspect
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 from collections.abc import Iterator
@@ -26,6 +28,9 @@ from seorep_async.sandbox import Sandbox
 
 REPO = Path(__file__).parent.parent
 README = (REPO / "README.md").read_text(encoding="utf-8")
+PICTURES = REPO / ".recordings"
+WITH_CHARTS, CHARTS = "seorep_async.tables", ["by_position", "by_move"]
+"""A guide with charts, and their names in it; `python -m tests.test_readme` draws them (with vl-convert-python)."""
 PAGES = {"README": REPO / "README.md"} | {
     ".".join(file.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__"): file
     for file in sorted(REPO.glob("seorep_async/**/*.py"))
@@ -57,9 +62,9 @@ COMMANDS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def service() -> Iterator[Sandbox]:
-    """A sandbox that runs beside the examples, which have event loops of their own."""
+@contextlib.contextmanager
+def serving() -> Iterator[Sandbox]:
+    """Run a sandbox beside the examples, which have event loops of their own."""
     sandbox, loop = Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed"), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -69,6 +74,12 @@ def service() -> Iterator[Sandbox]:
     loop.call_soon_threadsafe(loop.stop)
     thread.join(10)
     loop.close()
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Sandbox]:
+    with serving() as sandbox:
+        yield sandbox
 
 
 @pytest.fixture
@@ -89,7 +100,7 @@ def test_the_readme_is_short() -> None:
 
 
 def test_every_guide_has_an_example() -> None:
-    guides = {"resources", "settings", "errors", "export", "sandbox", "pytest_plugin"}
+    guides = {"tables", "resources", "settings", "errors", "export", "sandbox", "pytest_plugin"}
     assert {f"seorep_async.{guide}" for guide in guides} <= SNIPPETS.keys() | {page for page, _ in TESTS}
 
 
@@ -100,22 +111,36 @@ def test_a_program_runs_without_a_warning(page: str, code: str, capsys: pytest.C
     assert capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("account")
-@pytest.mark.parametrize("page", SNIPPETS)
-def test_snippets_run_without_a_warning(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    async def type_in() -> None:
-        names: dict[str, Any] = {}
-        try:
-            for code in SNIPPETS[page] if page == "README" else PRELUDE + SNIPPETS[page]:
-                lines = compiled(page, code)
-                result = eval(lines, names)  # noqa: S307  # as `python -m asyncio` does
-                if lines.co_flags & inspect.CO_COROUTINE:
-                    await result
-        finally:
-            await names["client"].close()
+async def type_in(page: str) -> dict[str, Any]:
+    """Run the snippets of a page as `python -m asyncio` does, and return the names that they define."""
+    names: dict[str, Any] = {}
+    try:
+        for code in SNIPPETS[page] if page == "README" else PRELUDE + SNIPPETS[page]:
+            lines = compiled(page, code)
+            result = eval(lines, names)  # noqa: S307
+            if lines.co_flags & inspect.CO_COROUTINE:
+                await result
+    finally:
+        await names["client"].close()
+    return names
 
-    asyncio.run(type_in())
+
+@pytest.mark.usefixtures("account")
+@pytest.mark.parametrize("page", [page for page in SNIPPETS if page != WITH_CHARTS])
+def test_snippets_run_without_a_warning(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asyncio.run(type_in(page))
     assert capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("account")
+def test_the_pictures_are_those_that_the_guide_draws() -> None:
+    names = asyncio.run(type_in(WITH_CHARTS))
+    for chart in CHARTS:
+        drawn = (PICTURES / f"{chart}.svg").read_text(encoding="utf-8")
+        rows = [row for dataset in names[chart].to_dict()["datasets"].values() for row in dataset]
+        labels = {row[name] for row in rows for name in ("position", "keyword_phrase") if name in row}
+        assert labels
+        assert [label for label in labels if label not in drawn] == []
 
 
 def test_examples_of_tests_pass(tmp_path: Path) -> None:
@@ -158,3 +183,12 @@ def test_nothing_names_a_file_that_users_do_not_have() -> None:
     foreign = re.compile(r"[\w-]+\.md\b|§|\btests/|\bbenchmarks/")
     sources = {name: file.read_text(encoding="utf-8") for name, file in PAGES.items() if name != "README"}
     assert {name: found for name, source in sources.items() if (found := foreign.findall(source))} == {}
+
+
+if __name__ == "__main__":
+    with serving() as beside, tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        os.environ |= {"SEOREP_BASE_URL": beside.base_url, "SEOREP_API_KEY": beside.api_key}
+        charts = asyncio.run(type_in(WITH_CHARTS))
+        for name in CHARTS:
+            # room for labels that take more in another font
+            charts[name].properties(padding=30).save(PICTURES / f"{name}.svg")

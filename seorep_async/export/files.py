@@ -12,10 +12,10 @@ from seorep_async.export.atomic_replace import atomic_replace, export_error, res
 from seorep_async.export.contents import Contents
 from seorep_async.export.formats import GROUP_ROWS, Format
 from seorep_async.export.target import is_ours
-from seorep_async.export.text import csv_header
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.optional import require
+from seorep_async.tables.text import csv_header
 
 
 def write_files(contents: Contents, check: Callable[[], None]) -> list[Path]:

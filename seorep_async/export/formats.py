@@ -12,12 +12,12 @@ import msgspec
 
 from seorep_async.errors import ExportError
 from seorep_async.export.checkpoint import StagedReport, fits
-from seorep_async.export.text import columns_as_csv, columns_as_json_lines
 from seorep_async.models import RankingTotals
 from seorep_async.tables.arrow import arrow_schema, batch_of_plain, plain_columns
 from seorep_async.tables.columns import ColumnType, Table, as_json
 from seorep_async.tables.declared import totals_values
 from seorep_async.tables.optional import require
+from seorep_async.tables.text import columns_as_csv, columns_as_json_lines
 
 GROUP_ROWS = 1 << 16
 """Rows in each Arrow table and each Parquet row group, so that the same rows give the same groups."""

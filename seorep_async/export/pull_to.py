@@ -24,10 +24,10 @@ from seorep_async.export.progress import CampaignOutcome, OnProgress, ProgressTr
 from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.staging_area import StagingArea, has_nothing_to_retry
 from seorep_async.export.target import Target, target_of
-from seorep_async.export.text import csv_header
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.declared import table_of
+from seorep_async.tables.text import csv_header
 
 
 async def pull_to(

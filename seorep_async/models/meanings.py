@@ -147,8 +147,8 @@ _MEANINGS: dict[str, dict[str, str]] = {
 
 
 def meaning_of(model: type, attribute: str) -> str:
-    """Return what an attribute of a model means: unit, null against 0 and sign, as far as they are known."""
-    return _MEANINGS[model.__name__][attribute]
+    """Return what an attribute of a table's model means: unit, null against 0 and sign, as far as they are known."""
+    return _MEANINGS.get(model.__name__, {}).get(attribute, "")
 
 
 def with_meanings(model: type[M]) -> type[M]:

@@ -16,9 +16,10 @@ from seorep_async.paging.budget import PageBudget, Slot
 from seorep_async.paging.checks import Ledger, is_whole
 from seorep_async.paging.prefetch import Prefetch
 from seorep_async.session import CancelScope, Decode, Request, Session
+from seorep_async.tables.tabular import ModelList
 
 T = TypeVar("T")
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 @attrs.define
@@ -71,7 +72,7 @@ class Query(Generic[T]):
         )
 
 
-class Listing(Generic[T, R]):
+class Listing(Generic[T, R_co]):
     """A listing that is fetched when it is used: await it, iterate over it, or take single pages.
 
     - `await listing` gives everything, in the service's order: every item exactly once, or an error.
@@ -81,12 +82,12 @@ class Listing(Generic[T, R]):
     Every use fetches it again. Each raises SeoRepErrors, and PaginationError if the pages do not add up.
     """
 
-    def __init__(self, session: Session, query: Query[T], assemble: Callable[[list[Page[T]]], R]) -> None:
+    def __init__(self, session: Session, query: Query[T], assemble: Callable[[list[Page[T]]], R_co]) -> None:
         self._session = session
         self._query = query
         self._assemble = assemble
 
-    def __await__(self) -> Generator[Any, None, R]:
+    def __await__(self) -> Generator[Any, None, R_co]:
         return self._fetch_all().__await__()
 
     async def __aiter__(self) -> AsyncGenerator[T, None]:
@@ -123,11 +124,11 @@ class Listing(Generic[T, R]):
             raise ConfigurationError(f"page must be an integer from 1, got {number!r}")
         return await self._session.send(self._query.page(number, Schedule(deadline=self._session.deadline())))
 
-    async def _fetch_all(self) -> R:
+    async def _fetch_all(self) -> R_co:
         self._session.require_open()
         return await self.fetch_all(Schedule(deadline=self._session.deadline()))
 
-    async def fetch_all(self, schedule: Schedule) -> R:
+    async def fetch_all(self, schedule: Schedule) -> R_co:
         """Fetch everything, as one listing among others."""
         slot = await schedule.budget.acquire(schedule.priority, first=True) if schedule.budget else None
         try:
@@ -192,7 +193,7 @@ class Listing(Generic[T, R]):
         __iter__ = __len__ = __getitem__ = __contains__ = _refuse
 
 
-ModelListing: TypeAlias = Listing[T, list[T]]
+ModelListing: TypeAlias = Listing[T, ModelList[T]]
 
 
 def all_items(pages: list[Page[T]]) -> list[T]:

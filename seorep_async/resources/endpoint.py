@@ -13,6 +13,7 @@ from seorep_async.normalisation import Decoder
 from seorep_async.paging import Listing, ModelListing, Query, all_items
 from seorep_async.resources.arguments import ExtraParams, Params, build_params, check_id, secrets_in
 from seorep_async.session import Decode, Request, Session, encode_query, encode_write
+from seorep_async.tables.tabular import ModelList
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -89,7 +90,7 @@ class Endpoint(Generic[M]):
             key=attrgetter("id"),
             subject=subject,
         )
-        return Listing(self._session, query, all_items)
+        return Listing(self._session, query, lambda pages: ModelList(all_items(pages), self._model))
 
     def _decode_single(self, body: bytes | memoryview) -> M:
         return self._decoder.single(body, self._model)

@@ -16,7 +16,7 @@ from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRank
 from seorep_async.normalisation import Decoder, FeedPageDecode
 from seorep_async.paging import Listing, Query
 from seorep_async.pull import Pull, UniqueIds
-from seorep_async.reports import RankingReport, utc_day
+from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import (
     Date,
     ExtraParams,
@@ -68,6 +68,7 @@ class _Asked:
     end: dt.date
     query: str = attrs.field(repr=False)  # may be private
     decode: Callable[[int], FeedPageDecode[Any]]
+    snapshot_date: dt.date | None = None  # the day on which a pull began
 
 
 class FeedOptions(TypedDict, total=False):
@@ -277,7 +278,7 @@ class Rankings:
         known = FeedOptions.__annotations__.keys()
         if unknown := options.keys() - known:
             raise ConfigurationError(f"pull takes no {min(unknown)!r}; the feeds take {', '.join(known)}")
-        asked = self._asked(feed, start, end, options)
+        asked = attrs.evolve(self._asked(feed, start, end, options), snapshot_date=self._today())
         return Pull(
             self._session,
             wanted,
@@ -286,6 +287,9 @@ class Rankings:
             on_error=on_error,
             ordered=ordered,
         )
+
+    def _today(self) -> dt.date:
+        return dt.datetime.fromtimestamp(self._session.clock.wall_clock(), dt.UTC).date()
 
     def _feed(
         self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions
@@ -310,7 +314,7 @@ class Rankings:
                 version=first.version,
                 extra=first.extra,
                 account=self._session.host,
-                snapshot_date=utc_day(self._session.clock.wall_clock()),
+                snapshot_date=asked.snapshot_date or self._today(),
             )
 
         query = Query(

@@ -1,1 +1,132 @@
-"""Tables: every output table's columns, and their values as Arrow, JSON strings, data frames and HTML."""
+r"""Rows that go anywhere: dictionaries, JSON lines, data frames, notebooks, a web service, pictures.
+
+A report and the list of a resource are tables (`seorep_async.Tabular`). Each way gives the same rows in the same
+columns, which are those that a pull writes to files and databases:
+
+```python
+report = await client.rankings.campaign(1, "2023-01-01", "2023-03-31")
+print(report.to_dicts()[0]["keyword_phrase"], len(report.to_jsonl().splitlines()), report.to_polars().height)
+
+campaigns = await client.campaigns.list()  # a list, and a table of the campaigns' attributes
+print(campaigns.to_pandas()[["id", "company"]])
+```
+
+`to_arrow()`, `to_pandas()` and `to_polars()` need the extras `arrow`, `pandas`, `polars`. An outcome of a pull has
+`to_dicts()`, which raises the outcome's error if it failed. At the end of a cell, notebooks show a report or a list as
+a table of its first rows.
+
+Every row of a report names its `account` and its `snapshot_date`: the host of the service, and the UTC day on which the
+report was fetched or its pull began. `attrs.evolve(report, account="acme")` is the same report of a named account.
+
+## A web service
+
+An endpoint for FastAPI that streams the rankings of campaigns as JSON lines. Each line has one member, so that nobody
+takes a failure for a row: `row`, `failure` or, in the last line, `end`. A stream without `end` was cut short.
+
+```python
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import date
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from seorep_async import ConfigurationError, KeywordRanking, Pull, SeoRepClient
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, SeoRepClient]]:
+    async with SeoRepClient() as client:  # one for all requests, which together keep to the service's limits
+        yield {"client": client}
+
+
+app = FastAPI(lifespan=lifespan)
+
+
+@app.exception_handler(ConfigurationError)
+async def bad_input(request: Request, error: ConfigurationError) -> JSONResponse:
+    return JSONResponse({"detail": str(error)}, status_code=422)
+
+
+@app.get("/rankings")
+async def rankings(
+    request: Request, campaign: Annotated[list[int], Query()], start_date: date, end_date: date
+) -> StreamingResponse:
+    pull = request.state.client.rankings.pull(campaign, start_date, end_date)  # bad input is refused here
+    return StreamingResponse(json_lines(pull), media_type="application/x-ndjson")
+
+
+async def json_lines(pull: Pull[KeywordRanking]) -> AsyncIterator[bytes]:
+    rows = failures = 0
+    async with pull as outcomes:  # a slow reader slows the pull, and one that leaves ends it
+        async for outcome in outcomes:
+            if outcome.report is not None:
+                rows += len(outcome.report.rows)
+                yield b"".join(b'{"row":%b}\n' % line for line in outcome.report.to_jsonl().splitlines())
+            else:
+                failures += 1
+                error = {"error": type(outcome.error).__name__, "message": str(outcome.error)}
+                yield json.dumps({"failure": {"campaign_id": outcome.id, **error}}).encode() + b"\n"
+    yield json.dumps({"end": {"rows": rows, "failures": failures}}).encode() + b"\n"
+```
+
+Serve it with `uvicorn`, or try it in place:
+
+```python
+from fastapi.testclient import TestClient
+
+question = {"campaign": [1, 2, 9999], "start_date": "2023-01-01", "end_date": "2023-03-31"}
+with TestClient(app) as web:
+    lines = [json.loads(line) for line in web.get("/rankings", params=question).content.splitlines()]
+print([line for line in lines if "row" not in line])  # the failure of campaign 9999, and the end
+```
+
+## Pictures
+
+Keywords by position over time, and what moved between two nights, drawn by altair from the database of a nightly
+pull. A keyword that has no position on one of the nights is not among the movers.
+
+```python
+import altair as alt
+import duckdb
+
+from seorep_async.export import pull_to
+
+await pull_to(client, [1], "2023-01-01", "2023-02-28", out="rankings.duckdb", snapshot_date="2023-03-01")
+feeds = ["campaign", "campaign-by-date"]
+await pull_to(client, [1], "2022-07-01", "2023-03-31", out="rankings.duckdb", snapshot_date="2023-04-01", feeds=feeds)
+database = duckdb.connect("rankings.duckdb", read_only=True)
+
+bands = database.sql('''
+    SELECT date, unnest(['1-3', '4-10', '11-20', '21-50', '51 on']) AS position, unnest(range(5)) AS band,
+        unnest([*COLUMNS('engine_a_rankings_.*')]) AS keywords
+    FROM campaign_periods WHERE campaign_id = 1 ORDER BY date, band''')
+by_position = alt.Chart(bands.to_arrow_table(), title="Keywords by position", width=360, height=200).mark_bar().encode(
+    x=alt.X("yearmonth(date):O", title=None),
+    y="keywords",
+    color=alt.Color("position", sort=None, scale=alt.Scale(scheme="yellowgreenblue", reverse=True)),
+    order="band",
+)
+
+movers = database.sql('''
+    SELECT keyword_phrase, old.engine_a_ranking AS a, new.engine_a_ranking AS b, if(b < a, 'up', 'down') AS moved
+    FROM keyword_rankings AS old JOIN keyword_rankings AS new USING (account, campaign_id, keyword_id, keyword_phrase)
+    WHERE campaign_id = 1 AND old.snapshot_date = '2023-03-01' AND new.snapshot_date = '2023-04-01' AND a != b
+    ORDER BY abs(a - b) DESC, keyword_id LIMIT 10''')
+lines = alt.Chart(movers.to_arrow_table(), title="From the end of the line on 1 March to the dot on 1 April").encode(
+    y=alt.Y("keyword_phrase", sort=None, title=None), color=alt.Color("moved", sort="descending"))
+position = alt.X("a", scale=alt.Scale(domain=[100, 1], nice=False), title="position, the first on the right")
+by_move = lines.mark_rule(size=3).encode(position, x2="b") + lines.mark_circle(size=90, opacity=1).encode(x="b")
+
+by_position.save("positions.html")  # or .svg and .png, with vl-convert-python; a notebook shows the chart itself
+by_move.save("movers.html")
+database.close()
+```
+
+![A stacked bar for each month: keywords in positions 1-3, 4-10 and so on.](../../.recordings/by_position.svg)
+![A line for each of ten keywords, from its old position to a dot at the new one.](../../.recordings/by_move.svg)
+"""
+
+__all__: list[str] = []

@@ -11,6 +11,8 @@ from seorep_async.tables.columns import ColumnType, Table, as_json
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+    import polars as pl
     import pyarrow as pa  # type: ignore[import-untyped]
 
 
@@ -57,6 +59,19 @@ def batch_of_plain(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordB
         for column, values, field in zip(table.columns, columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def pandas_frame(table: pa.Table) -> pd.DataFrame:
+    """Return an Arrow table as a pandas data frame, each column of its own Arrow type, integers with gaps too."""
+    pd = require("pandas")
+    # without the metadata, which says to use pandas' own types: right for files only
+    return table.replace_schema_metadata().to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def polars_frame(table: pa.Table) -> pl.DataFrame:
+    """Return an Arrow table as a polars data frame."""
+    frame: pl.DataFrame = require("polars").from_arrow(table)
+    return frame
 
 
 def _type(kind: ColumnType) -> pa.DataType:

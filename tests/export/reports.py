@@ -15,11 +15,11 @@ import attrs
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
 from seorep_async.export.job import ExportJob
-from seorep_async.export.text import columns_as_csv, csv_header
 from seorep_async.reports import column_values, row_values
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.columns import Values
 from seorep_async.tables.declared import table_of
+from seorep_async.tables.text import columns_as_csv, csv_header
 
 START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)
 NIGHT = dt.date(2023, 4, 2)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seorep_async import Tag
-from seorep_async.export.text import columns_as_csv
 from seorep_async.models import Feed
 from seorep_async.tables.declared import table_of
+from seorep_async.tables.text import columns_as_csv
 from tests.export.reports import as_csv, columns_of, owned, parsed, ranking
 
 

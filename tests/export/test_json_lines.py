@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seorep_async import Feed, SearchLocation, Tag
-from seorep_async.export.text import columns_as_json_lines
 from seorep_async.tables.declared import table_of
+from seorep_async.tables.text import columns_as_json_lines
 from tests.export.reports import columns_of, owned, ranking
 
 

@@ -14,8 +14,8 @@ import pytest
 from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError
 from seorep_async.export import PullProgress, Stage, pull_to
 from seorep_async.export.formats import encode
-from seorep_async.export.text import csv_header
 from seorep_async.tables.declared import table_of
+from seorep_async.tables.text import csv_header
 from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import attrs
 import duckdb
 import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from seorep_async import Feed, RankingReport
-from seorep_async.export import pull_to
+from seorep_async.export import pull_to, schema, to_arrow, to_pandas, to_polars
 from seorep_async.reports import row_values
 from seorep_async.tables.columns import ColumnType
 from seorep_async.tables.declared import table_of
@@ -26,6 +28,14 @@ POLARS = {
     ColumnType.BOOLEAN: pl.Boolean,
     ColumnType.DATE: pl.Date,
     ColumnType.FIELDS: pl.String,
+}
+PYTHON = {
+    ColumnType.INTEGER: int,
+    ColumnType.STRING: str,
+    ColumnType.BOOLEAN: bool,
+    ColumnType.DATE: dt.date,
+    ColumnType.FIELDS: dict,
+    ColumnType.TAGS: list,
 }
 DUCKDB = {
     ColumnType.INTEGER: "BIGINT",
@@ -43,6 +53,8 @@ def plain(value: Any) -> Any:
         return [
             {"id": tag.id, "label": tag.label, "extra": json.dumps(tag.extra) if tag.extra else None} for tag in value
         ]
+    if isinstance(value, list):  # tags as dictionaries
+        return [tag | {"extra": json.dumps(tag["extra"]) if "extra" in tag else None} for tag in value]
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False, sort_keys=True) if value else None
     return value
@@ -59,6 +71,7 @@ class Pulled:
     path: Path
     feed: Feed
     rows: list[dict[str, Any]]
+    reports: list[RankingReport[Any]]
 
     @property
     def kinds(self) -> dict[str, ColumnType]:
@@ -70,6 +83,7 @@ async def pulled(folder: Path, feed: Feed, ending: str) -> Pulled:
     async with account(campaigns=6, keywords=8, shape="mixed", rows="mixed") as (_, client):
         await pull_to(client, None, START, END, out=path, feeds=feed, snapshot_date=NIGHT)
         expected: list[dict[str, Any]] = []
+        received: list[RankingReport[Any]] = []
         names = [column.name for column in table_of(feed).columns]
         for campaign_id in range(1, 7):
             reports: list[RankingReport[Any]]
@@ -80,11 +94,12 @@ async def pulled(folder: Path, feed: Feed, ending: str) -> Pulled:
                 reports = [rankings]
             else:
                 reports = [await client.rankings.campaign_by_date(campaign_id, START, END)]
+            received += [attrs.evolve(report, snapshot_date=NIGHT) for report in reports]
             for report in reports:
                 for values in row_values(report, campaign_id=campaign_id, snapshot_date=NIGHT):
                     expected.append(dict(zip(names, map(plain, values), strict=True)))
     assert any(None in row.values() for row in expected)
-    return Pulled(path, feed, expected)
+    return Pulled(path, feed, expected, received)
 
 
 @pytest.mark.parametrize("feed", Feed)
@@ -159,6 +174,28 @@ async def test_csv_by_polars_and_pandas_and_duckdb_told_the_types(tmp_path: Path
     assert pandas[ints].astype(object).where(pandas[ints].notna(), None).to_dict("records") == expected
     table = duckdb.read_csv(str(found.path), dtype=dict.fromkeys(ints, "BIGINT"))
     assert [dict(zip(ints, row, strict=True)) for row in table.project(", ".join(ints)).fetchall()] == expected
+
+
+@pytest.mark.parametrize("feed", Feed)
+async def test_reports_in_memory_agree_with_the_file(tmp_path: Path, feed: Feed) -> None:
+    found = await pulled(tmp_path, feed, "jsonl")
+    rows, lines = found.rows, found.path.read_bytes()
+    if feed is Feed.KEYWORD_BY_DATE:  # in memory it does not know its campaign
+        rows, lines = [row | {"campaign_id": None} for row in rows], re.sub(rb'("campaign_id":)\d+', rb"\1null", lines)
+    dicts = [row for report in found.reports for row in report.to_dicts()]
+    assert [list(row) for row in dicts] == [list(row) for row in rows]
+    assert [{name: plain(value) for name, value in row.items()} for row in dicts] == rows
+    assert {(name, type(value)) for row in dicts for name, value in row.items() if value is not None} <= {
+        (name, PYTHON[kind]) for name, kind in found.kinds.items()
+    }
+    assert b"".join(report.to_jsonl() for report in found.reports) == lines
+    table = to_arrow(found.reports)
+    assert table.schema.types == schema(feed).types
+    assert table.to_pylist() == rows
+    assert to_polars(found.reports).to_dicts() == rows
+    frame = to_pandas(found.reports)
+    assert [str(kind) for kind in frame.dtypes] == [f"{kind}[pyarrow]" for kind in table.schema.types]
+    assert pa.Table.from_pandas(frame, preserve_index=False).to_pylist() == rows
 
 
 @pytest.mark.parametrize("feed", Feed)

@@ -11,8 +11,8 @@ import pytest
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
 from seorep_async.export.target import target_of
-from seorep_async.export.text import csv_header
 from seorep_async.tables.declared import table_of, totals_table
+from seorep_async.tables.text import csv_header
 from tests.export.reports import END, START, account, names_in, rows_in
 
 ONE = (Feed.CAMPAIGN,)

@@ -17,6 +17,7 @@ from seorep_async import (
     KeywordPeriod,
     KeywordRanking,
     Listing,
+    ModelList,
     Page,
     Pull,
     PullOutcome,
@@ -29,8 +30,8 @@ from seorep_async import (
 
 async def listings(client: SeoRepClient) -> None:
     listing = client.campaigns.list(filter="shoes", limit=100, extra_params={"status": ["active"], "group": 1})
-    assert_type(listing, Listing[Campaign, list[Campaign]])
-    assert_type(await listing, list[Campaign])
+    assert_type(listing, Listing[Campaign, ModelList[Campaign]])
+    assert_type(await listing, ModelList[Campaign])
     async for campaign in listing:
         assert_type(campaign, Campaign)
         assert_type(campaign.company, str)

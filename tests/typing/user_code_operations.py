@@ -19,6 +19,7 @@ from seorep_async import (
     KeywordRanking,
     Listing,
     LoginGrant,
+    ModelList,
     Page,
     Pull,
     RankingReport,
@@ -37,8 +38,8 @@ async def campaigns(client: SeoRepClient) -> None:
     assert_type(await client.campaigns.update(7, url="u", company="c", scope="s", group_title=None), Campaign)
     await client.campaigns.delete(7, extra_params={"since": dt.date(2023, 1, 1)})
     listing = client.campaigns.list(filter="f", limit=5, order_by="id", order_direction="asc", extra_params=None)
-    assert_type(listing, Listing[Campaign, list[Campaign]])
-    assert_type(await listing, list[Campaign])
+    assert_type(listing, Listing[Campaign, ModelList[Campaign]])
+    assert_type(await listing, ModelList[Campaign])
 
 
 async def users(client: SeoRepClient, email_them: bool | None) -> None:
@@ -53,8 +54,8 @@ async def users(client: SeoRepClient, email_them: bool | None) -> None:
     await client.users.delete(7)
     assert_type(await client.users.login_grant(7), LoginGrant)
     listing = client.users.list(filter="f", role="client", limit=5, order_by="id", order_direction="asc")
-    assert_type(listing, Listing[User, list[User]])
-    assert_type(await client.users.list(role=(role for role in ("a", "b"))), list[User])
+    assert_type(listing, Listing[User, ModelList[User]])
+    assert_type(await client.users.list(role=(role for role in ("a", "b"))), ModelList[User])
     assert_type(await client.users.list(role={"a": 1}.keys()).page(2), Page[User])
     async for user in client.users.list(role=["a"]):
         assert_type(user, User)
@@ -63,8 +64,8 @@ async def users(client: SeoRepClient, email_them: bool | None) -> None:
 async def keywords(client: SeoRepClient) -> None:
     assert_type(await client.keywords.get(7), Keyword)
     listing = client.keywords.list(filter="f", limit=5, order_by="id", order_direction="asc")
-    assert_type(listing, Listing[Keyword, list[Keyword]])
-    assert_type(await client.keywords.list(extra_params={"campaign_id": 7}), list[Keyword])
+    assert_type(listing, Listing[Keyword, ModelList[Keyword]])
+    assert_type(await client.keywords.list(extra_params={"campaign_id": 7}), ModelList[Keyword])
 
 
 async def backlinks(client: SeoRepClient) -> None:
@@ -84,8 +85,8 @@ async def backlinks(client: SeoRepClient) -> None:
         7, status="published", date_string=("2023-01-01", dt.date(2023, 1, 31)), search="s", link_type="all", limit=5,
         sort_metric="id", sort_direction="asc", extra_params=None,
     )  # fmt: skip
-    assert_type(listing, Listing[Backlink, list[Backlink]])
-    assert_type(await client.backlinks.list(7, date_string="last month"), list[Backlink])
+    assert_type(listing, Listing[Backlink, ModelList[Backlink]])
+    assert_type(await client.backlinks.list(7, date_string="last month"), ModelList[Backlink])
 
 
 async def rankings(client: SeoRepClient, start: dt.date) -> None:
