@@ -22,6 +22,7 @@ from seorep_async.cli.options import (
 from seorep_async.models import Feed
 
 if TYPE_CHECKING:
+    from seorep_async.export import CsvOptions
     from seorep_async.sandbox import Sandbox
 
 _STDOUT = Path("-")
@@ -44,6 +45,7 @@ Rehearse a failure, its exit code, and what follows:
 
 
 _PULL_OPTIONS = (
+    *("csv_line_end", "csv_bom", "csv_guard"),
     *("force", "restart", "retry_failed", "dry_run", "json", "quiet"),
     *("limit", "compare_previous_period", "account", "snapshot_date", "key_renewed"),
 )
@@ -140,6 +142,9 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     type=click.Choice(["csv", "jsonl"]),
     help="Format on stdout.  [default: csv]",
 )
+@click.option("--csv-line-end", type=click.Choice(["crlf", "lf"]), help="Line ends of CSV.  [default: crlf]")
+@click.option("--csv-bom", is_flag=True, help="Begin CSV with a byte order mark, by which Excel knows UTF-8.")
+@click.option("--csv-guard", is_flag=True, help="Put ' before cells of CSV that Excel would run as formulas.")
 @click.option("--force", is_flag=True, help="Replace files that no pull wrote.")
 @click.option("--restart", is_flag=True, help="Start over instead of resuming an interrupted pull.")
 @click.option("--retry-failed", is_flag=True, help="Fetch only the reports that failed last time.")
@@ -195,6 +200,7 @@ def pull(
         days=days,
         campaigns=campaigns,
         out=None if to_stdout else out or default_out,
+        csv=_csv_options(own.pop("csv_line_end"), own.pop("csv_bom"), own.pop("csv_guard")),
         stdout_format=Format.JSON_LINES if stdout_format == "jsonl" else Format.CSV,
         options=FeedOptions(limit=limit, compare_previous_period=compare),
         **own,
@@ -202,6 +208,12 @@ def pull(
     if embedded is not None:
         return job.of_sandbox(embedded, sandbox_settings(options), _named_sandbox(given))
     return job.of_service(connect(options, "try --sandbox"))
+
+
+def _csv_options(line_end: str | None, bom: bool, guard: bool) -> CsvOptions:
+    from seorep_async.export import CsvOptions
+
+    return CsvOptions(line_end="\n" if line_end == "lf" else "\r\n", bom=bom, guard=guard)
 
 
 def _check_together(to_stdout: bool, stdout_format: str | None, own: Mapping[str, Any], feeds: int) -> None:

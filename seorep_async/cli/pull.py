@@ -30,7 +30,7 @@ from seorep_async.cli.summary import (
 from seorep_async.cli.terminal import print_hanging, stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError
-from seorep_async.export import PullSummary
+from seorep_async.export import CsvOptions, PullSummary
 from seorep_async.export.formats import Format
 from seorep_async.export.job import CampaignChoice, ExportJob, Night, export_job
 from seorep_async.export.preview import preview, resumable_pull, staged_pull
@@ -58,6 +58,7 @@ class PullJob:
         account: the account's name in every row, or None.
         snapshot_date: the night in every row, or None.
         key_renewed: whether the account has a new key.
+        csv: how CSV is written.
         force: replace files that no pull wrote.
         restart: start over instead of resuming.
         retry_failed: fetch only the reports that failed last time.
@@ -75,6 +76,7 @@ class PullJob:
     account: str | None
     snapshot_date: dt.date | None
     key_renewed: bool
+    csv: CsvOptions
     force: bool
     restart: bool
     retry_failed: bool
@@ -114,7 +116,16 @@ class PullJob:
             choice = CampaignChoice(chosen.groups, chosen.filter)
             night = Night(self.account or account, self.snapshot_date, self.key_renewed)
             job = export_job(
-                client, chosen.ids or None, days.first, days.last, self.feeds, self.options, service, choice, night
+                client,
+                chosen.ids or None,
+                days.first,
+                days.last,
+                self.feeds,
+                self.options,
+                service,
+                choice,
+                night,
+                self.csv,
             )
             target = (
                 None if self.out is None else await asyncio.to_thread(target_of, self.out, job.feeds, force=self.force)

@@ -52,6 +52,10 @@ attributes (see `seorep_async.KeywordRanking`), in this order:
 | tags | JSON | list of objects | list of structs |
 | unknown fields | JSON | object | JSON |
 
+CSV is RFC 4180 in UTF-8. `csv=CsvOptions(line_end="\\n", bom=True, guard=True)` (`--csv-line-end lf`, `--csv-bom`,
+`--csv-guard`) writes it for other readers: a byte order mark is what Excel needs to know UTF-8, and the guard keeps
+spreadsheets from running a phrase such as `=1+1` as a formula, by a `'` before it.
+
 What each column means stands in `help()` of the models, in the fields' metadata of Parquet and Arrow, and in DuckDB's
 comments. Where the service's reference leaves a meaning open, they say so.
 
@@ -143,9 +147,11 @@ from seorep_async.errors import ExportError
 from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullProgress, PullSummary, Stage
 from seorep_async.export.pull_to import pull_to
 from seorep_async.reports import arrow_stream, schema, to_arrow, to_html, to_pandas, to_polars
+from seorep_async.tables.text import CsvOptions
 
 __all__ = [
     "CampaignOutcome",
+    "CsvOptions",
     "ExportError",
     "OnProgress",
     "PullFailure",

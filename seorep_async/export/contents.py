@@ -51,7 +51,7 @@ class Contents:
             while some := list(itertools.islice(rows, GROUP_ROWS)):
                 columns = list(zip(*some, strict=True))
                 if kind.is_text:
-                    yield encode(kind, table, columns)
+                    yield encode(kind, table, columns, self.area.job.csv)
                 else:
                     yield require("pyarrow").Table.from_batches([record_batch(table, columns)])
             return

@@ -15,7 +15,7 @@ from seorep_async.export.target import is_ours
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.optional import require
-from seorep_async.tables.text import csv_header
+from seorep_async.tables.text import RFC_4180, CsvOptions, csv_header
 
 
 def write_files(contents: Contents, check: Callable[[], None]) -> list[Path]:
@@ -48,7 +48,7 @@ def write_files(contents: Contents, check: Callable[[], None]) -> list[Path]:
                 raise export_error(place, "it exists, and no pull wrote it; move it away, and run this again")
             pieces = itertools.chain([first], pieces)
         with temporary_file(folder / f"table-{number}", place) as file:
-            write_table(file, target.format, table, pieces, check)
+            write_table(file, target.format, table, pieces, check, contents.area.job.csv)
         finished.append((file, place))
     # the rows come last: who sees them finds the others
     for file, place in (*finished[len(target.feeds) :], *finished[: len(target.feeds)]):
@@ -59,7 +59,14 @@ def write_files(contents: Contents, check: Callable[[], None]) -> list[Path]:
     return [place for _, place in finished]
 
 
-def write_table(path: Path, kind: Format, table: Table, pieces: Iterable[Any], check: Callable[[], None]) -> None:
+def write_table(
+    path: Path,
+    kind: Format,
+    table: Table,
+    pieces: Iterable[Any],
+    check: Callable[[], None],
+    csv: CsvOptions = RFC_4180,
+) -> None:
     """Write one table to a file.
 
     Args:
@@ -68,6 +75,7 @@ def write_table(path: Path, kind: Format, table: Table, pieces: Iterable[Any], c
         table: the table, whose columns the pieces have.
         pieces: bytes for a text format, else Arrow tables, each of which becomes a row group.
         check: called now and then; an exception that it raises ends the writing.
+        csv: how CSV is written; the pieces are written so already.
     """
     if kind is Format.PARQUET:
         pq = require("pyarrow.parquet")
@@ -78,7 +86,7 @@ def write_table(path: Path, kind: Format, table: Table, pieces: Iterable[Any], c
         return
     with open(path, "wb") as file:
         if kind is Format.CSV:
-            file.write(csv_header(table))
+            file.write(csv_header(table, csv))
         for piece in pieces:
             check()
             file.write(piece)

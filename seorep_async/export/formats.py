@@ -17,7 +17,7 @@ from seorep_async.tables.arrow import arrow_schema, batch_of_plain, plain_column
 from seorep_async.tables.columns import ColumnType, Table, as_json
 from seorep_async.tables.declared import totals_values
 from seorep_async.tables.optional import require
-from seorep_async.tables.text import columns_as_csv, columns_as_json_lines
+from seorep_async.tables.text import RFC_4180, CsvOptions, columns_as_csv, columns_as_json_lines
 
 GROUP_ROWS = 1 << 16
 """Rows in each Arrow table and each Parquet row group, so that the same rows give the same groups."""
@@ -56,7 +56,7 @@ class Format(enum.Enum):
             require("pyarrow.parquet" if self is Format.PARQUET else "pyarrow")
 
 
-def encode(kind: Format, table: Table, columns: Sequence[Sequence[Any]]) -> bytes:
+def encode(kind: Format, table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180) -> bytes:
     """Return columns of a table as they are staged.
 
     Raises:
@@ -65,7 +65,7 @@ def encode(kind: Format, table: Table, columns: Sequence[Sequence[Any]]) -> byte
         ValueError: a string is not valid Unicode.
     """
     if kind is Format.CSV:
-        return columns_as_csv(table, columns)
+        return columns_as_csv(table, columns, csv)
     if kind is Format.JSON_LINES:
         return columns_as_json_lines(table, columns)
     plain = plain_columns(table, columns)

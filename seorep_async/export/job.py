@@ -15,11 +15,13 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.checkpoint import Checkpoint
+from seorep_async.export.formats import Format
 from seorep_async.export.target import Target
 from seorep_async.models import Campaign, Feed
 from seorep_async.resources.arguments import check_date, check_feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.declared import table_of
+from seorep_async.tables.text import RFC_4180, CsvOptions
 
 VERSION = 4
 """Checkpoint format version; other versions are not resumed."""
@@ -104,6 +106,7 @@ class ExportJob:
         end_date: last day.
         campaigns: the campaigns in their order, or None for those of the choice.
         choice: which of the account's campaigns, if none are named.
+        csv: how CSV is written.
         options: further arguments of the feeds.
         account: the account's name in tables.
         started_at: when the pull began, in UTC.
@@ -126,6 +129,7 @@ class ExportJob:
     key_renewed: bool
     fingerprint: Callable[[bytes], str] = attrs.field(eq=False, repr=False)
     choice: CampaignChoice = CampaignChoice()
+    csv: CsvOptions = RFC_4180
 
     @property
     def compares(self) -> bool:
@@ -164,7 +168,7 @@ class ExportJob:
             "campaigns": chosen or None if self.campaigns is None else list(self.campaigns),
             # only to be compared, and a caller may have put anything into `extra_params`
             "options": hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest(),
-            "format": target.format.value,
+            "format": str(self.csv) if target.format is Format.CSV else target.format.value,
             "version": [VERSION, zlib.crc32(repr(columns).encode())],
         }
 
@@ -208,6 +212,7 @@ def export_job(
     service: str | None = None,
     choice: CampaignChoice = CampaignChoice(),
     night: Night = Night(),
+    csv: CsvOptions = RFC_4180,
 ) -> ExportJob:
     """Check the arguments of a pull, and return them as one job.
 
@@ -240,6 +245,7 @@ def export_job(
         key_renewed=night.key_renewed,
         fingerprint=cache(client._key_fingerprint),
         choice=choice,
+        csv=csv,
     )
 
 

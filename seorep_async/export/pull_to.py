@@ -27,7 +27,7 @@ from seorep_async.export.target import Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.declared import table_of
-from seorep_async.tables.text import csv_header
+from seorep_async.tables.text import RFC_4180, CsvOptions, csv_header
 
 
 async def pull_to(
@@ -42,6 +42,7 @@ async def pull_to(
     restart: bool = False,
     retry_failed: bool = False,
     force: bool = False,
+    csv: CsvOptions = RFC_4180,
     account: str | None = None,
     snapshot_date: dt.date | str | None = None,
     key_renewed: bool = False,
@@ -61,10 +62,9 @@ async def pull_to(
         on_progress: called with a `PullProgress` after every step; it must return soon.
         restart: start over; delete what an earlier run has staged without reading it.
         retry_failed: fetch only the reports that failed last time: nothing if none did, everything if no target exists.
-        force: replace also files that no pull wrote.
-        account: the account's name, which every row bears; default: the host of the service.
+        force, csv: replace also files that no pull wrote; line ends, byte order mark and guard against formulas of CSV.
+        account, key_renewed: the name in every row, by default the service's host; True if it has a new API key.
         snapshot_date: the night that rows are of; default: the UTC day on which the pull began.
-        key_renewed: True if the account has a new API key since the last pull into the same target.
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Returns:
@@ -72,12 +72,12 @@ async def pull_to(
 
     Raises:
         ConfigurationError: an argument is wrong, or what is there is another's or can't be replaced; nothing was sent.
-        ImportError: the format needs an extra; the message says how to install it.
+        ImportError: the format needs an extra.
         SeoRepError: the key was refused, or the campaigns could not be listed; reports that had arrived are stored.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.
     """
     night = Night(account, snapshot_date, key_renewed)
-    job = export_job(client, ids, start_date, end_date, feeds, options, night=night)
+    job = export_job(client, ids, start_date, end_date, feeds, options, night=night, csv=csv)
     target = await asyncio.to_thread(target_of, out, job.feeds, force=force)  # importing an extra takes long
     return await run_export(client, job, target, on_progress, restart=restart, retry_failed=retry_failed)
 
@@ -92,6 +92,7 @@ async def run_export(
     retry_failed: bool = False,
 ) -> PullSummary:
     """Run a checked job as `pull_to` does."""
+    _check_csv(job, target.format)
     run = _Run(client, job, ProgressTracker(on_progress))
     if target.format is Format.DUCKDB:
         await asyncio.to_thread(check_database, target, job)
@@ -154,13 +155,21 @@ async def stream_rows(
     """
     if len(job.feeds) != 1 or not kind.is_text:
         raise ConfigurationError("a stream holds one feed, as CSV or JSON lines; name a file for more")
+    _check_csv(job, kind)
     run = _Run(client, job, ProgressTracker(on_progress))
     if kind is Format.CSV:
-        await write(csv_header(table_of(job.feeds[0])))
+        await write(csv_header(table_of(job.feeds[0]), job.csv))
     writer = PipeWriter(job, kind, write, run.tracker)
     with contextlib.closing(writer.checkpoint):
         await Fetcher(client, job, writer, run.tracker).run()
         return run.summary(run.outcomes(writer.checkpoint))
+
+
+def _check_csv(job: ExportJob, kind: Format) -> None:
+    if job.csv != RFC_4180 and kind is not Format.CSV:
+        raise ConfigurationError(
+            "line ends, byte order mark and guard are options of CSV: leave them out, or write CSV"
+        )
 
 
 class _Run:

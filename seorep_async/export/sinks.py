@@ -222,7 +222,7 @@ def encoded(
         try:
             if rows:
                 check_totals(kind, report.totals)
-                data = encode(kind, table, columns)
+                data = encode(kind, table, columns, job.csv)
                 totals = None if report.totals is None else json.dumps(totals_values(report.totals))
                 yield StagedReport(table.name, campaign_id, report.id, len(report.rows), totals, data)
         except UNSTORABLE as error:
@@ -231,7 +231,7 @@ def encoded(
         if keywords:
             with contextlib.suppress(*UNSTORABLE):  # the rows say what is wrong; without them only names are missing
                 of_keywords = keyword_columns(columns)
-                data = encode(kind, keywords_table(), of_keywords)
+                data = encode(kind, keywords_table(), of_keywords, job.csv)
                 yield StagedReport(keywords_table().name, campaign_id, campaign_id, len(of_keywords[0]), None, data)
 
 
@@ -239,7 +239,7 @@ def encoded_campaigns(kind: Format, job: ExportJob, campaigns: Sequence[Campaign
     """Return a part of the list of campaigns, encoded for a format, without those that the format can't hold."""
 
     def encode_some(some: Sequence[Campaign]) -> bytes:
-        return encode(kind, campaigns_table(), campaign_columns(some, job.account, job.snapshot_date))
+        return encode(kind, campaigns_table(), campaign_columns(some, job.account, job.snapshot_date), job.csv)
 
     def fits_format(one: Campaign) -> bool:
         with contextlib.suppress(*UNSTORABLE):

@@ -182,7 +182,7 @@ def _columns(file: Path, kind: Format) -> list[str]:
         if kind is Format.PARQUET:
             return list(require("pyarrow.parquet").read_schema(file).names)
         with open(file, "rb") as opened:
-            line = opened.readline(_LONGEST_LINE).decode()
+            line = opened.readline(_LONGEST_LINE).decode("utf-8-sig")
         if kind is Format.CSV:
             return next(csv.reader([line]), [])
         first = json.loads(line)

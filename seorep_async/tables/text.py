@@ -5,22 +5,58 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, Literal
 
+import attrs
 import msgspec
 
+from seorep_async.errors import ConfigurationError, shown
 from seorep_async.models import Tag
 from seorep_async.tables.columns import ColumnType, Table, as_json, plain_tags
 
 _JSON = msgspec.json.Encoder()
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def csv_header(table: Table) -> bytes:
+@attrs.frozen(kw_only=True)
+class CsvOptions:
+    """How CSV is written, where readers differ.
+
+    Args:
+        line_end: the end of a line, `"\\r\\n"` (RFC 4180) or `"\\n"`.
+        bom: begin files with a byte order mark, by which Excel knows UTF-8.
+        guard: put `'` before strings that begin with `=`, `+`, `-`, `@`, a tab or a carriage return, which spreadsheets
+            would run as formulas; numbers stay numbers.
+
+    Raises:
+        ConfigurationError: a value is none of these.
+    """
+
+    line_end: Literal["\r\n", "\n"] = "\r\n"
+    bom: bool = False
+    guard: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        if self.line_end not in ("\r\n", "\n"):
+            raise ConfigurationError(f'line_end must be "\\r\\n" or "\\n", got {shown(self.line_end)}')
+        for name in ("bom", "guard"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigurationError(f"{name} must be True or False, got {shown(getattr(self, name))}")
+
+    def __str__(self) -> str:
+        parts = ["LF line ends"] * (self.line_end == "\n") + ["BOM"] * self.bom + ["guard"] * self.guard
+        return ", ".join(["CSV", *parts])
+
+
+RFC_4180 = CsvOptions()
+
+
+def csv_header(table: Table, csv: CsvOptions = RFC_4180) -> bytes:
     """Return the line of the columns' names."""
-    return (",".join(column.name for column in table.columns) + "\r\n").encode()
+    return ("\ufeff" * csv.bom + ",".join(column.name for column in table.columns) + csv.line_end).encode()
 
 
-def columns_as_csv(table: Table, columns: Sequence[Sequence[Any]]) -> bytes:
+def columns_as_csv(table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180) -> bytes:
     """Return columns of values as lines of CSV (RFC 4180, UTF-8), the same bytes for the same rows.
 
     Numbers, strings and dates (ISO) stand as they are, booleans as `true` and `false`, tags and unknown fields as JSON;
@@ -31,10 +67,19 @@ def columns_as_csv(table: Table, columns: Sequence[Sequence[Any]]) -> bytes:
     """
     if not columns or not columns[0]:
         return b""
+    if csv.guard:
+        columns = [
+            _guarded(values) if column.type is ColumnType.STRING else values
+            for column, values in zip(table.columns, columns, strict=True)
+        ]
     strings = [_CSV[column.type](values) for column, values in zip(table.columns, columns, strict=True)]
     # joined by columns and not by `csv.writer`, which takes twice as long
-    lines = "\r\n".join(map(",".join, zip(*strings, strict=True)))
-    return f"{lines}\r\n".encode()
+    lines = csv.line_end.join(map(",".join, zip(*strings, strict=True)))
+    return f"{lines}{csv.line_end}".encode()
+
+
+def _guarded(values: Sequence[str | None]) -> list[str | None]:
+    return [f"'{value}" if value and value.startswith(_FORMULA) else value for value in values]
 
 
 def _numbers(values: Sequence[Any]) -> list[str]:

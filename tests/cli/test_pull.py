@@ -84,6 +84,17 @@ def test_the_rows_go_to_stdout(seorep: Seorep) -> None:
     assert ended.err.startswith("Pulled the campaign feed")
 
 
+def test_the_options_of_csv_hold_for_files_and_stdout(seorep: Seorep) -> None:
+    arguments = ("pull", "--sandbox", "--campaigns", 1, "--csv-line-end", "lf", "--csv-bom", "--csv-guard", "--quiet")
+    assert seorep(*arguments, "-o", "a.csv").code == 0
+    found = Path("a.csv").read_bytes()
+    assert (found[:3], b"\r" in found) == (b"\xef\xbb\xbf", False)
+    assert seorep(*arguments, "-o", "-").out.encode() == found
+    ended = seorep(*arguments, "-o", "-", "--format", "jsonl")
+    told = "line ends, byte order mark and guard are options of CSV: leave them out, or write CSV"
+    assert (ended.code, ended.out, ended.err) == (2, "", f"Error: {told}\n")
+
+
 @pytest.mark.parametrize("feed", ["campaign", "campaign-by-date", "keyword-by-date"])
 def test_json_lines_go_to_stdout(seorep: Seorep, feed: str) -> None:
     arguments = ("pull", "--sandbox", "--campaigns", 2, "--keywords", 3, "--feed", feed, "--quiet")
