@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import subprocess
 import sys
 from collections import Counter
@@ -27,6 +28,7 @@ from seorep_async import (
 )
 from seorep_async.normalisation import Decoder
 from seorep_async.sandbox import Sandbox
+from seorep_async.session.clock import Clock as ClientClock
 from tests.scripted_api import FEED, SOURCES, Asked, Clock, quick_client, sends, serving, tasks_of_ours
 
 JANUARY = ("2023-01-01", "2023-01-31")
@@ -846,3 +848,19 @@ async def test_an_outage_in_the_middle_loses_no_campaign() -> None:
     async with serving(script, max_attempts=1, max_concurrency=2) as (client, _):
         outcomes = await outcomes_of(client, range(1, 101))
     assert sorted(outcome.id for outcome in outcomes if outcome.ok) == list(range(1, 101))
+
+
+async def test_reports_of_a_pull_bear_the_day_on_which_it_began() -> None:
+    evening = dt.datetime(2023, 4, 1, 23, 59, tzinfo=dt.UTC)
+    now = [evening]
+
+    class Client(SeoRepClient):
+        _clock = ClientClock(wall_clock=lambda: now[-1].timestamp())
+
+    async with Sandbox(campaigns=2) as sandbox, Client(sandbox.base_url, sandbox.api_key) as client:
+        async with client.rankings.pull([1, 2], "2023-01-01", "2023-03-31") as outcomes:
+            now.append(evening + dt.timedelta(hours=1))
+            reports = [outcome.report async for outcome in outcomes if outcome.report]
+        reports.append(await client.rankings.campaign(1, "2023-01-01", "2023-03-31"))
+    assert [one.snapshot_date and one.snapshot_date.day for one in reports] == [1, 1, 2]
+    assert {one.account for one in reports} == {"127.0.0.1"}

@@ -43,14 +43,14 @@ attributes (see `seorep_async.KeywordRanking`), in this order:
 - `tags`: a list of `id`, `label`, `extra`;
 - `extra`, `search_location_extra` …: fields that the service's reference does not name.
 
-| | CSV | JSON lines | Parquet, DuckDB, Arrow |
-| --- | --- | --- | --- |
-| integers | `7` | `7` | 64 bits, nullable |
-| booleans | `true`, `false` | `true`, `false` | boolean |
-| dates | `2023-03-01` | `"2023-03-01"` | date |
-| None | empty | `null` | null |
-| tags | JSON | list of objects | list of structs |
-| unknown fields | JSON | object | JSON |
+| | CSV | JSON lines, `to_jsonl()` | `to_dicts()` | Parquet, DuckDB, Arrow |
+| --- | --- | --- | --- | --- |
+| integers | `7` | `7` | `int` | 64 bits, nullable |
+| booleans | `true`, `false` | `true`, `false` | `bool` | boolean |
+| dates | `2023-03-01` | `"2023-03-01"` | `date` | date |
+| None | empty | `null` | `None` | null |
+| tags | JSON | list of objects | list of dictionaries | list of structs |
+| unknown fields | JSON | object | dictionary | JSON |
 
 CSV is RFC 4180 in UTF-8. `csv=CsvOptions(line_end="\\n", bom=True, guard=True)` (`--csv-line-end lf`, `--csv-bom`,
 `--csv-guard`) writes it for other readers: a byte order mark is what Excel needs to know UTF-8, and the guard keeps

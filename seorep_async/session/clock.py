@@ -30,7 +30,7 @@ class Clock:
         monotonic: seconds of a clock that is never set.
         sleep: waits for a number of seconds.
         call_later: calls a function after a number of seconds.
-        wall_clock: seconds since the epoch; asked only to read HTTP dates.
+        wall_clock: seconds since the epoch; only for HTTP dates and the day of a report.
         jitter: a random number from 0 to 1.
     """
 
