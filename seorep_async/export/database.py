@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import atomic_replace, export_error, translate_errors
@@ -20,6 +20,8 @@ from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
     import duckdb
+
+_Columns: TypeAlias = dict[str, tuple[str, str | None]]
 
 _TYPES = {
     ColumnType.INTEGER: "BIGINT",
@@ -58,15 +60,16 @@ def check_database(target: Target, job: ExportJob) -> None:
     try:
         with _connected(target.path, target.path) as database:
             views = _names(database, "view")
+            there = _all_columns(database)
             for table in all_tables():
-                _check_table(target, table, _columns(database, table.name), views)
+                _check_table(target, table, there.get(table.name, {}), views)
             for name in _OLDER_NAMES:
-                columns = _columns(database, name)
+                columns = there.get(name, {})
                 if "start_date" in columns and "account" not in columns:
                     raise _older_layout(target, name)
             if LATEST in _names(database, "table"):
                 raise _refusal(target, f"{LATEST} is a table in it, where a view is needed; rename the table")
-            if "key_digest" in _columns(database, "pulls"):
+            if "key_digest" in there.get("pulls", {}):
                 _check_account(target, job, database)
     except duckdb.Error as error:
         raise ConfigurationError(
@@ -111,8 +114,9 @@ def _fill(file: Path, contents: Contents, check: Callable[[], None]) -> None:
             database.execute(f"SET temp_directory = {_quoted(str(area.folder / 'overflow'))}")
             database.execute("SET enable_progress_bar = false")
             database.execute("BEGIN")
+            there = _all_columns(database)
             for table in all_tables():
-                _make_table(database, table)
+                _make_table(database, table, there.get(table.name, {}))
             database.execute(_LATEST_VIEW)
             _note_scope(database, contents)
             for table in area.target.tables():
@@ -229,8 +233,7 @@ def _register(database: duckdb.DuckDBPyConnection, name: str, rows: Any, stateme
     database.unregister(name)
 
 
-def _make_table(database: duckdb.DuckDBPyConnection, table: Table) -> None:
-    there = _columns(database, table.name)
+def _make_table(database: duckdb.DuckDBPyConnection, table: Table, there: _Columns) -> None:
     if not there:
         columns = ", ".join(f"{_declared(column)}{'' if column.nullable else ' NOT NULL'}" for column in table.columns)
         database.execute(f"CREATE TABLE {table.name} ({columns})")
@@ -247,7 +250,7 @@ def _declared(column: Column) -> str:
     return f'"{column.name}" {_TYPES[column.type]}'
 
 
-def _check_table(target: Target, table: Table, there: dict[str, tuple[str, str | None]], views: set[str]) -> None:
+def _check_table(target: Target, table: Table, there: _Columns, views: set[str]) -> None:
     if table.name in views:
         raise _refusal(target, f"{table.name} is a view in it, where a table is needed; rename the view")
     for column in table.columns if there else ():
@@ -298,13 +301,13 @@ def _names(database: duckdb.DuckDBPyConnection, kind: str) -> set[str]:
     return {name for (name,) in database.execute(query).fetchall()}
 
 
-def _columns(database: duckdb.DuckDBPyConnection, table: str) -> dict[str, tuple[str, str | None]]:
-    """Return the type and the comment of each column of a table or view."""
-    query = (
-        "SELECT lower(column_name), data_type, comment FROM duckdb_columns() "
-        f"WHERE lower(table_name) = ? AND {_IN_MAIN}"
-    )
-    return {name: (kind, comment) for name, kind, comment in database.execute(query, [table]).fetchall()}
+def _all_columns(database: duckdb.DuckDBPyConnection) -> dict[str, _Columns]:
+    """Return the type and the comment of each column, by table or view and by name."""
+    query = f"SELECT lower(table_name), lower(column_name), data_type, comment FROM duckdb_columns() WHERE {_IN_MAIN}"
+    found: dict[str, _Columns] = {}
+    for table, name, kind, comment in database.execute(query).fetchall():
+        found.setdefault(table, {})[name] = (kind, comment)
+    return found
 
 
 def _quoted(name: str) -> str:

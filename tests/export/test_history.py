@@ -1,0 +1,251 @@
+"""Two accounts, a month of nights, into one database: what a reader finds is what the service served last."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import duckdb
+import pytest
+
+from seorep_async import ConfigurationError, Feed, SeoRepClient
+from seorep_async.export import PullProgress, PullSummary, pull_to
+from seorep_async.session.authentication import Authentication
+from tests.export.reports import rows_in
+from tests.scripted_api import Asked, serving
+
+CAMPAIGNS = (1, 2, 3, 4)
+MONTHLY = 4
+"""The campaign of which the service knows months only."""
+FIRST_NIGHT = dt.date(2023, 3, 16)
+NIGHTS = [FIRST_NIGHT + dt.timedelta(days=number) for number in range(30)]
+TWICE, KILLED, RENEWED = NIGHTS[9], NIGHTS[19], NIGHTS[24]
+
+Key = tuple[Any, ...]
+
+
+@attrs.define
+class Service:
+    """Serves numbers that change with every answer, and notes what a reader should find of them."""
+
+    night: dt.date = FIRST_NIGHT
+    failing: frozenset[int] = frozenset()
+    answers: int = 0
+    periods: dict[Key, dict[str, int]] = attrs.field(factory=dict)
+    snapshots: dict[Key, dict[int, int]] = attrs.field(factory=dict)
+
+    def answer(self, asked: Asked) -> object:
+        if asked.path == "/v3/campaigns":
+            found = [{"id": one, "account_id": 1, "url": "u", "company": f"Company {one}"} for one in CAMPAIGNS]
+            return {"metadata": {"total_pages": 1, "total_records": len(found)}, "data": found}
+        campaign_id = asked.id if asked.id < 10 else asked.id // 10
+        if campaign_id in self.failing:
+            return 404
+        self.answers += 1
+        rows = self.snapshot(campaign_id) if asked.path.endswith("/campaign") else self.dates(asked, campaign_id)
+        return {"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": {"rows": rows, "totals": False}}
+
+    def snapshot(self, campaign_id: int) -> list[dict[str, Any]]:
+        served = {campaign_id * 10 + number: self.answers * 10 + number for number in (1, 2)}
+        self.snapshots[self.night, campaign_id] = served
+        return [{"keywordId": id_, "keywordPhrase": f"k{id_}", "competitors": value} for id_, value in served.items()]
+
+    def dates(self, asked: Asked, campaign_id: int) -> list[dict[str, Any]]:
+        days = dict(asked.pairs)
+        first, last = dt.date.fromisoformat(days["start_date"]), dt.date.fromisoformat(days["end_date"])
+        window = [first + dt.timedelta(days=number) for number in range((last - first).days + 1)]
+        # each night the service has no row of some day that it had one of before
+        dates = (
+            [f"{first:%Y-%m}"]
+            if campaign_id == MONTHLY
+            else [str(day) for day in window if day.day % 5 != last.day % 5]
+        )
+        served = {date: self.answers * 100 + number for number, date in enumerate(dates)}
+        kept = self.periods.setdefault((asked.path.split("/")[-2], asked.id), {})
+        for date in (*dates[:1], *map(str, window)):
+            kept.pop(date, None)
+        kept.update(served)
+        return [{"date": date, "competitors": value} for date, value in served.items()]
+
+
+@attrs.define
+class Account:
+    """An account, and how it is pulled each night: the month to date, all feeds, into one database."""
+
+    name: str
+    out: Path
+    service: Service
+    client: SeoRepClient
+
+    async def pull(self, night: dt.date, *failing: int, **options: Any) -> PullSummary:
+        self.service.night, self.service.failing = night, frozenset(failing)
+        return await pull_to(
+            self.client,
+            None,
+            night.replace(day=1),
+            night,
+            out=self.out,
+            feeds=Feed,
+            account=self.name,
+            snapshot_date=night,
+            **options,
+        )
+
+    async def pull_and_kill(self, night: dt.date) -> None:
+        def kill(progress: PullProgress) -> None:
+            if progress.rows >= 10:
+                task.cancel()
+
+        task = asyncio.create_task(self.pull(night, on_progress=kill))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+@asynccontextmanager
+async def accounts(out: Path) -> AsyncIterator[tuple[Account, Account]]:
+    one, other = Service(), Service(answers=5_000)
+    async with serving(one.answer) as (client, _), serving(other.answer) as (second, _):
+        yield Account("acme", out, one, client), Account("other", out, other, second)
+
+
+def ask(out: Path, query: str) -> list[Key]:
+    with duckdb.connect(str(out), read_only=True) as database:
+        return database.execute(query).fetchall()
+
+
+def periods(out: Path, account: str, table: str, id_: str) -> dict[Key, dict[str, int]]:
+    found: dict[Key, dict[str, int]] = {}
+    shown = "left(date::VARCHAR, CASE date_precision WHEN 'month' THEN 7 ELSE 10 END)"
+    query = f"SELECT {id_}, {shown}, competitors FROM {table} WHERE account = '{account}'"  # noqa: S608
+    for one, date, value in ask(out, query):
+        held = found.setdefault((id_.removesuffix("_id"), one), {})
+        assert date not in held, "a date came twice"
+        held[date] = value
+    return found
+
+
+def check(account: Account) -> None:
+    out, name, service = account.out, account.name, account.service
+    found = periods(out, name, "campaign_periods", "campaign_id") | periods(out, name, "keyword_periods", "keyword_id")
+    assert found == {key: rows for key, rows in service.periods.items() if rows}
+    snapshots: dict[Key, dict[int, int]] = {}
+    query = "SELECT snapshot_date, campaign_id, keyword_id, competitors FROM keyword_rankings WHERE account = "
+    for night, campaign_id, keyword_id, value in ask(out, f"{query} '{name}'"):
+        assert snapshots.setdefault((night, campaign_id), {}).setdefault(keyword_id, value) == value
+    assert snapshots == service.snapshots
+
+
+@pytest.fixture(autouse=True)
+def cheap_digests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare sixty times a twentieth of a second."""
+    monkeypatch.setattr(
+        Authentication, "fingerprint", lambda self, salt: str(zlib.crc32(self.header().encode(), salt[0]))
+    )
+
+
+async def test_a_month_of_nights_of_two_accounts_is_as_served(tmp_path: Path) -> None:
+    out = tmp_path / "nights.duckdb"
+    failed: dict[Key, tuple[int, ...]] = {}
+    async with accounts(out) as both:
+        for number, night in enumerate(NIGHTS):
+            for account in both:
+                failing = {1: (1,), 4: (2, 3), 6: (1, 2, 3)}.get(number % 8, ()) if account.name == "acme" else ()
+                renewed = {}
+                if account.name == "other" and night == RENEWED:
+                    account.client = await SeoRepClient(account.client.base_url, "renewed").open()
+                    with pytest.raises(ConfigurationError, match="key_renewed=True"):
+                        await account.pull(night)
+                    renewed = {"key_renewed": True}
+                if night == TWICE:
+                    await account.pull(night, 2)
+                if night == KILLED:
+                    await account.pull_and_kill(night)
+                await account.pull(night, *failing, **renewed)
+                failed[account.name, night] = failing
+            if number in (12, 29):  # in the middle and at the end
+                check(both[0])
+                check(both[1])
+        await both[1].client.close()
+    missing = {(name, night): set(ids) for (name, night), ids in failed.items() if ids}
+    for table in ("keyword_rankings", "campaign_periods", "keyword_periods"):
+        found: dict[Key, set[int]] = {}
+        query = f"SELECT account, snapshot_date, campaign_id FROM failures WHERE table_name = '{table}'"  # noqa: S608
+        for name, night, id_ in ask(out, query):
+            found.setdefault((name, night), set()).add(id_)
+        assert found == missing
+    assert ask(out, "SELECT account, count(*) FROM pulls GROUP BY 1 ORDER BY 1") == [("acme", 31), ("other", 31)]
+    newest = "SELECT account, max(snapshot_date), count(*) FROM keyword_rankings_latest GROUP BY 1 ORDER BY 1"
+    assert ask(out, newest) == [("acme", NIGHTS[-1], 8), ("other", NIGHTS[-1], 8)]
+    assert ask(out, "SELECT count(*), min(company) FROM campaigns") == [(8, "Company 1")]
+    assert ask(out, "SELECT count(*) FROM keywords") == [(16,)]
+
+
+MARCH, APRIL = "2023-03", "2023-04"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        # a month that is asked for in part is replaced by a row of it, and stays without one
+        (("2023-03-01", "2023-03-31", [MARCH]), ("2023-03-15", "2023-04-14", [MARCH, APRIL]), {MARCH: 2, APRIL: 2}),
+        (("2023-03-01", "2023-03-31", [MARCH]), ("2023-03-15", "2023-04-14", [APRIL]), {MARCH: 1, APRIL: 2}),
+        # a row of a month stands for the days that its own pull asked for
+        (("2023-03-01", "2023-03-20", [MARCH]), ("2023-03-01", "2023-03-25", ["2023-03-24"]), {"2023-03-24": 2}),
+        (("2023-03-01", "2023-03-31", [MARCH]), ("2023-03-01", "2023-03-31", []), {}),
+        (
+            ("2023-03-01", "2023-03-20", ["2023-03-02"]),
+            ("2023-03-03", "2023-03-25", [MARCH]),
+            {"2023-03-02": 1, MARCH: 2},
+        ),
+    ],
+)
+async def test_a_row_of_a_month_stands_for_the_days_asked_for(
+    tmp_path: Path, first: Key, second: Key, found: dict[str, int]
+) -> None:
+    out, dates, number = tmp_path / "a.duckdb", [""], 0
+
+    def answer(asked: Asked) -> object:
+        if asked.path == "/v3/campaigns":
+            return 404
+        rows = [{"date": date, "competitors": number} for date in dates]
+        return {"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": {"rows": rows, "totals": False}}
+
+    async with serving(answer) as (client, _):
+        for number, (start, end, dates) in enumerate((first, second), 1):  # noqa: B007
+            await pull_to(
+                client, [7], start, end, out=out, feeds=Feed.CAMPAIGN_BY_DATE, snapshot_date=f"2023-05-0{number}"
+            )
+    assert periods(out, "127.0.0.1", "campaign_periods", "campaign_id").get(("campaign", 7), {}) == found
+    assert ask(out, "SELECT DISTINCT table_name, error FROM failures") == [("campaigns", "NotFoundError")]
+
+
+async def test_another_service_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    async with accounts(tmp_path / "a.duckdb") as (one, other):
+        await one.pull(FIRST_NIGHT)
+        other.name = one.name
+        with pytest.raises(ConfigurationError, match="give this account a name of its own with account=…"):
+            await other.pull(FIRST_NIGHT)
+        assert other.service.answers == 5_000
+
+
+async def test_a_resumed_pull_keeps_its_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "a.csv"
+    async with accounts(tmp_path / "a.duckdb") as (one, _):
+        clock = attrs.evolve(one.client._session.clock, wall_clock=lambda: 1679000000.0)  # 2023-03-16
+        monkeypatch.setattr(one.client._session, "clock", clock)
+        one.service.failing = frozenset({2})
+        await pull_to(one.client, None, FIRST_NIGHT, FIRST_NIGHT, out=out)
+        later = attrs.evolve(clock, wall_clock=lambda: 1679200000.0)
+        monkeypatch.setattr(one.client._session, "clock", later)
+        one.service.failing = frozenset()
+        summary = await pull_to(one.client, None, FIRST_NIGHT, FIRST_NIGHT, out=out, retry_failed=True)
+        with pytest.raises(ConfigurationError, match="account must be a name"):
+            await pull_to(one.client, None, FIRST_NIGHT, FIRST_NIGHT, out=out, account=" ")
+    assert (summary.snapshot_date, summary.rows) == (FIRST_NIGHT, 8)
+    assert {row["snapshot_date"] for row in rows_in(out)} == {str(FIRST_NIGHT)}
