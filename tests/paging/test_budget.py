@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seorep_async import Listing, NotFoundError, Page, Settings
@@ -178,6 +178,7 @@ some_listings = st.lists(st.integers(1, 12), min_size=1, max_size=5)
 chance = st.randoms(use_true_random=False)
 
 
+@settings(deadline=None)
 @given(some_listings, st.integers(1, 5), chance)
 def test_listings_that_share_a_budget_all_end_within_it(pages: list[int], limit: int, random: Random) -> None:
     session = Unhurried(lambda: random.randrange(6))
@@ -186,6 +187,7 @@ def test_listings_that_share_a_budget_all_end_within_it(pages: list[int], limit:
     assert session.most_in_flight <= limit
 
 
+@settings(deadline=None)
 @given(some_listings, st.integers(1, 5), chance)
 def test_listings_give_every_slot_back_however_they_end(pages: list[int], limit: int, random: Random) -> None:
     budget = PageBudget(limit)
@@ -193,6 +195,7 @@ def test_listings_give_every_slot_back_however_they_end(pages: list[int], limit:
     assert free_slots(budget) == limit
 
 
+@settings(deadline=None)
 @given(some_listings, st.integers(1, 5), chance)
 def test_listings_that_are_cancelled_give_every_slot_back(pages: list[int], limit: int, random: Random) -> None:
     budget = PageBudget(limit)
