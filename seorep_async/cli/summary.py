@@ -53,6 +53,8 @@ def show_summary(
     dates = [("Dates", Text(origin))] if origin else []
     for label, value in (*dates, *_facts(summary, retries, to_file)):
         print_hanging(console, Text.assemble((f"  {label:<11}", "dim"), value), 13)
+    if pulled and not summary.compared and set(summary.feeds) != {Feed.KEYWORD_BY_DATE}:
+        console.print("Changes from the previous period were not asked for; --compare-previous-period asks.")
     if summary.failures and summary.paths:
         console.print("Repeat the command with --retry-failed to fetch only what failed.")
 
@@ -65,6 +67,9 @@ def summary_as_json(summary: PullSummary, code: ExitCode) -> str:
         "feeds": [feed.value for feed in summary.feeds],
         "start_date": summary.start_date.isoformat(),
         "end_date": summary.end_date.isoformat(),
+        "account": summary.account,
+        "snapshot_date": summary.snapshot_date.isoformat(),
+        "compared": summary.compared,
         "files": [str(path) for path in summary.paths],
         "campaigns": summary.campaigns,
         "campaigns_complete": summary.campaigns_complete,

@@ -56,8 +56,8 @@ CSV is RFC 4180 in UTF-8. `csv=CsvOptions(line_end="\\n", bom=True, guard=True)`
 `--csv-guard`) writes it for other readers: a byte order mark is what Excel needs to know UTF-8, and the guard keeps
 spreadsheets from running a phrase such as `=1+1` as a formula, by a `'` before it.
 
-What each column means stands in `help()` of the models, in the fields' metadata of Parquet and Arrow, and in DuckDB's
-comments. Where the service's reference leaves a meaning open, they say so.
+What each column means, `seorep columns` shows. The same stands in `help()` of the models, in the fields' metadata of
+Parquet and Arrow, and in DuckDB's comments. Where the service's reference leaves a meaning open, they say so.
 
 ## Accounts
 

@@ -100,6 +100,7 @@ class PullSummary:
         end_date: last day requested.
         account: the account's name, which every row bears.
         snapshot_date: the night that the rows are of, which every row bears.
+        compared: whether changes from the previous period were asked for.
         paths: the finished files, rows first; empty if every campaign failed: then nothing was written, and older
             files are unchanged.
         outcomes: one for each campaign requested, in their order.
@@ -114,6 +115,7 @@ class PullSummary:
     end_date: dt.date
     account: str
     snapshot_date: dt.date
+    compared: bool
     paths: tuple[Path, ...]
     outcomes: tuple[CampaignOutcome, ...]
     resumed: int

@@ -219,6 +219,7 @@ class _Run:
             end_date=self.job.end_date,
             account=self.job.account,
             snapshot_date=self.job.snapshot_date,
+            compared=self.job.compares,
             paths=paths,
             outcomes=outcomes,
             resumed=resumed,

@@ -36,7 +36,12 @@ _END = Column("end_date", ColumnType.DATE, "Last day that the pull asked for.", 
 _REPORT = (
     _ACCOUNT,
     _SNAPSHOT,
-    Column("table_name", ColumnType.STRING, "Table of the report's rows, such as keyword_rankings.", nullable=False),
+    Column(
+        "table_name",
+        ColumnType.STRING,
+        "Table of the report's rows, such as keyword_rankings; of failures also campaigns.",
+        nullable=False,
+    ),
     attrs.evolve(_CAMPAIGN, description="Campaign of the report; null if its id has more than 64 bits.", nullable=True),
     Column("keyword_id", ColumnType.INTEGER, "Keyword of the report; null for a report of a whole campaign."),
     _START,

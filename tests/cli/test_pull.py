@@ -321,7 +321,7 @@ def test_messages_go_to_stderr_only(seorep: Seorep) -> None:
 def test_without_a_terminal_there_is_no_progress(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     ended = seorep("pull", "--sandbox", "--campaigns", 3, "--latency", 0.05)
-    assert len(ended.err.splitlines()) == 8
+    assert len(ended.err.splitlines()) == 9
     assert "\x1b" not in ended.err
 
 

@@ -38,6 +38,7 @@ def summary(*, failures: tuple[PullFailure, ...] = (), rows: int = 0, **values: 
         "end_date": dt.date(2023, 3, 31),
         "account": "acme",
         "snapshot_date": dt.date(2023, 4, 2),
+        "compared": False,
         "paths": (),
         "outcomes": outcomes,
         "resumed": 0,

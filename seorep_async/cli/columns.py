@@ -1,0 +1,73 @@
+"""`seorep columns`: what the columns of every table mean."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+import click
+
+from seorep_async.cli.failures import ExitCode
+from seorep_async.cli.options import SectionedCommand
+from seorep_async.cli.resource_output import table_of_many
+from seorep_async.cli.terminal import write_stdout
+from seorep_async.tables.columns import Table
+from seorep_async.tables.declared import all_tables
+
+_TABLES = {table.name: table for table in all_tables()}
+
+
+@click.command(cls=SectionedCommand)
+@click.argument("table", required=False, type=click.Choice(list(_TABLES)), metavar="[TABLE]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: an object for each table.")
+def columns(table: str | None, as_json: bool) -> ExitCode:
+    """Say what the columns of the tables mean that a pull writes: of one table, or of all.
+
+    A * marks the columns that tell the rows of a table apart. The names and types are the same in every format.
+
+    \b
+    Tables:
+      keyword_rankings  campaign_periods  keyword_periods  totals
+      campaigns         keywords          failures         pulls
+    """
+    tables = [_TABLES[table]] if table is not None else list(_TABLES.values())
+    if as_json:
+        text = json.dumps([_described(one) for one in tables], ensure_ascii=False, indent=2) + "\n"
+    else:
+        text = "\n".join(f"{one.name}: {one.description}\n\n{_shown(one)}" for one in tables)
+    write_stdout(text, as_data=as_json)
+    return ExitCode.OK
+
+
+@attrs.frozen
+class _Row:
+    key: str
+    column: str
+    type: str
+    meaning: str
+
+
+def _shown(table: Table) -> str:
+    rows = [
+        _Row("*" if column.name in table.key else "", column.name, column.type.value, column.description)
+        for column in table.columns
+    ]
+    return table_of_many(rows, ["key", "column", "type", "meaning"])
+
+
+def _described(table: Table) -> dict[str, Any]:
+    return {
+        "table": table.name,
+        "description": table.description,
+        "key": list(table.key),
+        "columns": [
+            {
+                "name": column.name,
+                "type": column.type.value,
+                "nullable": column.nullable,
+                "description": column.description,
+            }
+            for column in table.columns
+        ],
+    }
