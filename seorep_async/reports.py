@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+_SHOWN_ROWS = 3
+
+
+def _shown_rows(rows: Sequence[object]) -> str:
+    if len(rows) <= _SHOWN_ROWS:
+        return repr(rows)
+    return f"({', '.join(map(repr, rows[:_SHOWN_ROWS]))}, … {len(rows) - _SHOWN_ROWS:,} more)"
+
 
 @attrs.frozen(weakref_slot=False)
 class RankingReport(Tabular, Generic[R]):
@@ -52,7 +60,7 @@ class RankingReport(Tabular, Generic[R]):
     id: int
     start_date: dt.date
     end_date: dt.date
-    rows: tuple[R, ...]
+    rows: tuple[R, ...] = attrs.field(repr=_shown_rows)
     totals: RankingTotals | None = None
     total_records: int | None = None
     version: bool | None = attrs.field(default=None, eq=False)

@@ -41,6 +41,14 @@ def report() -> RankingReport[KeywordRanking]:
     return RankingReport(Feed.CAMPAIGN, 42, dt.date(2023, 1, 1), dt.date(2023, 3, 31), rows)
 
 
+def test_the_repr_of_a_long_report_shows_its_first_rows() -> None:
+    many = tuple(KeywordRanking(place, f"phrase {place}") for place in range(1, 1_002))
+    shown = repr(RankingReport(Feed.CAMPAIGN, 42, dt.date(2023, 1, 1), dt.date(2023, 3, 31), many))
+    assert "phrase 3" in shown
+    assert "phrase 4" not in shown
+    assert "… 998 more)" in shown
+
+
 def test_as_an_arrow_table(report: RankingReport[KeywordRanking]) -> None:
     assert report.to_arrow()["engine_a_ranking"].to_pylist() == RANKS
 
