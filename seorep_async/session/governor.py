@@ -241,7 +241,7 @@ class Governor:
     def _record_success(self, permit: Permit, now: float) -> None:
         breaker, concurrency, rate = self._breaker, self._concurrency, self._rate
         self._suspects.record_success(permit.subject)
-        rate.record_success(now)
+        rate.record_success(permit.started, now)
         if concurrency.is_limited:
             concurrency.record_success()
         if breaker.is_open and permit.started <= breaker.opened:
@@ -258,10 +258,13 @@ class Governor:
         suspect = self._suspects.is_suspect(permit.subject, refused=permit.refused)
         suspect = suspect and not (rate.is_unproven or concurrency.is_unproven)
         again = self._suspects.record_refusal(permit.subject)
-        is_news = rate.record_refusal(now, suspect=suspect, again=again) or (concurrency.has_maximum and not suspect)
+        is_news = rate.record_refusal(permit.started, now, suspect=suspect, again=again)
+        is_news = is_news or (concurrency.has_maximum and not suspect)
         if permit.started <= breaker.opened:
             return
         if is_news and not breaker.is_open and not concurrency.step_back(permit.started, now, self._in_flight):
+            if self._paused_until <= now and rate.begin_trial(now):
+                return
             self._refusal_to_judge = True
             concurrency.watch(self._in_flight)
             breaker.open(now, 1 / rate.rate)

@@ -9,13 +9,15 @@ A 429 and a 503 both mean too fast, too many at once, or down; what else is acce
    fast where nothing was refused yet. A closed time is counted, so the rate of a windowed limit comes out right.
 4. A refusal is no news if it is about one request or campaign (`Suspects`), if it was under way when the breaker
    opened, if it is the first in a long time, or a rare one while a rate is held: another process has caused it.
-5. Refusals that three cuts did not make fewer have nothing to do with the rate: they are tolerated (`RefusalTrial`).
+5. If cuts do not help, a burst tells whether a limit is used up or refusals are by chance (`RefusalTrial`).
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+
+from seorep_async.session.circuit_breaker import RefusalTrial
 
 
 class AdaptiveConcurrency:
@@ -114,67 +116,6 @@ class AdaptiveConcurrency:
         self.limit = int(limit)
 
 
-class RefusalTrial:
-    """Finds out whether refusals get fewer with the rate; if three cuts were in vain, their share is tolerated."""
-
-    TOO_MANY = 0.09
-    """Share of refusals after a cut that shows that it did not help."""
-    CUTS = 3
-    ENOUGH = 24
-    """Attempts that are needed for a judgement."""
-    MOST = 1 / 3
-    """A larger share is never tolerated."""
-    BLOCK = 32
-    """Attempts after which the share of tolerated refusals is counted from zero again."""
-
-    def __init__(self) -> None:
-        self._tried = self._refused = 0
-        self._all_tried = self._all_refused = self._cuts = 0
-        self._first_rate = math.inf
-        self.tolerated: float = 0.0
-        """Share of refusals that have nothing to do with the rate."""
-
-    def start(self) -> None:
-        """Note that an attempt starts at a rate that is held."""
-        self._tried += 1
-        if self.tolerated and self._tried >= self.BLOCK:
-            self._tried = self._refused = 0
-
-    def record_refusal(self) -> bool:
-        """Note a refusal, and return whether there are too many of them."""
-        self._refused += 1
-        if self.tolerated:
-            if self._refused <= self.BLOCK * (1.5 * self.tolerated + 0.1):
-                return False
-            self.tolerated = 0.0
-            return True
-        return self._refused >= 2 and self._refused > self.TOO_MANY * self._tried
-
-    def judge(self, rate: float, *, closed: bool) -> float | None:
-        """Return the rate to go back to if cuts are in vain, else None.
-
-        Args:
-            rate: the rate that is about to be cut.
-            closed: whether nothing was accepted for a while, so that the refusals are not by chance.
-        """
-        share = self._refused / max(1, self._tried)
-        if closed or share < self.TOO_MANY / 2:
-            self._cuts = self._all_tried = self._all_refused = 0
-        elif self._refused >= 2 and share >= self.TOO_MANY:
-            self._cuts += 1
-        self._all_tried += self._tried
-        self._all_refused += self._refused
-        self._tried = self._refused = 0
-        if self._cuts <= 1:
-            self._first_rate = rate
-        share = self._all_refused / max(1, self._all_tried)
-        if self._cuts < self.CUTS or self._all_tried < self.ENOUGH or share > self.MOST:
-            return None
-        self._cuts = self._all_tried = self._all_refused = 0
-        self.tolerated = share
-        return self._first_rate
-
-
 class RateLimiter:
     """Attempts that may start a second: any number at first, then a little less than was accepted, then slowly more.
 
@@ -184,10 +125,12 @@ class RateLimiter:
 
     BACK_OFF = 0.8
     """Part of the accepted rate that is left by a cut."""
+    BACK_OFF_SEARCH = 0.9
+    """The same after a search, which goes beyond the limit for a moment only."""
     HOLD = 2.0
     """Seconds, or as long as 20 attempts take, for which a rate is held after a cut."""
     STEP = 8.0
-    """Attempts a second by which the rate grows in a second, unless it is so small that a fifteenth is less."""
+    """Attempts a second by which the rate grows in a second, unless it is so small that a twentieth is less."""
     SPAN = 1.0
     """Seconds over which accepted attempts are counted, or longer: 16 attempts, or 8 times what it was closed."""
     FEW = 8
@@ -240,6 +183,10 @@ class RateLimiter:
         self._last = now
         if self._known == self._cap == math.inf:
             return
+        if self._trial.burst:
+            self._trial.burst -= 1
+            self._next = now + 1 / (self._cap if self._trial.burst else self.rate)
+            return
         due = now - self.CATCH_UP
         is_idle, is_held = self._next < due, self._is_held(now)
         if is_idle:
@@ -247,27 +194,32 @@ class RateLimiter:
             self._next = due
         elif not is_held:
             self._grow()
-        if self._trial.tolerated or (is_held and not is_idle):
+        if is_held and not is_idle:
             self._trial.start()
         self._next += 1 / self.rate
 
     def _is_held(self, now: float) -> bool:
         return now < self._held_until and not self._searching
 
+    def _is_search(self) -> bool:
+        """Whether the rate is one that was never refused."""
+        return self._searching or self._known > max(1.1 * self._refused_at, self._refused_at + 10)
+
     def _grow(self) -> None:
         rate = self._known
-        if self._searching or self._trial.tolerated or rate > max(1.1 * self._refused_at, self._refused_at + 10):
+        if self._is_search() or self._trial.tolerated:
             self._known += min(1.0, rate / 4)
         else:
-            self._known += min(rate / 15, self.STEP / rate)
+            self._known += min(rate / 4, 0.2, self.STEP / rate)
 
-    def record_success(self, now: float) -> None:
+    def record_success(self, started: float, now: float) -> None:
         """Note an accepted attempt."""
         self._accepted_at.append(now)
         self._accepted += 1
         self._last = now
+        self._trial.record_success(started)
 
-    def record_refusal(self, now: float, *, suspect: bool, again: bool) -> bool:
+    def record_refusal(self, started: float, now: float, *, suspect: bool, again: bool) -> bool:
         """Note a refusal, and return whether it is news.
 
         Args:
@@ -276,16 +228,25 @@ class RateLimiter:
             again: whether nothing of its subject was accepted since the last refusal.
         """
         self._refused += 1
+        if self._trial.is_on:
+            return self._trial.record_refusal(started)
         if self._trial.tolerated:
-            return self._trial.record_refusal() and not suspect
+            return self._trial.record_refusal(started) and not suspect
         if self._refused >= 4 and self._refused > 2 * self._accepted:
             return True
         if self._is_held(now):
-            return self._trial.record_refusal() and not suspect
+            return self._trial.record_refusal(started) and not suspect
         if self.is_known or suspect or again:
             return self.is_known and not suspect
         doubts, self._doubts = self._doubts, self._accepted + self.LONG
         return self._accepted < doubts
+
+    def begin_trial(self, now: float) -> bool:
+        """Begin a burst in place of a cut if there is reason to, and return whether it began."""
+        if not self.is_known or self._searching or not self._trial.begin(now):
+            return False
+        self._next = now + 1 / self._cap
+        return True
 
     def forget(self) -> None:
         """Count accepted and refused attempts from zero again."""
@@ -315,13 +276,10 @@ class RateLimiter:
             least = self.SLOWEST if self._searching else self._known / 2
             if accepted < self.FEW:
                 seen = self._known * self._accepted / max(1, self._accepted + self._refused)
-        is_closed = closed - excused > self.SPAN / 2 + 2 / self._known
-        before = self._trial.judge(self._known, closed=is_closed)
-        if before is not None:
-            self._known = before
-        else:
-            self._searching, self._refused_at = not self.is_known, self._known
-            self._known = max(self.SLOWEST, least, min(self._known, self.BACK_OFF * seen))
-        self._held_until = now + max(min(elapsed, self.HOLD), 4 * closed, 20 / self._known)
+        self._trial.judge(closed=closed - excused > self.SPAN / 2 + 2 / self._known)
+        back_off = self.BACK_OFF_SEARCH if self._is_search() and not self._searching else self.BACK_OFF
+        self._searching, self._refused_at = not self.is_known, min(self._known, seen)
+        self._known = max(self.SLOWEST, least, min(self._known, back_off * seen / (1 - self._trial.tolerated)))
+        self._held_until = now + max(min(elapsed, self.HOLD), 4 * closed, min(10.0, 20 / self._known))
         self._since = now
         self._next = now + 1 / self.rate

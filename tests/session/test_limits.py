@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seorep_async.session.circuit_breaker import CircuitBreaker, Suspects
-from seorep_async.session.limits import AdaptiveConcurrency, RateLimiter, RefusalTrial
+from seorep_async.session.circuit_breaker import CircuitBreaker, RefusalTrial, Suspects
+from seorep_async.session.limits import AdaptiveConcurrency, RateLimiter
 from seorep_async.session.retry_policy import RetryQuota
 
 CLOSE = 1e-6
@@ -25,7 +25,7 @@ def send(limiter: RateLimiter, begin: float, end: float, accept: bool = True) ->
     while now < end:
         limiter.start(now)
         if accept:
-            limiter.record_success(now)
+            limiter.record_success(0.0, now)
         now = max(now + 0.001, limiter.next_start(now))
 
 
@@ -34,7 +34,7 @@ def slowed_down(accepted: int = 100) -> RateLimiter:
     limiter = RateLimiter(None)
     limiter.start(9.0)
     for number in range(accepted):
-        limiter.record_success(9 + number / accepted)
+        limiter.record_success(0.0, 9 + number / accepted)
     limiter.slow_down(10.0, 10.1, excused=0.1)
     return limiter
 
@@ -84,11 +84,28 @@ def test_cut_leaves_half_of_the_rate_at_least(cuts: int) -> None:
     assert limiter.rate >= RateLimiter.SLOWEST
 
 
+def test_cut_after_a_search_leaves_nearly_what_was_accepted() -> None:
+    limiter = after_the_search()
+    send(limiter, 12.1, 30.0)
+    accepted = sum(moment > 29.0 for moment in limiter._accepted_at)
+    limiter.slow_down(30.0, 30.1, excused=0.1)
+    assert limiter.rate == pytest.approx(0.9 * accepted, rel=0.03)
+
+
+def test_rate_is_not_held_for_long_however_slow_it_is() -> None:
+    limiter = RateLimiter(None)
+    limiter.start(0.0)
+    for now in (1.0, 2.0):
+        limiter.slow_down(now, now, excused=0.0)
+    assert limiter.rate < 1
+    assert not limiter._is_held(12.1)
+
+
 def test_time_in_which_nothing_was_accepted_counts() -> None:
     limiter = RateLimiter(None)
     limiter.start(0.0)
     for number in range(1, 101):
-        limiter.record_success(number / 100)
+        limiter.record_success(0.0, number / 100)
     limiter.slow_down(1.0, 10.0, excused=0.0)
     assert limiter.rate == pytest.approx(0.8 * 10)
 
@@ -106,8 +123,8 @@ def test_first_refusal_in_a_long_time_is_no_news() -> None:
     news = []
     for accepted in (0, 40, 5):
         for _ in range(accepted):
-            limiter.record_success(1.0)
-        news.append(limiter.record_refusal(1.0, suspect=False, again=False))
+            limiter.record_success(0.0, 1.0)
+        news.append(limiter.record_refusal(0.0, 1.0, suspect=False, again=False))
     assert news == [False, False, True]
 
 
@@ -115,22 +132,22 @@ def test_first_refusal_in_a_long_time_is_no_news() -> None:
 def test_refusals_of_one_object_are_no_news(suspect: bool, again: bool) -> None:
     limiter = RateLimiter(None)
     for _ in range(50):
-        limiter.record_success(1.0)
-        assert not limiter.record_refusal(1.0, suspect=suspect, again=again)
+        limiter.record_success(0.0, 1.0)
+        assert not limiter.record_refusal(0.0, 1.0, suspect=suspect, again=again)
 
 
 def test_refusals_of_nearly_all_are_news_in_any_case() -> None:
     limiter = slowed_down()
     limiter.forget()
-    assert [limiter.record_refusal(10.2, suspect=True, again=True) for _ in range(5)] == [False] * 3 + [True] * 2
+    assert [limiter.record_refusal(0.0, 10.2, suspect=True, again=True) for _ in range(5)] == [False] * 3 + [True] * 2
 
 
 def test_rare_refusal_is_no_news_while_a_rate_is_held() -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 13.0)
-    held = limiter.record_refusal(13.0, suspect=False, again=False)
+    held = limiter.record_refusal(0.0, 13.0, suspect=False, again=False)
     send(limiter, 13.0, 15.0)
-    assert (held, limiter.record_refusal(15.0, suspect=False, again=False)) == (False, True)
+    assert (held, limiter.record_refusal(0.0, 15.0, suspect=False, again=False)) == (False, True)
 
 
 @pytest.mark.parametrize("cap", [0.05, 3.0, 100.0])
@@ -182,37 +199,152 @@ def test_timers_that_are_a_little_late_cost_no_rate() -> None:
 # refusals that have nothing to do with the rate
 
 
-def cut_in_vain(trial: RefusalTrial, share: float, cuts: int = 3, *, closed: bool = False) -> list[float | None]:
-    """Return the judgements of cuts after each of which so large a share was refused."""
-    judgements = []
-    for number in range(cuts):
-        for _ in range(100):
+def cut_in_vain(trial: RefusalTrial, *refused: int, closed: bool = False) -> None:
+    """Have so many of 20 attempts refused after each of some cuts; the last one is still to be judged."""
+    for number, count in enumerate(refused):
+        if number:
+            trial.judge(closed=closed)
+        for _ in range(20):
             trial.start()
-        for _ in range(round(100 * share)):
-            trial.record_refusal()
-        judgements.append(trial.judge(80.0 / 2**number, closed=closed))
-    return judgements
+        for _ in range(count):
+            trial.record_refusal(0.0)
 
 
-@pytest.mark.parametrize(("share", "tolerated"), [(0.02, 0), (0.08, 0), (0.1, 0.1), (0.3, 0.3), (0.4, 0)])
-def test_refusals_that_cuts_do_not_make_fewer_are_tolerated(share: float, tolerated: float) -> None:
+@pytest.mark.parametrize(
+    ("refused", "begins"),
+    [((1, 1), True), ((3,), False), ((2, 0), False), ((2, 0, 1), False), ((1, 1, 1), True)],
+)
+def test_burst_begins_if_each_of_two_cuts_did_not_help(refused: tuple[int, ...], begins: bool) -> None:
     trial = RefusalTrial()
-    judgements = cut_in_vain(trial, share)
+    cut_in_vain(trial, *refused)
+    assert trial.begin(1.0) is begins
+    assert trial.burst == (trial.BURST if begins else 0)
+
+
+def test_no_burst_begins_after_refusals_with_nothing_accepted() -> None:
+    trial = RefusalTrial()
+    cut_in_vain(trial, 3, 3, closed=True)
+    assert not trial.begin(1.0)
+
+
+def tolerant(*refused: int) -> RefusalTrial:
+    trial = RefusalTrial()
+    cut_in_vain(trial, *refused)
+    assert trial.begin(1.0)
+    for _ in range(2):
+        trial.record_success(1.0)
+    assert trial.tolerated
+    return trial
+
+
+@pytest.mark.parametrize(("refused", "tolerated"), [(1, 0.05), (2, 0.1), (5, 0.25), (12, 0.4)])
+def test_refusals_are_tolerated_if_half_of_a_burst_is_accepted(refused: int, tolerated: float) -> None:
+    trial = tolerant(refused, refused)
     assert trial.tolerated == pytest.approx(tolerated)
-    assert judgements == [None, None, 80.0 if tolerated else None]
+    assert not trial.is_on
 
 
-def test_refusals_with_nothing_else_accepted_are_not_tolerated() -> None:
+def test_burst_that_is_refused_shows_that_the_rate_is_the_reason() -> None:
     trial = RefusalTrial()
-    cut_in_vain(trial, 0.2, closed=True)
-    assert not trial.tolerated
+    cut_in_vain(trial, 1, 1)
+    trial.begin(1.0)
+    assert [trial.record_refusal(1.0) for _ in range(3)] == [False, False, True]
+    assert (trial.is_on, trial.burst, trial.tolerated) == (False, 0, 0)
 
 
-def test_more_refusals_than_tolerated_are_too_many() -> None:
+def test_answers_to_earlier_attempts_tell_nothing_of_a_burst() -> None:
     trial = RefusalTrial()
-    cut_in_vain(trial, 0.2)
-    told = [trial.record_refusal() for _ in range(14)]
-    assert told.index(True) == int(32 * (1.5 * 0.2 + 0.1))
+    cut_in_vain(trial, 1, 1)
+    trial.begin(1.0)
+    for _ in range(9):
+        trial.record_success(0.9)
+        assert not trial.record_refusal(0.9)
+    assert trial.is_on
+
+
+def test_next_burst_after_one_in_vain_takes_twice_the_reason() -> None:
+    trial = RefusalTrial()
+    for refused in (1, 2):
+        cut_in_vain(trial, refused, refused)
+        assert trial.begin(1.0)
+        for _ in range(3):
+            trial.record_refusal(1.0)
+    cut_in_vain(trial, 2, 2)
+    assert not trial.begin(1.0)
+
+
+def test_no_burst_begins_while_another_is_on_or_was_accepted() -> None:
+    trial = RefusalTrial()
+    cut_in_vain(trial, 2, 2)
+    assert [trial.begin(1.0), trial.begin(1.0)] == [True, False]
+    assert not tolerant(2, 2).begin(2.0)
+
+
+def refusals_until_news(trial: RefusalTrial, share: float) -> int:
+    """Return after how many attempts a share that is refused evenly is due to the rate, at most 1000."""
+    for number in range(1, 1000):
+        if number * share // 1 == (number - 1) * share // 1:
+            trial.record_success(2.0)
+        elif trial.record_refusal(2.0):
+            return number
+    return 1000
+
+
+@pytest.mark.parametrize(("share", "least", "most"), [(0.1, 1000, 1000), (0.5, 6, 25), (1.0, 6, 6)])
+def test_more_refusals_than_by_chance_are_due_to_the_rate(share: float, least: int, most: int) -> None:
+    assert least <= refusals_until_news(tolerant(2, 2), share) <= most
+
+
+@pytest.mark.parametrize(("refused", "tolerated"), [(0, 0.05), (8, 0.1), (16, 0.15)])
+def test_tolerated_share_follows_what_is_refused_after_cuts(refused: int, tolerated: float) -> None:
+    trial = tolerant(2, 2)
+    for _ in range(80):
+        trial.start()
+    for _ in range(refused):
+        trial.record_refusal(2.0)
+    trial.judge(closed=False)
+    assert trial.tolerated == pytest.approx(tolerated)
+
+
+def test_refusals_that_come_no_more_are_not_tolerated_any_more() -> None:
+    trial = tolerant(2, 2)
+    for _ in range(2):
+        for _ in range(80):
+            trial.start()
+        trial.judge(closed=False)
+    assert trial.tolerated == 0
+
+
+def burst_of(cap: float | None) -> list[float]:
+    """Return when the attempts of a burst start that begins at 14, and the one after it."""
+    limiter = RateLimiter(cap)
+    limiter.start(9.0)
+    for number in range(20):
+        limiter.record_success(9.0, 9 + number / 20)
+    limiter.slow_down(10.0, 10.1, excused=0.1)
+    for now in (10.2, 11.2):
+        limiter.slow_down(now, now + 0.1, excused=0.1)
+        for moment in range(5):
+            limiter.start(now + 0.1 + moment / 10)
+            limiter.record_success(now, now + 0.1 + moment / 10)
+        limiter.record_refusal(now, now + 0.6, suspect=False, again=False)
+    assert limiter.begin_trial(14.0)
+    starts, now = [], 14.0
+    for _ in range(RefusalTrial.BURST + 1):
+        now = limiter.next_start(now)
+        limiter.start(now)
+        starts.append(now)
+    return [start - 14 for start in starts]
+
+
+def test_burst_starts_at_once_and_the_next_attempt_at_the_rate() -> None:
+    *burst, after = burst_of(None)
+    assert burst == [0, 0, 0, 0]
+    assert after >= 1 / 20
+
+
+def test_burst_keeps_to_the_hard_cap() -> None:
+    assert burst_of(50)[:4] == pytest.approx([0.02, 0.04, 0.06, 0.08])
 
 
 # requests at once
