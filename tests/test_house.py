@@ -32,6 +32,7 @@ FLOORS = [
     {"public"},
     {"seorep_async"},
     {"export"},
+    {"shards"},
     {"cli", "pytest_plugin"},
 ]
 """Rooms from the ground up, `seorep_async` being the public names; a room imports from its own floor or below."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from seorep_async.export import CsvOptions
     from seorep_async.sandbox import Sandbox
 
-_STDOUT = Path("-")
+_STDOUT = "-"
 _WITH_SANDBOX = "Options with --sandbox"
 _SHAPES, _ROWS = ["nested", "flat", "mixed"], ["current", "older", "mixed"]
 _EXAMPLES = """\
@@ -46,7 +45,7 @@ Rehearse a failure, its exit code, and what follows:
 
 _PULL_OPTIONS = (
     *("csv_line_end", "csv_bom", "csv_guard"),
-    *("force", "restart", "retry_failed", "dry_run", "json", "quiet"),
+    *("work_dir", "force", "restart", "retry_failed", "dry_run", "json", "quiet"),
     *("limit", "compare_previous_period", "account", "snapshot_date", "key_renewed"),
 )
 SANDBOX_DEFAULTS: dict[str, object] = {"campaigns": 20, "keywords": 50, "shape": "nested", "rows": "current", "seed": 1}
@@ -132,9 +131,9 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 @click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path),
-    help="Target: a file that ends in .csv, .jsonl, .parquet or .duckdb, or - for stdout.  "
-    "[default: rankings-FEED.csv]",
+    type=click.Path(),
+    help="Target: a file that ends in .csv, .jsonl, .parquet or .duckdb; a folder/ for a dataset; either of them in "
+    "s3://, gs:// or az://; or - for stdout.  [default: rankings-FEED.csv]",
 )
 @click.option(
     "--format",
@@ -145,6 +144,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 @click.option("--csv-line-end", type=click.Choice(["crlf", "lf"]), help="Line ends of CSV.  [default: crlf]")
 @click.option("--csv-bom", is_flag=True, help="Begin CSV with a byte order mark, by which Excel knows UTF-8.")
 @click.option("--csv-guard", is_flag=True, help="Put ' before cells of CSV that Excel would run as formulas.")
+@click.option("--work-dir", metavar="FOLDER", help="Folder for reports until all are there.  [default: beside -o]")
 @click.option("--force", is_flag=True, help="Replace files that no pull wrote.")
 @click.option("--restart", is_flag=True, help="Start over instead of resuming an interrupted pull.")
 @click.option("--retry-failed", is_flag=True, help="Fetch only the reports that failed last time.")
@@ -166,7 +166,7 @@ def pull(
     /,
     sandbox: bool,
     feeds: tuple[str, ...],
-    out: Path | None,
+    out: str | None,
     stdout_format: str | None,
     **options: Any,
 ) -> ExitCode:
@@ -193,7 +193,7 @@ def pull(
     from seorep_async.export.formats import Format
     from seorep_async.resources.rankings import FeedOptions
 
-    default_out = Path(f"rankings-{wanted[0].value}.csv" if len(wanted) == 1 else "rankings.csv")
+    default_out = f"rankings-{wanted[0].value}.csv" if len(wanted) == 1 else "rankings.csv"
     limit, compare = own.pop("limit"), own.pop("compare_previous_period") or None
     job = PullJob(
         feeds=wanted,
@@ -223,7 +223,7 @@ def _check_together(to_stdout: bool, stdout_format: str | None, own: Mapping[str
         if stdout_format is not None:
             raise click.UsageError("--format: only together with -o -; a file's format is given by its ending.")
         return
-    for name in ("force", "restart", "retry_failed", "json"):
+    for name in ("work_dir", "force", "restart", "retry_failed", "json"):
         if own[name]:
             raise click.UsageError(
                 f"--{name.replace('_', '-')}: not together with -o -, as the rows go to stdout; name a file."

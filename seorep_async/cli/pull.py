@@ -53,6 +53,7 @@ class PullJob:
         days: which days.
         campaigns: which campaigns.
         out: the target, or None for stdout.
+        work_dir: the folder for staged reports, or None.
         stdout_format: format on stdout.
         options: further arguments of the feeds.
         account: the account's name in every row, or None.
@@ -70,7 +71,8 @@ class PullJob:
     feeds: tuple[Feed, ...]
     days: ChosenDays
     campaigns: ChosenCampaigns
-    out: Path | None
+    out: str | None
+    work_dir: str | None
     stdout_format: Format
     options: FeedOptions
     account: str | None
@@ -127,9 +129,10 @@ class PullJob:
                 night,
                 self.csv,
             )
-            target = (
-                None if self.out is None else await asyncio.to_thread(target_of, self.out, job.feeds, force=self.force)
-            )
+            target = None
+            if self.out is not None:
+                place = partial(target_of, self.out, force=self.force, work_dir=self.work_dir)
+                target = await asyncio.to_thread(place, job.feeds)
             for note in () if self.quiet else (*days.notes, *chosen.notes):
                 print_hanging(console, Text(printable(note)), 2)
             if self.dry_run:
@@ -224,7 +227,7 @@ def _code_of(summary: PullSummary, *, written: bool) -> ExitCode:
     return ExitCode.UNAVAILABLE if ExitCode.UNAVAILABLE in codes else codes[0]
 
 
-def _nothing_to_retry(paths: Sequence[Path]) -> str:
+def _nothing_to_retry(paths: Sequence[Path | str]) -> str:
     files = printable(", ".join(map(str, paths)))
     return f"Nothing to retry: no report failed in the last pull into {files}. Leave --retry-failed out to pull all."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -163,9 +164,10 @@ def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[
         yield "Leftover", Text(f"{printable(str(summary.leftover))} could not be removed; please remove it")
     with_rows = summary.paths[: len(summary.feeds)]
     for number, path in enumerate(with_rows):
-        yield "" if number else "File", Text(f"{printable(str(path))} ({size(path.stat().st_size)})")
+        held = f" ({size(path.stat().st_size)})" if isinstance(path, Path) and path.is_file() else ""
+        yield "" if number else "File", Text(f"{printable(str(path))}{held}")
     if beside := summary.paths[len(with_rows) :]:
-        yield "Beside it", Text(printable(", ".join(path.name for path in beside)))
+        yield "Beside it", Text(printable(", ".join(Path(path).name for path in beside)))
 
 
 def _failures(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str]:

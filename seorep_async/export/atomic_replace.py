@@ -62,9 +62,9 @@ def temporary_file(path: Path, target: Path) -> Iterator[Path]:
         raise
 
 
-def export_error(file: Path, problem: str) -> ExportError:
-    """Return the error that says what is wrong with a file."""
-    return ExportError(f"can't write {file}: {problem}", file=file)
+def export_error(file: Path | str, problem: str) -> ExportError:
+    """Return the error that says what is wrong with a file, or with a target of that name."""
+    return ExportError(f"can't write {file}: {problem}", file=file if isinstance(file, Path) else None)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import attrs
 from seorep_async.errors import SeoRepError
 from seorep_async.export.checkpoint import CAMPAIGNS, fits
 from seorep_async.export.formats import GROUP_ROWS, arrow_tables, encode
+from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import CampaignOutcome
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.models import Feed
@@ -45,7 +46,7 @@ class Contents:
             DamagedError: a staged report is not as it was written.
         """
         kind = self.area.target.format
-        computed = {totals_table(): self._totals, failures_table(): self._failures, pulls_table(): self._pull}
+        computed = {totals_table(): self._totals, failures_table(): self._failures, pulls_table(): self._pulls}
         if table in computed:
             rows = iter(computed[table]())
             while some := list(itertools.islice(rows, GROUP_ROWS)):
@@ -83,24 +84,28 @@ class Contents:
         ids = (one if one is not None and fits(one) else None for one in (campaign_id, keyword_id))
         return (job.account, job.snapshot_date, table, *ids, job.start_date, job.end_date)
 
-    def _pull(self) -> Iterable[Values]:
-        job = self.area.job
-        yield (
-            job.account,
-            job.snapshot_date,
-            job.started_at,
-            job.service,
-            ",".join(feed.value for feed in job.feeds),
-            job.start_date,
-            job.end_date,
-            len(self.outcomes),
-            sum(sum(outcome.rows.values()) for outcome in self.outcomes),
-            self.requests,
-            sum(len(outcome.failures) for outcome in self.outcomes),
-            job.compares,
-            version("seorep-async"),
-            job.key_digest(),
-        )
+    def _pulls(self) -> Iterable[Values]:
+        yield pull_row(self.area.job, self.outcomes, self.requests)
+
+
+def pull_row(job: ExportJob, outcomes: Sequence[CampaignOutcome], requests: int) -> Values:
+    """Return the row of a pull in the table of pulls."""
+    return (
+        job.account,
+        job.snapshot_date,
+        job.started_at,
+        job.service,
+        ",".join(feed.value for feed in job.feeds),
+        job.start_date,
+        job.end_date,
+        len(outcomes),
+        sum(sum(outcome.rows.values()) for outcome in outcomes),
+        requests,
+        sum(len(outcome.failures) for outcome in outcomes),
+        job.compares,
+        version("seorep-async"),
+        job.key_digest(),
+    )
 
 
 def _about_error(error: SeoRepError) -> Values:

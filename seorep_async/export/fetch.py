@@ -93,7 +93,7 @@ class Fetcher:
                 await self._find_keywords()
             self._fail_without_keywords(set(await sink.run(checkpoint.without_keywords)))
             await self._fetch(Feed.KEYWORD_BY_DATE, await sink.run(checkpoint.missing, Feed.KEYWORD_BY_DATE))
-        if self.job.campaigns is not None:
+        if self.job.campaigns is not None and not self.job.is_shard:
             if await sink.run(checkpoint.is_empty):
                 self._raise_if_all_refused()
             else:
@@ -105,6 +105,18 @@ class Fetcher:
         if errors and all(isinstance(error, AuthenticationError) for error in errors):
             errors[0].subject = None
             raise errors[0]
+
+    async def list_campaigns(self) -> list[int]:
+        """Return the campaigns that the job is for, and give their rows to the sink.
+
+        Raises:
+            AuthenticationError: the key was refused.
+            SeoRepError: they could not be listed.
+        """
+        ids = await self._campaigns()
+        if self.job.campaigns is not None:
+            await self._name_campaigns(ids)
+        return ids
 
     async def _campaigns(self) -> list[int]:
         if self.job.campaigns is not None:

@@ -11,14 +11,36 @@ from typing import Any
 from seorep_async.export.atomic_replace import atomic_replace, export_error, resolve, temporary_file, translate_errors
 from seorep_async.export.contents import Contents
 from seorep_async.export.formats import GROUP_ROWS, Format
-from seorep_async.export.target import is_ours
+from seorep_async.export.target import StoredTarget, Target, is_ours
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import RFC_4180, CsvOptions, csv_header
 
 
-def write_files(contents: Contents, check: Callable[[], None]) -> list[Path]:
+def write_stored(target: StoredTarget, contents: Contents, check: Callable[[], None]) -> list[str]:
+    """Write every file of a target in an object store, as `write_files` does, on this machine first.
+
+    Raises:
+        ExportError: a file could not be written; those before it are there, the rows come last.
+    """
+    storage, folder = target.storage, contents.area.folder / "finished"
+    local = Target(folder / target.path.name, target.named, target.format, target.feeds)
+    folder.mkdir()
+    for file, _ in local.sidecar_files():
+        earlier = storage.read(file.name)
+        if earlier is not None:
+            file.write_bytes(earlier)
+    before = [file.name for file, _ in local.sidecar_files() if file.exists()]
+    finished = write_files(contents, check, local)
+    for file in reversed(finished):
+        storage.put(file, file.name)
+    names = [file.name for file in finished]
+    storage.delete(name for name in before if name not in names and not (folder / name).exists())
+    return [storage.address(name) for name in names]
+
+
+def write_files(contents: Contents, check: Callable[[], None], target: Target | None = None) -> list[Path]:
     """Write every file of a target, put them in their places, and return those that are there now, rows first.
 
     The files of the feeds are always there, the others if their tables have rows. Those of an earlier pull into the
@@ -27,11 +49,12 @@ def write_files(contents: Contents, check: Callable[[], None]) -> list[Path]:
     Args:
         contents: what the pull has brought.
         check: called now and then; an exception that it raises ends the writing.
+        target: the files, or None for those of the pull's target.
 
     Raises:
         ExportError: a file could not be written; none has changed, or the last of them has not.
     """
-    target, folder = contents.area.target, contents.area.folder
+    target, folder = target or contents.area.target, contents.area.folder
     finished: list[tuple[Path, Path]] = []
     outdated: list[Path] = []
     for number, table in enumerate(target.tables()):

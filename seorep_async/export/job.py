@@ -113,6 +113,7 @@ class ExportJob:
         snapshot_date: the UTC day on which it began, unless the caller named one.
         keeps_snapshot: whether a resumed run keeps its own snapshot date, as the caller named none.
         key_renewed: whether rows of the account with another API key are the same account's.
+        is_shard: whether it is one of several pieces of a pull.
         fingerprint: returns for a salt a digest that identifies the API key without showing it.
     """
 
@@ -130,6 +131,7 @@ class ExportJob:
     fingerprint: Callable[[bytes], str] = attrs.field(eq=False, repr=False)
     choice: CampaignChoice = CampaignChoice()
     csv: CsvOptions = RFC_4180
+    is_shard: bool = False
 
     @property
     def compares(self) -> bool:
@@ -196,7 +198,7 @@ class ExportJob:
             wrong.append("another API key (another account's, or an older one of the same)")
         if wrong:
             raise ConfigurationError(
-                f"{target.path} has an unfinished pull of {'; '.join(wrong)}. "
+                f"{target.label} has an unfinished pull of {'; '.join(wrong)}. "
                 "Repeat the original call to resume it, or pass restart=True to start over"
             )
         return True

@@ -54,7 +54,7 @@ class PullPreview:
         resumes: whether it would resume that, or else start over.
     """
 
-    files: tuple[Path, ...]
+    files: tuple[Path | str, ...]
     campaigns: int
     requests: int
     judged_by: int | None

@@ -101,8 +101,8 @@ class PullSummary:
         account: the account's name, which every row bears.
         snapshot_date: the night that the rows are of, which every row bears.
         compared: whether changes from the previous period were asked for.
-        paths: the finished files, rows first; empty if every campaign failed: then nothing was written, and older
-            files are unchanged.
+        paths: the finished files, rows first, or of a dataset the night's folder of each feed's table; in an object
+            store, addresses. Empty if every campaign failed: then nothing was written, and older files are unchanged.
         outcomes: one for each campaign requested, in their order.
         resumed: reports that an earlier run had stored.
         requests: requests that the client sent meanwhile, retries included.
@@ -116,7 +116,7 @@ class PullSummary:
     account: str
     snapshot_date: dt.date
     compared: bool
-    paths: tuple[Path, ...]
+    paths: tuple[Path | str, ...]
     outcomes: tuple[CampaignOutcome, ...]
     resumed: int
     requests: int

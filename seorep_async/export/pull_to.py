@@ -7,27 +7,31 @@ import contextlib
 import datetime as dt
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, TypeAlias, Unpack
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.contents import Contents
 from seorep_async.export.database import check_database, write_database
+from seorep_async.export.dataset import check_dataset, write_dataset
 from seorep_async.export.fetch import Fetcher
-from seorep_async.export.files import write_files
+from seorep_async.export.files import write_files, write_stored
 from seorep_async.export.formats import Format
 from seorep_async.export.job import ExportJob, Night, export_job
 from seorep_async.export.progress import CampaignOutcome, OnProgress, ProgressTracker, PullFailure, PullSummary, Stage
 from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.staging_area import StagingArea, has_nothing_to_retry
-from seorep_async.export.target import Target, target_of
+from seorep_async.export.target import DatasetTarget, StoredTarget, Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import RFC_4180, CsvOptions, csv_header
+
+Write: TypeAlias = Callable[[Contents, Callable[[], None]], Sequence[Path | str]]
 
 
 async def pull_to(
@@ -46,18 +50,18 @@ async def pull_to(
     account: str | None = None,
     snapshot_date: dt.date | str | None = None,
     key_renewed: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
     **options: Unpack[FeedOptions],
 ) -> PullSummary:
-    """Pull feeds of many campaigns into files or a database; `seorep_async.export` describes what is written, and how.
+    """Pull feeds of many campaigns into files, a database or a dataset, as `seorep_async.export` describes.
 
-    The target appears when all reports have arrived; until then an older one stays. After a crash or Ctrl-C the same
-    call resumes. A report that fails is in the summary, and does not stop the others.
+    It returns every outcome, also if cancelled too late. If every campaign failed, nothing is written.
 
     Args:
-        client: an open client.
         ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None for all campaigns.
         start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
-        out: a path that ends in `.csv`, `.jsonl`, `.parquet` or `.duckdb`; its folder must exist.
+        out: a path that ends in `.csv`, `.jsonl`, `.parquet` or `.duckdb`, or in `/` for a dataset; or an address.
         feeds: which of the three feeds, one or several, or their values, such as `campaign-by-date`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
         restart: start over; delete what an earlier run has staged without reading it.
@@ -65,10 +69,9 @@ async def pull_to(
         force, csv: replace also files that no pull wrote; line ends, byte order mark and guard against formulas of CSV.
         account, key_renewed: the name in every row, by default the service's host; True if it has a new API key.
         snapshot_date: the night that rows are of; default: the UTC day on which the pull began.
+        storage_options: of the object store, such as `region`; default: what the environment says.
+        work_dir: an existing folder for what is staged; default: beside the target, or the current folder.
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
-
-    Returns:
-        A `PullSummary` with every outcome, also if cancelled too late. If every campaign failed, nothing is written.
 
     Raises:
         ConfigurationError: an argument is wrong, or what is there is another's or can't be replaced; nothing was sent.
@@ -78,7 +81,8 @@ async def pull_to(
     """
     night = Night(account, snapshot_date, key_renewed)
     job = export_job(client, ids, start_date, end_date, feeds, options, night=night, csv=csv)
-    target = await asyncio.to_thread(target_of, out, job.feeds, force=force)  # importing an extra takes long
+    place = partial(target_of, out, force=force, storage_options=storage_options, work_dir=work_dir)
+    target = await asyncio.to_thread(place, job.feeds)  # importing an extra takes long
     return await run_export(client, job, target, on_progress, restart=restart, retry_failed=retry_failed)
 
 
@@ -90,13 +94,16 @@ async def run_export(
     *,
     restart: bool = False,
     retry_failed: bool = False,
+    write: Write | None = None,
 ) -> PullSummary:
-    """Run a checked job as `pull_to` does."""
+    """Run a checked job as `pull_to` does; `write` writes what it has brought, even if every campaign failed."""
     _check_csv(job, target.format)
     run = _Run(client, job, ProgressTracker(on_progress))
-    if target.format is Format.DUCKDB:
+    if isinstance(target, DatasetTarget) and write is None:
+        await asyncio.to_thread(check_dataset, target.storage, job)
+    elif target.format is Format.DUCKDB:
         await asyncio.to_thread(check_database, target, job)
-    if retry_failed and await asyncio.to_thread(has_nothing_to_retry, target):
+    if retry_failed and write is None and await asyncio.to_thread(has_nothing_to_retry, target):
         return run.summary((), target.named_row_files())
     area = StagingArea(target)
     finished: list[PullSummary] = []
@@ -104,16 +111,15 @@ async def run_export(
     def finish(last_number: int, check: Callable[[], None]) -> None:
         outcomes = run.outcomes(area.checkpoint)
         resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in job.feeds)
-        paths: list[Path] = []
-        if any(outcome.rows or outcome.ok for outcome in outcomes) or not outcomes:
-            write = write_database if target.format is Format.DUCKDB else write_files
-            paths = write(Contents(area, outcomes, run.requests, run.tracker.unnamed), check)
+        paths: Sequence[Path | str] = []
+        if write is not None or any(outcome.rows or outcome.ok for outcome in outcomes) or not outcomes:
+            paths = (write or _write)(Contents(area, outcomes, run.requests, run.tracker.unnamed), check)
         leftover = None
         if run.tracker.failures:
             area.checkpoint.note(ended=True)
         else:
             leftover = area.remove()
-        named = tuple(target.as_named(path) for path in paths)
+        named = tuple(target.as_named(path) if isinstance(path, Path) else path for path in paths)
         finished.append(run.summary(outcomes, named, resumed, None if leftover is None else target.as_named(leftover)))
 
     try:
@@ -127,6 +133,17 @@ async def run_export(
         if not finished:  # or else it was too late: everything is written
             raise
     return finished[0]
+
+
+def _write(contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
+    match contents.area.target:
+        case DatasetTarget() as target:
+            return write_dataset(target, contents, check)
+        case StoredTarget() as target:
+            return write_stored(target, contents, check)
+        case target if target.format is Format.DUCKDB:
+            return write_database(contents, check)
+    return write_files(contents, check)
 
 
 async def stream_rows(
@@ -208,7 +225,7 @@ class _Run:
     def summary(
         self,
         outcomes: tuple[CampaignOutcome, ...],
-        paths: tuple[Path, ...] = (),
+        paths: tuple[Path | str, ...] = (),
         resumed: int = 0,
         leftover: Path | None = None,
     ) -> PullSummary:

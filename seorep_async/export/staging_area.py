@@ -29,6 +29,10 @@ _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFO
 _TRIES = 3
 
 
+class AtWorkError(ExportError):
+    """Another process is at work on the same export."""
+
+
 class StagingArea:
     """The private folder of one export, locked to this process while it is open.
 
@@ -175,7 +179,9 @@ class StagingArea:
         except FileExistsError:
             pass
         except OSError as error:
-            raise ConfigurationError(f"can't write {self.target.path}: {reason(error)}; name another folder") from error
+            raise ConfigurationError(
+                f"can't write {self.target.label}: {reason(error)}; name another folder"
+            ) from error
 
     def _lock_once(self) -> bool:
         """Lock the folder, and return whether it is still the one at its path."""
@@ -254,10 +260,10 @@ def _translate_damage(target: Target) -> Iterator[None]:
 def damaged(target: Target) -> ExportError:
     """Return the error for a checkpoint that is not as it was written."""
     return export_error(
-        target.path,
+        target.label,
         f"the checkpoint in {target.staging_folder.name} is damaged; pass restart=True to start over",
     )
 
 
-def _at_work(target: Target) -> ExportError:
-    return export_error(target.path, "another pull is writing it; wait for its end")
+def _at_work(target: Target) -> AtWorkError:
+    return AtWorkError(f"can't write {target.label}: another pull is writing it; wait for its end", file=target.path)

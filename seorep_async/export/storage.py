@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,8 @@ from seorep_async.tables.optional import require
 
 SCHEMES = ("s3", "gs", "az")
 """The object stores, as their addresses begin."""
+RECEIPTS = "_receipts"
+"""The folder of a dataset's receipts. It stands apart from the tables, as polars refuses JSON beside Parquet."""
 STAGING = "_staging"
 """The folder of a dataset for files in the making; readers of tables never open it."""
 _CLIENT_OPTIONS = {
@@ -82,7 +85,7 @@ def storage_of(out: str, options: Mapping[str, Any] | None = None) -> Storage:
         return _ObjectStore(out, dict(options or {}))
     if options:
         raise ConfigurationError("storage_options are for object stores; the target is a local path")
-    return _Folder(resolve(Path(out)))
+    return LocalFolder(resolve(Path(out)))
 
 
 def each(step: Any, arguments: Iterable[tuple[Any, ...]]) -> None:
@@ -92,7 +95,9 @@ def each(step: Any, arguments: Iterable[tuple[Any, ...]]) -> None:
             done.result()
 
 
-class _Folder:
+class LocalFolder:
+    """A folder on this machine, or one that it can reach."""
+
     def __init__(self, root: Path) -> None:
         self._root = root
 
@@ -103,7 +108,7 @@ class _Folder:
         place = self._place(name)
         with translate_errors(place):
             if file.stat().st_dev != place.parent.stat().st_dev:  # a copy beside the target would be seen by readers
-                near = self._temporary(name)
+                near = self._temporary()
                 shutil.copyfile(file, near)
                 file.unlink()
                 file = near
@@ -112,7 +117,7 @@ class _Folder:
     def write(self, name: str, data: bytes) -> None:
         place = self._place(name)
         with translate_errors(place):
-            near = self._temporary(name)
+            near = self._temporary()
             near.write_bytes(data)
         atomic_replace(near, place)
 
@@ -132,7 +137,7 @@ class _Folder:
     def copy(self, source: str, name: str) -> None:
         place = self._place(name)
         with translate_errors(place):
-            near = self._temporary(name)
+            near = self._temporary()
             try:
                 os.link(self._root / source, near)
             except FileNotFoundError:
@@ -140,6 +145,8 @@ class _Folder:
             except OSError:  # a file system without links
                 shutil.copyfile(self._root / source, near)
         atomic_replace(near, place)
+        with contextlib.suppress(OSError):  # it stays if it is the same file already
+            near.unlink()
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
@@ -159,11 +166,10 @@ class _Folder:
                 sync_folder(folder.parent)
         return place
 
-    def _temporary(self, name: str) -> Path:
+    def _temporary(self) -> Path:
         """Return the path for a file in the making, on the same disk as the root."""
-        near = self._root / STAGING / f"{os.getpid()}-{abs(hash(name)):x}.tmp"
+        near = self._root / STAGING / f"{uuid.uuid4().hex}.tmp"
         near.parent.mkdir(parents=True, exist_ok=True)
-        near.unlink(missing_ok=True)
         return near
 
 

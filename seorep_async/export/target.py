@@ -1,4 +1,4 @@
-"""Where an export goes: one database, or a file for each table."""
+"""Where an export goes: one database, a file for each table, or a dataset; on a disk, or in an object store."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import csv
 import hashlib
 import json
 import os
+import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import reason, resolve
 from seorep_async.export.formats import Format
+from seorep_async.export.storage import RECEIPTS, STAGING, LocalFolder, Storage, is_address, storage_of
 from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.declared import (
@@ -41,6 +44,7 @@ class Target:
         format: the format.
         feeds: the feeds whose rows it holds.
         force: replace also files that no pull wrote.
+        work_dir: the folder for the staging folder, or None for one beside the target.
     """
 
     path: Path
@@ -48,6 +52,7 @@ class Target:
     format: Format
     feeds: tuple[Feed, ...]
     force: bool = False
+    work_dir: Path | None = None
 
     def file(self, table: Table) -> Path:
         """Return the file of a table: the path itself for the rows of a single feed, or else `name.TABLE.ending`."""
@@ -60,10 +65,8 @@ class Target:
         return ((self.file(table_of(feed)), table_of(feed)) for feed in self.feeds)
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the tables of the pull: those of its feeds, and those that say what the feeds are about."""
-        about_keywords = () if self.feeds == (Feed.CAMPAIGN_BY_DATE,) else (keywords_table(),)
-        others = (totals_table(), campaigns_table(), *about_keywords, failures_table(), pulls_table())
-        return (*map(table_of, self.feeds), *others)
+        """Return the tables of the pull."""
+        return tables_of(self.feeds)
 
     def sidecar_files(self) -> Iterator[tuple[Path, Table]]:
         """Yield every file beside those of the rows that may be written, replaced or removed, and its table."""
@@ -71,7 +74,7 @@ class Target:
             for table in self.tables()[len(self.feeds) :]:
                 yield self.file(table), table
 
-    def named_row_files(self) -> tuple[Path, ...]:
+    def named_row_files(self) -> tuple[Path | str, ...]:
         """Return every file of rows in the words in which the target was named."""
         return tuple(dict.fromkeys(self.as_named(file) for file, _ in self.row_files()))
 
@@ -92,16 +95,26 @@ class Target:
         return any(is_ours(file, self.format, one) for one in tables)
 
     @property
+    def label(self) -> str:
+        """The target's name in messages."""
+        return str(self.path)
+
+    @property
     def staging_folder(self) -> Path:
-        """The hidden folder beside it, in which reports are staged."""
+        """The hidden folder in which reports are staged."""
         # cut, so that it does not outgrow what the file system allows, and still one for each target
-        mark = hashlib.sha256(self.path.name.encode(errors="surrogateescape")).hexdigest()[:8]
-        name = self.path.name if len(self.path.name.encode(errors="surrogateescape")) <= 200 else mark
-        return self.path.with_name(f".{name}.pull")
+        name = self.path.name if len(self.path.name.encode(errors="surrogateescape")) <= 200 else _mark(self.path.name)
+        if self.work_dir is None:
+            return self.path.with_name(f".{name}.pull")
+        return self.work_dir / f".{_mark(str(self.path))}.pull"
 
     def files(self) -> Iterator[Path]:
         """Yield every file that may be written."""
         yield from dict.fromkeys(map(self.file, self.tables()))
+
+    def shown(self, table: Table) -> Path | str:
+        """Return where the rows of a table go, as the target was named."""
+        return self.as_named(self.file(table))
 
     def as_named(self, file: Path) -> Path:
         """Return a file's path in the words in which the target was named: relative if it was."""
@@ -110,33 +123,112 @@ class Target:
         return self.named.with_name(file.name)
 
 
-def target_of(out: str | os.PathLike[str], feeds: Sequence[Feed], *, force: bool = False) -> Target:
-    """Return the target that a path names, after a look at the place.
+@attrs.frozen
+class StoredTarget(Target):
+    """Files in an object store, made whole on this machine.
+
+    Attributes:
+        storage: the folder of the object store.
+    """
+
+    storage: Storage = attrs.field(kw_only=True)
+
+    @property
+    def label(self) -> str:
+        """The target's name in messages."""
+        return self.storage.address(self.path.name)
+
+    def named_row_files(self) -> tuple[str, ...]:
+        """Return the address of every file of rows."""
+        return tuple(self.storage.address(file.name) for file, _ in self.row_files())
+
+    def is_there(self) -> bool:
+        """Whether every file of rows exists: nobody has looked."""
+        return False
+
+    def as_named(self, file: Path) -> Path:
+        """Return a file on this machine."""
+        return file
+
+
+@attrs.frozen
+class DatasetTarget(Target):
+    """A dataset, on a disk or in an object store.
+
+    Attributes:
+        storage: the dataset's folder.
+    """
+
+    storage: Storage = attrs.field(kw_only=True)
+
+    @property
+    def label(self) -> str:
+        """The target's name in messages."""
+        return self.storage.address()
+
+    def named_row_files(self, partition: str = "") -> tuple[Path | str, ...]:
+        """Return the folder of each table of rows, or of a partition of it."""
+        names = [f"{table.name}/{partition}" for _, table in self.row_files()]
+        if isinstance(self.storage, LocalFolder):
+            return tuple(self.named / name for name in names)
+        return tuple(map(self.storage.address, names))
+
+    def is_there(self) -> bool:
+        """Whether a night is there, and nothing of the last one is missing."""
+        nights = [name for name in self.storage.names(RECEIPTS) if name.count("/") == 2]
+        last = self.storage.read(max(nights, key=lambda name: name.rpartition("/")[2])) if nights else None
+        return last is not None and not json.loads(last).get("failures")
+
+    def as_named(self, file: Path) -> Path:
+        """Return a file on this machine."""
+        return file
+
+
+def tables_of(feeds: Sequence[Feed]) -> tuple[Table, ...]:
+    """Return the tables of a pull: those of its feeds, and those that say what the feeds are about."""
+    about_keywords = () if tuple(feeds) == (Feed.CAMPAIGN_BY_DATE,) else (keywords_table(),)
+    others = (totals_table(), campaigns_table(), *about_keywords, failures_table(), pulls_table())
+    return (*map(table_of, feeds), *others)
+
+
+def target_of(
+    out: str | os.PathLike[str],
+    feeds: Sequence[Feed],
+    *,
+    force: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
+) -> Target:
+    """Return the target that a path or an address names, after a look at the place.
+
+    Args:
+        out: the path or address; a dataset if it ends in `/`, or is one.
+        feeds: the feeds whose rows it holds.
+        force: replace also files that no pull wrote.
+        storage_options: of an object store.
+        work_dir: the folder for the staging folder; of an object store, the current one if it is None.
 
     Raises:
         ConfigurationError: the ending is none of the formats', no file can be written there, or a file of somebody
             else's is there that is not to be replaced.
         ImportError: the format needs an extra.
     """
-    endings = [kind.value for kind in Format]
     try:
-        named = Path(out)
-        path = resolve(named)
-        if path.is_dir():
-            raise _refusal(out, "it is a folder; name a file in it")
-        ending = path.suffix.lower()
-        if ending not in endings:
-            raise _refusal(out, f"the name must end in {', '.join(endings[:-1])} or {endings[-1]}")
-        target = Target(path, named, Format(ending), tuple(feeds), force)
+        folder = None if work_dir is None else resolve(Path(work_dir))
+        if folder is not None and not folder.is_dir():
+            raise _refusal(out, f"there is no folder {folder} to work in; create it first")
+        if is_address(out):
+            return _in_object_store(str(out), tuple(feeds), storage_options, folder)
+        path = resolve(Path(out))
+        storage = storage_of(str(path), storage_options)
         if not path.parent.is_dir():
             raise _refusal(out, f"there is no folder {path.parent}; create it first")
-        for file in target.files():
-            _check_file(out, file)
-        target.format.require_extra()
-        for file, table in (*target.row_files(), *target.sidecar_files()):
-            if not target.may_replace(file, table):
-                problem = f"{file.name} exists, and no pull of this version wrote it"
-                raise _refusal(out, f"{problem}; name another file, or replace it with force=True")
+        if str(out).endswith(("/", os.sep)) or (path / RECEIPTS).is_dir():
+            return _dataset_folder(out, path, tuple(feeds), folder, storage)
+        if path.is_dir():
+            raise _refusal(out, "it is a folder; name a file in it, or end the name in / for a dataset")
+        target = Target(path, Path(out), _format_of(out, path), tuple(feeds), force, folder)
+        _check_files(out, target)
     except ConfigurationError:
         raise
     except (OSError, ValueError) as error:
@@ -144,6 +236,56 @@ def target_of(out: str | os.PathLike[str], feeds: Sequence[Feed], *, force: bool
     except TypeError:
         raise ConfigurationError(f"out must be a path, got {type(out).__name__}") from None
     return target
+
+
+def _check_files(out: object, target: Target) -> None:
+    for file in target.files():
+        _check_file(out, file)
+    target.format.require_extra()
+    for file, table in (*target.row_files(), *target.sidecar_files()):
+        if not target.may_replace(file, table):
+            problem = f"{file.name} exists, and no pull of this version wrote it"
+            raise _refusal(out, f"{problem}; name another file, or replace it with force=True")
+
+
+def _format_of(out: object, path: Path) -> Format:
+    endings = [kind.value for kind in Format]
+    if path.suffix.lower() not in endings:
+        known = ", ".join(endings[:-1])
+        raise _refusal(out, f"the name must end in {known} or {endings[-1]}, or in / for a dataset")
+    return Format(path.suffix.lower())
+
+
+def _dataset_folder(
+    out: object, path: Path, feeds: tuple[Feed, ...], work_dir: Path | None, storage: Storage
+) -> DatasetTarget:
+    if path.exists() and not path.is_dir():
+        raise _refusal(out, "it is a file; a dataset is a folder")
+    if path.is_dir() and not (path / RECEIPTS).is_dir() and any(one.name != STAGING for one in path.iterdir()):
+        raise _refusal(out, "something is in this folder, and no pull wrote it; name a new or an empty folder")
+    Format.PARQUET.require_extra()
+    return DatasetTarget(path, Path(str(out)), Format.PARQUET, feeds, work_dir=work_dir, storage=storage)
+
+
+def _in_object_store(
+    out: str, feeds: tuple[Feed, ...], options: Mapping[str, Any] | None, work_dir: Path | None
+) -> Target:
+    """Return a target in an object store; its path is that of the file in the making, or names the staging folder."""
+    is_dataset = out.endswith("/")
+    folder, _, name = out.rpartition("/")
+    storage = storage_of(f"{folder}/", options)
+    path = resolve(Path(f"{re.sub('[^A-Za-z0-9.]+', '-', out).strip('-')[-60:]}-{_mark(out)}" if is_dataset else name))
+    kind = Format.PARQUET if is_dataset else _format_of(out, path)
+    kind.require_extra()
+    if is_dataset:
+        return DatasetTarget(path, path, kind, feeds, work_dir=work_dir, storage=storage)
+    if kind is Format.DUCKDB:
+        raise _refusal(out, "a database can't be in an object store; name a dataset (ending in /) or a file")
+    return StoredTarget(path, path, kind, feeds, work_dir=work_dir, storage=storage)
+
+
+def _mark(name: str) -> str:
+    return hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:8]
 
 
 def _check_file(out: object, file: Path) -> None:

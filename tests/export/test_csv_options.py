@@ -53,7 +53,7 @@ async def test_every_file_of_a_pull_has_the_options(tmp_path: Path) -> None:
         for options in (ALL, CsvOptions(), ALL):
             summary = await pull_to(client, None, START, END, out=out, feeds=Feed.CAMPAIGN_BY_DATE, csv=options)
             assert len(summary.paths) == 5
-            for path in summary.paths:
+            for path in map(Path, summary.paths):
                 data = path.read_bytes()
                 assert data.startswith(b"\xef\xbb\xbf") is options.bom
                 assert (b"\r\n" in data) is not options.bom

@@ -77,7 +77,7 @@ async def test_several_feeds_make_several_files(tmp_path: Path) -> None:
         assert sandbox.stats.requests == 1 + 4 + 4 + 4 * 6
     names = [f"a.{name}.csv" for name in ("campaign_periods", "keyword_periods", "keyword_rankings", "totals")]
     assert names_in(tmp_path) == names
-    assert [path.name for path in summary.paths] == [
+    assert [Path(path).name for path in summary.paths] == [
         *(f"a.{table}.csv" for table in ("keyword_rankings", "campaign_periods", "keyword_periods", "totals")),
         *(f"a.{table}.csv" for table in ("campaigns", "keywords", "pulls")),
     ]

@@ -1,0 +1,233 @@
+"""A dataset: a folder or bucket of Parquet that grows by a partition for each account and night.
+
+What a second pull of the same night asked for and got replaces what the first one had; all else stays: other campaigns,
+other feeds, other dates of feeds by date, and the rows of reports that failed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export.contents import Contents
+from seorep_async.export.files import write_table
+from seorep_async.export.formats import Format, arrow_tables
+from seorep_async.export.job import ExportJob
+from seorep_async.export.kept_rows import Scope, kept_rows
+from seorep_async.export.progress import CampaignOutcome
+from seorep_async.export.receipts import Part, Partition, Receipt, commit, digest_of, last_receipt, read_receipt
+from seorep_async.export.sinks import encoded_campaigns
+from seorep_async.export.storage import Storage, each
+from seorep_async.export.target import DatasetTarget, tables_of, target_of
+from seorep_async.models import Campaign, Feed
+from seorep_async.tables.arrow import arrow_schema, record_batch
+from seorep_async.tables.columns import Table, Values
+from seorep_async.tables.declared import all_tables, campaigns_table, pulls_table
+from seorep_async.tables.optional import require
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+_PARTITION_COLUMNS = 2
+"""The first columns of every table, account and snapshot date, stand in the path only."""
+
+
+@cache
+def part_table(table: Table) -> Table:
+    """Return a table with the columns that its parts have: all but those of the partition."""
+    return Table(table.name, table.description, table.columns[_PARTITION_COLUMNS:], table.key)
+
+
+def pull_name(job: ExportJob) -> str:
+    """Return a name for a pull, the same when it is resumed."""
+    begun = f"{job.account}\n{job.snapshot_date}\n{job.started_at.isoformat()}"
+    return hashlib.sha256(begun.encode()).hexdigest()[:12]
+
+
+def check_dataset(storage: Storage, job: ExportJob) -> None:
+    """Refuse an account that the dataset knows with another service or key.
+
+    Raises:
+        ConfigurationError: it knows another.
+        ExportError: the dataset can't be read.
+    """
+    earlier = last_receipt(storage, job.account)
+    if earlier is None:
+        return
+    if earlier.service != job.service:
+        raise ConfigurationError(
+            f"{storage.address()} holds rows of {earlier.service} under the account {job.account!r}, and this pull is "
+            f"from {job.service}; give this account another name: account=…"
+        )
+    if not job.key_renewed and earlier.key_digest != job.key_digest():
+        raise ConfigurationError(
+            f"{storage.address()} holds rows of the account {job.account!r} that were pulled with another API key; if "
+            "this is another account, give it another name: account=…; if the key was renewed, say key_renewed=True"
+        )
+
+
+def dataset_of(
+    out: str | os.PathLike[str],
+    feeds: Sequence[Feed],
+    storage_options: Mapping[str, Any] | None = None,
+    work_dir: Path | None = None,
+) -> DatasetTarget:
+    """Return the dataset that a path or an address names, with or without a slash at the end; raises as `target_of`."""
+    target = target_of(f"{os.fspath(out).rstrip('/')}/", feeds, storage_options=storage_options, work_dir=work_dir)
+    if not isinstance(target, DatasetTarget):
+        raise ConfigurationError(f"{out} is not a dataset")
+    return target
+
+
+def write_campaigns(job: ExportJob, campaigns: Sequence[Campaign], folder: Path) -> tuple[Path, Part]:
+    """Write campaigns as a part."""
+    table, file = campaigns_table(), folder / "campaigns.parquet"
+    staged = encoded_campaigns(Format.PARQUET, job, campaigns, 0)
+    return file, _write_part(file, table, 0, arrow_tables(table, [staged]), lambda: None)
+
+
+def write_pull(row: Values, folder: Path) -> tuple[Path, Part]:
+    """Write the row of a pull as a part."""
+    table, file = pulls_table(), folder / "pulls.parquet"
+    rows = require("pyarrow").Table.from_batches([record_batch(table, [[value] for value in row])])
+    return file, _write_part(file, table, 0, [rows], lambda: None)
+
+
+def shard_tables(feeds: Sequence[Feed]) -> tuple[Table, ...]:
+    """Return the tables of which each shard writes a part; campaigns and the pull itself come once for all."""
+    return tuple(table for table in tables_of(feeds) if table not in (campaigns_table(), pulls_table()))
+
+
+def write_parts(
+    contents: Contents, number: int, tables: Iterable[Table], check: Callable[[], None]
+) -> list[tuple[Path, Part]]:
+    """Write a part of each table as a local file, but no empty ones.
+
+    Args:
+        contents: what the pull has brought.
+        number: the part's number; part 0 is there for every table, so that each can be read.
+        tables: the tables.
+        check: called now and then; an exception that it raises ends the writing.
+    """
+    written = []
+    for table in tables:
+        file = contents.area.folder / f"{table.name}.parquet"
+        part = _write_part(file, table, number, contents.pieces(table), check)
+        if part.rows or number == 0:
+            written.append((file, part))
+    return written
+
+
+def stage(storage: Storage, pull: str, files: Iterable[tuple[Path, Part]]) -> None:
+    """Put finished parts where their pull can be committed from."""
+    each(storage.put, [(file, part.staged(pull)) for file, part in files])
+
+
+def write_dataset(target: DatasetTarget, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
+    """Replace the night of a pull by what it has brought, and return the night's folder of each feed's table.
+
+    Raises:
+        ExportError: it could not be written; if the night had begun to change, the next pull of the account, or the
+            same again, finishes that first.
+    """
+    job, pull = contents.area.job, pull_name(contents.area.job)
+    files = write_parts(contents, 0, target.tables(), check)
+    stage(target.storage, pull, files)
+    scope = Scope(job.feeds, job.start_date, job.end_date, contents.outcomes)
+    receipt = receipt_of(job, pull, [part for _, part in files], contents.outcomes)
+    commit_night(target.storage, receipt, scope, check)
+    return target.named_row_files(receipt.night.folder)
+
+
+def receipt_of(job: ExportJob, pull: str, parts: Iterable[Part], outcomes: Iterable[CampaignOutcome]) -> Receipt:
+    """Return the receipt of what a pull has brought."""
+    return Receipt(
+        account=job.account,
+        snapshot_date=job.snapshot_date,
+        service=job.service,
+        key_digest=job.key_digest(),
+        pull=pull,
+        feeds=tuple(feed.value for feed in job.feeds),
+        start_date=job.start_date,
+        end_date=job.end_date,
+        failures=sum(len(outcome.failures) for outcome in outcomes),
+        version=version("seorep-async"),
+        parts=tuple(parts),
+    )
+
+
+def _write_part(file: Path, table: Table, number: int, pieces: Iterable[Any], check: Callable[[], None]) -> Part:
+    own = part_table(table)
+    rows = (piece.select([column.name for column in own.columns]) for piece in pieces)
+    write_table(file, Format.PARQUET, own, rows, check)
+    data = file.read_bytes()
+    count = require("pyarrow.parquet").read_metadata(file).num_rows
+    return Part(table.name, number, count, len(data), digest_of(data))
+
+
+def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callable[[], None] = lambda: None) -> Receipt:
+    """Replace a night by staged parts, and by what it had and the pull did not replace.
+
+    Args:
+        storage: the dataset.
+        receipt: the night with the staged parts.
+        scope: what the pull asked for and got.
+        check: called now and then, until the night begins to change.
+
+    Returns:
+        The receipt that is there now.
+    """
+    earlier = read_receipt(storage, receipt.night)
+    before = () if earlier is None else earlier.parts
+    in_place = {part for part in before if part in receipt.parts}
+    kept: list[tuple[Path, Part]] = []
+    with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
+        for table in all_tables():
+            old = [part for part in before if part.table == table.name and part not in in_place]
+            if not scope.touches(table):
+                in_place.update(old)
+            elif old:
+                new = [part for part in receipt.parts if part.table == table.name]
+                read = partial(read_part, storage, receipt.night, receipt.pull)
+                rows = kept_rows(scope, part_table(table), map(read, old), map(read, new))
+                number = 1 + max((part.number for part in new), default=-1)
+                file = Path(folder, f"{table.name}.parquet")
+                part = _write_part(file, table, number, rows, check)
+                kept += [(file, part)] if part.rows else []
+        stage(storage, receipt.pull, kept)
+    staged = {*receipt.parts, *(part for _, part in kept)} - in_place
+    parts = sorted(in_place | staged, key=lambda part: (part.table, part.number))
+    receipt = attrs.evolve(receipt, parts=tuple(parts))
+    commit(storage, receipt, staged)
+    return receipt
+
+
+def read_part(storage: Storage, night: Partition, pull: str, part: Part) -> pa.Table:
+    """Return the rows of a part, from its place or from where it is staged, in the columns of this version.
+
+    Raises:
+        ExportError: it is not there, or not as its receipt says.
+    """
+    for name in (part.staged(pull), part.name(night)):
+        data = storage.read(name)
+        if data is not None and digest_of(data) == part.digest:
+            break
+    else:
+        raise ExportError(f"{storage.address(name)} is missing, or is not as its receipt says; pull this night again")
+    pa = require("pyarrow")
+    rows = require("pyarrow.parquet").read_table(pa.BufferReader(data))
+    (table,) = (part_table(table) for table in all_tables() if table.name == part.table)
+    columns = [
+        rows[field.name] if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        for field in arrow_schema(table)
+    ]
+    return pa.Table.from_arrays(columns, schema=arrow_schema(table))

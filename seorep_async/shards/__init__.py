@@ -1,0 +1,34 @@
+"""A pull cut into shards: plain data that any engine can map over its workers.
+
+One process takes what the service allows, as a rule. Shards are for the rest: accounts that take hours and must survive
+the loss of a machine, rows that must land in a cluster or a bucket, orchestrators that want small tasks which can be
+retried. Nothing here imports an engine.
+
+```python
+from concurrent.futures import ThreadPoolExecutor  # or ProcessPoolExecutor, or a Dask client: `client.map`
+
+from seorep_async.shards import gather, plan, run_shard
+
+shards = await plan(client, None, "2023-01-01", "2023-03-31", out="shared/", shards=4, workers=2)
+with ThreadPoolExecutor(2) as pool:
+    receipts = list(pool.map(run_shard, shards))
+summary = gather(shards)
+print(summary.rows, "rows of", summary.campaigns, "campaigns")
+```
+
+- **A shard is whole or absent.** Each becomes one part of each table of a dataset (see `seorep_async.export`), and its
+  receipt is written last. `gather` checks that every receipt is there, and only then changes what readers see.
+- **Run again, it costs nothing.** A shard with a receipt returns it without a request. One that was killed resumes from
+  the checkpoint in its `work_dir`; on another machine it starts over. One with failures fetches only those.
+- **A shard holds no key**, as engines log their tasks: only where the worker finds it, `env:NAME` or `module:function`.
+  A key of another account than the plan's is refused. Put secrets of an object store into the environment, too.
+- **Limits are divided.** `workers` divides `max_concurrency` and `requests_per_second`; within that, each worker finds
+  its own share of what the service allows.
+- **The same call of `plan` resumes** an unfinished plan; `restart=True` plans anew.
+"""
+
+from seorep_async.shards.planning import plan
+from seorep_async.shards.running import gather, read_shard, run_shard
+from seorep_async.shards.shard import Shard, ShardReceipt
+
+__all__ = ["Shard", "ShardReceipt", "gather", "plan", "read_shard", "run_shard"]

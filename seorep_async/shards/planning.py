@@ -1,0 +1,221 @@
+"""Planning: which campaigns there are, and who takes which."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar, Unpack
+
+import attrs
+
+from seorep_async.client import SeoRepClient
+from seorep_async.errors import ConfigurationError
+from seorep_async.export.atomic_replace import resolve
+from seorep_async.export.checkpoint import Checkpoint
+from seorep_async.export.dataset import check_dataset, dataset_of, pull_name, stage, write_campaigns
+from seorep_async.export.fetch import Fetcher
+from seorep_async.export.job import ExportJob, Night, export_job
+from seorep_async.export.progress import ProgressTracker
+from seorep_async.export.receipts import PLAN, Partition, escape, read_json, read_receipt, write_json
+from seorep_async.export.storage import RECEIPTS, Storage, is_address
+from seorep_async.export.target import DatasetTarget
+from seorep_async.models import Campaign, Feed
+from seorep_async.reports import RankingReport
+from seorep_async.resources.rankings import FeedOptions, FeedValue
+from seorep_async.settings import Settings
+from seorep_async.shards.shard import Shard
+
+T = TypeVar("T")
+
+_SECRET = re.compile(r"secret|password|token|credential|access_key|account_key|sas|signature", re.IGNORECASE)
+_KEY_FROM = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+async def plan(
+    client: SeoRepClient,
+    ids: Iterable[int] | None,
+    start_date: dt.date | str,
+    end_date: dt.date | str,
+    *,
+    out: str | os.PathLike[str],
+    feeds: Iterable[Feed | FeedValue] | Feed | FeedValue = (Feed.CAMPAIGN,),
+    shards: int = 32,
+    workers: int = 1,
+    key_from: str = "env:SEOREP_API_KEY",
+    account: str | None = None,
+    snapshot_date: dt.date | str | None = None,
+    key_renewed: bool = False,
+    restart: bool = False,
+    retry_failed: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
+    **options: Unpack[FeedOptions],
+) -> list[Shard]:
+    """Cut a pull into shards, each with some of the campaigns; arguments not named here are those of `pull_to`.
+
+    Args:
+        client: an open client; its settings are those of the workers.
+        out: a dataset: a folder that every worker can write, or `s3://…/`, `gs://…/`, `az://…/`.
+        shards: how many; not more than there are campaigns.
+        workers: how many of them run at once.
+        key_from: where a worker finds the API key: `env:NAME`, or `module:function`, a function that returns it.
+        restart: plan anew, although an unfinished plan of the same arguments is there.
+        retry_failed: return also a plan that was gathered, to fetch what had failed.
+        storage_options: options of the object store; secrets are refused, as engines log shards.
+        work_dir: a local folder for the checkpoints of the workers.
+
+    Raises:
+        ConfigurationError: an argument is wrong, or the dataset knows the account with another service or key.
+        SeoRepError: the key was refused, or the campaigns could not be listed.
+        ExportError: the dataset can't be read or written.
+    """
+    night = Night(account, snapshot_date, key_renewed)
+    job = export_job(client, ids, start_date, end_date, feeds, options, night=night)
+    stored = _check_plan(shards, workers, key_from, storage_options, options)
+    target = await asyncio.to_thread(dataset_of, out, job.feeds, stored)
+    await asyncio.to_thread(check_dataset, target.storage, job)
+    found = await _stored_plan(client, job, target, shards, restart=restart, retry_failed=retry_failed)
+    place = str(out) if is_address(out) else f"{target.path}/"
+    folder = None if work_dir is None else str(resolve(Path(work_dir)))
+    common: dict[str, Any] = {"out": place, "storage_options": stored, "work_dir": folder, "key_from": key_from}
+    common |= {"key_digest": await asyncio.to_thread(job.key_digest), "settings": _share(client.settings, workers)}
+    return _cut(job, found, min(shards, len(found["ids"])) or 1, common)
+
+
+async def _stored_plan(
+    client: SeoRepClient, job: ExportJob, target: DatasetTarget, shards: int, *, restart: bool, retry_failed: bool
+) -> dict[str, Any]:
+    """Return the plan that is to be resumed, or a new one."""
+    parameters = job.parameters(target) | {"shards": shards}
+    if job.keeps_snapshot:
+        del parameters["snapshot date"]
+    found = None
+    if not restart:
+        found = await asyncio.to_thread(_earlier_plan, target.storage, job.account, parameters, retry_failed)
+    if found is None:
+        collector = _Collector()
+        ids = await Fetcher(client, job, collector, ProgressTracker(None)).list_campaigns()
+        found = await asyncio.to_thread(_store_plan, target.storage, job, ids, collector.campaigns, parameters)
+    return found
+
+
+def _share(settings: Settings, workers: int) -> Settings:
+    """Return the settings of one of several workers, which divide what is allowed."""
+    rate = settings.requests_per_second
+    return attrs.evolve(
+        settings,
+        max_concurrency=max(1, settings.max_concurrency // workers),
+        requests_per_second=None if rate is None else rate / workers,
+    )
+
+
+def _cut(job: ExportJob, found: Mapping[str, Any], count: int, common: Mapping[str, Any]) -> list[Shard]:
+    ids: list[int] = found["ids"]
+    bounds = pairwise(number * len(ids) // count for number in range(count + 1))
+    return [
+        Shard(
+            number=number,
+            count=count,
+            pull=found["pull"],
+            base_url=job.service,
+            account=job.account,
+            snapshot_date=dt.date.fromisoformat(found["snapshot_date"]),
+            started_at=dt.datetime.fromisoformat(found["started_at"]),
+            ids=tuple(ids[first:last]),
+            start_date=job.start_date,
+            end_date=job.end_date,
+            feeds=job.feeds,
+            options=dict(job.options),
+            **common,
+        )
+        for number, (first, last) in enumerate(bounds)
+    ]
+
+
+@attrs.define
+class _Collector:
+    """A sink that takes campaigns only."""
+
+    checkpoint: Checkpoint = attrs.field(factory=lambda: Checkpoint(None))
+    ordered: bool = False
+    campaigns: list[Campaign] = attrs.field(factory=list)
+
+    async def run(self, step: Callable[..., T], *args: Any) -> T:
+        return step(*args)
+
+    async def plan(self, campaigns: Iterable[int]) -> None:
+        """Nothing is planned here."""
+
+    async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
+        self.campaigns += campaigns
+
+    async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
+        """Nothing is fetched here."""
+
+
+def _check_plan(
+    shards: object,
+    workers: object,
+    key_from: object,
+    storage_options: Mapping[str, str] | None,
+    options: FeedOptions,
+) -> dict[str, str]:
+    for name, value in (("shards", shards), ("workers", workers)):
+        if type(value) is not int or not 1 <= value <= 100_000:
+            raise ConfigurationError(f"{name} must be an integer from 1 to 100,000")
+    if not isinstance(key_from, str) or not _KEY_FROM.fullmatch(key_from):
+        # not shown: it may be the key itself
+        raise ConfigurationError("key_from must be env:NAME or module:function, the place of the key")
+    try:
+        json.dumps(options)
+    except TypeError:
+        raise ConfigurationError("extra_params holds a value that can't be written as JSON, as shards are") from None
+    for name in storage_options or {}:
+        if _SECRET.search(str(name)):
+            raise ConfigurationError(
+                f"storage_options: engines log shards, so these hold no secrets; put {name} into the environment"
+            )
+    return dict(storage_options or {})
+
+
+def _earlier_plan(
+    storage: Storage, account: str, parameters: Mapping[str, Any], retry_failed: bool
+) -> dict[str, Any] | None:
+    """Return the newest plan of the same arguments that was not gathered, or may be again for what had failed."""
+    for name in reversed(storage.names(f"{RECEIPTS}/account={escape(account)}")):
+        if not name.endswith(PLAN):
+            continue
+        found: dict[str, Any] = read_json(storage, name)
+        if found["parameters"] != json.loads(json.dumps(parameters)):
+            continue
+        committed = read_receipt(storage, Partition(account, dt.date.fromisoformat(found["snapshot_date"])))
+        if committed is None or committed.pull != found["pull"] or (retry_failed and committed.failures):
+            return found
+    return None
+
+
+def _store_plan(
+    storage: Storage, job: ExportJob, ids: Sequence[int], campaigns: Sequence[Campaign], parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    pull = pull_name(job)
+    with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
+        file, part = write_campaigns(job, campaigns, Path(folder))
+        stage(storage, pull, [(file, part)])
+    plan = {
+        "parameters": parameters,
+        "pull": pull,
+        "snapshot_date": job.snapshot_date.isoformat(),
+        "started_at": job.started_at.isoformat(),
+        "ids": list(ids),
+        "campaigns": attrs.asdict(part),
+        "compares": job.compares,
+    }
+    write_json(storage, Partition(job.account, job.snapshot_date).plan(pull), plan)
+    return plan

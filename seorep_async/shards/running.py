@@ -1,0 +1,230 @@
+"""Running shards, and gathering what they have brought."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import os
+import pkgutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seorep_async.client import SeoRepClient
+from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export.atomic_replace import translate_errors
+from seorep_async.export.contents import Contents, pull_row
+from seorep_async.export.dataset import (
+    commit_night,
+    dataset_of,
+    read_part,
+    receipt_of,
+    shard_tables,
+    stage,
+    write_parts,
+    write_pull,
+)
+from seorep_async.export.formats import GROUP_ROWS, Format
+from seorep_async.export.kept_rows import Scope
+from seorep_async.export.progress import CampaignOutcome, PullSummary
+from seorep_async.export.pull_to import run_export
+from seorep_async.export.receipts import Part, Receipt, read_json, read_receipt
+from seorep_async.export.staging_area import AtWorkError
+from seorep_async.export.storage import Storage, storage_of
+from seorep_async.export.target import DatasetTarget
+from seorep_async.shards.shard import Shard, ShardReceipt
+from seorep_async.tables.arrow import arrow_schema
+from seorep_async.tables.declared import all_tables
+from seorep_async.tables.optional import require
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+_PARALLEL = 8
+_POLL_SECONDS = 0.2
+
+
+def run_shard(shard: Shard) -> ShardReceipt:
+    """Pull a shard into its part of the dataset; one that has its receipt, without failures, returns that.
+
+    It is a plain function, so that any engine can map it, and may be called again at any time. In a thread with a
+    running event loop it works, and blocks that loop.
+
+    Raises:
+        ConfigurationError: there is no key where the shard says, it is another account's, or the work folder can't be
+            used.
+        ImportError: an extra is missing.
+        AuthenticationError: the key was refused; reports that had arrived are stored.
+        ExportError: the dataset or the work folder could not be written; reports that had arrived are stored.
+    """
+    with ThreadPoolExecutor(1, "seorep-shard") as thread:
+        return thread.submit(asyncio.run, _run(shard)).result()
+
+
+def read_shard(shard: Shard, table: str | None = None) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a shard as Arrow record batches, with every column; it is run first if it was not.
+
+    Args:
+        shard: the shard.
+        table: the name of a table, or None for that of the first feed.
+
+    Raises:
+        ConfigurationError: there is no such table; and what `run_shard` raises.
+    """
+    names = [one.name for one in shard_tables(shard.feeds)]
+    name = names[0] if table is None else table
+    if name not in names:
+        raise ConfigurationError(f"a shard has the tables {', '.join(names)}; there is no table {name}")
+    return _batches(shard, name)
+
+
+def gather(shards: Iterable[Shard]) -> PullSummary:
+    """Commit the night of a pull whose shards have all been run, and return its summary.
+
+    Readers of the dataset see the night change here, and only here. Called again, it changes nothing; after failed
+    reports were fetched by a further run of their shards, it replaces those parts.
+
+    Raises:
+        ConfigurationError: these are not the shards of one pull.
+        ExportError: a shard has no receipt, or the dataset could not be written.
+    """
+    ordered = sorted(shards, key=lambda shard: shard.number)
+    if not ordered or [shard.number for shard in ordered] != list(range(ordered[0].count)):
+        raise ConfigurationError("gather needs every shard of one pull, once")
+    first = ordered[0]
+    if len({shard.pull for shard in ordered}) > 1:
+        raise ConfigurationError("gather needs the shards of one pull; these are of several")
+    target = dataset_of(first.out, first.feeds, first.storage_options)
+    storage, night = target.storage, first.night
+    earlier = read_receipt(storage, night)
+    with ThreadPoolExecutor(_PARALLEL) as threads:
+        found = list(threads.map(partial(_read_receipt, storage), ordered))
+    missing = [str(shard.number) for shard, receipt in zip(ordered, found, strict=True) if receipt is None]
+    if missing:
+        numbers = ", ".join(missing)
+        raise ExportError(f"{len(missing)} of {first.count} shards have no receipt: {numbers}; run them first")
+    receipts = [receipt for receipt in found if receipt is not None]
+    outcomes = tuple(chain.from_iterable(receipt.outcomes for receipt in receipts))
+    requests = sum(receipt.requests for receipt in receipts)
+    written: Sequence[Path | str] = ()
+    if any(outcome.rows or outcome.ok for outcome in outcomes) or not outcomes:
+        parts = {part for receipt in receipts for part in receipt.parts}
+        if earlier is None or earlier.pull != first.pull or not parts <= set(earlier.parts):
+            earlier = _commit(storage, first, receipts, outcomes, requests)
+        written = target.named_row_files(earlier.night.folder)
+    return PullSummary(
+        feeds=first.feeds,
+        start_date=first.start_date,
+        end_date=first.end_date,
+        account=first.account,
+        snapshot_date=first.snapshot_date,
+        compared=first.job().compares,
+        paths=tuple(written),
+        outcomes=outcomes,
+        resumed=0,
+        requests=requests,
+        seconds=(max(receipt.finished_at for receipt in receipts) - first.started_at).total_seconds(),
+    )
+
+
+def _commit(
+    storage: Storage, shard: Shard, receipts: Sequence[ShardReceipt], outcomes: Sequence[CampaignOutcome], requests: int
+) -> Receipt:
+    job, plan = shard.job(), read_json(storage, shard.night.plan(shard.pull)) or {}
+    with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
+        file, pulls = write_pull(pull_row(job, outcomes, requests), Path(folder))
+        stage(storage, shard.pull, [(file, pulls)])
+    named = [Part(**plan["campaigns"])] if "campaigns" in plan else []
+    parts = (*(part for receipt in receipts for part in receipt.parts), *named, pulls)
+    scope = Scope(job.feeds, job.start_date, job.end_date, outcomes)
+    return commit_night(storage, receipt_of(job, shard.pull, parts, outcomes), scope)
+
+
+async def _run(shard: Shard) -> ShardReceipt:
+    storage = await asyncio.to_thread(storage_of, shard.out, shard.storage_options)
+    earlier = await asyncio.to_thread(_read_receipt, storage, shard)
+    if earlier is not None and earlier.ok:
+        return earlier
+    started, written = time.monotonic(), []
+
+    def write(contents: Contents, check: Callable[[], None]) -> list[Path | str]:
+        files = write_parts(contents, shard.number, shard_tables(shard.feeds), check)
+        stage(storage, shard.pull, files)
+        receipt = ShardReceipt(
+            number=shard.number,
+            pull=shard.pull,
+            parts=tuple(part for _, part in files),
+            outcomes=tuple(contents.outcomes),
+            requests=contents.requests,
+            seconds=time.monotonic() - started,
+            finished_at=dt.datetime.now(dt.UTC).replace(tzinfo=None),
+        )
+        storage.write(shard.receipt_name, receipt.to_json().encode())
+        written.append(receipt)
+        return []
+
+    async with SeoRepClient(shard.base_url, _find_key(shard.key_from), settings=shard.settings) as client:
+        job = shard.job(cache(client._key_fingerprint))
+        if await asyncio.to_thread(job.key_digest) != shard.key_digest:
+            raise ConfigurationError(f"{shard.key_from} holds the key of another account than the plan was made with")
+        target = _target(shard, storage)
+        while True:
+            try:
+                await run_export(client, job, target, retry_failed=True, write=write)
+                return written[0]
+            except AtWorkError:  # an engine that believes it lost has begun it twice; the first one still works
+                await asyncio.sleep(_POLL_SECONDS)
+                found = await asyncio.to_thread(_read_receipt, storage, shard)
+                if found is not None and found.ok:
+                    return found
+
+
+def _target(shard: Shard, storage: Storage) -> DatasetTarget:
+    """Return the dataset as the target of one shard, with a checkpoint of its own."""
+    name = Path(f"{shard.pull}-{shard.number:05}")
+    return DatasetTarget(
+        name, name, Format.PARQUET, shard.feeds, work_dir=_work_folder(shard.work_dir), storage=storage
+    )
+
+
+def _work_folder(named: str | None) -> Path:
+    folder = Path(tempfile.gettempdir(), f"seorep-{os.getuid() if hasattr(os, 'getuid') else 'shards'}")
+    folder = folder if named is None else Path(named)
+    with translate_errors(folder):
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
+            raise ConfigurationError(f"the work folder {folder} is another user's; name one of your own: work_dir=…")
+    return folder
+
+
+def _find_key(key_from: str) -> str:
+    kind, _, name = key_from.partition(":")
+    try:
+        key = os.environ.get(name) if kind == "env" else pkgutil.resolve_name(key_from)()
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(f"the worker finds no API key in {key_from}: {error}") from error
+    if not isinstance(key, str) or not key:
+        raise ConfigurationError(f"the worker finds no API key in {key_from}")
+    return key
+
+
+def _read_receipt(storage: Storage, shard: Shard) -> ShardReceipt | None:
+    data = storage.read(shard.receipt_name)
+    return None if data is None else ShardReceipt.from_json(data)
+
+
+def _batches(shard: Shard, name: str) -> Iterator[pa.RecordBatch]:
+    receipt, pa = run_shard(shard), require("pyarrow")
+    storage = storage_of(shard.out, shard.storage_options)
+    (table,) = (table for table in all_tables() if table.name == name)
+    for part in receipt.parts:
+        if part.table == name:
+            rows = read_part(storage, shard.night, shard.pull, part)
+            lead = [pa.repeat(value, rows.num_rows) for value in (shard.account, shard.snapshot_date)]
+            whole = pa.Table.from_arrays([*lead, *rows.columns], schema=arrow_schema(table))
+            yield from whole.to_batches(max_chunksize=GROUP_ROWS)

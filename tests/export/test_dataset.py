@@ -1,0 +1,351 @@
+"""Pulls into datasets, on a disk and in a bucket: what readers see, and what a second pull of a night leaves."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import attrs
+import duckdb
+import polars as pl
+import pyarrow.dataset as ds  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from seorep_async import Feed, SeoRepClient
+from seorep_async.errors import AuthenticationError, ConfigurationError, ExportError
+from seorep_async.export import pull_to
+from seorep_async.export.storage import RECEIPTS
+from seorep_async.sandbox.api.request import Refusal
+from seorep_async.sandbox.api.service import Service
+from seorep_async.tables.declared import all_tables
+from tests.export.reports import END, NIGHT, START, account
+from tests.export.s3 import Bucket
+
+TABLES = [table.name for table in all_tables()]
+ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": NIGHT}
+
+
+def rows(folder: Path | str, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
+    """Return a table as DuckDB reads it."""
+    query = f"SELECT {columns} FROM read_parquet('{folder}/{table}/**/*.parquet') ORDER BY ALL"  # noqa: S608
+    return duckdb.execute(query).fetchall()
+
+
+Fail: TypeAlias = Callable[..., None]
+
+
+@pytest.fixture
+def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
+    """Return a function that lets campaigns fail from now on, and no others."""
+    found = Service.campaign
+
+    def fail(*campaigns: int) -> None:
+        def campaign(self: Service, id_: int) -> Any:
+            if id_ in campaigns:
+                raise Refusal(404, "it was asked to fail")
+            return found(self, id_)
+
+        monkeypatch.setattr(Service, "campaign", campaign)
+
+    return fail
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in parts(folder)}
+
+
+def parts(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+async def test_each_table_is_one_part_of_the_night(tmp_path: Path) -> None:
+    async with account(campaigns=2, keywords=3) as (_, client):
+        summary = await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
+    partition = f"account=acme/snapshot_date={NIGHT}"
+    assert parts(tmp_path / "rankings") == sorted(
+        [f"{RECEIPTS}/{partition}.json", *(f"{table}/{partition}/part-00000.parquet" for table in TABLES)]
+    )
+    assert [str(path) for path in summary.paths] == [f"{tmp_path}/rankings/{table}/{partition}" for table in TABLES[:3]]
+    assert names(tmp_path) == ["rankings"]
+
+
+async def test_partition_columns_stand_in_the_path_only(tmp_path: Path) -> None:
+    async with account(campaigns=1, keywords=1) as (_, client):
+        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
+    for path in (tmp_path / "rankings").rglob("*.parquet"):
+        schema = pq.ParquetFile(path).schema_arrow
+        assert {"account", "snapshot_date"}.isdisjoint(schema.names), path
+        assert all(field.metadata[b"description"] for field in schema), path
+
+
+@pytest.mark.parametrize("name", ["acme", "a/b=c d", "..", "ü 日本 100%"])
+async def test_every_reader_sees_the_same_rows(tmp_path: Path, name: str) -> None:
+    out = tmp_path / "rankings"
+    async with account(campaigns=2, keywords=3) as (_, client):
+        for day in (NIGHT, NIGHT + dt.timedelta(1)):
+            await pull_to(client, None, START, END, out=f"{out}/", **ALL | {"account": name, "snapshot_date": day})
+    for table in ("keyword_rankings", "campaign_periods", "keyword_periods", "campaigns", "keywords"):
+        columns = ["account", "snapshot_date", "campaign_id"]
+        expected = rows(out, table, ", ".join(columns))
+        assert {(one[0], one[1]) for one in expected} == {(name, NIGHT), (name, NIGHT + dt.timedelta(1))}
+        frame = pl.scan_parquet(f"{out}/{table}/", hive_partitioning=True).select(columns).collect()
+        assert sorted(frame.rows()) == expected
+        arrow = ds.dataset(out / table, partitioning="hive").to_table(columns)
+        found = zip(*arrow.to_pydict().values(), strict=True)
+        assert sorted((name, dt.date.fromisoformat(day), id_) for name, day, id_ in found) == expected
+
+
+async def test_the_same_facts_as_in_a_file(tmp_path: Path) -> None:
+    async with account(campaigns=3, keywords=4, shape="mixed", rows="mixed", failing={2: 404}) as (_, client):
+        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
+        await pull_to(client, None, START, END, out=tmp_path / "a.parquet", **ALL)
+    for table in TABLES:
+        columns = ", ".join(pq.read_schema(tmp_path / f"a.{table}.parquet").names)
+        if table == "pulls":
+            columns = "account, snapshot_date, service, feeds, rows, failures"
+        query = f"SELECT {columns} FROM '{tmp_path}/a.{table}.parquet' ORDER BY ALL"  # noqa: S608
+        assert rows(tmp_path / "rankings", table, columns) == duckdb.execute(query).fetchall(), table
+
+
+async def test_an_existing_dataset_needs_no_slash(tmp_path: Path) -> None:
+    async with account(campaigns=1, keywords=1) as (_, client):
+        for out in (f"{tmp_path}/rankings/", tmp_path / "rankings"):
+            await pull_to(client, None, START, END, out=out, **ALL)
+    assert len(rows(tmp_path / "rankings", "keyword_rankings")) == 1
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        ("full/", "something is in this folder, and no pull wrote it"),
+        ("full", "it is a folder; name a file in it, or end the name in / for a dataset"),
+        ("a.csv/", "it is a file; a dataset is a folder"),
+        ("missing/rankings/", "there is no folder"),
+        ("rankings", "or in / for a dataset"),
+    ],
+)
+async def test_a_folder_that_no_pull_wrote_is_refused(tmp_path: Path, out: str, words: str) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/thesis.tex").touch()
+    (tmp_path / "a.csv").touch()
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match=words):
+            await pull_to(client, None, START, END, out=f"{tmp_path}/{out}", **ALL)
+        assert sandbox.stats.requests == 0
+
+
+async def test_another_account_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    async with account(campaigns=1, keywords=1) as (_, client):
+        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
+        before = parts(tmp_path)
+        async with account(campaigns=2, keywords=1) as (other, stranger):
+            with pytest.raises(ConfigurationError, match="account"):
+                await pull_to(stranger, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
+            assert other.stats.requests == 0
+        assert parts(tmp_path) == before
+
+
+async def test_another_key_is_refused_until_it_is_called_renewed(tmp_path: Path) -> None:
+    out = f"{tmp_path}/rankings/"
+    async with account(campaigns=1, keywords=1) as (sandbox, client):
+        await pull_to(client, None, START, END, out=out, **ALL)
+        async with SeoRepClient(sandbox.base_url, "another") as stranger:
+            with pytest.raises(ConfigurationError, match="another API key"):
+                await pull_to(stranger, None, START, END, out=out, **ALL)
+            assert stranger.stats.attempts == 0
+            with pytest.raises(AuthenticationError):
+                await pull_to(stranger, None, START, END, out=out, key_renewed=True, **ALL)
+
+
+async def test_accounts_stand_beside_each_other(tmp_path: Path) -> None:
+    for name, campaigns in (("acme", 2), ("umbrella", 3)):
+        async with account(campaigns=campaigns, keywords=1) as (_, client):
+            await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL | {"account": name})
+    counts = Counter(name for (name,) in rows(tmp_path / "rankings", "keyword_rankings", "account"))
+    assert counts == {"acme": 2, "umbrella": 3}
+
+
+@attrs.define
+class Nights:
+    """Pulls into a dataset and into a database, which must agree on what is there."""
+
+    folder: Path
+    client: SeoRepClient
+
+    async def pull(self, ids: list[int] | None = None, **changes: Any) -> None:
+        start, end = changes.pop("days", (START, END))
+        for out in (f"{self.folder}/rankings/", f"{self.folder}/rankings.duckdb"):
+            await pull_to(self.client, ids, start, end, out=out, restart=True, **ALL | changes)
+
+    def check(self) -> None:
+        with duckdb.connect(str(self.folder / "rankings.duckdb"), read_only=True) as database:
+            for table in TABLES:
+                columns = "service, feeds, rows, failures" if table == "pulls" else "*"
+                names = [name for name, *_ in database.execute(f"DESCRIBE {table}").fetchall()]
+                columns = ", ".join(f'"{name}"' for name in names) if columns == "*" else columns
+                expected = database.execute(f"SELECT {columns} FROM {table} ORDER BY ALL").fetchall()  # noqa: S608
+                assert rows(self.folder / "rankings", table, columns) == expected, table
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Callable[..., Any]:
+    @asynccontextmanager
+    async def opened(**options: Any) -> Any:
+        async with account(**{"campaigns": 4, "keywords": 3, **options}) as (sandbox, client):
+            yield sandbox, Nights(tmp_path, client)
+
+    return opened
+
+
+async def test_a_night_pulled_twice_is_there_once(nights: Callable[..., Any]) -> None:
+    async with nights() as (_, pulls):
+        await pulls.pull()
+        await pulls.pull()
+        pulls.check()
+
+
+async def test_what_failed_keeps_the_rows_it_had(nights: Callable[..., Any], fail: Fail) -> None:
+    async with nights() as (_, pulls):
+        await pulls.pull()
+        before = rows(pulls.folder / "rankings", "keyword_rankings")
+        fail(2, 3)
+        await pulls.pull()
+        assert rows(pulls.folder / "rankings", "keyword_rankings") == before
+        assert len(rows(pulls.folder / "rankings", "failures")) == 6
+        pulls.check()
+        fail(1)
+        await pulls.pull()
+        pulls.check()
+
+
+async def test_campaigns_and_feeds_not_asked_for_stay(nights: Callable[..., Any]) -> None:
+    async with nights() as (_, pulls):
+        await pulls.pull()
+        await pulls.pull([1, 3])
+        pulls.check()
+        await pulls.pull([2], feeds=[Feed.CAMPAIGN_BY_DATE])
+        pulls.check()
+        assert len(rows(pulls.folder / "rankings", "keyword_rankings")) == 12
+
+
+async def test_dates_not_asked_for_stay(nights: Callable[..., Any]) -> None:
+    async with nights() as (_, pulls):
+        await pulls.pull()
+        await pulls.pull(days=(dt.date(2023, 2, 1), dt.date(2023, 2, 28)))
+        pulls.check()
+        await pulls.pull(days=(dt.date(2023, 2, 15), dt.date(2023, 4, 30)))
+        pulls.check()
+
+
+async def test_if_every_campaign_failed_the_night_stays(tmp_path: Path, fail: Fail) -> None:
+    out = f"{tmp_path}/rankings/"
+    async with account(campaigns=2, keywords=1) as (_, client):
+        await pull_to(client, None, START, END, out=out, **ALL)
+        before = contents(tmp_path / "rankings")
+        fail(1, 2)
+        summary = await pull_to(client, None, START, END, out=out, **ALL)
+    assert summary.paths == ()
+    assert contents(tmp_path / "rankings") == before
+
+
+async def test_failed_reports_alone_are_fetched_again(tmp_path: Path, fail: Fail) -> None:
+    out = f"{tmp_path}/rankings/"
+    async with account(campaigns=4, keywords=2) as (_, client):
+        fail(3)
+        await pull_to(client, None, START, END, out=out, account="acme", snapshot_date=NIGHT)
+        fail()
+        summary = await pull_to(
+            client, None, START, END, out=out, account="acme", snapshot_date=NIGHT, retry_failed=True
+        )
+    assert (summary.resumed, summary.rows) == (3, 8)
+    assert len(rows(tmp_path / "rankings", "keyword_rankings")) == 8
+    assert rows(tmp_path / "rankings", "failures") == []
+
+
+async def test_a_bucket_holds_the_same_as_a_folder(tmp_path: Path, bucket: Bucket) -> None:
+    async with account(campaigns=2, keywords=3) as (_, client):
+        out = f"{bucket.url}/some/rankings/"
+        options = bucket.server.options
+        summary = await pull_to(client, None, START, END, out=out, storage_options=options, work_dir=tmp_path, **ALL)
+        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
+    objects = bucket.objects()
+    assert [name.removeprefix("some/rankings/") for name in objects] == parts(tmp_path / "rankings")
+    for name, data in objects.items():
+        if name.endswith(".parquet") and "/pulls/" not in name:
+            assert data == (tmp_path / name.removeprefix("some/")).read_bytes()
+    assert summary.paths[0] == f"{out}keyword_rankings/account=acme/snapshot_date={NIGHT}"
+    assert names(tmp_path) == ["rankings"]
+    options["endpoint_url"], options["aws_allow_http"] = options.pop("endpoint"), options.pop("allow_http")
+    frame = pl.scan_parquet(f"{out}keyword_rankings/", storage_options=options, hive_partitioning=True).collect()
+    assert frame.height == 6
+    assert frame["account"].unique().to_list() == ["acme"]
+
+
+async def test_a_bucket_that_disappears_costs_nothing(
+    tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path, **ALL}
+    out = f"{bucket.url}/rankings/"
+    async with account(campaigns=3, keywords=2) as (sandbox, client):
+
+        def disappear(progress: Any) -> None:
+            if progress.rows and bucket_is_there.pop("yes", False):
+                bucket.remove()
+
+        bucket_is_there = {"yes": True}
+        with pytest.raises(ExportError, match=r"^can't write s3://[^\n]*NoSuchBucket[^\n]*$"):
+            await pull_to(client, None, START, END, out=out, on_progress=disappear, **options)
+        bucket.server.ask("PUT", f"/{bucket.name}")
+        before = sandbox.stats.requests
+        summary = await pull_to(client, None, START, END, out=out, **options)
+        assert sandbox.stats.requests == before
+    assert summary.rows == 3 * 2 + 9 + 3 * 2 * 3
+    assert len(bucket.objects()) == len(TABLES) + 1
+
+
+async def test_a_missing_bucket_is_found_before_anything_is_fetched(tmp_path: Path, bucket: Bucket) -> None:
+    bucket.remove()
+    async with account() as (sandbox, client):
+        with pytest.raises(ExportError, match="NoSuchBucket"):
+            await pull_to(
+                client, None, START, END, out=f"{bucket.url}/", storage_options=bucket.server.options, work_dir=tmp_path
+            )
+        assert sandbox.stats.requests == 0
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+async def test_a_single_file_in_a_bucket_is_the_local_one(
+    tmp_path: Path, bucket: Bucket, ending: str, fail: Fail
+) -> None:
+    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+    out = f"{bucket.url}/some/a.{ending}"
+    (tmp_path / "local").mkdir()
+    async with account(campaigns=2, keywords=3) as (_, client):
+        fail(2)
+        for _ in range(2):
+            summary = await pull_to(client, None, START, END, out=out, **options, **ALL)
+            await pull_to(client, None, START, END, out=tmp_path / f"local/a.{ending}", **ALL)
+            local = {f"some/{path.name}": path.read_bytes() for path in sorted((tmp_path / "local").glob("a.*"))}
+            found = bucket.objects()
+            assert list(found) == list(local)
+            assert {name: data for name, data in found.items() if "pulls" not in name} == {
+                name: data for name, data in local.items() if "pulls" not in name
+            }
+            assert sorted(map(str, summary.paths)) == [f"{bucket.url}/{name}" for name in local]
+            fail()
+
+
+async def test_a_database_is_not_put_into_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match="a database can't be in an object store"):
+            await pull_to(client, None, START, END, out=f"{bucket.url}/a.duckdb", storage_options=bucket.server.options)
+        assert sandbox.stats.requests == 0

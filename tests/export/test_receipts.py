@@ -1,0 +1,205 @@
+"""What a dataset vouches for, cut off at every point."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export.receipts import (
+    Part,
+    Partition,
+    Receipt,
+    commit,
+    digest_of,
+    escape,
+    last_receipt,
+    read_receipt,
+)
+from seorep_async.export.storage import Storage, storage_of
+
+NIGHT = Partition("acme", dt.date(2026, 11, 21))
+OLDER = {("keyword_rankings", 0): b"older", ("keyword_rankings", 1): b"older too", ("totals", 0): b"older totals"}
+NEWER = {("keyword_rankings", 0): b"newer", ("totals", 0): b"newer totals", ("failures", 0): b"failed"}
+
+
+class PowerFailure(BaseException):
+    pass
+
+
+@attrs.define
+class Cut:
+    """A storage that does so many steps, and then no more."""
+
+    whole: Storage
+    steps: int
+
+    def __getattr__(self, name: str) -> Any:
+        step = getattr(self.whole, name)
+        if name not in ("put", "write", "copy", "delete"):
+            return step
+
+        def counted(*arguments: Any) -> None:
+            if name == "delete":
+                for one in arguments[0]:
+                    self._count()
+                    step([one])
+                return
+            self._count()
+            step(*arguments)
+
+        return counted
+
+    def _count(self) -> None:
+        if not self.steps:
+            raise PowerFailure
+        self.steps -= 1
+
+
+def receipt(pull: str, contents: dict[tuple[str, int], bytes], **changes: Any) -> Receipt:
+    parts = (Part(table, number, 1, len(data), digest_of(data)) for (table, number), data in contents.items())
+    values: dict[str, Any] = {
+        "account": "acme",
+        "snapshot_date": NIGHT.snapshot_date,
+        "service": "https://api.example.com",
+        "key_digest": "digest",
+        "pull": pull,
+        "feeds": ("campaign",),
+        "start_date": dt.date(2026, 11, 1),
+        "end_date": dt.date(2026, 11, 20),
+        "failures": 0,
+        "version": "1",
+        "parts": tuple(parts),
+    }
+    return Receipt(**values | changes)
+
+
+def replace(storage: Any, pull: str, contents: dict[tuple[str, int], bytes]) -> None:
+    """Stage and commit a night."""
+    wanted = receipt(pull, contents)
+    for part in wanted.parts:
+        storage.write(part.staged(pull), contents[part.table, part.number])
+    commit(storage, wanted, wanted.parts)
+
+
+def found(storage: Storage) -> dict[tuple[str, int], bytes]:
+    """Return every part that readers see."""
+    seen = {}
+    for table in ("keyword_rankings", "totals", "failures"):
+        for name in storage.names(table):
+            number = int(name.rpartition("part-")[2].partition(".")[0])
+            seen[table, number] = storage.read(name) or b""
+    return seen
+
+
+def vouched_for(storage: Storage) -> str | None:
+    """Return whose receipt is there, and check that exactly its parts are."""
+    data = storage.read(NIGHT.receipt)
+    if data is None:
+        return None
+    there = Receipt.from_json(json.loads(data))
+    assert found(storage) == (OLDER if there.pull == "older" else NEWER)
+    return there.pull
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "folder":
+        return storage_of(str(tmp_path / "rankings"))
+    bucket = request.getfixturevalue("bucket")
+    return storage_of(bucket.url, bucket.server.options)
+
+
+def test_a_night_cut_off_at_any_point_is_whole_or_unvouched(storage: Storage) -> None:
+    points = set()
+    for steps in range(40):
+        replace(storage, "older", OLDER)
+        try:
+            replace(Cut(storage, steps), "newer", NEWER)
+        except PowerFailure:
+            points.add(vouched_for(storage))
+        else:
+            break
+        # whoever comes next finishes what was cut off, or finds the older night as it was
+        again = read_receipt(storage, NIGHT)
+        assert again is not None
+        assert vouched_for(storage) == again.pull
+        replace(storage, "newer", NEWER)
+        assert vouched_for(storage) == "newer"
+        assert storage.names("_staging") == []
+    else:
+        pytest.fail("it never ended")
+    assert points == {"older", "newer", None}
+
+
+def test_a_replacement_cut_off_twice_is_finished(storage: Storage) -> None:
+    replace(storage, "older", OLDER)
+    with pytest.raises(PowerFailure):
+        replace(Cut(storage, 6), "newer", NEWER)
+    for _ in range(3):
+        with pytest.raises(PowerFailure):
+            read_receipt(Cut(storage, 2), NIGHT)
+        assert vouched_for(storage) is None
+    assert read_receipt(storage, NIGHT) == receipt("newer", NEWER)
+    assert vouched_for(storage) == "newer"
+
+
+def test_other_nights_and_accounts_stay(storage: Storage) -> None:
+    others = [Partition("acme", dt.date(2026, 11, 20)), Partition("acme2", NIGHT.snapshot_date)]
+    for night in others:
+        storage.write(Part("totals", 0, 1, 1, "").name(night), b"other")
+    replace(storage, "older", OLDER)
+    replace(storage, "newer", NEWER)
+    assert [storage.read(Part("totals", 0, 1, 1, "").name(night)) for night in others] == [b"other"] * 2
+
+
+def test_the_last_night_of_an_account_is_found(storage: Storage) -> None:
+    assert last_receipt(storage, "acme") is None
+    for day in (3, 11, 7):
+        commit(storage, receipt("one", {}, snapshot_date=dt.date(2026, 11, day)), ())
+    commit(storage, receipt("two", {}, account="acme2", snapshot_date=dt.date(2026, 11, 12)), ())
+    last = last_receipt(storage, "acme")
+    assert last is not None
+    assert last.snapshot_date == dt.date(2026, 11, 11)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"{", b'{"parts": 5}', b"\xff"])
+def test_a_damaged_receipt_is_one_line(tmp_path: Path, data: bytes) -> None:
+    storage = storage_of(str(tmp_path))
+    storage.write(NIGHT.receipt, data)
+    with pytest.raises(ExportError, match=r"^can't read [^\n]*no receipt of this version; move it away[^\n]*$"):
+        read_receipt(storage, NIGHT)
+
+
+@pytest.mark.parametrize(
+    ("account", "name"),
+    [
+        ("acme", "acme"),
+        ("a/b", "a%2Fb"),
+        ("a=b", "a%3Db"),
+        ("a b", "a b"),
+        ("ü 日本", "ü 日本"),
+        ("..", ".."),
+        ("100%", "100%25"),
+        ("a:b*c?", "a%3Ab%2Ac%3F"),
+        ("a\tb", "a%09b"),
+    ],
+)
+def test_an_account_is_escaped_as_hive_does(account: str, name: str) -> None:
+    assert escape(account) == name
+
+
+@pytest.mark.parametrize("account", ["", "x" * 201, "ü" * 101, "/" * 70, "\ud800", "__HIVE_DEFAULT_PARTITION__"])
+def test_an_account_that_no_folder_can_be_named_after_is_refused(account: str) -> None:
+    with pytest.raises(ConfigurationError, match="can't be the name of a folder"):
+        escape(account)
+
+
+def test_a_receipt_is_the_same_from_its_json() -> None:
+    one = receipt("older", OLDER)
+    assert Receipt.from_json(json.loads(json.dumps(one.to_json()))) == one

@@ -1,0 +1,394 @@
+"""A pull in shards: cut, run anywhere and at any time, gathered once."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import pickle
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import attrs
+import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+
+from seorep_async import Feed, SeoRepClient, Settings
+from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export import PullSummary, pull_to
+from seorep_async.export.dataset import write_parts
+from seorep_async.sandbox import Sandbox
+from seorep_async.shards import Shard, ShardReceipt, gather, plan, read_shard, run_shard, running
+from seorep_async.tables.declared import all_tables
+from tests.export.reports import END, NIGHT, START, account
+from tests.export.s3 import Bucket
+from tests.export.test_dataset import Fail, contents, fail, names, parts, rows
+from tests.session.canary import Canary
+
+__all__ = ["fail"]
+
+SECRET = "canary-7f3a9c51e8b24d06"
+TABLES = [table.name for table in all_tables()]
+ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": NIGHT}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
+
+
+def run_all(shards: Sequence[Shard]) -> list[ShardReceipt]:
+    return [run_shard(shard) for shard in shards]
+
+
+async def run_and_gather(shards: Sequence[Shard]) -> PullSummary:
+    """Run shards as an engine does, outside of the loop that serves the sandbox."""
+    await asyncio.to_thread(run_all, shards)
+    return await asyncio.to_thread(gather, shards)
+
+
+async def cut(client: SeoRepClient, folder: Path, ids: list[int] | None = None, **changes: Any) -> list[Shard]:
+    options: dict[str, Any] = {"out": f"{folder}/shared/", "shards": 3, "work_dir": folder / "work"}
+    return await plan(client, ids, START, END, **options | ALL | changes)
+
+
+def differences(one: Path | str, other: Path | str, columns: str = "*") -> dict[str, int]:
+    """Return how many rows each table has in one dataset only."""
+    found: dict[str, int] = {}
+    for table in TABLES:
+        a, b = (
+            f"SELECT {'service, rows, failures' if table == 'pulls' else columns} FROM "  # noqa: S608
+            f"read_parquet('{folder}/{table}/**/*.parquet')"
+            for folder in (one, other)
+        )
+        if table == "failures":  # how often a page was asked for depends on what else happened
+            a, b = (query.replace("*", "* EXCLUDE (message, attempts)", 1) for query in (a, b))
+        for first, second in ((a, b), (b, a)):
+            count = duckdb.execute(f"SELECT count(*) FROM ({first} EXCEPT ALL {second})").fetchall()[0][0]  # noqa: S608
+            found[table] = found.get(table, 0) + count
+    return {table: count for table, count in found.items() if count}
+
+
+async def test_shards_give_the_same_rows_as_one_process(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"campaigns": 11, "keywords": 4, "shape": "mixed", "rows": "mixed", "seed": 3}
+    async with account(**options, failing={2: 404}, forbidden=[5], faults="resets=2%,500s=2%,cut=1%") as (_, client):
+        one = await pull_to(client, None, START, END, out=f"{tmp_path}/one/", **ALL)
+        summary = await run_and_gather(await cut(client, tmp_path, shards=5))
+    assert differences(tmp_path / "one", tmp_path / "shared") == {}
+    assert {failure.campaign_id for failure in summary.failures} == {2, 5}
+    assert [type(failure.error) for failure in summary.failures] == [type(failure.error) for failure in one.failures]
+    assert (summary.rows, summary.campaigns, summary.ok) == (one.rows, 11, False)
+    assert [outcome.campaign_id for outcome in summary.outcomes] == list(range(1, 12))
+
+
+async def test_each_shard_is_one_part_of_each_table(tmp_path: Path) -> None:
+    async with account(campaigns=4, keywords=2) as (_, client):
+        await run_and_gather(await cut(client, tmp_path))
+    found = parts(tmp_path / "shared")
+    for table in TABLES:
+        count = 1 if table in ("campaigns", "pulls", "failures") else 3
+        of_table = [name for name in found if name.startswith(f"{table}/")]
+        assert of_table == [
+            f"{table}/account=acme/snapshot_date={NIGHT}/part-{number:05}.parquet" for number in range(count)
+        ]
+    assert not [name for name in found if name.startswith("_staging")]
+    assert names(tmp_path / "work") == []
+
+
+async def test_nothing_is_seen_before_it_is_gathered(tmp_path: Path) -> None:
+    async with account(campaigns=3, keywords=2) as (_, client):
+        shards = await cut(client, tmp_path)
+        await asyncio.to_thread(run_all, shards)
+        assert {name.split("/")[0] for name in parts(tmp_path / "shared")} == {"_receipts", "_staging"}
+
+
+async def test_a_second_run_of_everything_sends_nothing(tmp_path: Path) -> None:
+    async with account(campaigns=4, keywords=2) as (sandbox, client):
+        shards = await cut(client, tmp_path)
+        first = await asyncio.to_thread(run_all, shards)
+        requests = sandbox.stats.requests
+        assert await asyncio.to_thread(run_all, shards) == first
+        summary = await asyncio.to_thread(gather, shards)
+        before = {name: (tmp_path / "shared" / name).stat().st_ino for name in parts(tmp_path / "shared")}
+        assert await asyncio.to_thread(run_all, shards) == first
+        assert await asyncio.to_thread(gather, shards) == summary
+        assert {name: (tmp_path / "shared" / name).stat().st_ino for name in parts(tmp_path / "shared")} == before
+        assert sandbox.stats.requests == requests
+
+
+async def test_a_shard_with_failures_runs_again_for_those_only(tmp_path: Path, fail: Fail) -> None:
+    async with account(campaigns=6, keywords=2) as (sandbox, client):
+        shards = await cut(client, tmp_path, feeds=[Feed.CAMPAIGN])
+        fail(2)
+        summary = await run_and_gather(shards)
+        assert [failure.campaign_id for failure in summary.failures] == [2]
+        before = sandbox.stats.requests
+        fail()
+        again = await run_and_gather(await cut(client, tmp_path, feeds=[Feed.CAMPAIGN], retry_failed=True))
+        assert sandbox.stats.requests == before + 1
+        assert (again.ok, again.rows) == (True, 12)
+        assert (
+            await plan(
+                client,
+                None,
+                START,
+                END,
+                out=tmp_path / "shared",
+                shards=3,
+                retry_failed=True,
+                **ALL | {"feeds": "campaign"},
+            )
+            != shards
+        )
+    assert len(rows(tmp_path / "shared", "keyword_rankings")) == 12
+    assert rows(tmp_path / "shared", "failures") == []
+
+
+async def test_a_later_night_keeps_what_failed_of_the_same_night(tmp_path: Path, fail: Fail) -> None:
+    async with account(campaigns=4, keywords=2) as (_, client):
+        await pull_to(client, None, START, END, out=f"{tmp_path}/shared/", **ALL)
+        before = rows(tmp_path / "shared", "keyword_rankings")
+        fail(2, 3)
+        await run_and_gather(await cut(client, tmp_path, shards=2))
+        assert rows(tmp_path / "shared", "keyword_rankings") == before
+        await run_and_gather(await cut(client, tmp_path, shards=4))
+        assert rows(tmp_path / "shared", "keyword_rankings") == before
+
+
+async def test_the_same_plan_is_resumed_until_it_is_gathered(tmp_path: Path) -> None:
+    async with account(campaigns=4, keywords=2) as (sandbox, client):
+        shards = await cut(client, tmp_path, snapshot_date=None)
+        requests = sandbox.stats.requests
+        assert await cut(client, tmp_path, snapshot_date=None) == shards
+        assert sandbox.stats.requests == requests
+        assert {shard.pull for shard in await cut(client, tmp_path, shards=2)} != {shards[0].pull}
+        assert {one.pull for one in await cut(client, tmp_path, snapshot_date=None, restart=True)} != {shards[0].pull}
+        await run_and_gather(shards)
+        assert {one.pull for one in await cut(client, tmp_path, restart=True)} != {shards[0].pull}
+
+
+async def test_gather_names_the_shards_that_are_missing(tmp_path: Path) -> None:
+    async with account(campaigns=3, keywords=1) as (_, client):
+        shards = await cut(client, tmp_path)
+        await asyncio.to_thread(run_shard, shards[1])
+        with pytest.raises(ExportError, match="2 of 3 shards have no receipt: 0, 2; run them first"):
+            await asyncio.to_thread(gather, shards)
+
+
+@pytest.mark.parametrize("chosen", [[], [0, 1], [0, 1, 2, 2], [1, 2, 3]])
+async def test_gather_wants_every_shard_once(tmp_path: Path, chosen: list[int]) -> None:
+    async with account(campaigns=4, keywords=1) as (_, client):
+        shards = await cut(client, tmp_path, shards=4)
+    shards = [attrs.evolve(shard, count=3) for shard in shards]
+    with pytest.raises(ConfigurationError, match="every shard of one pull, once"):
+        gather(shards[number] for number in chosen)
+
+
+async def test_shards_of_two_pulls_are_not_gathered(tmp_path: Path) -> None:
+    async with account(campaigns=2, keywords=1) as (_, client):
+        one, other = await cut(client, tmp_path), await cut(client, tmp_path, feeds="campaign")
+    with pytest.raises(ConfigurationError, match="these are of several"):
+        gather([one[0], other[1]])
+
+
+async def test_no_campaign_gives_an_empty_night(tmp_path: Path) -> None:
+    async with account(campaigns=2, keywords=1) as (_, client):
+        shards = await cut(client, tmp_path, ids=[])
+        summary = await run_and_gather(shards)
+    assert (len(shards), summary.rows, summary.ok) == (1, 0, True)
+    assert rows(tmp_path / "shared", "keyword_rankings") == []
+
+
+async def test_campaigns_have_their_names(tmp_path: Path) -> None:
+    async with account(campaigns=5, keywords=1) as (_, client):
+        await run_and_gather(await cut(client, tmp_path, ids=[4, 2]))
+    assert [id_ for (id_,) in rows(tmp_path / "shared", "campaigns", "campaign_id")] == [2, 4]
+
+
+async def test_read_shard_gives_every_column_in_batches(tmp_path: Path) -> None:
+    async with account(campaigns=3, keywords=2) as (sandbox, client):
+        shards = await cut(client, tmp_path)
+
+        def read(name: str | None) -> pa.Table:
+            return pa.Table.from_batches([batch for shard in shards for batch in read_shard(shard, name)])
+
+        before = await asyncio.to_thread(read, None)
+        requests = sandbox.stats.requests
+        periods = await asyncio.to_thread(read, "keyword_periods")
+        await asyncio.to_thread(gather, shards)
+        assert await asyncio.to_thread(read, None) == before
+        assert sandbox.stats.requests == requests
+    assert before.column_names[:3] == ["account", "snapshot_date", "campaign_id"]
+    assert (before.num_rows, periods.num_rows) == (6, 18)
+    with pytest.raises(ConfigurationError, match="there is no table campaigns"):
+        read_shard(shards[0], "campaigns")
+
+
+async def test_workers_divide_what_is_allowed(tmp_path: Path) -> None:
+    async with Sandbox(campaigns=2, keywords=1) as sandbox:
+        settings = Settings(max_concurrency=10, requests_per_second=100)
+        async with SeoRepClient(sandbox.base_url, "sandbox", settings=settings) as client:
+            shards = await cut(client, tmp_path, workers=4)
+            assert {(one.settings.max_concurrency, one.settings.requests_per_second) for one in shards} == {(2, 25)}
+            shards = await cut(client, tmp_path, workers=40)
+            assert {one.settings.max_concurrency for one in shards} == {1}
+
+
+async def test_shards_and_receipts_go_through_pickle_and_json(tmp_path: Path, fail: Fail) -> None:
+    async with account(campaigns=3, keywords=1) as (_, client):
+        fail(2)
+        shards = await cut(client, tmp_path, search="x", extra_params={"a": 1})
+        assert [pickle.loads(pickle.dumps(shard)) for shard in shards] == shards  # noqa: S301
+        assert [Shard.from_json(shard.to_json()) for shard in shards] == shards
+        receipts = await asyncio.to_thread(run_all, shards)
+    for receipt in receipts:
+        again = ShardReceipt.from_json(receipt.to_json())
+        assert again.to_json() == receipt.to_json()
+        assert (again.rows, again.ok) == (receipt.rows, receipt.ok)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"number": 1}'])
+def test_other_json_is_no_shard(text: str) -> None:
+    for kind in (Shard, ShardReceipt):
+        with pytest.raises(ConfigurationError, match=f"not the JSON of a {kind.__name__}"):
+            kind.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"shards": 0}, "shards must be an integer from 1"),
+        ({"workers": True}, "workers must be an integer from 1"),
+        ({"key_from": SECRET}, "key_from must be env:NAME or module:function"),
+        ({"key_from": f"env:{SECRET}"}, "key_from must be env:NAME"),
+        ({"key_from": None}, "key_from must be env:NAME"),
+        ({"storage_options": {"secret_access_key": SECRET}}, "put secret_access_key into the environment"),
+        ({"storage_options": {"region": "eu"}}, "the target is a local path"),
+        ({"extra_params": {"day": START}}, "can't be written as JSON"),
+        ({"out": "s3://bucket//a/"}, "not an address"),
+        ({"account": "/" * 90}, "can't be the name of a folder"),
+    ],
+)
+async def test_a_wrong_plan_is_refused_before_anything_is_sent(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match=words) as caught:
+            await cut(client, tmp_path, **changes)
+        assert sandbox.stats.requests == 0
+    assert SECRET not in str(caught.value)
+
+
+async def test_another_account_key_is_refused_by_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with account(campaigns=2, keywords=1) as (sandbox, client):
+        shards = await cut(client, tmp_path)
+        requests = sandbox.stats.requests
+        monkeypatch.setenv("SEOREP_API_KEY", "another")
+        with pytest.raises(ConfigurationError, match="env:SEOREP_API_KEY holds the key of another account"):
+            await asyncio.to_thread(run_shard, shards[0])
+        monkeypatch.delenv("SEOREP_API_KEY")
+        with pytest.raises(ConfigurationError, match="finds no API key in env:SEOREP_API_KEY"):
+            await asyncio.to_thread(run_shard, shards[0])
+        missing = attrs.evolve(shards[0], key_from="tests.no_such_module:key")
+        with pytest.raises(ConfigurationError, match="finds no API key in tests"):
+            await asyncio.to_thread(run_shard, missing)
+        assert sandbox.stats.requests == requests
+
+
+def find_key() -> str:
+    """The function of a `key_from`."""
+    return SECRET
+
+
+async def test_a_function_gives_the_key(tmp_path: Path) -> None:
+    async with account(key=SECRET, campaigns=2, keywords=1) as (_, client):
+        shards = await cut(client, tmp_path, key_from=f"{__name__}:find_key")
+        assert (await run_and_gather(shards)).ok
+
+
+async def test_the_key_is_in_nothing_that_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fail: Fail
+) -> None:
+    monkeypatch.setenv("SEOREP_API_KEY", SECRET)
+    canary = Canary(SECRET)
+    async with account(key=SECRET, campaigns=4, keywords=1) as (_, client):
+        fail(2)
+        shards = await cut(client, tmp_path, shards=2)
+        receipts = await asyncio.to_thread(run_all, shards)
+        written = contents(tmp_path)
+        await asyncio.to_thread(gather, shards)
+        written |= contents(tmp_path)
+    assert any(name.endswith("/checkpoint") for name in written)
+    for data in (*written.values(), pickle.dumps(shards), pickle.dumps(receipts)):
+        canary.assert_not_in(data.decode("latin-1"))
+    canary.assert_not_in(
+        f"{shards!r} {receipts!r} {[one.to_json() for one in shards]} {[one.to_json() for one in receipts]}"
+    )
+
+
+async def test_a_shard_runs_in_a_thread_with_a_running_loop(tmp_path: Path) -> None:
+    async with account(campaigns=2, keywords=1) as (_, client):
+        shards = await cut(client, tmp_path)
+
+        async def inside() -> list[ShardReceipt]:
+            return run_all(shards)
+
+        receipts = await asyncio.to_thread(asyncio.run, inside())
+    assert all(receipt.ok for receipt in receipts)
+
+
+async def test_a_shard_begun_twice_is_fetched_once(tmp_path: Path) -> None:
+    async with account(campaigns=6, keywords=2, latency=0.02) as (sandbox, client):
+        (shard,) = await cut(client, tmp_path, shards=1)
+        requests = sandbox.stats.requests
+        twice = await asyncio.gather(*(asyncio.to_thread(run_shard, shard) for _ in range(2)))
+        assert twice[0] == twice[1]
+        assert sandbox.stats.requests == requests + 6 + 6 + 12
+
+
+async def test_a_shard_resumes_from_its_checkpoint(
+    tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in bucket.server.environment.items():
+        monkeypatch.setenv(name, value)
+    async with account(campaigns=3, keywords=2) as (_, client):
+        shards = await cut(client, tmp_path, out=f"{bucket.url}/shared/")
+
+        def disappear(*arguments: Any) -> Any:
+            bucket.remove()
+            return write_parts(*arguments)
+
+        monkeypatch.setattr(running, "write_parts", disappear)
+        with pytest.raises(ExportError, match="NoSuchBucket"):
+            await asyncio.to_thread(run_shard, shards[0])
+        monkeypatch.setattr(running, "write_parts", write_parts)
+        bucket.server.ask("PUT", f"/{bucket.name}")
+        receipts = await asyncio.to_thread(run_all, shards)
+    assert (receipts[0].requests, receipts[0].rows, receipts[1].requests) == (0, 2 + 3 + 6, 4)
+
+
+async def test_a_bucket_is_shared_by_workers(tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in bucket.server.environment.items():
+        monkeypatch.setenv(name, value)
+    async with account(campaigns=5, keywords=2) as (_, client):
+        await pull_to(client, None, START, END, out=f"{tmp_path}/one/", **ALL)
+        summary = await run_and_gather(await cut(client, tmp_path, out=f"{bucket.url}/shared/"))
+    for name, data in bucket.objects().items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    assert differences(tmp_path / "one", tmp_path / "shared") == {}
+    assert summary.paths[0] == f"{bucket.url}/shared/keyword_rankings/account=acme/snapshot_date={NIGHT}"
+
+
+async def test_a_spawn_pool_gives_the_same_rows(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"campaigns": 8, "keywords": 3, "shape": "mixed", "rows": "mixed"}
+    async with account(**options, failing={2: 404, 7: 404}, faults="resets=3%,500s=2%") as (_, client):
+        await pull_to(client, None, START, END, out=f"{tmp_path}/one/", **ALL)
+        shards = await cut(client, tmp_path, shards=4, workers=2)
+        with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+            loop = asyncio.get_running_loop()
+            await asyncio.gather(*(loop.run_in_executor(pool, run_shard, shard) for shard in shards))
+        await asyncio.to_thread(gather, shards)
+    assert differences(tmp_path / "one", tmp_path / "shared") == {}
