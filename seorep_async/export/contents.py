@@ -19,7 +19,7 @@ from seorep_async.export.staging_area import StagingArea
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import record_batch
 from seorep_async.tables.columns import Table, Values
-from seorep_async.tables.declared import failures_table, pulls_table, table_of, totals_table
+from seorep_async.tables.declared import failures_table, keywords_table, pulls_table, table_of, totals_table
 from seorep_async.tables.optional import require
 
 
@@ -55,6 +55,10 @@ class Contents:
                     yield encode(kind, table, columns, self.area.job.csv)
                 else:
                     yield require("pyarrow").Table.from_batches([record_batch(table, columns)])
+            return
+        if table is keywords_table() and not kind.is_text and Feed.CAMPAIGN in self.area.job.feeds:
+            names = [column.name for column in table.columns]
+            yield from (piece.select(names) for piece in self.pieces(table_of(Feed.CAMPAIGN)))
             return
         reports = self.area.checkpoint.reports(table.name)
         if kind.is_text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,6 +12,7 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import atomic_replace, export_error, translate_errors
 from seorep_async.export.checkpoint import CAMPAIGNS, fits
 from seorep_async.export.contents import Contents
+from seorep_async.export.formats import GROUP_ROWS
 from seorep_async.export.job import ExportJob
 from seorep_async.export.target import Target
 from seorep_async.models import Feed
@@ -158,11 +160,12 @@ def _note_scope(database: duckdb.DuckDBPyConnection, contents: Contents) -> None
     _register(database, "wanted_rows", wanted, "CREATE TEMP TABLE wanted AS SELECT * FROM wanted_rows")
     for feed in job.feeds:
         name = table_of(feed).name
-        stored = list(area.checkpoint.stored_ids(name))
-        campaigns = [campaign_id for campaign_id, _ in stored]
-        keywords = [id_ if feed is Feed.KEYWORD_BY_DATE else None for _, id_ in stored]
-        rows = pa.table({"campaign_id": pa.array(campaigns, pa.int64()), "keyword_id": pa.array(keywords, pa.int64())})
-        _register(database, "fetched_rows", rows, f"INSERT INTO fetched SELECT '{name}', * FROM fetched_rows")
+        stored = area.checkpoint.stored_ids(name)
+        while some := list(itertools.islice(stored, GROUP_ROWS)):
+            campaigns = [campaign_id for campaign_id, _ in some]
+            keywords = [id_ if feed is Feed.KEYWORD_BY_DATE else None for _, id_ in some]
+            rows = pa.table([pa.array(campaigns, pa.int64()), pa.array(keywords, pa.int64())], ["campaign_id", "id"])
+            _register(database, "fetched_rows", rows, f"INSERT INTO fetched SELECT '{name}', * FROM fetched_rows")
     values = {
         "account": (job.account, "VARCHAR"),
         "snapshot_date": (job.snapshot_date, "DATE"),

@@ -138,7 +138,8 @@ class StagingWriter:
         kind = self._area.target.format
         for report in reports:
             owners = owners_of(report, self.checkpoint)
-            of_keywords = report.feed is Feed.CAMPAIGN
+            # Arrow tables of rows give those of keywords at the end, for less
+            of_keywords = report.feed is Feed.CAMPAIGN and (kind.is_text or not rows)
             for one in encoded(kind, self._area.job, report, owners, rows=rows, keywords=of_keywords):
                 (staged if isinstance(one, StagedReport) else failures).append(one)  # type: ignore[arg-type]
         durable = time.monotonic() >= self._next_sync

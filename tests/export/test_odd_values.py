@@ -126,10 +126,10 @@ async def test_an_integer_of_more_than_64_bits_fails_its_report_only(tmp_path: P
 async def test_what_text_can_not_hold_fails_alone_on_the_way_to_a_pipe(
     monkeypatch: pytest.MonkeyPatch, refused: Exception
 ) -> None:
-    def picky(kind: Any, table: Any, columns: Any) -> Any:
+    def picky(kind: Any, table: Any, columns: Any, *more: Any) -> Any:
         if columns[2][0] == 1:
             raise refused
-        return encode(kind, table, columns)
+        return encode(kind, table, columns, *more)
 
     async def write(_: bytes) -> None:
         pass

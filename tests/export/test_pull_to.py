@@ -248,10 +248,10 @@ async def test_progress_counts_campaigns_and_then_keywords(tmp_path: Path) -> No
 async def test_a_value_no_format_can_hold_fails_its_report_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    def picky(kind: Any, table: Any, columns: Any) -> Any:
+    def picky(kind: Any, table: Any, columns: Any, *more: Any) -> Any:
         if columns[2][0] == 2:
             raise ValueError("no text")
-        return encode(kind, table, columns)
+        return encode(kind, table, columns, *more)
 
     monkeypatch.setattr("seorep_async.export.sinks.encode", picky)
     async with account() as (_, client):
