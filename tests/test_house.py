@@ -33,7 +33,7 @@ FLOORS = [
     {"seorep_async"},
     {"export"},
     {"shards"},
-    {"cli", "pytest_plugin"},
+    {"cli", "integrations", "pytest_plugin"},
 ]
 """Rooms from the ground up, `seorep_async` being the public names; a room imports from its own floor or below."""
 APART = [("session", "normalisation"), ("models", "settings")]
@@ -247,7 +247,7 @@ def test_the_repository_has_the_known_top_level_entries_only() -> None:
     ["import seorep_async", "import seorep_async.sandbox"],
 )
 def test_importing_the_package_imports_nothing_of_the_extras(statement: str) -> None:
-    extras = ["click", "rich", "pyarrow", "duckdb", "pandas", "polars"]
+    extras = ["click", "rich", "pyarrow", "duckdb", "pandas", "polars", "dlt"]
     script = f"import sys; {statement}; print(*(name for name in {extras} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, cwd=REPO)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")

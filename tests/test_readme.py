@@ -54,6 +54,7 @@ for page, block in blocks("python"):
     if (page, block) not in PROGRAMS + TESTS:
         SNIPPETS.setdefault(page, []).append(block)
 PRELUDE = SNIPPETS.pop("seorep_async")
+OF_ENGINES = [page for page in SNIPPETS if ".integrations" in page]
 COMMANDS = [
     line.partition("#")[0].partition("|")[0].split()[1:]
     for _, code in blocks("sh")
@@ -88,6 +89,8 @@ def account(service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
     monkeypatch.setenv("SEOREP_API_KEY", service.api_key)
+    monkeypatch.setenv("DLT_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("RUNTIME__DLTHUB_TELEMETRY", "false")
 
 
 def compiled(page: str, code: str) -> CodeType:
@@ -126,8 +129,17 @@ async def type_in(page: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("account")
-@pytest.mark.parametrize("page", [page for page in SNIPPETS if page != WITH_CHARTS])
+@pytest.mark.parametrize("page", [page for page in SNIPPETS if page not in (WITH_CHARTS, *OF_ENGINES)])
 def test_snippets_run_without_a_warning(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asyncio.run(type_in(page))
+    assert capsys.readouterr().out
+
+
+@pytest.mark.engines
+@pytest.mark.filterwarnings("ignore")  # those of the engines are their own
+@pytest.mark.usefixtures("account")
+@pytest.mark.parametrize("page", OF_ENGINES)
+def test_snippets_of_engines_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(type_in(page))
     assert capsys.readouterr().out
 

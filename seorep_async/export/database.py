@@ -275,17 +275,7 @@ def _check_account(target: Target, job: ExportJob, database: duckdb.DuckDBPyConn
     """Refuse rows of another service or key under the account's name."""
     newest = "SELECT service, key_digest FROM pulls WHERE account = ? ORDER BY started_at DESC LIMIT 1"
     for service, digest in database.execute(newest, [job.account]).fetchall():
-        name_it = "give this account a name of its own with account=…"
-        if service != job.service:
-            raise ConfigurationError(
-                f"{target.path} has rows of another account under the name {job.account}: of {service}, not "
-                f"{job.service}; {name_it}"
-            )
-        if not job.key_renewed and digest != job.key_digest():
-            raise ConfigurationError(
-                f"{target.path} has rows under the account name {job.account} that another API key fetched. If this is "
-                f"another account, {name_it}; if its key was renewed, say so once with key_renewed=True"
-            )
+        job.check_account(target.path, service, digest)
 
 
 def _older_layout(target: Target, name: str) -> ConfigurationError:

@@ -61,18 +61,8 @@ def check_dataset(storage: Storage, job: ExportJob) -> None:
         ExportError: the dataset can't be read.
     """
     earlier = last_receipt(storage, job.account)
-    if earlier is None:
-        return
-    if earlier.service != job.service:
-        raise ConfigurationError(
-            f"{storage.address()} holds rows of {earlier.service} under the account {job.account!r}, and this pull is "
-            f"from {job.service}; give this account another name: account=…"
-        )
-    if not job.key_renewed and earlier.key_digest != job.key_digest():
-        raise ConfigurationError(
-            f"{storage.address()} holds rows of the account {job.account!r} that were pulled with another API key; if "
-            "this is another account, give it another name: account=…; if the key was renewed, say key_renewed=True"
-        )
+    if earlier is not None:
+        job.check_account(storage.address(), earlier.service, earlier.key_digest)
 
 
 def dataset_of(

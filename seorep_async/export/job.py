@@ -142,6 +142,24 @@ class ExportJob:
         """Return a digest of the API key, salted by service and account; it takes a twentieth of a second, once."""
         return self.fingerprint(hashlib.sha256(f"{self.service}\n{self.account}".encode()).digest()[:16])
 
+    def check_account(self, place: object, service: str, key_digest: str) -> None:
+        """Check that rows which are somewhere under the account's name are of this account.
+
+        Raises:
+            ConfigurationError: they are of another service, or another key fetched them.
+        """
+        name_it = "give this account a name of its own with account=…"
+        if service != self.service:
+            raise ConfigurationError(
+                f"{place} has rows of another account under the name {self.account}: of {service}, not "
+                f"{self.service}; {name_it}"
+            )
+        if not self.key_renewed and key_digest != self.key_digest():
+            raise ConfigurationError(
+                f"{place} has rows under the account name {self.account} that another API key fetched. If this is "
+                f"another account, {name_it}; if its key was renewed, say so once with key_renewed=True"
+            )
+
     def resumed(self, checkpoint: Checkpoint) -> ExportJob:
         """Return this job with the start and the snapshot date of the run that a checkpoint is of."""
         return attrs.evolve(

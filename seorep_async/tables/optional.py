@@ -5,7 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-EXTRAS = {"pyarrow": "arrow", "duckdb": "duckdb", "pandas": "pandas", "polars": "polars", "obstore": "cloud"}
+EXTRAS = {
+    "pyarrow": "arrow",
+    "duckdb": "duckdb",
+    "pandas": "pandas",
+    "polars": "polars",
+    "obstore": "cloud",
+    "dlt": "dlt",
+}
 """The extra that installs each library."""
 
 

@@ -1,0 +1,205 @@
+"""The tables as a source of dlt, for every destination that dlt can merge into (extra `dlt`).
+
+```python
+import asyncio
+
+import dlt
+
+from seorep_async.integrations.dlt import dlt_source
+
+source = dlt_source(SeoRepClient(), None, "2023-01-01", "2023-03-31", feeds=["campaign", "keyword-by-date"])
+pipeline = dlt.pipeline("seo", destination=dlt.destinations.duckdb("seo.duckdb"), dataset_name="rankings")
+print(await asyncio.to_thread(pipeline.run, source))  # in a script without an event loop: pipeline.run(source)
+```
+
+- **Nights merge as in a database of `pull_to`.** Rows of a feed by date replace those of the dates that were asked for,
+  also those that the service no longer has; rows of the campaign feed and totals replace those of the same night. What
+  failed keeps its rows, and stands in the table `failures`. If everything failed, so does the run.
+- **The window is that of the arguments.** `dlt.sources.incremental` would keep one date for all campaigns, and leave a
+  hole for ever in one that failed. Ask for a few days more than are new.
+- **A folder or a bucket gets Delta tables**: dlt can't merge into plain Parquet, and would append without a word.
+- **Tags are JSON**, not a child table. `totals` and `failures` have a column more, `row_id`, as their keys have nulls.
+- **dlt opens the client** and closes it, so each run needs a new one. The key stays in it: dlt's state holds a salted
+  digest, by which another account's rows under the same name are refused.
+- **`pipeline.run` blocks** the event loop that runs in its thread; `asyncio.to_thread` avoids that.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import attrs
+
+from seorep_async.client import SeoRepClient
+from seorep_async.export.checkpoint import fits
+from seorep_async.export.formats import GROUP_ROWS
+from seorep_async.export.job import ExportJob, Night, export_job
+from seorep_async.export.progress import PullSummary
+from seorep_async.export.pull_to import run_export
+from seorep_async.export.target import Target, tables_of, target_of
+from seorep_async.models import Feed
+from seorep_async.resources.rankings import FeedOptions, FeedValue
+from seorep_async.tables.arrow import arrow_schema
+from seorep_async.tables.columns import Table, as_json
+from seorep_async.tables.declared import failures_table, table_of, totals_table
+from seorep_async.tables.optional import require
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from dlt.sources import DltSource
+
+_ROW_ID = "row_id"
+
+
+def dlt_source(
+    client: SeoRepClient,
+    ids: Iterable[int] | None,
+    start_date: dt.date | str,
+    end_date: dt.date | str,
+    *,
+    feeds: Iterable[Feed | FeedValue] | Feed | FeedValue = (Feed.CAMPAIGN,),
+    account: str | None = None,
+    snapshot_date: dt.date | str | None = None,
+    key_renewed: bool = False,
+    work_dir: str | os.PathLike[str] | None = None,
+    **options: Unpack[FeedOptions],
+) -> DltSource:
+    """Return a source with a resource for each table of a pull; see `pull_to` for arguments that are not named here.
+
+    Args:
+        client: a client that is not open yet.
+        work_dir: a folder for what has arrived, from which the next run resumes one that was cut off; None starts over.
+
+    Raises:
+        ConfigurationError: an argument is wrong. In a run, as its cause, also: an account's rows are there under the
+            same name, or the client was open.
+        ImportError: the extra is missing.
+    """
+    dlt = require("dlt")
+    night = Night(account, snapshot_date, key_renewed)
+    job = export_job(client, ids, start_date, end_date, feeds, options, night=night)
+
+    def tables() -> Iterator[Any]:
+        pulled = dlt.resource(_pull(client, job, work_dir), name="pull", selected=False)
+        for table in tables_of(job.feeds):
+            columns = {column.name: {"description": column.description} for column in table.columns}
+            key = [_ROW_ID] if _has_nulls_in_key(table) else table.key
+            yield dlt.transformer(
+                _batches_of(table), data_from=pulled, name=table.name, primary_key=key, columns=columns
+            )
+
+    return dlt.source(tables, name="seorep")()
+
+
+@attrs.define(eq=False)
+class _Pulled:
+    """A finished pull."""
+
+    target: Target
+    in_files: bool
+    summary: PullSummary = attrs.field(init=False)
+
+
+async def _pull(
+    client: SeoRepClient, job: ExportJob, work_dir: str | os.PathLike[str] | None
+) -> AsyncIterator[_Pulled]:
+    dlt = require("dlt")
+    accounts = dlt.current.source_state().setdefault("accounts", {})
+    if job.account in accounts:
+        job.check_account("the destination", *accounts[job.account])
+    folder = Path(work_dir or tempfile.mkdtemp(prefix="seorep-"))
+    target = target_of(folder / "pull.parquet", job.feeds)
+    pulled = _Pulled(target, dlt.current.pipeline().destination.destination_type.endswith(".filesystem"))
+    if work_dir is None:
+        weakref.finalize(pulled, shutil.rmtree, folder)  # the tables are read after this has ended
+    async with client:
+        pulled.summary = await run_export(client, job, target)
+    if not pulled.summary.paths:
+        raise pulled.summary.failures[0].error
+    accounts[job.account] = [job.service, job.key_digest()]
+    yield pulled
+
+
+def _batches_of(table: Table) -> Callable[[_Pulled], Iterator[Any]]:
+    def batches(pulled: _Pulled) -> Iterator[Any]:
+        dlt, pa, file = require("dlt"), require("pyarrow"), pulled.target.file(table)
+        merge = {"disposition": "merge", "strategy": "upsert"}
+        if scope := _scope(table, pulled.summary):
+            merge = {"disposition": "merge", "strategy": "cdc", "destination_scope": scope}
+        hints = dlt.mark.make_hints(write_disposition=merge, table_format="delta" if pulled.in_files else None)
+        # even without a row, as rows of an earlier run may have to go
+        yield dlt.mark.with_hints(_with_row_id(table, arrow_schema(table).empty_table()), hints)
+        if file.exists():  # failures are written only if there are any
+            with require("pyarrow.parquet").ParquetFile(file) as rows:
+                for batch in rows.iter_batches(GROUP_ROWS):
+                    yield _with_row_id(table, pa.Table.from_batches([batch]))
+
+    return batches
+
+
+def _has_nulls_in_key(table: Table) -> bool:
+    return any(column.nullable for column in table.columns if column.name in table.key)
+
+
+def _with_row_id(table: Table, rows: pa.Table) -> pa.Table:
+    if not _has_nulls_in_key(table):
+        return rows
+    pa = require("pyarrow")
+    named = rows.select([name for name in (*table.key, "message") if name in rows.column_names])
+    ids = [as_json([str(value) for value in row.values()]) for row in named.to_pylist()]
+    return rows.append_column(pa.field(_ROW_ID, pa.string(), False), pa.array(ids, pa.string()))
+
+
+def _scope(table: Table, summary: PullSummary) -> str | None:
+    """Return the condition for rows of earlier runs that this one replaces, or None if rows with the same key are all.
+
+    It is SQL for every destination, Delta tables included: without functions and subqueries.
+    """
+    first, last = (f"DATE '{day}'" for day in (summary.start_date, summary.end_date))
+    of_feed = {table_of(feed).name: feed for feed in summary.feeds}
+    same_dates = f"t.start_date = {first} AND t.end_date = {last}"
+    same_night = f"t.snapshot_date = DATE '{summary.snapshot_date}' AND {same_dates}"
+    if table is table_of(Feed.CAMPAIGN):
+        condition = f"{same_night} AND {_fetched(Feed.CAMPAIGN, summary)}"
+    elif table.name in of_feed:  # a row of a month stands for those of its days that its pull asked for
+        unfinished = (summary.end_date + dt.timedelta(1)).replace(day=1)
+        days = f"t.date >= {first} AND t.date <= {last}"
+        months = (
+            f"(t.date >= {first} OR t.start_date >= {first}) AND (t.date < DATE '{unfinished}' OR t.end_date <= {last})"
+        )
+        window = f"t.date_precision = 'day' AND {days} OR t.date_precision = 'month' AND {months} OR {same_dates}"
+        condition = f"({window}) AND {_fetched(of_feed[table.name], summary)}"
+    elif table is totals_table():
+        fetched = (f"t.table_name = '{name}' AND {_fetched(feed, summary)}" for name, feed in of_feed.items())
+        condition = f"{same_night} AND ({' OR '.join(fetched)})"
+    elif table is failures_table():
+        names = ", ".join(f"'{name}'" for name in ("campaigns", *of_feed))
+        wanted = _among(outcome.campaign_id for outcome in summary.outcomes)
+        condition = f"{same_night} AND t.table_name IN ({names}) AND (t.campaign_id IS NULL OR {wanted})"
+    else:
+        return None
+    account = summary.account.replace("'", "''").replace("{", "{{").replace("}", "}}")
+    return condition.replace("t.", "{table}.") + f" AND {{table}}.account = '{account}'"
+
+
+def _fetched(feed: Feed, summary: PullSummary) -> str:
+    """Return the condition for rows of reports of a feed that did not fail."""
+    failed = [failure for failure in summary.failures if failure.feed is feed]
+    whole = {failure.campaign_id for failure in failed if failure.keyword_id is None}
+    conditions = [_among(outcome.campaign_id for outcome in summary.outcomes if outcome.campaign_id not in whole)]
+    for one in failed:
+        if one.keyword_id is not None:
+            conditions.append(f"NOT (t.campaign_id = {one.campaign_id} AND t.keyword_id = {one.keyword_id})")
+    return " AND ".join(conditions)
+
+
+def _among(campaigns: Iterable[int]) -> str:
+    ids = [str(id_) for id_ in campaigns if fits(id_)]
+    return f"t.campaign_id IN ({', '.join(ids)})" if ids else "1 = 0"

@@ -1,0 +1,264 @@
+"""The tables as a source of dlt, into DuckDB and into a folder of Delta tables."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Set
+from pathlib import Path
+from typing import Any
+
+import attrs
+import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+
+from seorep_async import ConfigurationError, Feed, NotFoundError, SeoRepClient
+from seorep_async.integrations.dlt import dlt_source
+from seorep_async.tables.declared import all_tables, table_of
+from tests.integrations.service import (
+    CANARY,
+    END,
+    FAULTY,
+    KEY,
+    MIXED,
+    START,
+    WHOSE,
+    alone,
+    assert_key_in_no_file,
+    assert_same,
+    served,
+)
+from tests.scripted_api import Asked, quick_client, serving
+
+dlt = pytest.importorskip("dlt")
+deltalake = pytest.importorskip("deltalake")
+pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
+
+DESTINATIONS = ["duckdb", "delta"]
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNTIME__DLTHUB_TELEMETRY", "false")
+    monkeypatch.setenv("LOAD__RAISE_ON_MAX_RETRIES", "1")
+
+
+@attrs.frozen
+class Loads:
+    """A pipeline, and what its destination holds."""
+
+    destination: str
+    folder: Path
+
+    def run(self, source: Any) -> Any:
+        place = dlt.destinations.duckdb(f"{self.folder}/seo.duckdb")
+        if self.destination == "delta":
+            place = dlt.destinations.filesystem(f"{self.folder}/files")
+        # another working folder each time, as a machine that is new every night has
+        folder = str(self.folder / f"pipelines-{len(list(self.folder.glob('pipelines-*')))}")
+        pipeline = dlt.pipeline("seo", destination=place, dataset_name="rankings", pipelines_dir=folder)
+        return pipeline.run(source)
+
+    def tables(self) -> dict[str, pa.Table]:
+        names = [table.name for table in all_tables()]
+        if self.destination == "delta":
+            found = [name for name in names if (self.folder / "files/rankings" / name).exists()]
+            return {
+                name: deltalake.DeltaTable(f"{self.folder}/files/rankings/{name}").to_pyarrow_table() for name in found
+            }
+        with duckdb.connect(f"{self.folder}/seo.duckdb", read_only=True) as database:
+            query = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'rankings'"
+            found = [name for (name,) in database.execute(query).fetchall() if name in names]
+            return {name: database.execute(f"FROM rankings.{name}").to_arrow_table() for name in found}
+
+    def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        rows = self.tables()[table].select(list(columns)).to_pylist()
+        return sorted(tuple(row.values()) for row in rows)
+
+
+@pytest.fixture(params=DESTINATIONS)
+def loads(request: pytest.FixtureRequest, tmp_path: Path) -> Loads:
+    return Loads(request.param, tmp_path)
+
+
+def test_dlt_brings_what_one_process_brings(loads: Loads, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with served(tmp_path, **MIXED, **FAULTY) as sandbox:
+        source = dlt_source(SeoRepClient(sandbox.base_url, KEY), None, START, END, feeds=list(Feed), **WHOSE)
+        CANARY.assert_not_in(repr((source, source.resources, source.schema.to_pretty_json())))
+        info = loads.run(source)
+        assert_same(alone(sandbox, tmp_path), found := loads.tables())
+    assert found.keys() == {table.name for table in all_tables()}
+    assert {row["campaign_id"] for row in found["failures"].to_pylist()} == {3, 6}
+    CANARY.assert_not_in(f"{info} {info.asdict()} {''.join(capfd.readouterr())}")
+    assert assert_key_in_no_file(tmp_path) > 20
+
+
+def test_keys_are_not_null_and_columns_have_meanings(tmp_path: Path) -> None:
+    source = dlt_source(SeoRepClient("https://localhost", KEY), None, START, END, feeds=list(Feed))
+    for table in all_tables():
+        hints = source.resources[table.name].compute_table_schema()["columns"]
+        assert {name: hint["description"] for name, hint in hints.items() if "description" in hint} == {
+            column.name: column.description for column in table.columns
+        }
+        keys = [name for name, hint in hints.items() if hint.get("primary_key")]
+        assert set(keys) == ({"row_id"} if table.name in ("totals", "failures") else set(table.key))
+
+
+@attrs.define
+class Nights:
+    """A service whose numbers change every night, and what a reader should find.
+
+    Attributes:
+        night: the last day that there is.
+        run: counts the runs, and stands in every number, so each run gives others.
+        failing: campaigns whose feeds are a 404, and keywords whose feed is.
+        gone: days that the service has no more.
+    """
+
+    account: str
+    night: int = 1
+    run: int = 0
+    failing: Set[int] = frozenset()
+    gone: Set[int] = frozenset()
+    campaigns: tuple[int, ...] = (1, 2, 3)
+
+    @property
+    def end(self) -> dt.date:
+        return dt.date(2023, 3, self.night)
+
+    def days(self, *, lost: bool = False) -> list[dt.date]:
+        return [dt.date(2023, 3, day) for day in range(1, self.night + 1) if lost or day not in self.gone]
+
+    def number(self, id_: int, day: int) -> int:
+        return self.run * 10_000 + id_ % 100 * 100 + day
+
+    def answer(self, asked: Asked) -> object:
+        if asked.path == "/v3/campaigns":
+            rows: object = [{"id": one, "account_id": 1, "url": "u", "company": "c"} for one in self.campaigns]
+            return {"metadata": {"total_pages": 1, "total_records": len(self.campaigns)}, "data": rows}
+        if asked.id in self.failing or asked.id % 10 in self.failing:
+            return 404
+        listed = [{"date": str(day), "engineARanking": self.number(asked.id, day.day)} for day in self.days()]
+        if asked.path.endswith("/campaign"):
+            keyword = {"keywordId": 10 + asked.id, "keywordPhrase": "shoes", "engineARanking": self.number(asked.id, 0)}
+            listed = [keyword]
+        metadata = {"total_pages": 1, "total_records": len(listed)}
+        totals = {"engineARanking": {"value": self.number(asked.id, 0)}}
+        return {"metadata": metadata, "data": {"rows": listed, "totals": totals}}
+
+    def note(self, expected: dict[str, dict[tuple[Any, ...], int]]) -> None:
+        """Change what a reader should find as this run should."""
+        for campaign in {*self.campaigns} - self.failing:
+            keyword = 10 + campaign
+            expected["keyword_rankings"][self.account, campaign, keyword, self.end] = self.number(campaign, 0)
+            for table, ids in (("campaign_periods", (campaign,)), ("keyword_periods", (campaign, keyword))):
+                for day in [] if ids[-1] in self.failing else self.days(lost=True):
+                    expected[table].pop((self.account, *ids, day), None)
+                    if day.day not in self.gone:
+                        expected[table][self.account, *ids, day] = self.number(ids[-1], day.day)
+        for key in [key for key in expected["failures"] if key[0] == self.account and key[2] == self.end]:
+            del expected["failures"][key]
+        for failed in self.failing:
+            for feed in Feed if failed < 10 else [Feed.KEYWORD_BY_DATE]:
+                expected["failures"][self.account, table_of(feed).name, self.end, failed % 10] = 404
+
+
+COLUMNS = {
+    "keyword_rankings": ("account", "campaign_id", "keyword_id", "snapshot_date", "engine_a_ranking"),
+    "campaign_periods": ("account", "campaign_id", "date", "engine_a_ranking"),
+    "keyword_periods": ("account", "campaign_id", "keyword_id", "date", "engine_a_ranking"),
+    "failures": ("account", "table_name", "snapshot_date", "campaign_id", "status"),
+}
+
+
+async def test_nights_give_each_date_what_was_served_last(loads: Loads) -> None:
+    expected: dict[str, dict[tuple[Any, ...], int]] = {table: {} for table in COLUMNS}
+    # the night, which campaigns fail, and which days the service has lost by then
+    nights = [(1, (), ()), (2, {3}, ()), (3, {1, 12}, {1}), (3, {2}, {1}), (4, {13}, {2})]
+    run = 0
+    for account in ("acme", "o'{b}rien"):
+        service = Nights(account)
+        async with serving(service.answer) as (client, _):
+            for night, failing, gone in nights:
+                run += 1
+                service.night, service.run, service.failing, service.gone = night, run, {*failing}, {*gone}
+                source = dlt_source(
+                    quick_client(client.base_url, f"canary-{night == 4}"),
+                    None,
+                    "2023-03-01",
+                    service.end,
+                    feeds=list(Feed),
+                    account=account,
+                    snapshot_date=service.end,
+                    key_renewed=night == 4,
+                )
+                await asyncio.to_thread(loads.run, source)
+                service.note(expected)
+    for table, columns in COLUMNS.items():
+        assert loads.rows(table, *columns) == sorted((*key, value) for key, value in expected[table].items()), table
+
+
+def of_account(base_url: str, key: str, **options: Any) -> Any:
+    return dlt_source(quick_client(base_url, key), [1], "2023-03-01", "2023-03-01", account="acme", **options)
+
+
+def cause_of(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+async def test_another_account_under_the_name_is_refused(loads: Loads) -> None:
+    async with serving(Nights("acme").answer) as (client, service):
+        await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-1"))
+        asked = len(service.asked)
+        with pytest.raises(Exception, match="that another API key fetched") as caught:
+            await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-2"))
+        assert isinstance(cause_of(caught.value), ConfigurationError)
+        assert len(service.asked) == asked
+        await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-2", key_renewed=True))
+        await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-2"))
+
+
+async def test_a_run_in_which_everything_fails_fails(loads: Loads) -> None:
+    nights = Nights("acme")
+    async with serving(nights.answer) as (client, _):
+        await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-1"))
+        before = loads.rows("keyword_rankings", *COLUMNS["keyword_rankings"])
+        nights.failing, nights.run = {1}, 1
+        with pytest.raises(Exception, match="404") as caught:
+            await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-1"))
+    assert isinstance(cause_of(caught.value), NotFoundError)
+    assert loads.rows("keyword_rankings", *COLUMNS["keyword_rankings"]) == before
+
+
+async def test_a_client_that_is_open_is_refused(tmp_path: Path) -> None:
+    async with serving(Nights("acme").answer) as (client, service):
+        with pytest.raises(Exception, match="this client is open already; create a new one"):
+            await asyncio.to_thread(Loads("duckdb", tmp_path).run, dlt_source(client, [1], START, END))
+        assert service.asked == []
+
+
+async def test_work_dir_resumes_a_run_that_was_cut_off(tmp_path: Path) -> None:
+    nights, loads = Nights("acme"), Loads("duckdb", tmp_path)
+    cut_off = asyncio.Event()
+
+    async def answer(asked: Asked) -> object:
+        if asked.path.endswith("/campaign") and asked.id == 3 and not cut_off.is_set():
+            cut_off.set()
+            return 401  # ends a pull, and what has arrived stays
+        return nights.answer(asked)
+
+    async with serving(answer, max_concurrency=1) as (client, service):
+        for _ in range(2):
+            source = dlt_source(
+                quick_client(client.base_url, "canary-1", max_concurrency=1), None, START, END, work_dir=tmp_path
+            )
+            if not cut_off.is_set():
+                with pytest.raises(Exception, match="401"):
+                    await asyncio.to_thread(loads.run, source)
+            else:
+                await asyncio.to_thread(loads.run, source)
+        assert [asked.id for asked in service.asked if asked.path.endswith("/campaign")] == [1, 2, 3, 3]
+    assert len(loads.rows("keyword_rankings", "keyword_id")) == 3
