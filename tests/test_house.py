@@ -43,6 +43,7 @@ IMPORTS_WHEN_NEEDED = {
     "seorep_async": {"public"},  # loads the public names when the first is used
     "seorep_async.cli": {"click", "platformdirs", "rich", "cli"},  # says how to install them where they are missing
     "seorep_async.cli.commands": {"cli", "export", "resources"},  # help must not wait for aiohttp
+    "seorep_async.cli.shards": {"cli", "export", "shards"},  # likewise
     "seorep_async.cli.resources": {"cli"},  # help must not wait for rich
     "seorep_async.pytest_plugin": {"client", "sandbox", "settings"},  # pytest loads it always, few tests ask for it
     "seorep_async.normalisation.decoder": {"normalisation"},  # cattrs takes a while, and most pulls never need it

@@ -13,6 +13,7 @@ from seorep_async.cli.options import HelpContext
 
 _COMMANDS = {
     "pull": ("commands", "Pull the rankings of many campaigns into a file or a database."),
+    "shards": ("shards", "Pull in pieces that an orchestrator runs on many machines."),
     "columns": ("columns", "Say what the columns mean that a pull writes."),
     "doctor": ("commands", "Check the settings, the connection and the service's answers."),
     "sandbox": ("commands", "Run the embedded service on this machine until Ctrl-C."),

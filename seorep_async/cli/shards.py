@@ -1,0 +1,135 @@
+"""`seorep shards`: a pull in pieces for an orchestrator, with JSON in and out."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seorep_async.cli.choosing import CHOOSING_NAMES, choosing_options, chosen_campaigns, chosen_days
+from seorep_async.cli.failures import ExitCode
+from seorep_async.cli.options import SectionedCommand, connection_options, day, whole_number
+from seorep_async.models import Feed
+
+if TYPE_CHECKING:
+    from seorep_async.shards import Shard
+
+_EXAMPLES = """\
+\b
+Examples:
+  seorep shards plan -o s3://bucket/rankings/ --workers 4 > shards.jsonl
+  seorep shards run shards.jsonl --number 7  # anywhere, again and again
+  seorep shards gather shards.jsonl          # the night appears"""
+
+
+@click.group(epilog=_EXAMPLES)
+def shards() -> None:
+    """Pull in pieces that an orchestrator runs on many machines.
+
+    A piece that is run again costs nothing. The pieces hold no key, only the place where a worker finds it.
+    """
+
+
+@shards.command(cls=SectionedCommand, params=[*choosing_options(), *connection_options()])
+@click.option("-o", "--out", required=True, metavar="FOLDER/", help="Dataset: a folder, or s3://…/, gs://…/, az://…/.")
+@click.option(
+    "--feed",
+    "feeds",
+    type=click.Choice([feed.value for feed in Feed]),
+    multiple=True,
+    default=[Feed.CAMPAIGN.value],
+    metavar="FEED",
+    help="campaign, campaign-by-date or keyword-by-date; repeatable.  [default: campaign]",
+)
+@click.option("--shards", "count", type=whole_number, default="32", show_default=True, metavar="N", help="Pieces.")
+@click.option(
+    "--workers", type=whole_number, default="1", show_default=True, metavar="N", help="Pieces that run at once."
+)
+@click.option(
+    "--key-from",
+    default="env:SEOREP_API_KEY",
+    show_default=True,
+    metavar="PLACE",
+    help="Where a worker finds the key: env:NAME, or module:function of Python.",
+)
+@click.option("--work-dir", metavar="FOLDER", help="Folder of a worker for unfinished pieces.  [default: in /tmp]")
+@click.option("--account", metavar="NAME", help="Name of the account.  [default: the profile's, or the host]")
+@click.option("--snapshot-date", type=day, metavar="DATE", help="Night in every row.  [default: today, in UTC]")
+@click.option("--key-renewed", is_flag=True, help="Say that the account has a new key since the last pull.")
+@click.option("--restart", is_flag=True, help="Plan anew instead of resuming an unfinished plan.")
+@click.option("--retry-failed", is_flag=True, help="Print the plan that was gathered, to fetch what had failed.")
+@click.pass_obj
+def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any) -> ExitCode:
+    """Print the pieces of a pull as JSON, one on each line."""
+    choosing = {name: options.pop(name) for name in CHOOSING_NAMES}
+    days, campaigns = chosen_days(choosing, now), chosen_campaigns(choosing)
+    names = ("out", "workers", "key_from", "work_dir", "snapshot_date", "key_renewed", "restart", "retry_failed")
+    own: dict[str, Any] = {name: options.pop(name) for name in names}
+    from seorep_async.cli.connection import connect
+    from seorep_async.cli.signals import run_until_interrupted
+    from seorep_async.cli.terminal import write_stdout
+    from seorep_async.export.job import CampaignChoice
+    from seorep_async.shards import plan as plan_shards
+
+    account = options.pop("account")
+    connection = connect(options, "name the service")
+
+    async def planned() -> list[Shard]:
+        async with connection.client() as client:
+            ids: Iterable[int] | None = campaigns.ids or None
+            if campaigns.groups or campaigns.filter:
+                choice = CampaignChoice(campaigns.groups, campaigns.filter)
+                ids = [campaign.id async for campaign in choice.campaigns(client)]
+            own["account"] = account or connection.account
+            wanted = [Feed(feed) for feed in feeds]
+            return await plan_shards(client, ids, days.first, days.last, feeds=wanted, shards=count, **own)
+
+    found = run_until_interrupted(planned())
+    write_stdout("".join(f"{shard.to_json()}\n" for shard in found), as_data=True)
+    return ExitCode.OK
+
+
+@shards.command(cls=SectionedCommand)
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--number", type=click.IntRange(0), metavar="N", help="Run this piece only, counted from 0.")
+def run(file: Any, number: int | None) -> ExitCode:
+    """Run the pieces that a file or stdin holds, and print a receipt for each as JSON on a line.
+
+    A piece that has run before prints its receipt, without a request. Failed reports of it are fetched again.
+    """
+    from seorep_async.cli.terminal import write_stdout
+    from seorep_async.shards import run_shard
+
+    code = ExitCode.OK
+    for shard in _shards(file.read(), number):
+        receipt = run_shard(shard)
+        write_stdout(f"{receipt.to_json()}\n", as_data=True)
+        code = code if receipt.ok else ExitCode.PARTIAL
+    return code
+
+
+@shards.command(cls=SectionedCommand)
+@click.argument("file", type=click.File("rb"), default="-")
+def gather(file: Any) -> ExitCode:
+    """Show readers what the pieces have brought, once all of them have run, and print the summary as JSON."""
+    from seorep_async.cli.summary import summary_as_json
+    from seorep_async.cli.terminal import write_stdout
+    from seorep_async.shards import gather as gather_shards
+
+    summary = gather_shards(_shards(file.read(), None))
+    code = ExitCode.OK if summary.ok else ExitCode.PARTIAL
+    write_stdout(f"{summary_as_json(summary, code)}\n", as_data=True)
+    return code
+
+
+def _shards(data: bytes, number: int | None) -> list[Shard]:
+    from seorep_async.shards import Shard
+
+    found = [Shard.from_json(line) for line in data.splitlines() if line.strip()]
+    chosen = [shard for shard in found if number in (None, shard.number)]
+    if not chosen:
+        wanted = "no shard" if number is None else f"no shard {number}"
+        raise click.UsageError(f"there is {wanted} in the input, which `seorep shards plan` prints.")
+    return chosen

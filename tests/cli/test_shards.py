@@ -1,0 +1,61 @@
+"""`seorep shards`: a pull in pieces, with JSON in and out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Seorep, serving
+
+DAYS = ("--from", "2023-01-01", "--to", "2023-03-31")
+
+
+@pytest.fixture(autouse=True)
+def folder(seorep: Seorep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
+    return tmp_path
+
+
+def test_plan_run_and_gather_make_a_night(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    with serving(campaigns=5, keywords=2) as sandbox:
+        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+        planned = seorep("shards", "plan", "-o", "rankings/", "--shards", 2, "--account", "acme", *DAYS)
+        assert (planned.code, planned.err, planned.out.count("\n")) == (0, "", 2)
+        (folder / "shards.jsonl").write_text(planned.out)
+        missing = seorep("shards", "gather", "shards.jsonl")
+        assert (missing.code, missing.out) == (7, "")
+        assert missing.err == "Error: 2 of 2 shards have no receipt: 0, 1; run them first\n"
+        one = seorep("shards", "run", "shards.jsonl", "--number", 1)
+        assert (one.code, json.loads(one.out)["number"]) == (0, 1)
+        requests = sandbox.stats.requests
+        both = seorep("shards", "run", "shards.jsonl")
+        assert both.out.splitlines()[1] == one.out.strip()
+        assert sandbox.stats.requests == requests + 2
+        gathered = seorep("shards", "gather", "shards.jsonl")
+    summary = json.loads(gathered.out)
+    assert (gathered.code, summary["ok"], summary["rows"]) == (0, True, {"campaign": 10})
+    assert len(list((folder / "rankings/keyword_rankings").rglob("*.parquet"))) == 2
+
+
+def test_failed_campaigns_make_the_code_4(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    with serving(campaigns=4, keywords=1, failing={2: 404}) as sandbox:
+        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+        plan = seorep("shards", "plan", "-o", "rankings/", "--shards", 2, "--campaign", "1,2,3", *DAYS).out
+        (folder / "shards.jsonl").write_text(plan)
+        assert seorep("shards", "run", "shards.jsonl").code == 4
+        gathered = seorep("shards", "gather", "shards.jsonl")
+    assert gathered.code == 4
+    assert [failure["campaign_id"] for failure in json.loads(gathered.out)["failures"]] == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("", "there is no shard in the input"), ("{}", "not the JSON of a Shard"), ("\xff", "not the JSON of a Shard")],
+)
+def test_other_input_is_one_line(seorep: Seorep, folder: Path, text: str, words: str) -> None:
+    (folder / "shards.jsonl").write_bytes(text.encode("latin-1"))
+    ended = seorep("shards", "run", "shards.jsonl")
+    assert ended.code == 2
+    assert words in ended.err

@@ -1,0 +1,145 @@
+"""Killed between two requests to an object store, and run again: readers see the old night or the new one.
+
+Two points run always, 20 random ones with `pytest -m slow tests/export/test_killed_puts.py`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from seorep_async import Feed, SeoRepClient
+from seorep_async.export import pull_to
+from seorep_async.export.receipts import Partition, Receipt, digest_of
+from seorep_async.export.storage import RECEIPTS
+from seorep_async.sandbox import Sandbox
+from tests.cli.running import serving
+from tests.export.reports import END, NIGHT, START
+from tests.export.s3 import Bucket
+
+STEPS = {"one": 27, "shards": 60}
+"""Requests that change the bucket, in a pull that replaces a night; at least so many."""
+_KILLED = f"""
+import asyncio, datetime, os, signal, sys
+from seorep_async import Feed, SeoRepClient
+from seorep_async.export import pull_to, storage
+from seorep_async.shards import gather, plan, run_shard
+
+left = int(sys.argv[3])
+
+def killed(step):
+    def counted(*arguments, **options):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return step(*arguments, **options)
+    return counted
+
+store = storage.require("obstore")
+for name in ("put", "copy", "delete"):
+    setattr(store, name, killed(getattr(store, name)))
+
+async def main():
+    out, base_url = sys.argv[1:3]
+    days = "{START}", "{END}"
+    options = dict(out=out, feeds=list(Feed), account="acme", snapshot_date="{NIGHT}", work_dir=os.getcwd())
+    async with SeoRepClient(base_url, "sandbox") as client:
+        if sys.argv[4] == "one":
+            await pull_to(client, None, *days, **options)
+            return
+        shards = await plan(client, None, *days, shards=3, **options)
+    for shard in shards:
+        await asyncio.to_thread(run_shard, shard)
+    await asyncio.to_thread(gather, shards)
+
+asyncio.run(main())
+"""
+
+
+def run_until_killed(folder: Path, bucket: Bucket, sandbox: Sandbox, steps: int, way: str) -> bool:
+    """Pull in a process that kills itself after so many changes of the bucket; return whether it did."""
+    arguments = [sys.executable, "-c", _KILLED, f"{bucket.url}/rankings/", sandbox.base_url, str(steps), way]
+    environment = os.environ | bucket.server.environment | {"SEOREP_API_KEY": "sandbox"}
+    done = subprocess.run(arguments, env=environment, cwd=folder, capture_output=True, text=True)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode != 0
+
+
+def seen(bucket: Bucket) -> dict[str, str]:
+    """Return table and part → digest, after a check that each is whole, and is what the receipt vouches for."""
+    found: dict[str, str] = {}
+    objects = {name.removeprefix("rankings/"): data for name, data in bucket.objects().items()}
+    for name, data in objects.items():
+        if name.endswith(".parquet"):
+            pq.ParquetFile(io.BytesIO(data)).read()
+            if not name.startswith("_"):
+                found[name] = digest_of(data)
+    receipt = objects.get(Partition("acme", NIGHT).receipt)
+    if receipt is not None:
+        there = Receipt.from_json(json.loads(receipt))
+        assert found == {part.name(there.night): part.digest for part in there.parts}, "a mixture is vouched for"
+    return found
+
+
+async def pull_older(bucket: Bucket, folder: Path, **options: Any) -> int:
+    """Pull a night of other rows from a service, and return its port."""
+    with serving(campaigns=6, keywords=2, seed=1, **options) as sandbox:
+        async with SeoRepClient(sandbox.base_url, "sandbox") as client:
+            await pull(client, bucket, folder)
+        return int(sandbox.base_url.rpartition(":")[2])
+
+
+async def pull(client: SeoRepClient, bucket: Bucket, folder: Path) -> int:
+    """Pull the night, and return how many requests that took."""
+    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": folder, "account": "acme"}
+    out = f"{bucket.url}/rankings/"
+    summary = await pull_to(client, None, START, END, out=out, feeds=list(Feed), snapshot_date=NIGHT, **options)
+    assert summary.ok
+    return summary.requests
+
+
+def without_pulls(found: dict[str, str]) -> dict[str, str]:
+    return {name: digest for name, digest in found.items() if not name.startswith("pulls/")}
+
+
+async def check(tmp_path: Path, bucket: Bucket, steps: int, way: str) -> None:
+    port = await pull_older(bucket, tmp_path)
+    older = seen(bucket)
+    with serving(campaigns=6, keywords=2, seed=2, port=port) as sandbox:
+        was_killed = run_until_killed(tmp_path, bucket, sandbox, steps, way)
+        seen(bucket)
+        assert not run_until_killed(tmp_path, bucket, sandbox, 10_000, way)
+        found = seen(bucket)
+        assert not any(f"/{RECEIPTS}/" in name and "replacing" in name for name in bucket.objects())
+        assert Partition("acme", NIGHT).receipt in {name.removeprefix("rankings/") for name in bucket.objects()}
+        fresh = bucket.server.bucket()
+        assert not run_until_killed(tmp_path, fresh, sandbox, 10_000, way)
+    assert was_killed
+    assert without_pulls(found) == without_pulls(seen(fresh))
+    assert without_pulls(found) != without_pulls(older)
+
+
+@pytest.mark.parametrize(("steps", "way"), [(12, "one"), (40, "shards")])
+async def test_killed_between_puts_the_night_is_whole_or_unvouched(
+    tmp_path: Path, bucket: Bucket, steps: int, way: str
+) -> None:
+    await check(tmp_path, bucket, steps, way)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["one", "shards"])
+@pytest.mark.parametrize("number", range(10))
+async def test_killed_at_random_points(tmp_path: Path, bucket: Bucket, number: int, way: str) -> None:
+    dice = random.Random(f"{number} {way}")
+    await check(tmp_path, bucket, dice.randrange(STEPS[way]), way)
