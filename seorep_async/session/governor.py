@@ -248,7 +248,7 @@ class Governor:
             concurrency.record_success_of_watched()
         if breaker.record_success(permit.started) and self._refusal_to_judge:
             self._refusal_to_judge = False
-            if rate.is_known or not concurrency.judge():
+            if rate.is_known or self._paused_until > breaker.opened or not concurrency.judge():
                 resumed = now if breaker.probes == 1 else max(breaker.opened, min(now, self._paused_until))
                 rate.slow_down(breaker.opened, now, excused=resumed - breaker.opened)
             rate.forget()
@@ -299,7 +299,7 @@ class Governor:
 
     def _start(self, now: float, refused: bool, subject: str | None) -> Permit:
         self._in_flight += 1
-        self._rate.start(now)
+        self._rate.start(now, probe=self._breaker.is_open)
         if self._breaker.is_open:
             self._breaker.start_probe(now)
         return Permit(now, self._breaker.is_open, refused, subject)

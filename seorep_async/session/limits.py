@@ -175,9 +175,9 @@ class RateLimiter:
         """Return the time from which the next attempt may start."""
         return now if self._known == self._cap == math.inf else self._next
 
-    def start(self, now: float) -> None:
-        """Note that an attempt starts."""
-        if now > max(self._next, self._last) + self.REST:
+    def start(self, now: float, *, probe: bool = False) -> None:
+        """Note that an attempt starts; before a probe nothing may start, which is no rest."""
+        if not probe and now > max(self._next, self._last) + self.REST:
             self._since = now
             self._accepted_at.clear()
         self._last = now

@@ -118,6 +118,17 @@ def test_idle_time_does_not_raise_the_rate(rest: float) -> None:
     assert limiter.rate == before
 
 
+@pytest.mark.parametrize(("probe", "rate"), [(True, 0.8 * 100 / 3), (False, 5.0)])
+def test_wait_that_was_asked_for_is_no_rest(probe: bool, rate: float) -> None:
+    limiter = RateLimiter(None)
+    limiter.start(9.0)
+    for number in range(100):
+        limiter.record_success(9.0, 9 + number / 100)
+    limiter.start(12.0, probe=probe)
+    limiter.slow_down(10.0, 12.0, excused=2.0)
+    assert limiter.rate == pytest.approx(rate, rel=0.02)
+
+
 def test_first_refusal_in_a_long_time_is_no_news() -> None:
     limiter = RateLimiter(None)
     news = []
