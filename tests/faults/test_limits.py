@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 from seorep_async import Settings
-from seorep_async.sandbox import Sandbox
+from seorep_async.sandbox import RateLimit, Sandbox
 from tests.faults.conftest import Check
 from tests.faults.plan import Plan
 from tests.faults.process import ServerProcess
@@ -108,6 +108,30 @@ async def test_limit_is_found_and_kept_to(limit: Limit, check: Check) -> None:
         }
     over = {name: (figures[name], bound) for name, bound in limit.bounds.items()}
     check(limit.row, limit.rate_limit, load=load, lost=(pulled.lost, 0), **over)
+
+
+async def test_limit_that_changes_is_followed(check: Check) -> None:
+    load, sent = load_of_the_machine(), dict[int, int]()
+    async with Sandbox(
+        campaigns=2000, keywords=25 * PAGES, api_key=KEY, rate_limit="200/s,burst=40", latency=0.02
+    ) as sandbox:
+        pulling = asyncio.create_task(pull(sandbox.base_url, 2000))
+        for second, limit in ((10, "50/s,burst=10"), (15, None), (20, "400/s,burst=40"), (25, None), (28, None)):
+            await asyncio.sleep(second - max(sent, default=0))
+            sent[second] = sandbox.stats.per_status.get(200, 0)
+            sandbox.rate_limit = sandbox.rate_limit if limit is None else RateLimit.parse(limit)
+        pulling.cancel()
+    slow, fast = (sent[20] - sent[15]) / 5 / 50, (sent[28] - sent[25]) / 3 / 400
+    check("32", "200/s, then 50/s, then 400/s", load=load, missed_of_50=(1 - slow, 0.2), missed_of_400=(1 - fast, 0.2))
+
+
+@pytest.mark.parametrize(("share", "least"), [(0.03, 20), (0.1, 20), (0.25, 30)])
+def test_refusals_by_chance_do_not_slow_a_pull(share: float, least: int, server: ServerProcess, check: Check) -> None:
+    run = pull_from(server, Plan(units=400, pages=5, latency=0.02, faults={"429": share}))
+    lost = run.lost_or_double + len(run.errors)
+    check(
+        "33", f"{share:.0%} of requests answered 429", lost=(lost, 0), seconds_a_request=(run.seconds / 2000, 1 / least)
+    )
 
 
 def _pull_in_a_process(base_url: str, campaigns: int) -> Pulled:
