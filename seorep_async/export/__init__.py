@@ -14,7 +14,7 @@ for failure in summary.failures:
 
 ## What is written
 
-The ending of `out` chooses the format: `.csv`, `.jsonl` (JSON lines), `.parquet` or `.duckdb`.
+The ending of `out` chooses the format: `.csv`, `.jsonl` (JSON lines), `.parquet` or `.duckdb`, or `/` for a dataset.
 
 | table | one row is | written to `rankings.csv` |
 | --- | --- | --- |
@@ -96,6 +96,42 @@ There are no modes to choose. What a pull replaces follows from what it asked fo
 - **`campaigns`** and **`keywords`** hold each object once, as it was when it was last pulled.
 - A resumed pull, and `retry_failed`, keep the night on which the pull began. `snapshot_date=` (`--snapshot-date`) names
   another. A database with tables of an older layout is refused.
+
+## Datasets, and object stores
+
+A target that ends in `/` is a dataset: a folder that every pull adds to, and that DuckDB, polars, pyarrow, Spark and
+Athena read as it is. `account` and `snapshot_date` stand in the path only; each of the eight tables has its own folder:
+
+    rankings/keyword_rankings/account=acme/snapshot_date=2026-11-21/part-00000.parquet
+
+```python
+import duckdb
+import polars as pl
+
+from seorep_async.export import pull_to
+
+await pull_to(client, None, "2023-01-01", "2023-03-31", out="rankings/", account="acme", feeds=Feed)
+periods = "read_parquet('rankings/campaign_periods/**/*.parquet')"
+newest = "row_number() OVER (PARTITION BY account, campaign_id, date, date_precision ORDER BY snapshot_date DESC) = 1"
+print(duckdb.sql(f"SELECT * FROM {periods} QUALIFY {newest}").to_arrow_table().num_rows)  # each date as last pulled
+
+nights = pl.scan_parquet("rankings/campaign_periods/", hive_partitioning=True)
+newest = nights.sort("snapshot_date").unique(["account", "campaign_id", "date", "date_precision"], keep="last")
+print(newest.collect().height)
+```
+
+- **A dataset keeps every night.** A second pull of the same night follows the rules of a database: it replaces what it
+  asked for and got. Reports that failed keep the rows they had, and so do campaigns, feeds and dates not asked for.
+- **A night is committed by its receipt**, in `_receipts/`, which names every part with its digest. While a night is
+  replaced it has none; what was cut off then, the next pull of the account finishes, from any machine. Let one process
+  at a time write a night of an account.
+- **Object stores**: `s3://`, `gs://` and `az://`, for datasets and for single files but databases. They need the extra
+  `cloud`: `pip install 'seorep-async[cloud]'`. Credentials, region and endpoint come from the environment
+  (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL` …) or from `storage_options`, by obstore's names. Files are
+  made whole in `work_dir`, by default the current folder, and appear in one step; a store that refuses loses nothing.
+- A name such as `007` is a text in the dataset, but readers guess types from paths: say which, as DuckDB does with
+  `hive_types={'account': VARCHAR}`.
+- Files over 64 MB are sent in pieces. Let a lifecycle rule remove the pieces of uploads that were cut off.
 
 ## Into DuckDB, polars and pandas
 
