@@ -168,7 +168,7 @@ async def _run(shard: Shard) -> ShardReceipt:
         written.append(receipt)
         return []
 
-    async with SeoRepClient(shard.base_url, _find_key(shard.key_from), settings=shard.settings) as client:
+    async with SeoRepClient(shard.base_url, find_key(shard.key_from), settings=shard.settings) as client:
         job = shard.job(cache(client._key_fingerprint))
         if await asyncio.to_thread(job.key_digest) != shard.key_digest:
             raise ConfigurationError(f"{shard.key_from} holds the key of another account than the plan was made with")
@@ -202,7 +202,12 @@ def _work_folder(named: str | None) -> Path:
     return folder
 
 
-def _find_key(key_from: str) -> str:
+def find_key(key_from: str) -> str:
+    """Return the API key from where a shard says that it is.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
     kind, _, name = key_from.partition(":")
     try:
         key = os.environ.get(name) if kind == "env" else pkgutil.resolve_name(key_from)()

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,16 +66,28 @@ def note_process() -> str:
     return os.environ["SEOREP_API_KEY"]
 
 
-def kill_at(sandbox: Sandbox, folder: Path, requests: int) -> threading.Thread:
-    """Kill the process that took the key last once so many requests have arrived; start the returned thread."""
+@contextmanager
+def killing(sandbox: Sandbox, folder: Path, at: Sequence[int]) -> Iterator[list[int]]:
+    """Kill the process that took the key last, each time that so many requests have arrived, while a block runs."""
+    killed: list[int] = []
+    done = threading.Event()
 
     def kill() -> None:
-        while sandbox.stats.requests < requests:
-            time.sleep(0.001)
-        newest = max(folder.glob("process-*"))
-        os.kill(int(newest.read_text(encoding="utf-8")), signal.SIGKILL)
+        for requests in at:
+            while sandbox.stats.requests < requests and not done.wait(0.001):
+                pass
+            process = int(max(folder.glob("process-*")).read_text(encoding="utf-8"))
+            if process not in (os.getpid(), *killed) and not done.is_set():
+                os.kill(process, signal.SIGKILL)
+                killed.append(process)
 
-    return threading.Thread(target=kill)
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        done.set()
+        thread.join(10)
 
 
 def run(work: Callable[[SeoRepClient], Any], sandbox: Sandbox, **settings: Any) -> Any:
