@@ -206,13 +206,13 @@ class _ObjectStore:
             self._obstore.put(self._store, name, data)
 
     def read(self, name: str) -> bytes | None:
-        with self._translated(name):
+        with self._translated(name, "read"):
             with _missing_allowed():
                 return bytes(self._obstore.get(self._store, name).bytes())
             return None
 
     def names(self, folder: str) -> list[str]:
-        with self._translated(folder):
+        with self._translated(folder, "read"):
             pieces = self._obstore.list(self._store, prefix=folder)
             return sorted(entry["path"] for piece in pieces for entry in piece)
 
@@ -227,7 +227,7 @@ class _ObjectStore:
                     self._obstore.delete(self._store, name)
 
     @contextlib.contextmanager
-    def _translated(self, name: str) -> Iterator[None]:
+    def _translated(self, name: str, step: str = "write") -> Iterator[None]:
         """Translate the store's errors into an `ExportError` of one line.
 
         Nothing of their own text is shown but code and message: it holds addresses, which may be signed.
@@ -235,7 +235,7 @@ class _ObjectStore:
         try:
             yield
         except (self._obstore.exceptions.BaseError, OSError, ValueError) as error:
-            raise ExportError(f"can't write {self.address(name)}: {_in_words(error)}") from None
+            raise ExportError(f"can't {step} {self.address(name)}: {_in_words(error)}") from None
 
 
 def _checked_address(out: str) -> str:
