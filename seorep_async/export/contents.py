@@ -12,7 +12,7 @@ import attrs
 
 from seorep_async.errors import SeoRepError
 from seorep_async.export.checkpoint import CAMPAIGNS, fits
-from seorep_async.export.formats import GROUP_ROWS, arrow_tables, encode
+from seorep_async.export.formats import GROUP_ROWS, arrow_tables, encode, prepare
 from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import CampaignOutcome
 from seorep_async.export.staging_area import StagingArea
@@ -52,7 +52,8 @@ class Contents:
             while some := list(itertools.islice(rows, GROUP_ROWS)):
                 columns = list(zip(*some, strict=True))
                 if kind.is_text:
-                    yield encode(kind, table, columns, self.area.job.csv)
+                    csv = self.area.job.csv
+                    yield encode(kind, table, prepare(kind, table, columns, csv), csv)
                 else:
                     yield require("pyarrow").Table.from_batches([record_batch(table, columns)])
             return

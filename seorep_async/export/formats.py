@@ -17,7 +17,7 @@ from seorep_async.tables.arrow import arrow_schema, batch_of_plain, plain_column
 from seorep_async.tables.columns import ColumnType, Table, as_json
 from seorep_async.tables.declared import totals_values
 from seorep_async.tables.optional import require
-from seorep_async.tables.text import RFC_4180, CsvOptions, columns_as_csv, columns_as_json_lines
+from seorep_async.tables.text import RFC_4180, CsvOptions, columns_as_json_lines, csv_cells, csv_lines
 
 GROUP_ROWS = 1 << 16
 """Rows in each Arrow table and each Parquet row group, so that the same rows give the same groups."""
@@ -56,8 +56,15 @@ class Format(enum.Enum):
             require("pyarrow.parquet" if self is Format.PARQUET else "pyarrow")
 
 
+def prepare(
+    kind: Format, table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180
+) -> Sequence[Sequence[Any]]:
+    """Return columns as `encode` takes them, some for another table too: the cells of CSV; raises as `encode`."""
+    return csv_cells(table, columns, csv) if kind is Format.CSV else columns
+
+
 def encode(kind: Format, table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180) -> bytes:
-    """Return columns of a table as they are staged.
+    """Return columns of a table, prepared for the format, as they are staged.
 
     Raises:
         OverflowError: an integer needs more than 64 bits, and the format has no more.
@@ -65,7 +72,7 @@ def encode(kind: Format, table: Table, columns: Sequence[Sequence[Any]], csv: Cs
         ValueError: a string is not valid Unicode.
     """
     if kind is Format.CSV:
-        return columns_as_csv(table, columns, csv)
+        return csv_lines(columns, csv)
     if kind is Format.JSON_LINES:
         return columns_as_json_lines(table, columns)
     plain = plain_columns(table, columns)

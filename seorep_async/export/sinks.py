@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
 from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint, DamagedError, StagedReport
-from seorep_async.export.formats import Format, check_totals, encode, unstorable
+from seorep_async.export.formats import Format, check_totals, encode, prepare, unstorable
 from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import ProgressTracker, PullFailure
 from seorep_async.export.staging_area import StagingArea, damaged
@@ -219,10 +219,11 @@ def encoded(
     table = table_of(report.feed)
     for campaign_id in owners:
         lead = {"account": job.account, "snapshot_date": job.snapshot_date, "campaign_id": campaign_id}
-        columns = column_values(report, **lead)
+        columns: Sequence[Sequence[Any]] = column_values(report, **lead)
         try:
             if rows:
                 check_totals(kind, report.totals)
+                columns = prepare(kind, table, columns, job.csv)
                 data = encode(kind, table, columns, job.csv)
                 totals = None if report.totals is None else json.dumps(totals_values(report.totals))
                 yield StagedReport(table.name, campaign_id, report.id, len(report.rows), totals, data)
@@ -231,7 +232,9 @@ def encoded(
             continue
         if keywords:
             with contextlib.suppress(*UNSTORABLE):  # the rows say what is wrong; without them only names are missing
-                of_keywords = keyword_columns(columns)
+                of_keywords: Sequence[Sequence[Any]] = keyword_columns(columns)
+                if not rows:
+                    of_keywords = prepare(kind, keywords_table(), of_keywords, job.csv)
                 data = encode(kind, keywords_table(), of_keywords, job.csv)
                 yield StagedReport(keywords_table().name, campaign_id, campaign_id, len(of_keywords[0]), None, data)
 
@@ -240,7 +243,8 @@ def encoded_campaigns(kind: Format, job: ExportJob, campaigns: Sequence[Campaign
     """Return a part of the list of campaigns, encoded for a format, without those that the format can't hold."""
 
     def encode_some(some: Sequence[Campaign]) -> bytes:
-        return encode(kind, campaigns_table(), campaign_columns(some, job.account, job.snapshot_date), job.csv)
+        table, columns = campaigns_table(), campaign_columns(some, job.account, job.snapshot_date)
+        return encode(kind, table, prepare(kind, table, columns, job.csv), job.csv)
 
     def fits_format(one: Campaign) -> bool:
         with contextlib.suppress(*UNSTORABLE):

@@ -13,6 +13,8 @@ from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 import attrs
+import msgspec
+from msgspec.structs import astuple
 
 from seorep_async.models import Feed, Tag
 from seorep_async.models.meanings import meaning_of
@@ -37,6 +39,8 @@ class ColumnType(enum.Enum):
     """Whatever JSON the service sent, as its type is not documented."""
 
 
+COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
+"""Types whose values are the same if they are equal, as 1 and 1.0 are not."""
 _TYPES: dict[object, ColumnType] = {
     int: ColumnType.INTEGER,
     float: ColumnType.NUMBER,
@@ -151,16 +155,22 @@ def reader_of_model(model: type) -> Callable[[Any], Values]:
 def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
     """Return the values of each column of models of one type; any of them may be None."""
     columns: list[Sequence[Any]] = []
+    attributes = _attributes(model)
+    absent: Values = tuple({} if _TYPES.get(held) is ColumnType.FIELDS else None for held in attributes.values())
+    # a struct gives all its values in half the time that they take one by one
+    read: Callable[[Any], Values] = astuple if issubclass(model, msgspec.Struct) else attrgetter(*attributes)
     gaps = any(row is None for row in rows)
-    for name, held in _attributes(model).items():
-        read = attrgetter(name)
-        if gaps:
-            absent: Any = {} if _TYPES.get(held) is ColumnType.FIELDS else None
-            values = [absent if row is None else read(row) for row in rows]
-        else:
-            values = list(map(read, rows))
-        columns += model_columns(held, values) if attrs.has(held) else [values]
+    values = [absent if row is None else read(row) for row in rows] if gaps else map(read, rows)
+    by_attribute = zip(*values, strict=True) if rows else [()] * len(attributes)
+    for held, column in zip(attributes.values(), by_attribute, strict=True):
+        columns += model_columns(held, column) if attrs.has(held) else [column]
     return columns
+
+
+def is_constant(values: Sequence[Any]) -> bool:
+    """Whether strings, integers, booleans or dates are all the same; quick if they are not."""
+    first = values[0]
+    return values[-1] is first and values[len(values) // 2] is first and values.count(first) == len(values)
 
 
 def _nested_reader(model: type) -> Callable[[Any], Values]:

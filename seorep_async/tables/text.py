@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import groupby
 from json.encoder import encode_basestring
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.models import Tag
-from seorep_async.tables.columns import ColumnType, Table, as_json, plain_tags
+from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, is_constant, plain_tags
 
 _JSON = msgspec.json.Encoder()
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -65,16 +66,32 @@ def columns_as_csv(table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptio
     Raises:
         ValueError: a string is not valid Unicode.
     """
-    if not columns or not columns[0]:
+    return csv_lines(csv_cells(table, columns, csv), csv)
+
+
+def csv_cells(table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180) -> list[Sequence[str]]:
+    """Return columns of values as columns of cells, of which `csv_lines` makes lines."""
+    if not columns[0]:
+        return [()] * len(columns)
+    return [_cells(column.type, values, csv) for column, values in zip(table.columns, columns, strict=True)]
+
+
+def _cells(kind: ColumnType, values: Sequence[Any], csv: CsvOptions) -> list[str]:
+    if len(values) > 1 and kind in COMPARABLE and is_constant(values):  # as many columns are
+        return _cells(kind, values[:1], csv) * len(values)
+    return _CSV[kind](_guarded(values) if csv.guard and kind is ColumnType.STRING else values)
+
+
+def csv_lines(cells: Sequence[Sequence[str]], csv: CsvOptions = RFC_4180) -> bytes:
+    """Return columns of cells as lines of CSV; raises as `columns_as_csv`."""
+    if not cells[0]:
         return b""
-    if csv.guard:
-        columns = [
-            _guarded(values) if column.type is ColumnType.STRING else values
-            for column, values in zip(table.columns, columns, strict=True)
-        ]
-    strings = [_CSV[column.type](values) for column, values in zip(table.columns, columns, strict=True)]
+    columns: list[Sequence[str]] = []
+    for constant, some in groupby(cells, is_constant):
+        group = list(some)
+        columns += [[",".join(column[0] for column in group)] * len(group[0])] if constant else group
     # joined by columns and not by `csv.writer`, which takes twice as long
-    lines = csv.line_end.join(map(",".join, zip(*strings, strict=True)))
+    lines = csv.line_end.join(map(",".join, zip(*columns, strict=True)))
     return f"{lines}{csv.line_end}".encode()
 
 
@@ -86,9 +103,16 @@ def _numbers(values: Sequence[Any]) -> list[str]:
     return ["" if value is None else str(value) for value in values]
 
 
+def _integers(values: Sequence[Any]) -> list[str]:
+    try:
+        return _JSON.encode(values)[1:-1].decode().replace("null", "").split(",")  # half the time of `str` for each
+    except OverflowError:
+        return _numbers(values)
+
+
 def _dates(values: Sequence[Any]) -> list[str]:
     strings = {value: "" if value is None else str(value) for value in set(values)}  # they are few, and come often
-    return [strings[value] for value in values]
+    return list(map(strings.__getitem__, values))
 
 
 def _datetimes(values: Sequence[Any]) -> list[str]:
@@ -124,7 +148,7 @@ def _tags(values: Sequence[Any]) -> list[str]:
 
 
 def _fields(values: Sequence[Any]) -> list[str]:
-    return _quoted([as_json(fields) if fields else "" for fields in values])
+    return _quoted([as_json(fields) if fields else "" for fields in values]) if any(values) else [""] * len(values)
 
 
 def _json_strings(values: Sequence[Any]) -> list[str]:
@@ -132,7 +156,7 @@ def _json_strings(values: Sequence[Any]) -> list[str]:
 
 
 _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
-    ColumnType.INTEGER: _numbers,
+    ColumnType.INTEGER: _integers,
     ColumnType.NUMBER: _numbers,
     ColumnType.STRING: _quoted,
     ColumnType.BOOLEAN: _booleans,
