@@ -132,7 +132,7 @@ class PullJob:
             target = None
             if self.out is not None:
                 place = partial(target_of, self.out, force=self.force, work_dir=self.work_dir)
-                target = await asyncio.to_thread(place, job.feeds)
+                target = await asyncio.to_thread(place, job.feeds, account=job.account)
             for note in () if self.quiet else (*days.notes, *chosen.notes):
                 print_hanging(console, Text(printable(note)), 2)
             if self.dry_run:

@@ -64,7 +64,10 @@ Parquet and Arrow, and in DuckDB's comments. Where the service's reference leave
 Every row bears the name of its account: `account=` (`--account`, or the name in a profile), by default the host of the
 service. A database remembers the service and a salted digest of the key of each account in it, and refuses another
 service or key under the same name before anything is fetched. Give a second account a name of its own. If the account
-has a new key, say so once: `key_renewed=True` (`--key-renewed`).
+has a new key or another address, say so once: `key_renewed=True` (`--key-renewed`).
+
+Accounts that share a database or a dataset don't touch each other: each resumes, restarts and retries its own pulls,
+also at the same time. Pulls of one database wait for each other while they write.
 
 ## Every night into one database
 
@@ -170,7 +173,8 @@ print(to_arrow([report, report]).num_rows)  # several reports of one feed, or th
   is in it is checked before it is used: damage is one clear error, and `restart=True` starts over.
 - **One campaign does not lose the others.** If some failed, the others are written; `retry_failed=True`
   (`--retry-failed`) then fetches only the failed reports, and sends nothing if none failed. Without it, the next pull
-  fetches everything. `seorep pull --sandbox --forbidden 3` lets you rehearse it.
+  fetches everything. `seorep pull --sandbox --forbidden 3` lets you rehearse it. A database or dataset stores this for
+  the last pull of each account; of an earlier one that has rows in `failures`, `retry_failed=True` fetches everything.
 - **A full disk**, a read-only folder, a database that is open elsewhere, a second pull at the same time: one
   `ExportError` (or a `ConfigurationError` before anything is sent), and the reports fetched so far stay stored.
 - **Memory stays flat**, whatever the number of rows.

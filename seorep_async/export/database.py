@@ -14,6 +14,7 @@ from seorep_async.export.checkpoint import CAMPAIGNS, fits
 from seorep_async.export.contents import Contents
 from seorep_async.export.formats import GROUP_ROWS
 from seorep_async.export.job import ExportJob
+from seorep_async.export.staging_area import turn_to_write
 from seorep_async.export.target import Target
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Column, ColumnType, FeedTable, Table
@@ -60,7 +61,7 @@ def check_database(target: Target, job: ExportJob) -> None:
         return
     duckdb = require("duckdb")
     try:
-        with _connected(target.path, target.path) as database:
+        with turn_to_write(target), _connected(target.path, target.path) as database:
             views = _names(database, "view")
             there = _all_columns(database)
             for table in all_tables():
@@ -79,6 +80,32 @@ def check_database(target: Target, job: ExportJob) -> None:
         ) from error
 
 
+def last_pull_was_whole(target: Target, job: ExportJob) -> bool:
+    """Return whether the database has a pull of a job's account, feeds and dates, and no failure of one.
+
+    Raises:
+        ExportError: it is open elsewhere.
+    """
+    if not target.path.exists():
+        return False
+    query = """SELECT EXISTS (FROM pulls WHERE account = $account AND start_date = $first AND end_date = $last
+            AND list_has_all(string_split(feeds, ','), $feeds))
+        AND NOT EXISTS (FROM failures WHERE account = $account AND start_date = $first AND end_date = $last
+            AND list_contains($tables, table_name))"""
+    values = {
+        "account": job.account,
+        "first": job.start_date,
+        "last": job.end_date,
+        "feeds": [feed.value for feed in job.feeds],
+        "tables": [table_of(feed).name for feed in job.feeds],
+    }
+    with turn_to_write(target), _connected(target.path, target.path) as database:
+        if not {"pulls", "failures"} <= _names(database, "table"):
+            return False
+        ((found,),) = database.execute(query, values).fetchall()
+    return bool(found)
+
+
 def write_database(contents: Contents, check: Callable[[], None]) -> list[Path]:
     """Put a pull into the database, all of it or nothing, and return its path.
 
@@ -95,9 +122,15 @@ def write_database(contents: Contents, check: Callable[[], None]) -> list[Path]:
         ExportError: it could not be written, or is open elsewhere; nothing has changed in it.
     """
     place = contents.area.target.path
+    with turn_to_write(contents.area.target, check):
+        _write(place, contents, check)
+    return [place]
+
+
+def _write(place: Path, contents: Contents, check: Callable[[], None]) -> None:
     if place.exists():
         _fill(place, contents, check)
-        return [place]
+        return
     file = contents.area.folder / "rows.duckdb"
     for leftover in (file, file.with_name(f"{file.name}.wal")):
         leftover.unlink(missing_ok=True)
@@ -105,7 +138,6 @@ def write_database(contents: Contents, check: Callable[[], None]) -> list[Path]:
     if file.with_name(f"{file.name}.wal").exists():
         raise export_error(place, "the database could not be completed; is the disk full?")
     atomic_replace(file, place)
-    return [place]
 
 
 def _fill(file: Path, contents: Contents, check: Callable[[], None]) -> None:
@@ -144,6 +176,13 @@ def _connected(file: Path, place: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     except duckdb.IOException as error:
         if "Could not set lock" in str(error) or "Conflicting lock" in str(error):
             raise export_error(place, "it is open in another program; close it there, and run this again") from error
+        raise
+    except duckdb.ConnectionException as error:
+        if "different configuration" in str(error):
+            problem = (
+                "this program has it open already, read-only or with settings; close that connection, and run this"
+            )
+            raise export_error(place, f"{problem} again") from error
         raise
     with database:
         yield database

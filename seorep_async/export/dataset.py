@@ -24,14 +24,14 @@ from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.job import ExportJob
 from seorep_async.export.kept_rows import Scope, kept_rows
 from seorep_async.export.progress import CampaignOutcome
-from seorep_async.export.receipts import Part, Partition, Receipt, commit, digest_of, last_receipt, read_receipt
+from seorep_async.export.receipts import Part, Partition, Receipt, commit, digest_of, escape, last_receipt, read_receipt
 from seorep_async.export.sinks import encoded_campaigns
 from seorep_async.export.storage import Storage, each
 from seorep_async.export.target import DatasetTarget, tables_of, target_of
 from seorep_async.models import Campaign, Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Table, Values
-from seorep_async.tables.declared import all_tables, campaigns_table, pulls_table
+from seorep_async.tables.declared import all_tables, campaigns_table, failures_table, pulls_table, table_of
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -63,6 +63,27 @@ def check_dataset(storage: Storage, job: ExportJob) -> None:
     earlier = last_receipt(storage, job.account)
     if earlier is not None:
         job.check_account(storage.address(), earlier.service, earlier.key_digest)
+
+
+def last_night_was_whole(storage: Storage, job: ExportJob) -> bool:
+    """Return whether the account's last night is of a job's feeds and dates, and no night lacks a report of them."""
+    last = last_receipt(storage, job.account)
+    feeds = {feed.value for feed in job.feeds}
+    if (
+        last is None
+        or not feeds <= set(last.feeds)
+        or (last.start_date, last.end_date) != (job.start_date, job.end_date)
+    ):
+        return False
+    pa, wanted = require("pyarrow"), {(table_of(feed).name, job.start_date, job.end_date) for feed in job.feeds}
+    for name in storage.names(f"{failures_table().name}/account={escape(job.account)}/"):
+        data = storage.read(name)
+        if data is not None:
+            rows = require("pyarrow.parquet").read_table(pa.BufferReader(data))
+            failed = zip(*(rows[one].to_pylist() for one in ("table_name", "start_date", "end_date")), strict=True)
+            if not wanted.isdisjoint(failed):
+                return False
+    return True
 
 
 def dataset_of(

@@ -87,7 +87,7 @@ class Night:
     Attributes:
         account: the account's name, or None for the host of the service.
         snapshot_date: the night, or None for the UTC day on which the pull began.
-        key_renewed: whether rows of the account with another API key are the same account's.
+        key_renewed: whether rows of the account with another API key or address are the same account's.
     """
 
     account: str | None = None
@@ -112,7 +112,7 @@ class ExportJob:
         started_at: when the pull began, in UTC.
         snapshot_date: the UTC day on which it began, unless the caller named one.
         keeps_snapshot: whether a resumed run keeps its own snapshot date, as the caller named none.
-        key_renewed: whether rows of the account with another API key are the same account's.
+        key_renewed: whether rows of the account with another API key or address are the same account's.
         is_shard: whether it is one of several pieces of a pull.
         fingerprint: returns for a salt a digest that identifies the API key without showing it.
     """
@@ -148,17 +148,18 @@ class ExportJob:
         Raises:
             ConfigurationError: they are of another service, or another key fetched them.
         """
-        name_it = "give this account a name of its own with account=…"
+        if self.key_renewed:
+            return
         if service != self.service:
-            raise ConfigurationError(
-                f"{place} has rows of another account under the name {self.account}: of {service}, not "
-                f"{self.service}; {name_it}"
-            )
-        if not self.key_renewed and key_digest != self.key_digest():
-            raise ConfigurationError(
-                f"{place} has rows under the account name {self.account} that another API key fetched. If this is "
-                f"another account, {name_it}; if its key was renewed, say so once with key_renewed=True"
-            )
+            problem, change = f"of the service {service}, not {self.service}", "the account moved to another address"
+        elif key_digest != self.key_digest():
+            problem, change = "that another API key fetched", "its key was renewed"
+        else:
+            return
+        raise ConfigurationError(
+            f"{place} has rows under the account name {self.account} {problem}. If this is another account, give this "
+            f"account a name of its own with account=…; if {change}, say so once with key_renewed=True"
+        )
 
     def resumed(self, checkpoint: Checkpoint) -> ExportJob:
         """Return this job with the start and the snapshot date of the run that a checkpoint is of."""
@@ -214,12 +215,20 @@ class ExportJob:
         same_account = earlier.get("service") == self.service and earlier.get("account") == self.account
         if same_account and not self.key_renewed and checkpoint.read("key") != self.key_digest():
             wrong.append("another API key (another account's, or an older one of the same)")
+        if wrong and checkpoint.read("ended") and target.accumulates:
+            return False  # its rows and its failures are in the target; only requests are lost
         if wrong:
+            first, last = earlier["start date"], earlier["end date"]
+            dates = f' with start_date="{first}" and end_date="{last}"' if (first, last) != self._window else ""
             raise ConfigurationError(
                 f"{target.label} has an unfinished pull of {'; '.join(wrong)}. "
-                "Repeat the original call to resume it, or pass restart=True to start over"
+                f"Repeat the original call{dates} to resume it, or pass restart=True to start over"
             )
         return True
+
+    @property
+    def _window(self) -> tuple[str, str]:
+        return self.start_date.isoformat(), self.end_date.isoformat()
 
 
 def export_job(

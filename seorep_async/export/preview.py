@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -13,13 +14,15 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, DecodeError, ExportError, PaginationError, SeoRepError, StatusError
 from seorep_async.export.checkpoint import Checkpoint, DamagedError
-from seorep_async.export.database import check_database
+from seorep_async.export.database import check_database, last_pull_was_whole
+from seorep_async.export.dataset import last_night_was_whole
 from seorep_async.export.fetch import split_valid_ids
 from seorep_async.export.formats import Format
 from seorep_async.export.job import CampaignChoice, ExportJob
-from seorep_async.export.staging_area import StagingArea, has_nothing_to_retry
-from seorep_async.export.target import Target
+from seorep_async.export.staging_area import StagingArea
+from seorep_async.export.target import DatasetTarget, Target
 from seorep_async.models import Feed, Page
+from seorep_async.tables.declared import failures_table
 
 _TRIED = 3
 
@@ -91,6 +94,22 @@ class _Judgement:
     unanswered: tuple[int, ...]
 
 
+def has_nothing_to_retry(target: Target, job: ExportJob) -> bool:
+    """Return whether nothing is staged of a job, and its target has a pull of it and no failure.
+
+    Raises:
+        ExportError: the target can't be read, or is open elsewhere.
+    """
+    if os.path.lexists(target.staging_folder):
+        return False
+    if isinstance(target, DatasetTarget):
+        return last_night_was_whole(target.storage, job)
+    if target.format is Format.DUCKDB:
+        return last_pull_was_whole(target, job)
+    failures = (file for file, table in target.sidecar_files() if table is failures_table())
+    return target.is_there() and not any(file.exists() for file in failures)
+
+
 def staged_pull(target: Target) -> StagedPull | None:
     """Return what an earlier run has staged; None if there is nothing, or a pull is at work on it."""
     try:
@@ -138,7 +157,7 @@ async def preview(
         SeoRepError: the account's campaigns could not be listed, or the service can't be reached.
     """
     staged, missing, requests = None, None, 0
-    if target is not None and retry_failed and await asyncio.to_thread(has_nothing_to_retry, target):
+    if target is not None and retry_failed and await asyncio.to_thread(has_nothing_to_retry, target, job):
         return PullPreview(target.named_row_files(), 0, 0, None, (), None, resumes=False)
     if target is not None:
         if target.format is Format.DUCKDB:

@@ -22,9 +22,10 @@ from seorep_async.export.fetch import Fetcher
 from seorep_async.export.files import write_files, write_stored
 from seorep_async.export.formats import Format
 from seorep_async.export.job import ExportJob, Night, export_job
+from seorep_async.export.preview import has_nothing_to_retry
 from seorep_async.export.progress import CampaignOutcome, OnProgress, ProgressTracker, PullFailure, PullSummary, Stage
 from seorep_async.export.sinks import PipeWriter, StagingWriter
-from seorep_async.export.staging_area import StagingArea, has_nothing_to_retry
+from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import DatasetTarget, StoredTarget, Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
@@ -82,7 +83,7 @@ async def pull_to(
     night = Night(account, snapshot_date, key_renewed)
     job = export_job(client, ids, start_date, end_date, feeds, options, night=night, csv=csv)
     place = partial(target_of, out, force=force, storage_options=storage_options, work_dir=work_dir)
-    target = await asyncio.to_thread(place, job.feeds)  # importing an extra takes long
+    target = await asyncio.to_thread(place, job.feeds, account=job.account)  # importing an extra takes long
     return await run_export(client, job, target, on_progress, restart=restart, retry_failed=retry_failed)
 
 
@@ -103,7 +104,7 @@ async def run_export(
         await asyncio.to_thread(check_dataset, target.storage, job)
     elif target.format is Format.DUCKDB:
         await asyncio.to_thread(check_database, target, job)
-    if retry_failed and write is None and await asyncio.to_thread(has_nothing_to_retry, target):
+    if retry_failed and write is None and await asyncio.to_thread(has_nothing_to_retry, target, job):
         return run.summary((), target.named_row_files())
     area = StagingArea(target)
     finished: list[PullSummary] = []

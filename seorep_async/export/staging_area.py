@@ -9,7 +9,8 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from seorep_async.errors import ConfigurationError, ExportError
@@ -17,7 +18,6 @@ from seorep_async.export.atomic_replace import export_error, reason, translate_e
 from seorep_async.export.checkpoint import Checkpoint, DamagedError
 from seorep_async.export.job import ExportJob
 from seorep_async.export.target import Target
-from seorep_async.tables.declared import failures_table
 
 try:
     import fcntl
@@ -27,6 +27,7 @@ except ImportError:  # Windows, where SQLite's own lock must do
 _CHECKPOINT = "checkpoint"
 _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _TRIES = 3
+_LONGEST_TURN, _POLL_SECONDS = 600.0, 0.1
 
 
 class AtWorkError(ExportError):
@@ -188,12 +189,8 @@ class StagingArea:
         if fcntl is None:
             return True
         self._lock = os.open(self.folder, _OPEN_FOLDER)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise _at_work(self.target) from None
-        except OSError:  # a file system without such locks; SQLite's own lock must do
-            pass
+        if not _lock_now(self._lock):  # without such locks, SQLite's own must do
+            raise _at_work(self.target)
         return os.path.samestat(os.fstat(self._lock), self.folder.lstat())
 
     def _unlock(self) -> None:
@@ -237,12 +234,42 @@ class StagingArea:
                     os.unlink(entry.path)
 
 
-def has_nothing_to_retry(target: Target) -> bool:
-    """Return whether the last pull into a target ended without failures: there is a target, and nothing is staged."""
-    failures = (file for file, table in target.sidecar_files() if table is failures_table())
-    return (
-        target.is_there() and not any(file.exists() for file in failures) and not os.path.lexists(target.staging_folder)
-    )
+@contextlib.contextmanager
+def turn_to_write(target: Target, check: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Wait until no other pull has a database in the target's folder open.
+
+    Args:
+        target: the database.
+        check: called now and then; an exception that it raises ends the waiting.
+
+    Raises:
+        AtWorkError: the other one does not end.
+    """
+    folder, deadline = None, time.monotonic() + _LONGEST_TURN
+    try:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a folder that this user can't list, but write into
+                folder = os.open(target.path.parent, _OPEN_FOLDER)
+        while folder is not None and not _lock_now(folder):
+            if time.monotonic() > deadline:
+                raise AtWorkError(f"can't write {target.label}: another pull is writing it; run this again later")
+            check()
+            time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        if folder is not None:
+            os.close(folder)
+
+
+def _lock_now(folder: int) -> bool:
+    """Lock a folder, and return whether nobody else has it; on a file system without such locks, nobody has."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 @contextlib.contextmanager

@@ -45,6 +45,7 @@ class Target:
         feeds: the feeds whose rows it holds.
         force: replace also files that no pull wrote.
         work_dir: the folder for the staging folder, or None for one beside the target.
+        account: the account's name; accounts that share a target don't share a staging folder.
     """
 
     path: Path
@@ -53,6 +54,7 @@ class Target:
     feeds: tuple[Feed, ...]
     force: bool = False
     work_dir: Path | None = None
+    account: str | None = None
 
     def file(self, table: Table) -> Path:
         """Return the file of a table: the path itself for the rows of a single feed, or else `name.TABLE.ending`."""
@@ -104,9 +106,15 @@ class Target:
         """The hidden folder in which reports are staged."""
         # cut, so that it does not outgrow what the file system allows, and still one for each target
         name = self.path.name if len(self.path.name.encode(errors="surrogateescape")) <= 200 else _mark(self.path.name)
+        whose = f".{_mark(self.account)}" if self.accumulates and self.account is not None else ""
         if self.work_dir is None:
-            return self.path.with_name(f".{name}.pull")
-        return self.work_dir / f".{_mark(str(self.path))}.pull"
+            return self.path.with_name(f".{name}{whose}.pull")
+        return self.work_dir / f".{_mark(str(self.path))}{whose}.pull"
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether it keeps what earlier pulls brought, of several nights and accounts."""
+        return self.format is Format.DUCKDB
 
     def files(self) -> Iterator[Path]:
         """Yield every file that may be written."""
@@ -173,11 +181,14 @@ class DatasetTarget(Target):
             return tuple(self.named / name for name in names)
         return tuple(map(self.storage.address, names))
 
+    @property
+    def accumulates(self) -> bool:
+        """Whether it keeps what earlier pulls brought, of several nights and accounts."""
+        return True
+
     def is_there(self) -> bool:
-        """Whether a night is there, and nothing of the last one is missing."""
-        nights = [name for name in self.storage.names(RECEIPTS) if name.count("/") == 2]
-        last = self.storage.read(max(nights, key=lambda name: name.rpartition("/")[2])) if nights else None
-        return last is not None and not json.loads(last).get("failures")
+        """Whether a night of any account is there."""
+        return any(True for _ in self.storage.names(RECEIPTS))
 
     def as_named(self, file: Path) -> Path:
         """Return a file on this machine."""
@@ -198,6 +209,7 @@ def target_of(
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     work_dir: str | os.PathLike[str] | None = None,
+    account: str | None = None,
 ) -> Target:
     """Return the target that a path or an address names, after a look at the place.
 
@@ -207,6 +219,7 @@ def target_of(
         force: replace also files that no pull wrote.
         storage_options: of an object store.
         work_dir: the folder for the staging folder; of an object store, the current one if it is None.
+        account: the account's name.
 
     Raises:
         ConfigurationError: the ending is none of the formats', no file can be written there, or a file of somebody
@@ -218,16 +231,16 @@ def target_of(
         if folder is not None and not folder.is_dir():
             raise _refusal(out, f"there is no folder {folder} to work in; create it first")
         if is_address(out):
-            return _in_object_store(str(out), tuple(feeds), storage_options, folder)
+            return attrs.evolve(_in_object_store(str(out), tuple(feeds), storage_options, folder), account=account)
         path = resolve(Path(out))
         storage = storage_of(str(path), storage_options)
         if not path.parent.is_dir():
             raise _refusal(out, f"there is no folder {path.parent}; create it first")
         if str(out).endswith(("/", os.sep)) or (path / RECEIPTS).is_dir():
-            return _dataset_folder(out, path, tuple(feeds), folder, storage)
+            return attrs.evolve(_dataset_folder(out, path, tuple(feeds), folder, storage), account=account)
         if path.is_dir():
             raise _refusal(out, "it is a folder; name a file in it, or end the name in / for a dataset")
-        target = Target(path, Path(out), _format_of(out, path), tuple(feeds), force, folder)
+        target = Target(path, Path(out), _format_of(out, path), tuple(feeds), force, folder, account)
         _check_files(out, target)
     except ConfigurationError:
         raise

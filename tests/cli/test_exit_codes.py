@@ -74,6 +74,10 @@ def test_control_characters_are_replaced_in_messages() -> None:
     [
         ("max_concurrency must be an integer from 1 to 1024", "--max-concurrency must be an integer from 1 to 1024"),
         ("Repeat the original call, or pass restart=True", "Repeat the original command, or pass --restart"),
+        (
+            'call with start_date="2023-03-01" and end_date="2023-03-09" to',
+            "call with --from 2023-03-01 --to 2023-03-09 to",
+        ),
         ("Settings(allow_insecure_http=True) allows it", "--allow-insecure-http allows it"),
         ("base_url needs a scheme and a host", "the base URL needs a scheme and a host"),
         ("pass the key as api_key instead", "pass the key as SEOREP_API_KEY instead"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import shutil
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import PullProgress, PullSummary, pull_to
+from seorep_async.export.target import target_of
 from seorep_async.session.authentication import Authentication
 from tests.export.reports import rows_in
 from tests.scripted_api import Asked, serving
@@ -82,6 +84,7 @@ class Account:
     out: Path
     service: Service
     client: SeoRepClient
+    place: str | Path
 
     async def pull(self, night: dt.date, *failing: int, **options: Any) -> PullSummary:
         self.service.night, self.service.failing = night, frozenset(failing)
@@ -90,7 +93,7 @@ class Account:
             None,
             night.replace(day=1),
             night,
-            out=self.out,
+            out=self.place,
             feeds=Feed,
             account=self.name,
             snapshot_date=night,
@@ -108,10 +111,10 @@ class Account:
 
 
 @asynccontextmanager
-async def accounts(out: Path) -> AsyncIterator[tuple[Account, Account]]:
+async def accounts(out: Path, place: str | None = None) -> AsyncIterator[tuple[Account, Account]]:
     one, other = Service(), Service(answers=5_000)
     async with serving(one.answer) as (client, _), serving(other.answer) as (second, _):
-        yield Account("acme", out, one, client), Account("other", out, other, second)
+        yield Account("acme", out, one, client, place or out), Account("other", out, other, second, place or out)
 
 
 def ask(out: Path, query: str) -> list[Key]:
@@ -249,3 +252,79 @@ async def test_a_resumed_pull_keeps_its_night(tmp_path: Path, monkeypatch: pytes
             await pull_to(one.client, None, FIRST_NIGHT, FIRST_NIGHT, out=out, account=" ")
     assert (summary.snapshot_date, summary.rows) == (FIRST_NIGHT, 8)
     assert {row["snapshot_date"] for row in rows_in(out)} == {str(FIRST_NIGHT)}
+
+
+async def failed(account: Account, *failing: int, **options: Any) -> PullSummary:
+    summary = await account.pull(FIRST_NIGHT, *failing, **options)
+    assert {failure.campaign_id for failure in summary.failures} == set(failing)
+    return summary
+
+
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+async def test_another_account_leaves_what_failed_to_retry(tmp_path: Path, out: str) -> None:
+    async with accounts(tmp_path / out, f"{tmp_path}/{out}") as (one, other):
+        await failed(one, 3)
+        await failed(other, 2)
+        before = one.service.answers
+        summary = await one.pull(FIRST_NIGHT, retry_failed=True)
+        assert (summary.ok, summary.resumed, one.service.answers - before) == (True, 12, 4)
+        before = other.service.answers
+        assert (await other.pull(FIRST_NIGHT, retry_failed=True)).resumed == 12
+        assert other.service.answers - before == 4
+
+
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+async def test_another_account_leaves_what_was_killed(tmp_path: Path, out: str) -> None:
+    async with accounts(tmp_path / out, f"{tmp_path}/{out}") as (one, other):
+        await one.pull_and_kill(FIRST_NIGHT)
+        assert (await other.pull(FIRST_NIGHT, restart=True)).ok
+        assert (await one.pull(FIRST_NIGHT)).resumed
+
+
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+@pytest.mark.parametrize("lost", ["another job", "deleted"])
+async def test_failures_in_the_target_are_retried_anew(tmp_path: Path, out: str, lost: str) -> None:
+    async with accounts(tmp_path / out, f"{tmp_path}/{out}") as (one, _):
+        await failed(one, 3)
+        if lost == "deleted":
+            shutil.rmtree(target_of(one.place, tuple(Feed), account="acme").staging_folder)
+        else:
+            night: dict[str, Any] = {"account": "acme", "snapshot_date": FIRST_NIGHT}
+            await pull_to(one.client, [1], FIRST_NIGHT, FIRST_NIGHT, out=one.place, **night)
+        summary = await one.pull(FIRST_NIGHT, retry_failed=True)
+        assert (summary.ok, summary.campaigns) == (True, 4)
+        before = one.service.answers
+        assert not (await one.pull(FIRST_NIGHT, retry_failed=True)).campaigns
+        assert one.service.answers == before
+
+
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+async def test_an_ended_pull_of_other_dates_does_not_block(tmp_path: Path, out: str) -> None:
+    async with accounts(tmp_path / out, f"{tmp_path}/{out}") as (one, _):
+        await failed(one, 3)
+        assert (await one.pull(NIGHTS[1], retry_failed=True)).ok
+
+
+async def test_a_killed_night_names_the_dates_to_repeat(tmp_path: Path) -> None:
+    async with accounts(tmp_path / "a.duckdb") as (one, _):
+        await one.pull_and_kill(FIRST_NIGHT)
+        dates = 'Repeat the original call with start_date="2023-03-01" and end_date="2023-03-16" to resume it'
+        with pytest.raises(ConfigurationError, match=dates):
+            await one.pull(NIGHTS[1])
+
+
+async def test_two_accounts_at_once_into_a_new_database(tmp_path: Path) -> None:
+    async with accounts(tmp_path / "a.duckdb") as both:
+        await asyncio.gather(*(account.pull(FIRST_NIGHT) for account in both))
+        check(both[0])
+        check(both[1])
+
+
+async def test_a_moved_account_is_let_in_if_the_call_says_so(tmp_path: Path) -> None:
+    async with accounts(tmp_path / "a.duckdb") as (one, other):
+        await one.pull(FIRST_NIGHT)
+        other.name = one.name
+        with pytest.raises(ConfigurationError, match="moved to another address, say so once with key_renewed=True"):
+            await other.pull(FIRST_NIGHT)
+        assert (await other.pull(FIRST_NIGHT, key_renewed=True)).ok
+        assert (await other.pull(FIRST_NIGHT)).ok

@@ -62,7 +62,7 @@ async def test_it_resumes_and_asks_for_nothing_twice(tmp_path: Path, feed: Feed,
     out = tmp_path / f"a.{ending}"
     async with slow(keywords=2, latency=0.01) as (sandbox, client):
         await cut_off(client, out, feeds=feed)
-        staged = staged_pull(target_of(out, (feed,)))
+        staged = staged_pull(target_of(out, (feed,), account="127.0.0.1"))
         assert staged is not None
         assert staged.reports >= 5
         before = sandbox.stats.requests
@@ -71,7 +71,7 @@ async def test_it_resumes_and_asks_for_nothing_twice(tmp_path: Path, feed: Feed,
         assert sandbox.stats.requests - before == CAMPAIGNS * (2 if keywords else 1) - staged.reports
     assert (summary.ok, summary.resumed) == (True, staged.reports)
     assert out in summary.paths
-    assert not target_of(out, (feed,)).staging_folder.exists()
+    assert not target_of(out, (feed,), account="127.0.0.1").staging_folder.exists()
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
