@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from seorep_async import EngineNames, SeoRepClient, Settings
-from seorep_async.export import pull_to
+from seorep_async.export import CsvOptions, pull_to
 from tests.export.reports import account
 
 DAYS: Any = ("2023-01-01", "2023-01-31")
@@ -58,6 +58,18 @@ CALLS: list[tuple[Call, str]] = [
     (lambda c: pull_to(c, None, *DAYS, out="a.xlsx"), "the name must end in .csv, .jsonl, .parquet or .duckdb"),
     (lambda c: pull_to(c, None, *DAYS, out="."), "it is a folder; name a file in it"),
     (lambda c: pull_to(c, None, *DAYS, out=__file__ + ".csv", feeds=[]), "feeds must name one feed at least"),
+    (lambda c: pull_to(c, [], *DAYS, out="a.csv"), "ids names no campaign; give one at least, or None for all"),
+    (lambda c: pull_to(c, None, *DAYS, out="a.csv", account=""), "account must be a name of 1 to 100 printable"),
+    (lambda c: pull_to(c, None, *DAYS, out="a.csv", key_renewed="no"), "key_renewed must be True or False, got 'no'"),  # type: ignore[arg-type]
+    (lambda c: pull_to(c, None, *DAYS, out="a.csv", restart=1), "restart must be True or False, got 1"),  # type: ignore[arg-type]
+    (lambda c: pull_to(c, None, *DAYS, out="a.csv", force=None), "force must be True or False, got None"),  # type: ignore[arg-type]
+    (
+        lambda c: pull_to(c, None, *DAYS, out="a.csv", restart=True, retry_failed=True),
+        "restart and retry_failed exclude each other; give one of them",
+    ),
+    (lambda c: pull_to(c, None, *DAYS, out="a.csv", csv=True), "csv must be CsvOptions, .* got True"),  # type: ignore[arg-type]
+    (lambda c: pull_to(c, None, *DAYS, out="a.duckdb", csv=CsvOptions(bom=True)), "csv=… is only for CSV: leave it"),
+    (lambda c: pull_to(c, None, *DAYS, out="a.csv", on_progress=5), "on_progress must be a function that takes"),  # type: ignore[arg-type]
 ]
 
 

@@ -34,7 +34,7 @@ Profiles, in ~/.config/seorep/config.toml; other systems have another folder:
   [acme]
   base_url = "https://api.example.com"
   account = "Acme"
-  key_command = "pass show acme"   # or key_file, key_env, key
+  key_command = "pass show acme"   # no shell; or key_file, key_env, key
   requests_per_second = 5          # and any other setting
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import csv
 import datetime as dt
 import io
@@ -32,9 +33,9 @@ def _month(value: str) -> dt.date:
 
 
 def _period(value: str) -> tuple[int, str]:
-    found = re.fullmatch(r"([1-9][0-9]{0,3})([dwm])", value, re.ASCII)
+    found = re.fullmatch(r"([1-9][0-9]{0,2}|[1-9][0-9]{3}(?=d))([dwm])", value, re.ASCII)
     if found is None:
-        raise click.BadParameter(f"{value!r} is not a period such as 30d, 4w or 3m.")
+        raise click.BadParameter(f"{value!r} is not a period such as 30d, 4w or 3m, of 9999d, 999w or 999m at most.")
     return int(found[1]), found[2]
 
 
@@ -129,7 +130,7 @@ def chosen_days(options: Mapping[str, Any], now: dt.datetime) -> ChosenDays:
     first, last, origin = _period_before(today, count, unit)
     if whole == ["month"]:
         first, origin = options["month"], ""
-        last = (first + dt.timedelta(31)).replace(day=1) - dt.timedelta(1)
+        last = first.replace(day=calendar.monthrange(first.year, first.month)[1])
     elif whole == ["month_to_date"]:
         first, last, origin = today.replace(day=1), today, "the month up to"
     elif end is not None:

@@ -20,7 +20,7 @@ import platformdirs
 from seorep_async.cli.failures import in_shell_words
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
-from seorep_async.resources.arguments import Secret
+from seorep_async.resources.arguments import Secret, check_account
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
 
 _KEYS = ("key", "key_env", "key_command", "key_file")
@@ -72,6 +72,7 @@ class Connection:
             return SeoRepClient(self.base_url, self.api_key, settings=self.settings)
         except ConfigurationError as error:
             problem = in_shell_words(error.message).replace("the base URL", self.sources["base_url"], 1)
+        problem = problem.replace("the API key", self.sources["key"], 1)
         raise click.ClickException(problem)
 
 
@@ -107,6 +108,13 @@ def connect(options: Mapping[str, Any], otherwise: str) -> Connection:
         raise click.ClickException(f"{' and '.join(missing)} must be set{where}; or {otherwise}.")
     settings, given = _settings(options, profile, source)
     account = _string(profile, "account", source)
+    problem = ""
+    try:
+        account = None if account is None else check_account(account)
+    except ConfigurationError as error:
+        problem = error.message
+    if problem:
+        raise click.ClickException(f"{source}: {problem}.")
     return Connection(
         base_url=base_url or "",
         api_key=key,
@@ -230,9 +238,13 @@ def _key_of_command(command: str) -> str:
     except (OSError, ValueError) as error:
         problem = error.strerror or error if isinstance(error, OSError) else error
         program = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
-        raise click.ClickException(f"key_command can't be run: {program}{problem}.") from None
+        raise click.ClickException(
+            f"key_command can't be run: {program}{problem}; it is run without a shell."
+        ) from None
     if ended.returncode:
-        raise click.ClickException(f"key_command failed with exit status {ended.returncode}.")
+        raise click.ClickException(
+            f"key_command failed with exit status {ended.returncode}; it is run without a shell."
+        )
     return _first_line(ended.stdout)
 
 

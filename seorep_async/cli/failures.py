@@ -40,6 +40,7 @@ _SHELL_WORDS = (
     (r"(\(\w[\w ]*), or None\)", r"\1)"),
     (r"\baccount=…", "--account NAME"),
     (r'\bstart_date="(\S+)" and end_date="(\S+)"', r"--from \1 --to \2"),
+    (r"\bcsv=… is (.*) leave it out", r"--csv-line-end, --csv-bom and --csv-guard are \1 leave them out"),
     (r"^extra_params: '(\w+)' has an argument.*", r"--param \1: use --\1"),
     (r"^extra_params\b", "--param"),
     (r"^(\w+)\[1\] (\S+) is before \w+\[0\] (\S+);", r"--\1: \2 is before \3;"),

@@ -116,7 +116,7 @@ class PullJob:
         async with client:
             chosen, days = self.campaigns, self.days
             choice = CampaignChoice(chosen.groups, chosen.filter)
-            night = Night(self.account or account, self.snapshot_date, self.key_renewed)
+            night = Night(account if self.account is None else self.account, self.snapshot_date, self.key_renewed)
             job = export_job(
                 client,
                 chosen.ids or None,

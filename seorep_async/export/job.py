@@ -13,12 +13,12 @@ from typing import Any
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.formats import Format
 from seorep_async.export.target import Target
 from seorep_async.models import Campaign, Feed
-from seorep_async.resources.arguments import check_date, check_feed
+from seorep_async.resources.arguments import check_account, check_date, check_feed, check_flags
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import RFC_4180, CsvOptions
@@ -248,6 +248,9 @@ def export_job(
     Raises:
         ConfigurationError: one is wrong; nothing was sent.
     """
+    check_flags(key_renewed=night.key_renewed)
+    if not isinstance(csv, CsvOptions):
+        raise ConfigurationError(f"csv must be CsvOptions, such as CsvOptions(bom=True), got {shown(csv)}")
     wanted = [
         check_feed(feed) for feed in ([feeds] if isinstance(feeds, str) or not isinstance(feeds, Iterable) else feeds)
     ]
@@ -255,6 +258,8 @@ def export_job(
         raise ConfigurationError("feeds must name one feed at least")
     if ids is not None and isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
         ids = tuple(ids)
+        if not ids:
+            raise ConfigurationError("ids names no campaign; give one at least, or None for all campaigns")
     for feed in wanted:
         # a pull that is never entered only checks its arguments
         client.rankings.pull((), start_date, end_date, feed=feed, **options)
@@ -267,7 +272,7 @@ def export_job(
         end_date=_as_date(end_date),
         campaigns=None if ids is None else tuple(dict.fromkeys(ids)),
         options=options,
-        account=client._session.host if night.account is None else _checked_account(night.account),
+        account=client._session.host if night.account is None else check_account(night.account),
         started_at=now,
         snapshot_date=now.date() if night.snapshot_date is None else check_date("snapshot_date", night.snapshot_date),
         keeps_snapshot=night.snapshot_date is None,
@@ -276,12 +281,6 @@ def export_job(
         choice=choice,
         csv=csv,
     )
-
-
-def _checked_account(account: object) -> str:
-    if isinstance(account, str) and account == account.strip() and account.isprintable() and 0 < len(account) <= 100:
-        return account
-    raise ConfigurationError("account must be a name of 1 to 100 printable characters, without spaces around it")
 
 
 def _as_date(date: dt.date | str) -> dt.date:

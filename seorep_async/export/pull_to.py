@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.contents import Contents
 from seorep_async.export.database import check_database, write_database
@@ -28,6 +28,7 @@ from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import DatasetTarget, StoredTarget, Target, target_of
 from seorep_async.models import Feed
+from seorep_async.resources.arguments import check_flags
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import RFC_4180, CsvOptions, csv_header
@@ -98,6 +99,7 @@ async def run_export(
     write: Write | None = None,
 ) -> PullSummary:
     """Run a checked job as `pull_to` does; `write` writes what it has brought, even if every campaign failed."""
+    _check_how(restart, retry_failed, target.force, on_progress)
     _check_csv(job, target.format)
     run = _Run(client, job, ProgressTracker(on_progress))
     if isinstance(target, DatasetTarget) and write is None:
@@ -183,11 +185,17 @@ async def stream_rows(
         return run.summary(run.outcomes(writer.checkpoint))
 
 
+def _check_how(restart: bool, retry_failed: bool, force: bool, on_progress: object) -> None:
+    check_flags(restart=restart, retry_failed=retry_failed, force=force)
+    if restart and retry_failed:
+        raise ConfigurationError("restart and retry_failed exclude each other; give one of them")
+    if on_progress is not None and not callable(on_progress):
+        raise ConfigurationError(f"on_progress must be a function that takes a PullProgress, got {shown(on_progress)}")
+
+
 def _check_csv(job: ExportJob, kind: Format) -> None:
     if job.csv != RFC_4180 and kind is not Format.CSV:
-        raise ConfigurationError(
-            "line ends, byte order mark and guard are options of CSV: leave them out, or write CSV"
-        )
+        raise ConfigurationError("csv=… is only for CSV: leave it out, or write CSV")
 
 
 class _Run:

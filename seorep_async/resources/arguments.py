@@ -139,6 +139,28 @@ def check_string(name: str, value: object) -> str:
     return value
 
 
+def check_flags(**named: object) -> None:
+    """Check values that must be True or False.
+
+    Raises:
+        ConfigurationError: one is something else, such as the string `"no"`, which Python takes as true.
+    """
+    for name, value in named.items():
+        if not isinstance(value, bool):
+            raise ConfigurationError(f"{name} must be True or False, got {shown(value)}")
+
+
+def check_account(account: object) -> str:
+    """Return the name of an account.
+
+    Raises:
+        ConfigurationError: it is no name.
+    """
+    if isinstance(account, str) and account == account.strip() and account.isprintable() and 0 < len(account) <= 100:
+        return account
+    raise ConfigurationError("account must be a name of 1 to 100 printable characters, without spaces around it")
+
+
 def optional_strings(**named: object) -> dict[str, str | None]:
     """Return strings by their names; None means not given.
 

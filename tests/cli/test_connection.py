@@ -156,6 +156,7 @@ def test_a_profile_of_another_user_is_refused(config: Path) -> None:
         (f"[acme]\n{ADDRESS}\nkey_file='/no/such'", "can't read key_file /no/such: No such file or directory."),
         (f"[acme]\n{ADDRESS}\nkey_env=3", "profile acme: key_env must be a string."),
         ("[acme]\nkey='k'", "base_url of profile acme must be set; or try --sandbox."),
+        (f"[acme]\n{ADDRESS}\naccount=''\nkey='k'", "profile acme: account must be a name of 1 to 100 printable"),
         ("[acme]\nbase_url='api.example.com'\nkey='k'", "base_url of profile acme needs a scheme and a host"),
         (f"[acme]\n{ADDRESS}\nkey='k'\nmax_attempts=0", "profile acme: max_attempts must be an integer from 1 to 100"),
         (f"[acme]\n{ADDRESS}\nkey='k'\ncall_timeout='x'", 'above 0 and up to 1e9 (seconds, or "none"), got'),
@@ -166,6 +167,11 @@ def test_a_profile_of_another_user_is_refused(config: Path) -> None:
 def test_a_wrong_profile_is_refused_with_its_name(config: Path, content: str, problem: str) -> None:
     write(config, content)
     assert problem.format(config=config) in refused(profile="acme")
+
+
+def test_a_key_with_a_line_break_is_named_by_its_profile(config: Path) -> None:
+    write(config, f'[acme]\n{ADDRESS}\nkey = "{KEY}\\n{KEY}"\n')
+    assert refused(profile="acme").startswith("key of profile acme holds a line break")
 
 
 def test_without_a_file_there_is_no_profile(config: Path) -> None:
@@ -323,7 +329,9 @@ def test_no_option_takes_a_key_or_a_password() -> None:
         if not getattr(parameter, "hidden", False) and not getattr(parameter, "is_flag", False)
         for option in parameter.opts
     }
-    assert {name for name in names if {"key", "password", "token", "secret"} & set(name.split("-"))} == set()
+    assert {name for name in names if {"key", "password", "token", "secret"} & set(name.split("-"))} == {
+        "--key-from"  # where a key is, not the key
+    }
 
 
 @pytest.mark.parametrize("arguments", ["pull --sandbox --profile a", "doctor --sandbox --base-url b"])

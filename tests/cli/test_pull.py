@@ -91,7 +91,7 @@ def test_the_options_of_csv_hold_for_files_and_stdout(seorep: Seorep) -> None:
     assert (found[:3], b"\r" in found) == (b"\xef\xbb\xbf", False)
     assert seorep(*arguments, "-o", "-").out.encode() == found
     ended = seorep(*arguments, "-o", "-", "--format", "jsonl")
-    told = "line ends, byte order mark and guard are options of CSV: leave them out, or write CSV"
+    told = "--csv-line-end, --csv-bom and --csv-guard are only for CSV: leave them out, or write CSV"
     assert (ended.code, ended.out, ended.err) == (2, "", f"Error: {told}\n")
 
 

@@ -82,6 +82,6 @@ def test_a_wrong_option_is_refused(options: dict[str, Any], told: str) -> None:
 @pytest.mark.parametrize("ending", ["jsonl", "parquet", "duckdb"])
 async def test_other_formats_have_no_such_options(tmp_path: Path, ending: str) -> None:
     async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match="leave them out, or write CSV"):
+        with pytest.raises(ConfigurationError, match="leave it out, or write CSV"):
             await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}", csv=ALL)
         assert sandbox.stats.requests == 0
