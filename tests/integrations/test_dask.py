@@ -100,7 +100,7 @@ def test_dask_brings_what_one_process_brings(tmp_path: Path, capfd: pytest.Captu
     assert assert_key_in_no_file(tmp_path) > 20
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("TEST_KILLS", "2"))))
 def test_a_killed_worker_loses_and_doubles_nothing(tmp_path: Path, seed: int) -> None:
     feeds = [Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE]
     with served(tmp_path, campaigns=8, keywords=10, latency=0.02) as sandbox, cluster(tmp_path) as client:
