@@ -21,7 +21,9 @@ from seorep_async.cli.options import MAX_ID, SectionedOption, day, whole_number
 
 _MONTHS = 3
 _NAMED = 10
-_HEADER = re.compile(r"(campaign[ _-]?)?ids?|campaigns?", re.IGNORECASE)
+_FIRST = "first column"
+_HEADERS = (re.compile(r"campaign[ _-]?ids?", re.IGNORECASE), re.compile(r"ids?|campaigns?", re.IGNORECASE))
+_WORD = re.compile(r"[^\W\d_]{2}")
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
@@ -79,7 +81,7 @@ _OPTIONS = (
     _option(
         "--campaigns-from",
         "Pull the campaigns that a file names, or stdin (-): ids with commas or a line each, # begins a comment; or a "
-        "CSV with the ids in its first column.",
+        "CSV: its column campaign_id, else id; without a header its first.",
         "FILE",
     ),
     _option("--group", "Pull the campaigns of a group, by its title; repeatable.", "TITLE", type=_words, multiple=True),
@@ -194,7 +196,7 @@ def chosen_campaigns(options: Mapping[str, Any]) -> ChosenCampaigns:
         file = "stdin" if options["campaigns_from"] == "-" else options["campaigns_from"]
         found, column = ids_in(_read(options["campaigns_from"]), file)
         ids += found
-        notes.append(f"Campaigns: {len(set(found)):,} from {file}{', its first column' if column else ''}.")
+        notes.append(f"Campaigns: {len(set(found)):,} from {file}{column and f', its {column}'}.")
     if twice := [str(one) for one, times in Counter(ids).items() if times > 1]:
         several = f"campaigns {', '.join(twice[:_NAMED])}{', …' if twice[_NAMED:] else ''} are"
         which = f"campaign {twice[0]} is" if len(twice) == 1 else several
@@ -216,10 +218,11 @@ def _read(file: str) -> bytes:
         raise click.UsageError(f"--campaigns-from: can't read {file}: {error.strerror or error}.") from None
 
 
-def ids_in(data: bytes, file: str) -> tuple[list[int], bool]:
-    """Return the ids in a file, and whether they are the first column of a CSV.
+def ids_in(data: bytes, file: str) -> tuple[list[int], str]:
+    """Return the ids in a file, and of which column of a CSV they are; empty if it is no CSV.
 
-    It is one if it has a header, or if no line's second cell is an id.
+    It is one if a header names campaign_id or id. Without a header it is one if all lines have as many cells, and those
+    after the first are words: otherwise a typing error such as `4,5x` would lose an id.
 
     Args:
         data: the file's contents.
@@ -234,20 +237,30 @@ def ids_in(data: bytes, file: str) -> tuple[list[int], bool]:
     except (UnicodeDecodeError, csv.Error) as error:
         problem = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise click.UsageError(f"--campaigns-from: can't read {file}: {problem}.") from None
-    header = bool(records) and _HEADER.fullmatch(records[0][1][0]) is not None
-    several = [cells for _, cells in records if len(cells) > 1]
-    is_csv = header or (bool(several) and not any(cells[1].isdigit() for cells in several))
+    place, column = _column([cells for _, cells in records])
     ids = []
-    for number, cells in records[header:]:
-        for cell in cells[:1] if is_csv else filter(None, cells):
+    for number, cells in records[bool(column) and column != _FIRST :]:
+        for cell in filter(None, cells) if place is None else cells[place : place + 1] or [""]:
             try:
                 ids.append(_id(cell))
             except click.BadParameter as error:
-                hint = " A header must begin with id or campaign_id." if number == records[0][0] and not header else ""
+                hint = "" if column else " If it is a CSV, give it a header with campaign_id or id."
                 raise click.UsageError(f"--campaigns-from: {file}, line {number}: {error.message}{hint}") from None
     if not ids:
         raise click.UsageError(f"--campaigns-from: there is no id in {file}.")
-    return ids, is_csv
+    return ids, column
+
+
+def _column(lines: list[list[str]]) -> tuple[int | None, str]:
+    """Return the place and the name of the column that holds the ids, or None and an empty name if there is none."""
+    for header in _HEADERS:
+        for place, name in enumerate(lines[0] if lines else ()):
+            if header.fullmatch(name):
+                return place, f"column {name}"
+    further = [cell for cells in lines for cell in cells[1:] if cell]
+    if further and len(set(map(len, lines))) == 1 and all(map(_WORD.search, further)):
+        return 0, _FIRST
+    return None, ""
 
 
 def _records(text: str) -> Iterator[tuple[int, list[str]]]:

@@ -174,7 +174,7 @@ class PullJob:
             raise
         code = _code_of(summary, written=bool(summary.paths))
         problem = await self._write_summary(summary, code)
-        self._report(client, console, summary, source, to_file=True)
+        self._report(client, console, summary, source, job.snapshot_date, to_file=True)
         if problem is None:
             return code
         written = f"{_named(summary)} written, but the summary is not" if summary.paths else "nothing is written"
@@ -188,7 +188,7 @@ class PullJob:
         async with ProgressDisplay(console, client, quiet=self.quiet) as display:
             summary = await stream_rows(client, job, self.stdout_format, write, display.show)
         code = _code_of(summary, written=summary.rows > 0)
-        self._report(client, console, summary, source, to_file=False)
+        self._report(client, console, summary, source, job.snapshot_date, to_file=False)
         return code
 
     async def _write_summary(self, summary: PullSummary, code: ExitCode) -> str | None:
@@ -206,13 +206,21 @@ class PullJob:
         return None
 
     def _report(
-        self, client: SeoRepClient, console: Console, summary: PullSummary, source: str, *, to_file: bool
+        self,
+        client: SeoRepClient,
+        console: Console,
+        summary: PullSummary,
+        source: str,
+        night: dt.date,
+        *,
+        to_file: bool,
     ) -> None:
         if not summary.outcomes and not summary.requests and not self.quiet:
             console.print(Text(_nothing_to_retry(summary.paths)))
         elif not self.quiet:
             retries = sum(client.stats.retries.values())
-            show_summary(console, summary, source, origin=self.days.origin, retries=retries, to_file=to_file)
+            origin = self.days.origin
+            show_summary(console, summary, source, origin=origin, retries=retries, to_file=to_file, night=night)
         elif summary.failures:
             show_failures(console, summary)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -31,7 +32,14 @@ def show_failures(console: Console, summary: PullSummary) -> None:
 
 
 def show_summary(
-    console: Console, summary: PullSummary, source: str, *, origin: str = "", retries: int = 0, to_file: bool = True
+    console: Console,
+    summary: PullSummary,
+    source: str,
+    *,
+    origin: str = "",
+    retries: int = 0,
+    to_file: bool = True,
+    night: dt.date | None = None,
 ) -> None:
     """Print the failures, and then a summary.
 
@@ -42,6 +50,7 @@ def show_summary(
         origin: how the dates follow from today, or empty.
         retries: requests that were repeated.
         to_file: whether files were to be written, and not a stream.
+        night: the night that a pull which resumes none would be of, if known.
     """
     if summary.failures:
         show_failures(console, summary)
@@ -56,6 +65,9 @@ def show_summary(
         print_hanging(console, Text.assemble((f"  {label:<11}", "dim"), value), 13)
     if pulled and not summary.compared and set(summary.feeds) != {Feed.KEYWORD_BY_DATE}:
         console.print("Changes from the previous period were not asked for; --compare-previous-period asks.")
+    if night is not None and night != summary.snapshot_date:
+        began = f"This finished the pull that began in the night of {summary.snapshot_date}, and its rows say so."
+        print_hanging(console, Text(f"{began} For the night of {night}, run the command once more."), 0)
     if summary.failures and summary.paths:
         console.print("Repeat the command with --retry-failed to fetch only what failed.")
 
@@ -90,6 +102,7 @@ def preview_in_words(found: PullPreview, job: ExportJob, source: str, origin: st
         f"Would pull {', '.join(feed.value for feed in job.feeds)}, {job.start_date} to {job.end_date}, "
         f"from {printable(source)}",
         *([f"  Dates      {origin}"] if origin else []),
+        f"  Account    {printable(job.account)}",
         f"  Campaigns  {found.campaigns:,}",
         f"  Requests   about {found.requests:,}{_estimated(found)}",
     ]
@@ -111,6 +124,7 @@ def preview_as_json(found: PullPreview, job: ExportJob) -> str:
         "feeds": [feed.value for feed in job.feeds],
         "start_date": job.start_date.isoformat(),
         "end_date": job.end_date.isoformat(),
+        "account": job.account,
         "files": [str(file) for file in found.files],
         "campaigns": found.campaigns,
         "requests": found.requests,
@@ -144,6 +158,7 @@ def _failure(failure: PullFailure) -> dict[str, Any]:
 
 
 def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[str, Text]]:
+    yield "Account", Text(f"{printable(summary.account)}, night of {summary.snapshot_date}")
     if summary.ok:
         yield "Campaigns", Text(f"{summary.campaigns:,}")
     else:

@@ -132,6 +132,9 @@ def test_dates_and_notes_are_shown_unless_quiet(seorep: Seorep) -> None:
         ("1,Acme\n2,Beta\n", [1, 2]),
         ('1,"Acme\nLtd"\n2,Beta\n', [1, 2]),
         ("id,company\n1,Acme\n,,\n", [1]),
+        ("company,id\nAcme,1\n", [1]),
+        ("account,id,campaign_id\n9,8,1\n9,8,2\n", [1, 2]),
+        ("1,7-Eleven,Retail\n2,,xü\n", [1, 2]),
     ],
 )
 def test_ids_are_read_from_every_usual_file(contents: str, ids: list[int]) -> None:
@@ -139,7 +142,7 @@ def test_ids_are_read_from_every_usual_file(contents: str, ids: list[int]) -> No
 
 
 def test_ids_are_read_from_what_excel_calls_unicode_text() -> None:
-    assert ids_in("id\tcompany\r\n1\tAcme\r\n".encode("utf-16"), "ids.txt") == ([1], True)
+    assert ids_in("id\tcompany\r\n1\tAcme\r\n".encode("utf-16"), "ids.txt") == ([1], "column id")
 
 
 @pytest.mark.parametrize(
@@ -154,10 +157,12 @@ def test_ids_are_read_from_what_excel_calls_unicode_text() -> None:
         (b"1\n2.0\n", "ids.txt, line 2: '2.0' is not a campaign's id"),
         (b"1\n0\n", "ids.txt, line 2: '0' is not a campaign's id"),
         (b"1\n2147483648\n", "ids.txt, line 2: '2147483648' is not a campaign's id"),
-        (
-            b"company,id\nAcme,1\n",
-            "`seorep campaigns list` shows them. A header must begin with",
-        ),
+        (b"company\nAcme\n", "line 1: 'company' is not a campaign's id, an integer from 1 to 2147483647;"),
+        (b"company,url\nAcme,1\n", "If it is a CSV, give it a header with campaign_id or id."),
+        (b"4,5x\n", "ids.txt, line 1: '5x' is not a campaign's id"),
+        (b"1,Acme\n2,5x\n", "ids.txt, line 1: 'Acme' is not a campaign's id"),
+        (b"1,Acme\n2\n", "ids.txt, line 1: 'Acme' is not a campaign's id"),
+        (b"company,id\nAcme,1\nBeta\n", "ids.txt, line 3: '' is not a campaign's id"),
         (b"id,company\n1,A\n,B\n", "ids.txt, line 3: '' is not a campaign's id"),
         (b'id,company\n1,"A\n2,B\n', "can't read ids.txt: unexpected end of data."),
         (b"", "there is no id in ids.txt."),
@@ -195,6 +200,12 @@ def test_ids_of_options_file_and_stdin_are_pulled_once(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"4\n4\n6,4\n")))
     ended = seorep("pull", "--campaigns-from", "-", "-o", "a.csv")
     assert "Campaigns: 2 from stdin.\nNote: campaign 4 is chosen more than once, and pulled once.\n" in ended.err
+
+
+def test_the_campaigns_of_a_written_table_are_pulled_again(seorep: Seorep, account: Sandbox) -> None:
+    assert pulled(seorep, "--campaign", "2,4") == ["2", "4"]
+    ended = seorep("pull", "--campaigns-from", "a.campaigns.csv", "-o", "b.csv")
+    assert ended.err.startswith("Campaigns: 2 from a.campaigns.csv, its column campaign_id.\n")
 
 
 def test_a_group_is_chosen_by_its_title_in_any_case(seorep: Seorep, account: Sandbox) -> None:

@@ -66,6 +66,8 @@ def test_the_summary_shows_counts_time_and_file(seorep: Seorep) -> None:
     size = f"{os.path.getsize('rankings-campaign.csv') / 1000:.0f} kB"
     facts = [line.split(maxsplit=1) for line in ended.err.splitlines()]
     assert facts[0] == ["Pulled", "the campaign feed, 2023-04-01 to 2023-06-30, from the sandbox (seed 1)"]
+    assert facts[2][0] == "Account"
+    del facts[2]
     assert facts[1:5] == [
         ["Dates", "the 3 full months before 2023-07-15 (UTC+02:00)"],
         ["Campaigns", "40"],
@@ -244,6 +246,7 @@ def test_a_dry_run_is_written_as_json(seorep: Seorep, monkeypatch: pytest.Monkey
         "feeds": ["campaign"],
         "start_date": "2023-04-01",
         "end_date": "2023-06-30",
+        "account": "127.0.0.1",
         "files": ["rankings-campaign.csv"],
         "campaigns": 4,
         "requests": 1,
@@ -321,7 +324,7 @@ def test_messages_go_to_stderr_only(seorep: Seorep) -> None:
 def test_without_a_terminal_there_is_no_progress(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     ended = seorep("pull", "--sandbox", "--campaigns", 3, "--latency", 0.05)
-    assert len(ended.err.splitlines()) == 9
+    assert len(ended.err.splitlines()) == 10
     assert "\x1b" not in ended.err
 
 

@@ -17,9 +17,9 @@ from seorep_async.cli.summary import show_summary, summary_as_json
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
 
 
-def shown(*, columns: int = 1000, retries: int = 0, **values: Any) -> list[str]:
+def shown(*, columns: int = 1000, retries: int = 0, night: dt.date | None = None, **values: Any) -> list[str]:
     text = io.StringIO()
-    show_summary(Console(file=text, width=columns), summary(**values), "somewhere", retries=retries)
+    show_summary(Console(file=text, width=columns), summary(**values), "somewhere", retries=retries, night=night)
     return text.getvalue().splitlines()
 
 
@@ -129,6 +129,17 @@ def test_failures_of_several_feeds_name_the_feed() -> None:
         "  keyword-by-date: campaign 1, keyword 12: there is no such object (status 404)",
     ]
     assert "  Rows       0 (campaign 0, keyword-by-date 0)" in told
+
+
+def test_account_and_night_are_named() -> None:
+    assert "  Account    acme, night of 2023-04-02" in shown()
+
+
+def test_a_pull_that_kept_an_earlier_night_says_so() -> None:
+    told = shown(night=dt.date(2023, 4, 3))[-1]
+    assert told.startswith("This finished the pull that began in the night of 2023-04-02, and its rows say so.")
+    assert told.endswith("For the night of 2023-04-03, run the command once more.")
+    assert shown(night=dt.date(2023, 4, 2)) == shown()
 
 
 def test_resumed_reports_are_counted() -> None:
