@@ -191,12 +191,16 @@ def arrow_stream(reports: Reports, requested_schema: object = None) -> object:
 
 
 def schema(feed: Feed) -> pa.Schema:
-    """Return the Arrow schema of a feed's table, in memory and in files.
+    """Return the Arrow schema of a feed's reports in memory; files differ only in that no key is null in them.
 
     Raises:
         ImportError: pyarrow is missing; the message says how to install it.
     """
-    return arrow_schema(table_of(feed))
+    declared = arrow_schema(table_of(feed))
+    if feed is not Feed.KEYWORD_BY_DATE:
+        return declared
+    place = declared.get_field_index("campaign_id")  # which a keyword's report does not know
+    return declared.set(place, declared.field(place).with_nullable(True))
 
 
 def _in_memory(declared: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:

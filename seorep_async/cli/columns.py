@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import textwrap
 from typing import Any
 
 import attrs
@@ -11,7 +13,7 @@ import click
 from seorep_async.cli.failures import ExitCode
 from seorep_async.cli.options import SectionedCommand
 from seorep_async.cli.resource_output import table_of_many
-from seorep_async.cli.terminal import write_stdout
+from seorep_async.cli.terminal import stdout_is_terminal, write_stdout
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
 
@@ -35,7 +37,8 @@ def columns(table: str | None, as_json: bool) -> ExitCode:
     if as_json:
         text = json.dumps([_described(one) for one in tables], ensure_ascii=False, indent=2) + "\n"
     else:
-        text = "\n".join(f"{one.name}: {one.description}\n\n{_shown(one)}" for one in tables)
+        shown = _wrapped if stdout_is_terminal() else _shown
+        text = "\n".join(map(shown, tables))
     write_stdout(text, as_data=as_json)
     return ExitCode.OK
 
@@ -53,7 +56,18 @@ def _shown(table: Table) -> str:
         _Row("*" if column.name in table.key else "", column.name, column.type.value, column.description)
         for column in table.columns
     ]
-    return table_of_many(rows, ["key", "column", "type", "meaning"])
+    return f"{table.name}: {table.description}\n\n" + table_of_many(rows, ["key", "column", "type", "meaning"])
+
+
+def _wrapped(table: Table) -> str:
+    """Return the columns as a terminal shows them best: a table would leave a third of 80 columns to the meanings."""
+    width = shutil.get_terminal_size().columns
+    lines = [textwrap.fill(f"{table.name}: {table.description}", width), ""]
+    for column in table.columns:
+        lines.append(f"{'*' if column.name in table.key else ' '} {column.name} ({column.type.value})")
+        indent = " " * 6
+        lines.append(textwrap.fill(column.description, width, initial_indent=indent, subsequent_indent=indent))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _described(table: Table) -> dict[str, Any]:

@@ -17,25 +17,30 @@ _WIDTH = 116
 _ENGINES = {
     "engine_a": "the first search engine",
     "engine_a_mobile": "the first search engine on mobile devices",
-    "engine_a_places": "the places results of the first search engine",
+    "engine_a_places": "the places of the first search engine",
     "engine_b": "the second search engine",
 }
-_RANK = "Position of the keyword in {}. Null and 0 are kept as sent; whether either means not ranked is not documented."
+_ZERO = "What null means, against 0, is not documented."
+_RANK = "By its name, position of the keyword in {}. {} Whether null or 0 means not ranked is not documented."
 _CHANGE = (
-    "Change of {} from the previous period, if compare_previous_period asked for it; what is sent otherwise is not "
-    "documented, nor which sign is an improvement, nor how long the previous period is."
+    "Change of {} from the previous period, if compare_previous_period asked for it. Not documented: what is sent "
+    "otherwise, which sign is an improvement, how long the previous period is, what null means against 0."
 )
-_MEAN_RANK = "Ranking of the campaign in {} over the period; how it is calculated, and what 0 means, is not documented."
-_URL = "Address of the page that ranks in {}; null if the service sent none."
+_MEAN_RANK = (
+    "By its name, ranking of the campaign in {} over the period. How it is calculated, and what null and 0 mean, is "
+    "not documented."
+)
+_URL = "By its name, an address that belongs to {}_ranking; the reference gives no more. Null if the service sent none."
 _SERP = "By its name, the address of a results page of {}; the reference gives no more. Null if the service sent none."
 _NEWEST = "By its name, the day of the newest value of {}; the reference gives no more."
 _OLDER = "Only in the older variant of the feed, else null."
 _BANDS = {
-    "1_3": "in positions 1 to 3 of",
-    "4_10": "in positions 4 to 10 of",
-    "11_20": "in positions 11 to 20 of",
-    "21_50": "in positions 21 to 50 of",
-    "51": "from position 51 on in",
+    "1_3": "Number of keywords in positions 1 to 3 of {}.",
+    "4_10": "Number of keywords in positions 4 to 10 of {}.",
+    "11_20": "Number of keywords in positions 11 to 20 of {}.",
+    "21_50": "Number of keywords in positions 21 to 50 of {}.",
+    "51": "Number of keywords in the position band 51 of {}, by its name from 51 on; whether it counts keywords "
+    "without a position is not documented.",
 }
 
 
@@ -44,50 +49,61 @@ def _of_engines(words: str, suffix: str, engines: tuple[str, ...] = tuple(_ENGIN
 
 
 _CHANGES = {f"{engine}_ranking_change": _CHANGE.format(f"{engine}_ranking") for engine in _ENGINES}
-_KEYWORD_METRICS = {
-    **_of_engines(_RANK, "ranking"),
-    **_of_engines(_URL, "ranking_url", ("engine_a", "engine_a_mobile", "engine_b")),
-    "local_monthly_searches": "By its name, searches for the phrase in a month in the keyword's location; source and "
-    "month are not documented.",
-    "competitors": "By its name, a number of competitors; what is counted is not documented.",
+_METRICS = {
+    **{f"{engine}_ranking_url": _URL.format(engine) for engine in ("engine_a", "engine_a_mobile", "engine_b")},
+    "local_monthly_searches": f"By its name, local searches for the phrase in a month; place, month and source are not "
+    f"documented. {_ZERO}",
+    "competitors": f"By its name, a number of competitors; what is counted is not documented. {_ZERO}",
     "global_monthly_searches": f"By its name, searches for the phrase in a month everywhere. {_OLDER}",
-    "wmt_ranking": f"Position of the keyword by the first engine's webmaster tools. {_OLDER}",
-    "wmt_clicks": f"Clicks by the first engine's webmaster tools; over which days is not documented. {_OLDER}",
-    "wmt_impressions": f"Impressions by the first engine's webmaster tools; over which days is not documented. "
+    "wmt_ranking": f"By its name, position of the keyword in the first engine's webmaster tools. {_OLDER}",
+    "wmt_clicks": f"By its name, clicks in the first engine's webmaster tools; over which days is not documented. "
     f"{_OLDER}",
-    "wmt_ctr": "Click-through rate by the first engine's webmaster tools, an integer; its unit (percent, per mille or "
-    f"other) is not documented. {_OLDER}",
+    "wmt_impressions": f"By its name, impressions in the first engine's webmaster tools; over which days is not "
+    f"documented. {_OLDER}",
+    "wmt_ctr": "By its name, click-through rate in the first engine's webmaster tools, an integer; its unit (percent, "
+    f"per mille or other) is not documented. {_OLDER}",
     "backlinks": f"By its name, a number of backlinks; what is counted is not documented. {_OLDER}",
 }
-_EXTRA = "Fields that the reference does not name, as the service sent them; empty if there are none."
+
+
+def _ranks(day: str) -> dict[str, str]:
+    return {f"{engine}_ranking": _RANK.format(name, day) for engine, name in _ENGINES.items()}
+
+
+_EXTRA = (
+    "Fields that the reference does not name, as sent; JSON text in CSV, Parquet, Arrow and databases. If there are "
+    "none: {} in Python and JSON lines, an empty cell in CSV, else null."
+)
 _PERIOD = {
     "date": "Day of the row; the first of the month if the service sent only a month.",
     "date_precision": "`day` or `month`: what the service sent.",
     "extra": _EXTRA,
 }
-_PLACE = "the place from which rankings are looked up"
-_UNSHOWN = "The reference shows neither the type nor the meaning of its values."
+_MORE = "the reference gives no more."
+_IN_LISTS = "Null outside lists."
+_UNSHOWN = f"The type of its values is not documented: JSON text in CSV, Parquet, Arrow and databases. {_IN_LISTS}"
 
 _MEANINGS: dict[str, dict[str, str]] = {
     "SearchLocation": {
-        "id": f"Id of {_PLACE}.",
-        "canonical_name": f"Full name of {_PLACE}.",
-        "country_code": f"Country of {_PLACE}; the kind of code is not documented.",
-        "target_type": f"Kind of {_PLACE}; the values are not documented.",
+        "id": f"Id of the keyword's search location; {_MORE}",
+        "canonical_name": f"By its name, name of the search location; {_MORE}",
+        "country_code": "By its name, country of the search location; the kind of code is not documented.",
+        "target_type": "By its name, kind of the search location; the values are not documented.",
         "extra": _EXTRA,
     },
     "SearchLanguage": {
-        "id": "Id of the language in which rankings are looked up.",
-        "name": "Name of the language in which rankings are looked up.",
+        "id": f"Id of the keyword's search language; {_MORE}",
+        "name": f"Name of the keyword's search language; {_MORE}",
         "extra": _EXTRA,
     },
     "KeywordRanking": {
-        **_KEYWORD_METRICS,
+        **_METRICS,
+        **_ranks("Of which day in the window is not documented."),
         **_CHANGES,
         "keyword_id": "Id of the keyword.",
-        "keyword_phrase": "The phrase that is looked up.",
-        "search_location": "The place from which rankings are looked up.",
-        "search_language": "The language in which rankings are looked up.",
+        "keyword_phrase": "The keyword's phrase.",
+        "search_location": f"The keyword's search location; {_MORE}",
+        "search_language": f"The keyword's search language; {_MORE}",
         "primary_keyword": "Whether it is a primary keyword, which the reference does not explain; null if the service "
         "sent neither true nor false, and then the original is in extra.",
         **_of_engines(_SERP, "serp_url", ("engine_a", "engine_a_mobile", "engine_b")),
@@ -105,24 +121,23 @@ _MEANINGS: dict[str, dict[str, str]] = {
         **_of_engines(_MEAN_RANK, "ranking"),
         **_CHANGES,
         **{
-            f"{engine}_rankings_{band}": f"Number of the campaign's keywords {words} {name}."
+            f"{engine}_rankings_{band}": f"{words.format(name)} {_ZERO}"
             for engine, name in _ENGINES.items()
             for band, words in _BANDS.items()
         },
-        "competitors": _KEYWORD_METRICS["competitors"],
-        "local_monthly_searches": "By its name, searches in a month for the campaign's keywords; how they are added up "
-        "is not documented.",
+        "competitors": _METRICS["competitors"],
+        "local_monthly_searches": "By its name, local searches in a month; of which keywords, and how they are added "
+        f"up, is not documented. {_ZERO}",
     },
-    "KeywordPeriod": {**_PERIOD, **_KEYWORD_METRICS},
+    "KeywordPeriod": {**_PERIOD, **_METRICS, **_ranks("Of which day of a month is not documented.")},
     "RankingTotals": {
         **{
             name: f"The report's total of {name}; how the service calculates it is not documented. Null if it sent "
             "none."
-            for name in (*_KEYWORD_METRICS, *_CHANGES)
+            for name in (*_METRICS, *_ranks(""), *_CHANGES)
             if not name.endswith("_url")
         },
-        "extra": "Totals of metrics that the reference does not name, as the service sent them; empty if there are "
-        "none.",
+        "extra": _EXTRA.replace("Fields", "Totals of metrics", 1),
     },
     "Campaign": {
         "id": "Id of the campaign.",
@@ -130,12 +145,13 @@ _MEANINGS: dict[str, dict[str, str]] = {
         "company": "Name of the company.",
         "date_created": "When the campaign was created; the time zone is not documented.",
         "date_modified": "When it was last changed, or null; the time zone is not documented.",
-        "date_deleted": f"When it was deleted, or null. {_UNSHOWN}",
-        "status": "State of the campaign; `active` was seen, other values are not documented.",
+        "date_deleted": f"By its name, when the campaign was deleted. {_UNSHOWN}",
+        "status": f"Status of the campaign; `active` occurs, other values are not documented. {_IN_LISTS}",
         "scope": "Scope of the address; the values are not documented.",
-        "engine_a_ignore_places": "By its name, whether the first search engine's places are left out.",
+        "engine_a_ignore_places": "By its name, whether the first search engine's places are left out; null if the "
+        "service sent neither true nor false.",
         "engine_a_places_id": f"By its name, an id at the first search engine's places. {_UNSHOWN}",
-        "engine_a_cid": f"By its name, a customer id at the first search engine. {_UNSHOWN}",
+        "engine_a_cid": f"By its name, an id at the first search engine. {_UNSHOWN}",
         "engine_a_business_id": f"By its name, a business's id at the first search engine. {_UNSHOWN}",
         "engine_a_business_name": f"By its name, a business's name at the first search engine. {_UNSHOWN}",
         "group_title": "Group that the campaign is assigned to, or null.",

@@ -41,7 +41,7 @@ class Tag:
 @with_meanings
 @attrs.frozen(weakref_slot=False)
 class SearchLocation:
-    """The place from which rankings are looked up (the service's reference, section 2.7)."""
+    """A keyword's search location (the service's reference, section 2.7)."""
 
     id: int
     canonical_name: str | None = None
@@ -55,7 +55,7 @@ class SearchLocation:
 @with_meanings
 @attrs.frozen(weakref_slot=False)
 class SearchLanguage:
-    """The language in which rankings are looked up (the service's reference, section 2.7)."""
+    """A keyword's search language (the service's reference, section 2.7)."""
 
     id: int
     name: str | None = None

@@ -27,7 +27,10 @@ _ACCOUNT = Column(
     nullable=False,
 )
 _SNAPSHOT = Column(
-    "snapshot_date", ColumnType.DATE, "UTC day on which the pull began that fetched the row.", nullable=False
+    "snapshot_date",
+    ColumnType.DATE,
+    "Night of the row: the UTC day on which its pull began, or the day that the pull was told.",
+    nullable=False,
 )
 _CAMPAIGN = Column("campaign_id", ColumnType.INTEGER, "Id of the campaign.", nullable=False)
 _KEYWORD = Column("keyword_id", ColumnType.INTEGER, "Id of the keyword.", nullable=False)
@@ -42,8 +45,18 @@ _REPORT = (
         "Table of the report's rows, such as keyword_rankings; of failures also campaigns.",
         nullable=False,
     ),
-    attrs.evolve(_CAMPAIGN, description="Campaign of the report; null if its id has more than 64 bits.", nullable=True),
-    Column("keyword_id", ColumnType.INTEGER, "Keyword of the report; null for a report of a whole campaign."),
+    attrs.evolve(
+        _CAMPAIGN,
+        nullable=True,
+        description="Campaign of the report. In failures, null if its id has "
+        "more than 64 bits, or if the campaigns could not be listed (table_name is then campaigns).",
+    ),
+    Column(
+        "keyword_id",
+        ColumnType.INTEGER,
+        "Keyword of the report; null for a report of a whole campaign. In "
+        "failures of keyword_periods, null if the campaign's keywords could not be found.",
+    ),
     _START,
     _END,
 )
@@ -103,7 +116,7 @@ def keywords_table() -> Table:
     """Return the table of keywords: columns of the campaign feed's table that are the same every night."""
     rankings = table_of(Feed.CAMPAIGN).columns
     places = _keyword_places()
-    description = "A keyword, as it was when the campaign feed last had it."
+    description = "A keyword, as it was when the campaign feed last had it; one that moved is there for both campaigns."
     return Table("keywords", description, tuple(rankings[n] for n in places), ("account", "campaign_id", "keyword_id"))
 
 
@@ -155,7 +168,12 @@ def pulls_table() -> Table:
         Column(
             "requests", ColumnType.INTEGER, "Requests, retries included; of a resumed pull, of its last run.", False
         ),
-        Column("failures", ColumnType.INTEGER, "Reports that could not be fetched.", nullable=False),
+        Column(
+            "failures",
+            ColumnType.INTEGER,
+            "Reports that could not be fetched; a list of campaigns that could not be fetched is not counted.",
+            nullable=False,
+        ),
         Column("compared", ColumnType.BOOLEAN, "Whether changes from the previous period were asked for.", False),
         Column("version", ColumnType.STRING, "Version of seorep-async that wrote it.", nullable=False),
         Column(

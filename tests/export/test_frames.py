@@ -65,6 +65,12 @@ def test_the_schema_holds_no_float(feed: Feed) -> None:
     assert not any(pa.types.is_floating(kind) for kind in schema(feed).types)
 
 
+@pytest.mark.parametrize("feed", Feed)
+def test_the_schema_is_that_of_a_report(feed: Feed) -> None:
+    assert to_arrow(report(feed=feed)).schema.equals(schema(feed))
+    assert schema(feed).field("campaign_id").nullable == (feed is Feed.KEYWORD_BY_DATE)
+
+
 def test_in_pandas_integers_with_gaps_stay_integers() -> None:
     frame = to_pandas(report(*ROWS))
     assert str(frame["engine_a_ranking"].dtype) == "int64[pyarrow]"
