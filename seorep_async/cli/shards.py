@@ -99,12 +99,13 @@ def run(file: Any, number: int | None) -> ExitCode:
 
     A piece that has run before prints its receipt, without a request. Failed reports of it are fetched again.
     """
+    from seorep_async.cli.signals import run_until_interrupted
     from seorep_async.cli.terminal import write_stdout
-    from seorep_async.shards import run_shard
+    from seorep_async.shards.running import run_in_loop
 
     code = ExitCode.OK
     for shard in _shards(file.read(), number):
-        receipt = run_shard(shard)
+        receipt = run_until_interrupted(run_in_loop(shard))
         write_stdout(f"{receipt.to_json()}\n", as_data=True)
         code = code if receipt.ok else ExitCode.PARTIAL
     return code

@@ -28,6 +28,9 @@ def key_problem(api_key: object) -> str | None:
     return None
 
 
+_FINGERPRINTS: dict[bytes, str] = {}
+
+
 class Authentication:
     """HTTP Basic with an empty user name and the API key as password (the service's reference, section 5).
 
@@ -53,8 +56,11 @@ class Authentication:
         return self._scrubber.scrub(string, cut=cut)
 
     def fingerprint(self, salt: bytes) -> str:
-        """Return a hash that identifies this key and does not reveal it; takes some 50 ms."""
-        return hashlib.scrypt(self._header.encode(), salt=salt, n=2**14, r=8, p=1).hex()
+        """Return a hash that identifies this key and does not reveal it; takes some 50 ms, once in a process."""
+        known = hashlib.sha256(salt + self._header.encode()).digest()
+        if known not in _FINGERPRINTS:
+            _FINGERPRINTS[known] = hashlib.scrypt(self._header.encode(), salt=salt, n=2**14, r=8, p=1).hex()
+        return _FINGERPRINTS[known]
 
     def __repr__(self) -> str:
         return "Authentication(***)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import os
 import pkgutil
@@ -13,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
@@ -53,7 +54,7 @@ def run_shard(shard: Shard) -> ShardReceipt:
     """Pull a shard into its part of the dataset; one that has its receipt, without failures, returns that.
 
     It is a plain function, so that any engine can map it, and may be called again at any time. In a thread with a
-    running event loop it works, and blocks that loop.
+    running event loop it works, and blocks that loop. Ctrl-C ends it at once; the next run resumes from what it had.
 
     Raises:
         ConfigurationError: there is no key where the shard says, it is another account's, or the work folder can't be
@@ -62,8 +63,20 @@ def run_shard(shard: Shard) -> ShardReceipt:
         AuthenticationError: the key was refused; reports that had arrived are stored.
         ExportError: the dataset or the work folder could not be written; reports that had arrived are stored.
     """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run(shard, [])
+    started: list[asyncio.Task[Any]] = []
     with ThreadPoolExecutor(1, "seorep-shard") as thread:
-        return thread.submit(asyncio.run, _run(shard)).result()
+        running = thread.submit(_run, shard, started)
+        try:
+            return running.result()
+        except KeyboardInterrupt:  # of the engine, whose thread this is; leaving waits for the clean-up
+            for task in started:
+                with contextlib.suppress(RuntimeError):  # it has just ended
+                    task.get_loop().call_soon_threadsafe(task.cancel)
+            raise
 
 
 def read_shard(shard: Shard, table: str | None = None) -> Iterator[pa.RecordBatch]:
@@ -145,7 +158,19 @@ def _commit(
     return commit_night(storage, receipt_of(job, shard.pull, parts, outcomes), scope)
 
 
-async def _run(shard: Shard) -> ShardReceipt:
+def _run(shard: Shard, started: list[asyncio.Task[Any]]) -> ShardReceipt:
+    async def run() -> ShardReceipt:
+        if task := asyncio.current_task():
+            started.append(task)
+        return await run_in_loop(shard)
+
+    # not `asyncio.run`, which takes away the event loop that was set for this thread
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        return runner.run(run())
+
+
+async def run_in_loop(shard: Shard) -> ShardReceipt:
+    """Run a shard as `run_shard` does, in the running event loop; it can be cancelled."""
     storage = await asyncio.to_thread(storage_of, shard.out, shard.storage_options)
     earlier = await asyncio.to_thread(_read_receipt, storage, shard)
     if earlier is not None and earlier.ok:

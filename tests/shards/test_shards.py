@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
+import os
 import pickle
+import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -16,12 +19,15 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from seorep_async import Feed, SeoRepClient, Settings
+from seorep_async.cli.application import run as command
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import PullSummary, pull_to
 from seorep_async.export.dataset import write_parts
 from seorep_async.sandbox import Sandbox
+from seorep_async.sandbox.api.service import Service
 from seorep_async.shards import Shard, ShardReceipt, gather, plan, read_shard, run_shard, running
 from seorep_async.tables.declared import all_tables
+from tests.cli.running import serving
 from tests.export.reports import END, NIGHT, START, account
 from tests.export.s3 import Bucket
 from tests.export.test_dataset import Fail, contents, fail, names, parts, rows
@@ -337,6 +343,45 @@ async def test_a_shard_runs_in_a_thread_with_a_running_loop(tmp_path: Path) -> N
 
         receipts = await asyncio.to_thread(asyncio.run, inside())
     assert all(receipt.ok for receipt in receipts)
+
+
+@pytest.mark.parametrize("how", ["plain", "in a loop", "command"])
+def test_an_interrupt_ends_a_shard_and_keeps_what_arrived(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def planned() -> list[Shard]:
+        async with SeoRepClient(sandbox.base_url, "sandbox", settings=Settings(max_concurrency=1)) as client:
+            return await cut(client, tmp_path, shards=1, feeds="campaign")
+
+    def run() -> object:
+        if how == "command":
+            return command(["shards", "run", str(tmp_path / "shards.jsonl")])
+        # a notebook's loop leaves Ctrl-C to Python
+        return run_shard(shard) if how == "plain" else loop.run_until_complete(inside())
+
+    async def inside() -> ShardReceipt:
+        return run_shard(shard)
+
+    def interrupt(service: Service, id_: int) -> Any:
+        if id_ == 20 and not interrupted:
+            interrupted.append(id_)
+            os.kill(os.getpid(), signal.SIGINT)
+        return campaign(service, id_)
+
+    campaign, interrupted, loop = Service.campaign, list[int](), asyncio.new_event_loop()
+    with contextlib.closing(loop), serving(campaigns=40, keywords=1) as sandbox:
+        (shard,) = asyncio.run(planned())
+        (tmp_path / "shards.jsonl").write_text(shard.to_json())
+        monkeypatch.setattr(Service, "campaign", interrupt)
+        if how == "command":
+            assert run() == 130
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                run()
+        assert sandbox.stats.requests < 40
+        receipt = run_shard(shard)
+    assert receipt.ok
+    assert receipt.requests < 30
 
 
 async def test_a_shard_begun_twice_is_fetched_once(tmp_path: Path) -> None:
