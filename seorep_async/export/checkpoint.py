@@ -30,7 +30,6 @@ _SCHEMA = (
     "CREATE UNIQUE INDEX reports_by_id ON reports (name, campaign_id, id)",
 )
 
-
 CAMPAIGNS = campaigns_table().name
 _BY_KEYWORD = table_of(Feed.KEYWORD_BY_DATE).name
 
@@ -216,12 +215,15 @@ class Checkpoint:
         """Return the campaigns whose keywords are not known yet, in their order."""
         return self._ids("SELECT id FROM campaigns WHERE NOT keywords_found ORDER BY place")
 
-    def owners(self, keyword_id: int) -> list[int]:
-        """Return the campaigns that a keyword belongs to; the reference does not say that it is one only."""
-        return self._ids(
-            "SELECT campaign_id FROM keywords k JOIN campaigns c ON c.id = campaign_id WHERE k.id = ? ORDER BY place",
-            _storable(keyword_id),
-        )
+    def owners(self, keyword_ids: Iterable[int]) -> dict[int, list[int]]:
+        """Return the campaigns that keywords belong to; the reference does not say that it is one only."""
+        owners: dict[int, list[int]] = {id_: [] for id_ in keyword_ids}
+        # crossed, so that SQLite begins with the few ids
+        query = """SELECT k.id, c.id FROM json_each(?) CROSS JOIN keywords k ON k.id = value
+            CROSS JOIN campaigns c ON c.id = campaign_id ORDER BY place"""
+        for keyword_id, campaign_id in self._query(query, json.dumps([*map(_storable, owners)])):
+            owners[int(keyword_id)].append(int(campaign_id))
+        return owners
 
     def owners_without_report(self, keyword_id: int) -> list[int]:
         """Return the campaigns that a keyword belongs to and that lack its report."""

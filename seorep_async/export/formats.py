@@ -134,14 +134,16 @@ def unstorable(kind: Format, error: Exception) -> ExportError:
 
 
 def _check_integers(table: Table, columns: Sequence[Sequence[Any]]) -> None:
-    for column, values in zip(table.columns, columns, strict=True):
-        if column.type is ColumnType.TAGS:
-            values = [id_ for tags in values for id_, _, _ in tags]
-        elif column.type is not ColumnType.INTEGER:
-            continue
-        for value in values:
+    for place, is_tags in _integer_places(table):
+        for value in [id_ for tags in columns[place] for id_, _, _ in tags] if is_tags else columns[place]:
             if value is not None and not fits(value):
                 raise OverflowError("an integer has more than 64 bits")
+
+
+@cache
+def _integer_places(table: Table) -> list[tuple[int, bool]]:
+    types = enumerate(column.type for column in table.columns)
+    return [(place, kind is ColumnType.TAGS) for place, kind in types if kind in (ColumnType.INTEGER, ColumnType.TAGS)]
 
 
 def check_totals(kind: Format, totals: RankingTotals | None) -> None:

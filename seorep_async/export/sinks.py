@@ -64,6 +64,7 @@ class StagingWriter:
         self._thread = ThreadPoolExecutor(1, "seorep-export")
         self._leaving = threading.Event()
         self._next_sync = time.monotonic() + _SYNC_SECONDS
+        self._key_digest: asyncio.Future[str] | None = None
 
     async def __aenter__(self) -> StagingWriter:
         try:
@@ -111,9 +112,9 @@ class StagingWriter:
             raise Stopped
 
     async def plan(self, campaigns: Iterable[int]) -> None:
-        """Note which campaigns there are, and then, while the first requests are sent, whose key it is."""
+        """Note which campaigns there are, and find out, while the first requests are sent, whose key it is."""
         await self.run(self.checkpoint.plan, campaigns)
-        self._thread.submit(self._area.note_key)
+        self._key_digest = asyncio.get_running_loop().run_in_executor(None, self._area.job.key_digest)
 
     async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
         """Store a part of the list of campaigns."""
@@ -128,6 +129,10 @@ class StagingWriter:
         Raises:
             ExportError: they could not be stored.
         """
+        if self._key_digest is not None:
+            await self._key_digest
+            await self.run(self._area.note_key)
+            self._key_digest = None
         stored, failures = await self.run(self._add, reports, rows, keywords)
         self._tracker.failures += failures
         self._tracker.advance(len(reports), stored)
@@ -136,8 +141,7 @@ class StagingWriter:
         staged: list[StagedReport] = []
         failures: list[PullFailure] = []
         kind = self._area.target.format
-        for report in reports:
-            owners = owners_of(report, self.checkpoint)
+        for report, owners in with_owners(reports, self.checkpoint):
             # Arrow tables of rows give those of keywords at the end, for less
             of_keywords = report.feed is Feed.CAMPAIGN and (kind.is_text or not rows)
             for one in encoded(kind, self._area.job, report, owners, rows=rows, keywords=of_keywords):
@@ -184,8 +188,7 @@ class PipeWriter:
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
         """Write reports."""
         written = 0
-        for report in reports if rows else ():
-            owners = owners_of(report, self.checkpoint)
+        for report, owners in with_owners(reports, self.checkpoint) if rows else ():
             for one in encoded(self._kind, self._job, report, owners, rows=True, keywords=False):
                 if isinstance(one, PullFailure):
                     self._tracker.failures.append(one)
@@ -198,9 +201,14 @@ class PipeWriter:
         self._tracker.advance(len(reports), written)
 
 
-def owners_of(report: RankingReport[Any], checkpoint: Checkpoint) -> list[int]:
-    """Return the campaigns that a report belongs to."""
-    return checkpoint.owners(report.id) if report.feed is Feed.KEYWORD_BY_DATE else [report.id]
+def with_owners(
+    reports: Sequence[RankingReport[Any]], checkpoint: Checkpoint
+) -> Iterator[tuple[RankingReport[Any], list[int]]]:
+    """Yield reports of one feed, each with the campaigns that it belongs to."""
+    by_keyword = reports[0].feed is Feed.KEYWORD_BY_DATE
+    owners = checkpoint.owners(report.id for report in reports) if by_keyword else {}
+    for report in reports:
+        yield report, owners[report.id] if by_keyword else [report.id]
 
 
 def encoded(

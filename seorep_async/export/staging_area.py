@@ -96,7 +96,7 @@ class StagingArea:
     def note_key(self) -> None:
         """Note a digest of the API key, so that an export of another account is not resumed.
 
-        It takes a twentieth of a second, so not before the first request.
+        The digest takes a twentieth of a second, so the first request does not wait for it.
         """
         self.checkpoint.note(key=self.job.key_digest())
 

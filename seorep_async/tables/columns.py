@@ -154,17 +154,24 @@ def reader_of_model(model: type) -> Callable[[Any], Values]:
 
 def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
     """Return the values of each column of models of one type; any of them may be None."""
-    columns: list[Sequence[Any]] = []
+    read, absent, nested = _reading(model)
+    gaps = any(row is None for row in rows)
+    values = [absent if row is None else read(row) for row in rows] if gaps else map(read, rows)
+    columns: list[Sequence[Any]] = list(zip(*values, strict=True)) if rows else [()] * len(absent)
+    for place, held in nested:
+        columns[place : place + 1] = model_columns(held, columns[place])
+    return columns
+
+
+@cache
+def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
+    """Return how to read a model's values, the values of None, and the places of models among them, the last first."""
     attributes = _attributes(model)
     absent: Values = tuple({} if _TYPES.get(held) is ColumnType.FIELDS else None for held in attributes.values())
     # a struct gives all its values in half the time that they take one by one
     read: Callable[[Any], Values] = astuple if issubclass(model, msgspec.Struct) else attrgetter(*attributes)
-    gaps = any(row is None for row in rows)
-    values = [absent if row is None else read(row) for row in rows] if gaps else map(read, rows)
-    by_attribute = zip(*values, strict=True) if rows else [()] * len(attributes)
-    for held, column in zip(attributes.values(), by_attribute, strict=True):
-        columns += model_columns(held, column) if attrs.has(held) else [column]
-    return columns
+    nested = [(place, held) for place, held in enumerate(attributes.values()) if attrs.has(held)]
+    return read, absent, nested[::-1]
 
 
 def is_constant(values: Sequence[Any]) -> bool:

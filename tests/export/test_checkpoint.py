@@ -65,7 +65,7 @@ def test_missing_are_those_without_a_report(checkpoint: Checkpoint) -> None:
 def test_a_keyword_is_missing_until_each_of_its_campaigns_has_it(checkpoint: Checkpoint) -> None:
     checkpoint.plan([1, 2])
     checkpoint.add([staged(7, campaign_id=1)], {1: [7], 2: [8, 7]})
-    assert checkpoint.owners(7) == [1, 2]
+    assert checkpoint.owners([8, 7]) == {8: [2], 7: [1, 2]}
     assert checkpoint.owners_without_report(7) == [2]
     assert checkpoint.missing(KEYWORDS) == [8, 7]
 

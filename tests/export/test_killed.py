@@ -56,7 +56,7 @@ class Killing:
             _, err = pull.communicate(timeout=60)
         assert (pull.returncode, err) == (0, b"")
 
-    def kill_and_resume(self, out: Path, dice: random.Random) -> tuple[int, int]:
+    def kill_and_resume(self, out: Path, dice: random.Random, earliest: int) -> tuple[int, int]:
         """Kill a pull at a random point, tear its last write, and run it again.
 
         The point is when some number of campaigns have been asked for, or a moment after all have: as it is written,
@@ -65,7 +65,7 @@ class Killing:
         Returns how many campaigns were kept, and how many were asked for both before and after.
         """
         campaigns = self.sandbox.campaigns
-        point = dice.randint(1, campaigns + campaigns // 3)
+        point = dice.randint(earliest, campaigns + campaigns // 3)
         self.asked.clear()
         with self.start(out) as pull:
             while len(set(self.asked)) < min(point, campaigns) and pull.poll() is None:
@@ -133,7 +133,8 @@ def check(killing: Killing, ending: str, points: int) -> None:
     told = []
     for point in range(points):
         out = killing.folder / f"{point}.{ending}"
-        kept, twice = killing.kill_and_resume(out, dice)
+        # so late at first that some report must be stored
+        kept, twice = killing.kill_and_resume(out, dice, 1 if point else IN_FLIGHT + 2)
         told.append((kept, twice))
         assert content(out) == expected, f"killed with {kept} kept"
         assert twice <= IN_FLIGHT

@@ -189,6 +189,24 @@ def test_a_fingerprint_tells_keys_apart_and_salts_too() -> None:
     assert len({same, another, keys[0].fingerprint(salts[1])}) == 3
 
 
+async def test_the_first_request_does_not_wait_for_the_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requested = threading.Event()
+    async with account() as (_, client):
+        digest, send = client._key_fingerprint, client._session.send
+
+        def patient(salt: bytes) -> str:
+            assert requested.wait(60)
+            return digest(salt)
+
+        async def noted(*args: Any, **options: Any) -> Any:
+            requested.set()
+            return await send(*args, **options)
+
+        monkeypatch.setattr(client, "_key_fingerprint", patient)
+        monkeypatch.setattr(client._session, "send", noted)
+        assert (await pull_to(client, [1], START, END, out=tmp_path / "a.csv")).ok
+
+
 async def test_another_page_size_is_no_other_parameter(tmp_path: Path) -> None:
     async with slow() as (_, client):
         await cut_off(client, tmp_path / "a.csv")
