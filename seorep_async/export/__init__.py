@@ -49,15 +49,21 @@ attributes (see `seorep_async.KeywordRanking`), in this order:
 | booleans | `true`, `false` | `true`, `false` | `bool` | boolean |
 | dates | `2023-03-01` | `"2023-03-01"` | `date` | date |
 | None | empty | `null` | `None` | null |
+| undocumented types | JSON | as sent | as sent | JSON |
 | tags | JSON | list of objects | list of dictionaries | list of structs |
-| unknown fields | JSON | object | dictionary | JSON |
+| unknown fields | JSON; empty if none | object | dictionary | JSON; null if none |
+
+Some fields of `campaigns`, such as `timezone`, have no documented type: a string there is `"x"`, with its quotes, where
+the table says JSON.
 
 CSV is RFC 4180 in UTF-8. `csv=CsvOptions(line_end="\\n", bom=True, guard=True)` (`--csv-line-end lf`, `--csv-bom`,
 `--csv-guard`) writes it for other readers: a byte order mark is what Excel needs to know UTF-8, and the guard keeps
 spreadsheets from running a phrase such as `=1+1` as a formula, by a `'` before it.
 
 What each column means, `seorep columns` shows. The same stands in `help()` of the models, in the fields' metadata of
-Parquet and Arrow, and in DuckDB's comments. Where the service's reference leaves a meaning open, they say so.
+Parquet and Arrow, and in DuckDB's comments. Where the service's reference leaves a meaning open, they say so. It does
+not say what is better: neither the sign of a change, nor what a rank of 0 or null means. Rather than trust a sign,
+compare the ranks of two snapshots, and leave 0 out.
 
 ## Accounts
 
@@ -81,7 +87,7 @@ for night in ["2023-03-02", "2023-03-03"]:
 with duckdb.connect("nights.duckdb") as database:
     print(database.sql("SELECT snapshot_date, count(*) FROM keyword_rankings GROUP BY ALL ORDER BY ALL"))
     print(database.sql(
-        "SELECT company, count(engine_a_ranking) FROM keyword_rankings_latest "
+        "SELECT account, campaign_id, company, count(engine_a_ranking) FROM keyword_rankings_latest "
         "JOIN campaigns USING (account, campaign_id) GROUP BY ALL ORDER BY ALL"
     ))
 ```
@@ -149,7 +155,7 @@ from seorep_async.export import pull_to, to_arrow
 
 await pull_to(client, None, "2023-01-01", "2023-03-31", out="rankings.parquet")
 print(duckdb.sql("SELECT campaign_id, count(engine_a_ranking) FROM 'rankings.parquet' GROUP BY ALL ORDER BY ALL"))
-print(pl.scan_parquet("rankings.parquet").filter(pl.col("engine_a_ranking") <= 3).collect().height)
+print(pl.scan_parquet("rankings.parquet").filter(pl.col("engine_a_ranking").is_between(1, 3)).collect().height)
 print(pd.read_parquet("rankings.parquet")["engine_a_ranking"].dtype)  # Int64, also with gaps
 
 await pull_to(client, None, "2023-01-01", "2023-03-31", out="rankings.csv")  # CSV stores no types:

@@ -258,8 +258,6 @@ def export_job(
         raise ConfigurationError("feeds must name one feed at least")
     if ids is not None and isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
         ids = tuple(ids)
-        if not ids:
-            raise ConfigurationError("ids names no campaign; give one at least, or None for all campaigns")
     for feed in wanted:
         # a pull that is never entered only checks its arguments
         client.rankings.pull((), start_date, end_date, feed=feed, **options)

@@ -100,6 +100,8 @@ async def run_export(
 ) -> PullSummary:
     """Run a checked job as `pull_to` does; `write` writes what it has brought, even if every campaign failed."""
     _check_how(restart, retry_failed, target.force, on_progress)
+    if job.campaigns == () and write is None:  # a plan for other machines may well be of none
+        raise ConfigurationError("ids names no campaign; give one at least, or None for all campaigns")
     _check_csv(job, target.format)
     run = _Run(client, job, ProgressTracker(on_progress))
     if isinstance(target, DatasetTarget) and write is None:

@@ -86,7 +86,8 @@ print([line for line in lines if "row" not in line])  # the failure of campaign 
 ## Pictures
 
 Keywords by position over time, and what moved between two nights, drawn by altair from the database of a nightly
-pull. A keyword that has no position on one of the nights is not among the movers.
+pull. A keyword whose rank is null or 0 on one of the nights is not among the movers, as the
+reference does not say what these mean.
 
 ```python
 import altair as alt
@@ -113,8 +114,8 @@ by_position = alt.Chart(bands.to_arrow_table(), title="Keywords by position", wi
 movers = database.sql('''
     SELECT keyword_phrase, old.engine_a_ranking AS a, new.engine_a_ranking AS b, if(b < a, 'up', 'down') AS moved
     FROM keyword_rankings AS old JOIN keyword_rankings AS new USING (account, campaign_id, keyword_id, keyword_phrase)
-    WHERE campaign_id = 1 AND old.snapshot_date = '2023-03-01' AND new.snapshot_date = '2023-04-01' AND a != b
-    ORDER BY abs(a - b) DESC, keyword_id LIMIT 10''')
+    WHERE campaign_id = 1 AND old.snapshot_date = '2023-03-01' AND new.snapshot_date = '2023-04-01'
+    AND a != b AND a > 0 AND b > 0 ORDER BY abs(a - b) DESC, keyword_id LIMIT 10''')
 lines = alt.Chart(movers.to_arrow_table(), title="From the end of the line on 1 March to the dot on 1 April").encode(
     y=alt.Y("keyword_phrase", sort=None, title=None), color=alt.Color("moved", sort="descending"))
 position = alt.X("a", scale=alt.Scale(domain=[100, 1], nice=False), title="position, the first on the right")
