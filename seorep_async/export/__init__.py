@@ -82,7 +82,15 @@ import duckdb
 
 for night in ["2023-03-02", "2023-03-03"]:
     await pull_to(
-        client, None, "2023-03-01", night, out="nights.duckdb", feeds=list(Feed), account="acme", snapshot_date=night
+        client,
+        None,
+        "2023-03-01",
+        night,
+        out="nights.duckdb",
+        feeds=list(Feed),
+        account="acme",
+        snapshot_date=night,
+        restart=True,  # a night that was killed has other dates; without this, it would have to be finished first
     )
 with duckdb.connect("nights.duckdb") as database:
     print(database.sql("SELECT snapshot_date, count(*) FROM keyword_rankings GROUP BY ALL ORDER BY ALL"))
@@ -94,17 +102,24 @@ with duckdb.connect("nights.duckdb") as database:
 
 There are no modes to choose. What a pull replaces follows from what it asked for, and only within its account:
 
-- **Feeds by date** have their own dates. The newest pull replaces the rows of every day in its window, also of days for
-  which the service now gives no row, of the campaigns and keywords that succeeded, and no others. A row of a month
-  stands for those of its days that its own pull asked for. It is replaced by a pull that asks for all of these again,
-  or that brings a row of the same month.
+- **Feeds by date** have their own dates. The last pull wins: it replaces the rows of every day in its window, also of
+  days for which the service now gives no row, of the campaigns and keywords that succeeded, and no others. That holds
+  for a pull of an old night, too. A row of a month stands for those of its days that its own pull asked for. It is
+  replaced by a pull that asks for all of these again, or that brings a row of the same month, be it of a single day.
+  Days and their month can stand side by side: filter by `date_precision` before you add up.
 - **The campaign feed** has none: each night is a snapshot, and a second pull of the same night and the same window
-  replaces the first. The view `keyword_rankings_latest` shows the newest snapshot of each campaign; of several windows
-  in one night, the one that ends last. **Totals** are replaced likewise.
-- **What failed** keeps the rows it had. A row of `failures` goes when the same report of the same night succeeds.
-- **`campaigns`** and **`keywords`** hold each object once, as it was when it was last pulled.
-- A resumed pull, and `retry_failed`, keep the night on which the pull began. `snapshot_date=` (`--snapshot-date`) names
-  another. A database with tables of an older layout is refused.
+  replaces the first. **Totals** are replaced likewise. The view `keyword_rankings_latest` shows the newest snapshot of
+  each campaign that has rows; of several windows in one night, the one that ends last. A campaign that is gone, or has
+  no keywords any more, stays in it with its last `snapshot_date`: compare `pulls`, which has every night, and
+  `campaigns`, which bears the night on which each was last listed.
+- **What failed** keeps the rows it had. A row of `failures` goes when the same report of the same night succeeds. If
+  every campaign failed, only `pulls` and `failures` get rows.
+- **`campaigns`** and **`keywords`** hold each object once, as it was on the latest night that had it. A keyword that
+  moved to another campaign stays under both: a sum over campaigns counts it twice.
+- **A `search`** is refused, as what it finds would replace whole reports: write it to a file of its own.
+- A resumed pull, and `retry_failed`, keep the night on which the pull began; `summary.snapshot_date` says which it was.
+  `snapshot_date=` (`--snapshot-date`) names another, tomorrow at the latest. A database with tables of an older layout
+  is refused.
 
 ## Datasets, and object stores
 

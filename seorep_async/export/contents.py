@@ -39,6 +39,11 @@ class Contents:
     requests: int
     unnamed: SeoRepError | None
 
+    @property
+    def came(self) -> bool:
+        """Whether anything came; if every campaign failed, only the failures and the pull itself are to be written."""
+        return not self.outcomes or any(outcome.rows or outcome.ok for outcome in self.outcomes)
+
     def pieces(self, table: Table) -> Iterator[Any]:
         """Yield the rows of a table, in the order of the campaigns: bytes for a text format, else Arrow tables.
 
@@ -56,6 +61,8 @@ class Contents:
                     yield encode(kind, table, prepare(kind, table, columns, csv), csv)
                 else:
                     yield require("pyarrow").Table.from_batches([record_batch(table, columns)])
+            return
+        if not self.came:
             return
         if table is keywords_table() and not kind.is_text and Feed.CAMPAIGN in self.area.job.feeds:
             names = [column.name for column in table.columns]

@@ -60,7 +60,7 @@ def check_dataset(storage: Storage, job: ExportJob) -> None:
         ConfigurationError: it knows another.
         ExportError: the dataset can't be read.
     """
-    earlier = last_receipt(storage, job.account)
+    earlier = last_receipt(storage, job.account, with_rows=True)
     if earlier is not None:
         job.check_account(storage.address(), earlier.service, earlier.key_digest)
 

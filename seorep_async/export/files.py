@@ -27,11 +27,12 @@ def write_stored(target: StoredTarget, contents: Contents, check: Callable[[], N
     storage, folder = target.storage, contents.area.folder / "finished"
     local = Target(folder / target.path.name, target.named, target.format, target.feeds)
     folder.mkdir()
-    for file, _ in local.sidecar_files():
+    before = []
+    for file, _ in (*local.sidecar_files(), *local.outdated_files()):
         earlier = storage.read(file.name)
         if earlier is not None:
             file.write_bytes(earlier)
-    before = [file.name for file, _ in local.sidecar_files() if file.exists()]
+            before.append(file.name)
     finished = write_files(contents, check, local)
     for file in reversed(finished):
         storage.put(file, file.name)
@@ -73,6 +74,9 @@ def write_files(contents: Contents, check: Callable[[], None], target: Target | 
         with temporary_file(folder / f"table-{number}", place) as file:
             write_table(file, target.format, table, pieces, check, contents.area.job.csv)
         finished.append((file, place))
+    for place, table in target.outdated_files():
+        with translate_errors(place):
+            outdated += [place] if place.exists() and is_ours(place, target.format, table) else []
     # the rows come last: who sees them finds the others
     for file, place in (*finished[len(target.feeds) :], *finished[: len(target.feeds)]):
         atomic_replace(file, place)

@@ -138,6 +138,18 @@ class ExportJob:
         """Whether changes from the previous period are asked for."""
         return self.options.get("compare_previous_period") not in (None, False)
 
+    def check_target(self, target: Target) -> None:
+        """Check that what is asked for can be written to a target.
+
+        Raises:
+            ConfigurationError: it can't.
+        """
+        if target.accumulates and self.options.get("search") is not None:
+            raise ConfigurationError(
+                f"search narrows the rows, and what a search finds would replace whole reports in {target.label}; "
+                "leave it out, or write to a file of its own: .csv, .jsonl or .parquet"
+            )
+
     def key_digest(self) -> str:
         """Return a digest of the API key, salted by service and account; it takes a twentieth of a second, once."""
         return self.fingerprint(hashlib.sha256(f"{self.service}\n{self.account}".encode()).digest()[:16])
@@ -231,6 +243,13 @@ class ExportJob:
         return self.start_date.isoformat(), self.end_date.isoformat()
 
 
+def _snapshot_date(night: Night, today: dt.date) -> dt.date:
+    found = today if night.snapshot_date is None else check_date("snapshot_date", night.snapshot_date)
+    if found > today + dt.timedelta(1):
+        raise ConfigurationError(f"snapshot_date must be tomorrow (UTC) at the latest, got {found}")
+    return found
+
+
 def export_job(
     client: SeoRepClient,
     ids: Iterable[int] | None,
@@ -272,7 +291,7 @@ def export_job(
         options=options,
         account=client._session.host if night.account is None else check_account(night.account),
         started_at=now,
-        snapshot_date=now.date() if night.snapshot_date is None else check_date("snapshot_date", night.snapshot_date),
+        snapshot_date=_snapshot_date(night, now.date()),
         keeps_snapshot=night.snapshot_date is None,
         key_renewed=night.key_renewed,
         fingerprint=cache(client._key_fingerprint),

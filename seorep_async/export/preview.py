@@ -14,8 +14,8 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, DecodeError, ExportError, PaginationError, SeoRepError, StatusError
 from seorep_async.export.checkpoint import Checkpoint, DamagedError
-from seorep_async.export.database import check_database, last_pull_was_whole
 from seorep_async.export.dataset import last_night_was_whole
+from seorep_async.export.existing_database import check_database, last_pull_was_whole
 from seorep_async.export.fetch import split_valid_ids
 from seorep_async.export.formats import Format
 from seorep_async.export.job import CampaignChoice, ExportJob

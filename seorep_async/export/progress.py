@@ -102,7 +102,8 @@ class PullSummary:
         snapshot_date: the night that the rows are of, which every row bears.
         compared: whether changes from the previous period were asked for.
         paths: the finished files, rows first, or of a dataset the night's folder of each feed's table; in an object
-            store, addresses. Empty if every campaign failed: then nothing was written, and older files are unchanged.
+            store, addresses. Empty if every campaign failed: then older files are unchanged, and a database or dataset
+            gets rows of `pulls` and `failures` only.
         outcomes: one for each campaign requested, in their order.
         resumed: reports that an earlier run had stored.
         requests: requests that the client sent meanwhile, retries included.

@@ -16,8 +16,9 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.contents import Contents
-from seorep_async.export.database import check_database, write_database
+from seorep_async.export.database import write_database
 from seorep_async.export.dataset import check_dataset, write_dataset
+from seorep_async.export.existing_database import check_database
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.files import write_files, write_stored
 from seorep_async.export.formats import Format
@@ -58,7 +59,7 @@ async def pull_to(
 ) -> PullSummary:
     """Pull feeds of many campaigns into files, a database or a dataset, as `seorep_async.export` describes.
 
-    It returns every outcome, also if cancelled too late. If every campaign failed, nothing is written.
+    It returns every outcome, also if cancelled too late. If every campaign failed, no row of a feed is written.
 
     Args:
         ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None for all campaigns.
@@ -104,10 +105,8 @@ async def run_export(
         raise ConfigurationError("ids names no campaign; give one at least, or None for all campaigns")
     _check_csv(job, target.format)
     run = _Run(client, job, ProgressTracker(on_progress))
-    if isinstance(target, DatasetTarget) and write is None:
-        await asyncio.to_thread(check_dataset, target.storage, job)
-    elif target.format is Format.DUCKDB:
-        await asyncio.to_thread(check_database, target, job)
+    if write is None:
+        await asyncio.to_thread(_check_target, target, job)
     if retry_failed and write is None and await asyncio.to_thread(has_nothing_to_retry, target, job):
         return run.summary((), target.named_row_files())
     area = StagingArea(target)
@@ -116,15 +115,16 @@ async def run_export(
     def finish(last_number: int, check: Callable[[], None]) -> None:
         outcomes = run.outcomes(area.checkpoint)
         resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in job.feeds)
-        paths: Sequence[Path | str] = []
-        if write is not None or any(outcome.rows or outcome.ok for outcome in outcomes) or not outcomes:
-            paths = (write or _write)(Contents(area, outcomes, run.requests, run.tracker.unnamed), check)
+        contents = Contents(area, outcomes, run.requests, run.tracker.unnamed)
+        paths: Sequence[Path | str] = ()
+        if write is not None or target.accumulates or contents.came:
+            paths = (write or _write)(contents, check)
         leftover = None
         if run.tracker.failures:
             area.checkpoint.note(ended=True)
         else:
             leftover = area.remove()
-        named = tuple(target.as_named(path) if isinstance(path, Path) else path for path in paths)
+        named = tuple(target.as_named(path) if isinstance(path, Path) else path for path in paths if contents.came)
         finished.append(run.summary(outcomes, named, resumed, None if leftover is None else target.as_named(leftover)))
 
     try:
@@ -138,6 +138,14 @@ async def run_export(
         if not finished:  # or else it was too late: everything is written
             raise
     return finished[0]
+
+
+def _check_target(target: Target, job: ExportJob) -> None:
+    job.check_target(target)
+    if isinstance(target, DatasetTarget):
+        check_dataset(target.storage, job)
+    elif target.format is Format.DUCKDB:
+        check_database(target, job)
 
 
 def _write(contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:

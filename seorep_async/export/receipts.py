@@ -18,7 +18,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.storage import RECEIPTS, STAGING, Storage, each
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.declared import all_tables, failures_table, pulls_table
 
 VERSION = 1
 """Version of the receipts; those of other versions are refused."""
@@ -143,6 +143,12 @@ class Receipt:
         """The night that it is of."""
         return Partition(self.account, self.snapshot_date)
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether the service gave anything, if only that there is nothing."""
+        about_itself = (failures_table().name, pulls_table().name)
+        return not self.failures or any(part.rows for part in self.parts if part.table not in about_itself)
+
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
         return {"receipt": VERSION, **_plain(self)}
@@ -172,17 +178,25 @@ def read_receipt(storage: Storage, night: Partition) -> Receipt | None:
     return None if found is None else _translated(storage, night.receipt, found)
 
 
-def last_receipt(storage: Storage, account: str) -> Receipt | None:
-    """Return the receipt of an account's last night, or None if it has none; raises as `read_receipt`."""
+def last_receipt(storage: Storage, account: str, *, with_rows: bool = False) -> Receipt | None:
+    """Return the receipt of an account's last night, or None if it has none; raises as `read_receipt`.
+
+    Args:
+        storage: the dataset.
+        account: the account's name.
+        with_rows: leave out nights on which everything failed: nobody knows whether their key was the account's.
+    """
     folder = f"{RECEIPTS}/account={escape(account)}/"
     names = [name for name in storage.names(folder) if name.count("/") == folder.count("/")]
-    if not names:
-        return None
-    night = names[-1].rpartition("=")[2].partition(".")[0]
-    try:
-        return read_receipt(storage, Partition(account, dt.date.fromisoformat(night)))
-    except ValueError:
-        raise _damaged(storage, names[-1]) from None
+    for name in reversed(names):
+        try:
+            night = dt.date.fromisoformat(name.rpartition("=")[2].partition(".")[0])
+            receipt = read_receipt(storage, Partition(account, night))
+        except ValueError:
+            raise _damaged(storage, name) from None
+        if receipt is not None and (receipt.has_rows or not with_rows):
+            return receipt
+    return None
 
 
 def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part]) -> None:

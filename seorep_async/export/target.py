@@ -76,6 +76,11 @@ class Target:
             for table in self.tables()[len(self.feeds) :]:
                 yield self.file(table), table
 
+    def outdated_files(self) -> Iterator[tuple[Path, Table]]:
+        """Yield every file that only a pull of other feeds writes beside those of the rows, and its table."""
+        if keywords_table() not in self.tables():
+            yield self.file(keywords_table()), keywords_table()
+
     def named_row_files(self) -> tuple[Path | str, ...]:
         """Return every file of rows in the words in which the target was named."""
         return tuple(dict.fromkeys(self.as_named(file) for file, _ in self.row_files()))
@@ -114,7 +119,7 @@ class Target:
     @property
     def accumulates(self) -> bool:
         """Whether it keeps what earlier pulls brought, of several nights and accounts."""
-        return self.format is Format.DUCKDB
+        return self.format is Format.DUCKDB or isinstance(self, DatasetTarget)
 
     def files(self) -> Iterator[Path]:
         """Yield every file that may be written."""
@@ -181,14 +186,9 @@ class DatasetTarget(Target):
             return tuple(self.named / name for name in names)
         return tuple(map(self.storage.address, names))
 
-    @property
-    def accumulates(self) -> bool:
-        """Whether it keeps what earlier pulls brought, of several nights and accounts."""
-        return True
-
     def is_there(self) -> bool:
         """Whether a night of any account is there."""
-        return any(True for _ in self.storage.names(RECEIPTS))
+        return bool(list(self.storage.names(RECEIPTS)))
 
     def as_named(self, file: Path) -> Path:
         """Return a file on this machine."""

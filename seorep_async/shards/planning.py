@@ -80,6 +80,7 @@ async def plan(
     job = export_job(client, ids, start_date, end_date, feeds, options, night=night)
     stored = _check_plan(shards, workers, key_from, storage_options, options)
     target = await asyncio.to_thread(dataset_of, out, job.feeds, stored)
+    job.check_target(target)
     await asyncio.to_thread(check_dataset, target.storage, job)
     found = await _stored_plan(client, job, target, shards, restart=restart, retry_failed=retry_failed)
     place = str(out) if is_address(out) else f"{target.path}/"

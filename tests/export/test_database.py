@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
-from seorep_async.export import ExportError, PullSummary
+from seorep_async.export import ExportError, PullSummary, pull_to
 from seorep_async.export.job import Night, export_job
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.target import target_of
@@ -191,3 +192,75 @@ async def test_opened_meanwhile_nothing_changes_and_what_came_is_kept(tmp_path: 
         asked = sandbox.stats.requests
         assert (await fill(client, path)).ok
         assert sandbox.stats.requests == asked
+
+
+async def test_an_earlier_night_leaves_newer_names(tmp_path: Path) -> None:
+    path, earlier = tmp_path / "a.duckdb", NIGHT - dt.timedelta(9)
+    async with account(campaigns=2, keywords=3) as (_, client):
+        for night in (earlier, NIGHT, earlier):
+            await fill(client, path, snapshot_date=night, feeds=Feed.CAMPAIGN)
+            newest = ask(path, "SELECT snapshot_date FROM campaigns UNION SELECT snapshot_date FROM keywords")
+            assert newest == [(max(night, *(one for (one,) in newest)),)]
+    assert newest == [(NIGHT,)]
+    assert ask(path, "SELECT count(*) FROM keywords") == [(6,)]
+    assert ask(path, "SELECT count(DISTINCT snapshot_date) FROM keyword_rankings") == [(2,)]
+
+
+async def test_a_night_without_any_report_writes_what_failed(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    others = ("keyword_rankings", "campaign_periods", "keyword_periods", "totals", "campaigns", "keywords")
+    async with account(campaigns=2, keywords=3) as (_, client):
+        await fill(client, path)
+    before = [ask(path, f"SELECT * FROM {name}") for name in others]  # noqa: S608
+    async with account(campaigns=3, keywords=3, failing={1: 404, 2: 404, 3: 404}) as (_, client):
+        summary = await fill(client, path)
+    assert (summary.paths, len(summary.failures)) == ((), 9)
+    assert [ask(path, f"SELECT * FROM {name}") for name in others] == before  # noqa: S608
+    assert ask(path, "SELECT rows, failures FROM pulls ORDER BY started_at") == [(30, 0), (0, 9)]
+    assert ask(path, "SELECT count(*) FROM failures") == [(9,)]
+
+
+async def test_a_table_of_another_with_an_older_name_stays(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as database:
+        database.execute("CREATE TABLE campaign (id BIGINT, name TEXT, start_date DATE, budget DOUBLE)")
+    async with account(campaigns=1, keywords=1) as (_, client):
+        assert (await fill(client, path)).ok
+
+
+async def test_a_view_of_another_under_our_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with account(campaigns=1, keywords=1) as (_, client):
+        await fill(client, path)
+        await fill(client, path)  # ours is not
+        with duckdb.connect(str(path)) as database:
+            database.execute("CREATE OR REPLACE VIEW keyword_rankings_latest AS SELECT 42 AS answer")
+        with pytest.raises(ConfigurationError, match="not one that a pull made; rename the view"):
+            await fill(client, path)
+    assert ask(path, "FROM keyword_rankings_latest") == [(42,)]
+
+
+async def test_open_in_this_program_says_what_to_close(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with account(campaigns=1, keywords=1) as (_, client):
+        await fill(client, path)
+        with duckdb.connect(str(path), read_only=True), pytest.raises(ExportError, match="close that connection"):
+            await fill(client, path)
+
+
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+async def test_a_search_needs_a_file_of_its_own(tmp_path: Path, out: str) -> None:
+    async with account(campaigns=1, keywords=2) as (sandbox, client):
+        with pytest.raises(ConfigurationError, match="search narrows the rows"):
+            await pull_to(client, None, START, END, out=f"{tmp_path}/{out}", search="shoes")
+        assert sandbox.stats.requests == 0
+        assert (await pull_to(client, None, START, END, out=tmp_path / "a.csv", search="shoes")).ok
+
+
+async def test_a_night_in_the_future_is_refused(tmp_path: Path) -> None:
+    async with account(campaigns=1, keywords=1) as (sandbox, client):
+        today = dt.datetime.now(dt.UTC).date()
+        with pytest.raises(ConfigurationError, match="snapshot_date must be tomorrow"):
+            await fill(client, tmp_path / "a.duckdb", snapshot_date=today + dt.timedelta(3))
+        assert sandbox.stats.requests == 0
+        assert (await fill(client, tmp_path / "a.duckdb", snapshot_date=today + dt.timedelta(1))).ok

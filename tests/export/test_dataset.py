@@ -246,15 +246,16 @@ async def test_dates_not_asked_for_stay(nights: Callable[..., Any]) -> None:
         pulls.check()
 
 
-async def test_if_every_campaign_failed_the_night_stays(tmp_path: Path, fail: Fail) -> None:
-    out = f"{tmp_path}/rankings/"
-    async with account(campaigns=2, keywords=1) as (_, client):
-        await pull_to(client, None, START, END, out=out, **ALL)
-        before = contents(tmp_path / "rankings")
+async def test_a_night_without_any_report_adds_what_failed(nights: Callable[..., Any], fail: Fail) -> None:
+    async with nights(campaigns=2, keywords=1) as (_, pulls):
+        await pulls.pull()
+        out = pulls.folder / "rankings"
+        before = {table: rows(out, table) for table in TABLES if table not in ("failures", "pulls")}
         fail(1, 2)
-        summary = await pull_to(client, None, START, END, out=out, **ALL)
-    assert summary.paths == ()
-    assert contents(tmp_path / "rankings") == before
+        await pulls.pull()
+        pulls.check()
+    assert {table: rows(out, table) for table in before} == before
+    assert (len(rows(out, "failures")), len(rows(out, "pulls"))) == (6, 2)
 
 
 async def test_failed_reports_alone_are_fetched_again(tmp_path: Path, fail: Fail) -> None:

@@ -328,3 +328,30 @@ async def test_a_moved_account_is_let_in_if_the_call_says_so(tmp_path: Path) -> 
             await other.pull(FIRST_NIGHT)
         assert (await other.pull(FIRST_NIGHT, key_renewed=True)).ok
         assert (await other.pull(FIRST_NIGHT)).ok
+
+
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+async def test_a_night_that_failed_does_not_claim_the_account(tmp_path: Path, out: str) -> None:
+    async with accounts(tmp_path / out, f"{tmp_path}/{out}") as (one, other):
+        assert not (await failed(one, *CAMPAIGNS)).paths
+        other.name = one.name
+        assert (await other.pull(NIGHTS[1])).ok
+        with pytest.raises(ConfigurationError, match="give this account a name of its own"):
+            await one.pull(NIGHTS[2], restart=True)
+
+
+async def test_files_beside_the_rows_are_of_the_same_pull(tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+    async with accounts(out) as (one, other):
+        await pull_to(one.client, [1], FIRST_NIGHT, FIRST_NIGHT, out=out, account="acme")
+        assert (tmp_path / "a.keywords.csv").exists()
+        await pull_to(
+            other.client, [1], FIRST_NIGHT, FIRST_NIGHT, out=out, account="other", feeds=Feed.CAMPAIGN_BY_DATE
+        )
+        assert not (tmp_path / "a.keywords.csv").exists()
+        assert {row["account"] for row in rows_in(tmp_path / "a.campaigns.csv")} == {"other"}
+        (tmp_path / "a.keywords.csv").write_text("mine\n")
+        await pull_to(
+            other.client, [1], FIRST_NIGHT, FIRST_NIGHT, out=out, account="other", feeds=Feed.CAMPAIGN_BY_DATE
+        )
+    assert (tmp_path / "a.keywords.csv").read_text() == "mine\n"

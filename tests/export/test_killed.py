@@ -73,7 +73,7 @@ class Killing:
             time.sleep(dice.uniform(0, 0.3 if point > campaigns else 0.02))
             pull.send_signal(signal.SIGKILL)
             pull.communicate()
-        before, folder = set(self.asked), target_of(out, (Feed.CAMPAIGN,)).staging_folder
+        before, folder = set(self.asked), target_of(out, (Feed.CAMPAIGN,), account="127.0.0.1").staging_folder
         stored = stored_campaigns(folder)
         if folder.exists() and dice.random() < 0.5:
             with open(folder / "checkpoint-wal", "ab") as log:  # what a write that was under way leaves

@@ -245,7 +245,7 @@ async def test_workers_divide_what_is_allowed(tmp_path: Path) -> None:
 async def test_shards_and_receipts_go_through_pickle_and_json(tmp_path: Path, fail: Fail) -> None:
     async with account(campaigns=3, keywords=1) as (_, client):
         fail(2)
-        shards = await cut(client, tmp_path, search="x", extra_params={"a": 1})
+        shards = await cut(client, tmp_path, sort_metric="x", extra_params={"a": 1})
         assert [pickle.loads(pickle.dumps(shard)) for shard in shards] == shards  # noqa: S301
         assert [Shard.from_json(shard.to_json()) for shard in shards] == shards
         receipts = await asyncio.to_thread(run_all, shards)
@@ -266,6 +266,7 @@ def test_other_json_is_no_shard(text: str) -> None:
     ("changes", "words"),
     [
         ({"shards": 0}, "shards must be an integer from 1"),
+        ({"search": "shoes"}, "search narrows the rows"),
         ({"workers": True}, "workers must be an integer from 1"),
         ({"key_from": SECRET}, "key_from must be env:NAME or module:function"),
         ({"key_from": f"env:{SECRET}"}, "key_from must be env:NAME"),
