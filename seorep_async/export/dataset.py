@@ -7,10 +7,11 @@ other feeds, other dates of feeds by date, and the rows of reports that failed.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,19 @@ from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.job import ExportJob
 from seorep_async.export.kept_rows import Scope, kept_rows
 from seorep_async.export.progress import CampaignOutcome
-from seorep_async.export.receipts import Part, Partition, Receipt, commit, digest_of, escape, last_receipt, read_receipt
+from seorep_async.export.receipts import (
+    Part,
+    Partition,
+    Receipt,
+    busy,
+    commit,
+    digest_of,
+    escape,
+    last_receipt,
+    read_receipt,
+)
 from seorep_async.export.sinks import encoded_campaigns
-from seorep_async.export.storage import Storage, each
+from seorep_async.export.storage import STAGING, Storage, each
 from seorep_async.export.target import DatasetTarget, tables_of, target_of
 from seorep_async.models import Campaign, Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
@@ -37,6 +48,7 @@ from seorep_async.tables.optional import require
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
+_log = logging.getLogger("seorep_async")
 _PARTITION_COLUMNS = 2
 """The first columns of every table, account and snapshot date, stand in the path only."""
 
@@ -197,29 +209,63 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
     Returns:
         The receipt that is there now.
     """
-    earlier = read_receipt(storage, receipt.night)
+    earlier, night, pull = read_receipt(storage, receipt.night), receipt.night, receipt.pull
     before = () if earlier is None else earlier.parts
-    in_place = {part for part in before if part in receipt.parts}
+    there = {name for table in all_tables() for name in storage.names(f"{table.name}/{night.folder}")}
+    in_staging = set(storage.names(f"{STAGING}/{pull}"))
+    in_place = {part for part in receipt.parts if part.staged(pull) not in in_staging}
+    if lost := sorted(part.name(night) for part in in_place if part not in before or part.name(night) not in there):
+        raise _lost(storage, night, earlier, lost[0])
     kept: list[tuple[Path, Part]] = []
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         for table in all_tables():
-            old = [part for part in before if part.table == table.name and part not in in_place]
+            old = [part for part in before if part.table == table.name and part not in receipt.parts]
             if not scope.touches(table):
-                in_place.update(old)
+                in_place.update(part for part in old if _can_stay(storage, night, part, there))
             elif old:
                 new = [part for part in receipt.parts if part.table == table.name]
-                read = partial(read_part, storage, receipt.night, receipt.pull)
-                rows = kept_rows(scope, part_table(table), map(read, old), map(read, new))
+                older = (rows for part in old for rows in _readable(storage, night, pull, part))
+                rows = kept_rows(
+                    scope, part_table(table), older, (read_part(storage, night, pull, part) for part in new)
+                )
                 number = 1 + max((part.number for part in new), default=-1)
                 file = Path(folder, f"{table.name}.parquet")
                 part = _write_part(file, table, number, rows, check)
                 kept += [(file, part)] if part.rows else []
-        stage(storage, receipt.pull, kept)
+        stage(storage, pull, kept)
     staged = {*receipt.parts, *(part for _, part in kept)} - in_place
     parts = sorted(in_place | staged, key=lambda part: (part.table, part.number))
     receipt = attrs.evolve(receipt, parts=tuple(parts))
-    commit(storage, receipt, staged)
+    commit(storage, receipt, staged, earlier)
     return receipt
+
+
+def _can_stay(storage: Storage, night: Partition, part: Part, there: Container[str]) -> bool:
+    if part.name(night) not in there:
+        _log_lost_rows(storage, night, part)
+        return False
+    return True
+
+
+def _readable(storage: Storage, night: Partition, pull: str, part: Part) -> Iterator[pa.Table]:
+    """Yield the rows of an older part, or nothing if it is lost, as pulling the night again is what repairs it."""
+    rows = _rows_of(storage, part, [part.staged(pull), part.name(night)])
+    if rows is None:
+        _log_lost_rows(storage, night, part)
+    else:
+        yield rows
+
+
+def _log_lost_rows(storage: Storage, night: Partition, part: Part) -> None:
+    place = storage.address(part.name(night))
+    _log.warning("%s is missing, or is not as its receipt says; its rows are lost but for those pulled now", place)
+
+
+def _lost(storage: Storage, night: Partition, earlier: Receipt | None, name: str) -> ExportError:
+    if read_receipt(storage, night) != earlier:
+        return busy(storage, night)
+    again = "pull this night again, or plan its shards again with restart=True"
+    return ExportError(f"{storage.address(name)} is missing, or is not as its receipt says; {again}")
 
 
 def read_part(storage: Storage, night: Partition, pull: str, part: Part) -> pa.Table:
@@ -228,12 +274,17 @@ def read_part(storage: Storage, night: Partition, pull: str, part: Part) -> pa.T
     Raises:
         ExportError: it is not there, or not as its receipt says.
     """
-    for name in (part.staged(pull), part.name(night)):
-        data = storage.read(name)
-        if data is not None and digest_of(data) == part.digest:
-            break
-    else:
-        raise ExportError(f"{storage.address(name)} is missing, or is not as its receipt says; pull this night again")
+    rows = _rows_of(storage, part, [part.staged(pull), part.name(night)])
+    if rows is None:
+        raise _lost(storage, night, read_receipt(storage, night), part.name(night))
+    return rows
+
+
+def _rows_of(storage: Storage, part: Part, names: Iterable[str]) -> pa.Table | None:
+    found = (data for name in names if (data := storage.read(name)) is not None and digest_of(data) == part.digest)
+    data = next(found, None)
+    if data is None:
+        return None
     pa = require("pyarrow")
     rows = require("pyarrow.parquet").read_table(pa.BufferReader(data))
     (table,) = (part_table(table) for table in all_tables() if table.name == part.table)

@@ -120,4 +120,5 @@ def _among(column: Any, values: Sequence[Any]) -> Any:
 
 
 def _none(rows: pa.Table) -> Any:
-    return require("pyarrow").array([False] * rows.num_rows)
+    pa = require("pyarrow")
+    return pa.array([False] * rows.num_rows, pa.bool_())  # no rows would have no type

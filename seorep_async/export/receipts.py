@@ -1,9 +1,10 @@
 """What a dataset vouches for: one receipt for each night of an account, written last.
 
 A night is replaced by a redo log. Everything that it needs is staged first; the log then says which staged file goes to
-which place. From then on whoever comes next can finish the job, from any machine: the old receipt is removed, the parts
-are copied to their places, parts that the night no longer has are removed, and the new receipt appears. So a receipt
-never vouches for a mixture of two pulls, nor for more or less than what is there.
+which place. Only one writer at a time can create it. From then on whoever comes next can finish the job, from any
+machine: the old receipt is removed, then the parts that the night no longer has, the new parts are copied to their
+places, and the new receipt appears. So a receipt never vouches for a mixture of two pulls, nor for more or less than
+what is there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -199,39 +201,92 @@ def last_receipt(storage: Storage, account: str, *, with_rows: bool = False) -> 
     return None
 
 
-def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part]) -> None:
+def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part], earlier: Receipt | None = None) -> None:
     """Replace a night by what a receipt names.
 
     Args:
         storage: the dataset.
         receipt: what will be there.
         staged: those of its parts that are staged; the others are in their places.
+        earlier: the receipt that it replaces.
+
+    Raises:
+        ExportError: another pull replaces the night, or has done so since; or it could not be written.
     """
     places = [[part.staged(receipt.pull), part.name(receipt.night)] for part in staged]
-    write_json(storage, receipt.night.log, {"receipt": receipt.to_json(), "places": places})
-    redo(storage, receipt.night)
+    replaced = None if earlier is None else earlier.to_json()
+    log = {"id": uuid.uuid4().hex, "receipt": receipt.to_json(), "replaces": replaced, "places": places}
+    data = _encoded(log)
+    if not storage.create(receipt.night.log, data) and storage.read(receipt.night.log) != data:
+        raise busy(storage, receipt.night)
+    if not _finish(storage, receipt.night, data, is_own=True):
+        raise busy(storage, receipt.night)
 
 
 def redo(storage: Storage, night: Partition) -> None:
     """Finish the replacement of a night that was cut off, if there is one."""
-    log = read_json(storage, night.log)
-    if log is None:
-        return
+    data = storage.read(night.log)
+    if data is not None:
+        _finish(storage, night, data, is_own=False)
+
+
+def busy(storage: Storage, night: Partition) -> ExportError:
+    """Return the error that says that another pull replaces a night."""
+    return ExportError(f"another pull is committing {storage.address(night.receipt)}; run this again when it has ended")
+
+
+def _finish(storage: Storage, night: Partition, data: bytes, *, is_own: bool) -> bool:
+    """Do what a log says, and return False if the night is not the one that it was written for."""
     try:
-        receipt = Receipt.from_json(log["receipt"])
-        places: Sequence[tuple[str, str]] = [(source, place) for source, place in log["places"]]
+        log = json.loads(data)
+        receipt, replaced = Receipt.from_json(log["receipt"]), log["replaces"]
+        places: list[tuple[str, str]] = [(source, place) for source, place in log["places"]]
+        older = None if replaced is None else Receipt.from_json(replaced).pull
     except (KeyError, TypeError, ValueError):
         raise _damaged(storage, night.log) from None
-    storage.delete([night.receipt])
-    each(storage.copy, places)
-    wanted = {part.name(night) for part in receipt.parts}
-    found = {name for table in all_tables() for name in storage.names(f"{table.name}/{night.folder}")}
-    storage.delete(sorted(found - wanted))
-    write_json(storage, night.receipt, log["receipt"])
+    found = read_json(storage, night.receipt)
+    if found is not None and found not in (replaced, log["receipt"]):
+        storage.delete([night.log])
+        return False
+    if found is None or found == replaced:
+        storage.delete([night.receipt])
+        _delete_stale(storage, receipt, {place for _, place in places} if is_own else set())
+        try:
+            each(storage.copy, places)
+        except ExportError as error:
+            if {source for source, _ in places} <= set(storage.names(f"{STAGING}/{receipt.pull}")):
+                raise
+            if storage.read(night.log) == data:
+                lost = f"the parts that it names are no longer in {storage.address(STAGING)}"
+                name = storage.address(night.log)
+                raise ExportError(f"can't finish {name}: {lost}; move {name} away and pull this night again") from error
+        current = storage.read(night.log)
+        if current != data:  # somebody else has finished it
+            if current is None:
+                storage.create(night.receipt, _encoded(log["receipt"]))
+            return True
+        write_json(storage, night.receipt, log["receipt"])
     storage.delete([night.log])
-    others = storage.names(f"{RECEIPTS}/{night.folder}")
-    storage.delete([name for name in others if not name.rpartition("/")[2].startswith(f"{receipt.pull}-")])
+    if older not in (None, receipt.pull):
+        others = storage.names(f"{RECEIPTS}/{night.folder}")
+        storage.delete([name for name in others if name.rpartition("/")[2].startswith(f"{older}-")])
+        storage.delete(storage.names(f"{STAGING}/{older}"))
     storage.delete(storage.names(f"{STAGING}/{receipt.pull}"))
+    return True
+
+
+def _delete_stale(storage: Storage, receipt: Receipt, replaced: set[str]) -> None:
+    """Delete the parts that a night no longer has, and those to be replaced, so that no reader sees a row twice.
+
+    A single part that is replaced by a single one stays, as that takes one step.
+    """
+    wanted = {part.name(receipt.night) for part in receipt.parts}
+    stale: list[str] = []
+    for table in all_tables():
+        found = storage.names(f"{table.name}/{receipt.night.folder}")
+        own = [name for name in wanted if name.startswith(f"{table.name}/")]
+        stale += [name for name in found if name not in wanted or (name in replaced and found != own)]
+    storage.delete(stale)
 
 
 def digest_of(data: bytes) -> str:
@@ -254,7 +309,11 @@ def read_json(storage: Storage, name: str) -> Any:
 
 def write_json(storage: Storage, name: str, value: object) -> None:
     """Write a small JSON file of a dataset."""
-    storage.write(name, json.dumps(value, ensure_ascii=False, indent=1).encode())
+    storage.write(name, _encoded(value))
+
+
+def _encoded(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=1).encode()
 
 
 def _translated(storage: Storage, name: str, found: Any) -> Receipt:

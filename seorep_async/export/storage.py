@@ -51,6 +51,9 @@ class Storage(Protocol):
     def write(self, name: str, data: bytes) -> None:
         """Put a few bytes under a name, in one step."""
 
+    def create(self, name: str, data: bytes) -> bool:
+        """Put a few bytes under a name, in one step, unless a file of that name is there; return whether it was not."""
+
     def read(self, name: str) -> bytes | None:
         """Return a file's bytes, or None if there is no file of that name."""
 
@@ -120,6 +123,26 @@ class LocalFolder:
             near = self._temporary()
             near.write_bytes(data)
         atomic_replace(near, place)
+
+    def create(self, name: str, data: bytes) -> bool:
+        place = self._place(name)
+        with translate_errors(place):
+            near = self._temporary()
+            near.write_bytes(data)
+            try:
+                os.link(near, place)  # unlike a rename, it replaces nothing
+            except FileExistsError:
+                return False
+            except OSError:  # a file system without links
+                try:
+                    with open(place, "xb") as file:
+                        file.write(data)
+                except FileExistsError:
+                    return False
+            finally:
+                near.unlink()
+            sync_folder(place.parent)
+        return True
 
     def read(self, name: str) -> bytes | None:
         place = self._root / name
@@ -204,6 +227,14 @@ class _ObjectStore:
     def write(self, name: str, data: bytes) -> None:
         with self._translated(name):
             self._obstore.put(self._store, name, data)
+
+    def create(self, name: str, data: bytes) -> bool:
+        with self._translated(name):
+            try:
+                self._obstore.put(self._store, name, data, mode="create")
+            except self._obstore.exceptions.AlreadyExistsError:
+                return False
+            return True
 
     def read(self, name: str) -> bytes | None:
         with self._translated(name, "read"):

@@ -148,12 +148,14 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
 def _commit(
     storage: Storage, shard: Shard, receipts: Sequence[ShardReceipt], outcomes: Sequence[CampaignOutcome], requests: int
 ) -> Receipt:
-    job, plan = shard.job(), read_json(storage, shard.night.plan(shard.pull)) or {}
+    job, plan = shard.job(), read_json(storage, shard.night.plan(shard.pull))
+    if plan is None:
+        place = storage.address(shard.night.plan(shard.pull))
+        raise ExportError(f"the plan of these shards, {place}, is gone: another pull replaced theirs; plan again")
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         file, pulls = write_pull(pull_row(job, outcomes, requests), Path(folder))
         stage(storage, shard.pull, [(file, pulls)])
-    named = [Part(**plan["campaigns"])] if "campaigns" in plan else []
-    parts = (*(part for receipt in receipts for part in receipt.parts), *named, pulls)
+    parts = (*(part for receipt in receipts for part in receipt.parts), Part(**plan["campaigns"]), pulls)
     scope = Scope(job.feeds, job.start_date, job.end_date, outcomes)
     return commit_night(storage, receipt_of(job, shard.pull, parts, outcomes), scope)
 

@@ -41,17 +41,17 @@ class Cut:
 
     def __getattr__(self, name: str) -> Any:
         step = getattr(self.whole, name)
-        if name not in ("put", "write", "copy", "delete"):
+        if name not in ("put", "write", "create", "copy", "delete"):
             return step
 
-        def counted(*arguments: Any) -> None:
+        def counted(*arguments: Any) -> Any:
             if name == "delete":
                 for one in arguments[0]:
                     self._count()
                     step([one])
-                return
+                return None
             self._count()
-            step(*arguments)
+            return step(*arguments)
 
         return counted
 
@@ -81,10 +81,10 @@ def receipt(pull: str, contents: dict[tuple[str, int], bytes], **changes: Any) -
 
 def replace(storage: Any, pull: str, contents: dict[tuple[str, int], bytes]) -> None:
     """Stage and commit a night."""
-    wanted = receipt(pull, contents)
+    earlier, wanted = read_receipt(storage, NIGHT), receipt(pull, contents)
     for part in wanted.parts:
         storage.write(part.staged(pull), contents[part.table, part.number])
-    commit(storage, wanted, wanted.parts)
+    commit(storage, wanted, wanted.parts, earlier)
 
 
 def found(storage: Storage) -> dict[tuple[str, int], bytes]:

@@ -1,0 +1,192 @@
+"""Nights with lost or damaged parts, two writers at once, and pulls of one night that don't know of each other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import json
+import logging
+import threading
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seorep_async import SeoRepClient
+from seorep_async.errors import ExportError
+from seorep_async.export import pull_to
+from seorep_async.export.dataset import part_table
+from seorep_async.export.kept_rows import Scope, kept_rows
+from seorep_async.export.receipts import Partition, Receipt, commit, digest_of, read_receipt, redo
+from seorep_async.export.storage import Storage
+from seorep_async.models import Feed
+from seorep_async.shards import gather, plan, run_shard
+from seorep_async.tables.arrow import arrow_schema
+from seorep_async.tables.columns import Table
+from seorep_async.tables.declared import all_tables
+from tests.export.reports import END, NIGHT, START, account
+from tests.export.test_dataset import fail, parts, rows
+from tests.export.test_receipts import NEWER, OLDER, Cut, PowerFailure, found, receipt, replace, storage, vouched_for
+from tests.export.test_receipts import NIGHT as ACME
+
+__all__ = ["fail", "storage"]
+
+PARTITION = f"account=acme/snapshot_date={NIGHT}"
+
+
+async def pull(client: SeoRepClient, folder: Path, ids: list[int] | None = None, **changes: Any) -> int:
+    """Pull the night, and return how many reports were fetched."""
+    options: dict[str, Any] = {"out": f"{folder}/rankings/", "account": "acme", "snapshot_date": NIGHT}
+    return (await pull_to(client, ids, START, END, **options | changes)).rows
+
+
+def check(folder: Path) -> None:
+    """Check that the receipt names every part that is there, and no others."""
+    there = Receipt.from_json(json.loads((folder / Partition("acme", NIGHT).receipt).read_bytes()))
+    expected = {part.name(there.night): part.digest for part in there.parts}
+    assert {one: digest_of((folder / one).read_bytes()) for one in parts(folder) if one[0] != "_"} == expected
+
+
+@pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
+def test_a_part_without_rows_is_replaced_like_any_other(table: Table) -> None:
+    empty = arrow_schema(part_table(table)).empty_table()
+    scope = Scope(tuple(Feed), dt.date(2026, 11, 1), dt.date(2026, 11, 20), [])
+    (kept,) = kept_rows(scope, part_table(table), [empty], [empty])
+    assert (kept.num_rows, kept.schema) == (0, empty.schema)
+
+
+@pytest.mark.parametrize("damage", ["missing", "damaged"])
+@pytest.mark.parametrize("first", [None, [1]])
+async def test_pulled_again_a_damaged_night_is_whole(tmp_path: Path, damage: str, first: list[int] | None) -> None:
+    out = tmp_path / "rankings"
+    async with account(campaigns=2, keywords=2) as (_, client):
+        await pull(client, tmp_path, first)
+        for table in ("keyword_rankings", "totals", "campaigns"):
+            part = out / table / PARTITION / "part-00000.parquet"
+            part.unlink() if damage == "missing" else part.write_bytes(b"PAR1")
+        await pull(client, tmp_path)
+    check(out)
+    assert len(rows(out, "keyword_rankings")) == 4
+
+
+async def test_rows_that_can_not_be_kept_are_named_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    out = tmp_path / "rankings"
+    async with account(campaigns=2, keywords=2) as (_, client):
+        await pull(client, tmp_path, [1])
+        lost = out / "keyword_rankings" / PARTITION / "part-00000.parquet"
+        lost.unlink()
+        with caplog.at_level(logging.WARNING, "seorep_async"):
+            await pull(client, tmp_path, [2])
+    check(out)
+    assert len(rows(out, "keyword_rankings")) == 2
+    (message,) = [record.getMessage() for record in caplog.records if str(lost) in record.getMessage()]
+    assert "its rows are lost" in message
+
+
+async def test_a_lost_part_of_another_feed_is_vouched_for_no_more(tmp_path: Path) -> None:
+    out = tmp_path / "rankings"
+    async with account(campaigns=1, keywords=1) as (_, client):
+        await pull(client, tmp_path)
+        (out / "keyword_rankings" / PARTITION / "part-00000.parquet").unlink()
+        await pull(client, tmp_path, feeds="campaign-by-date")
+    check(out)
+
+
+def test_a_log_that_can_not_be_finished_names_itself(storage: Storage) -> None:
+    replace(storage, "older", OLDER)
+    with pytest.raises(PowerFailure):
+        replace(Cut(storage, 5), "newer", NEWER)
+    storage.delete(storage.names("_staging"))
+    with pytest.raises(ExportError, match=rf"move {storage.address(ACME.log)} away") as caught:
+        read_receipt(storage, ACME)
+    assert "\n" not in str(caught.value)
+    storage.delete([ACME.log])
+    replace(storage, "newer", NEWER)
+    assert vouched_for(storage) == "newer"
+
+
+def test_a_second_writer_of_a_night_is_told_to_run_again(storage: Storage) -> None:
+    replace(storage, "older", OLDER)
+    before = read_receipt(storage, ACME)
+    with pytest.raises(PowerFailure):
+        replace(Cut(storage, 5), "newer", NEWER)
+    with pytest.raises(ExportError, match=r"another pull is committing .*; run this again"):
+        commit(storage, receipt("older", OLDER), (), before)
+    replace(storage, "newer", NEWER)  # run again, it finishes first what the other one had begun
+    assert vouched_for(storage) == "newer"
+
+
+def test_a_night_that_another_writer_replaced_is_not_mixed(storage: Storage) -> None:
+    replace(storage, "older", OLDER)
+    before = read_receipt(storage, ACME)
+    replace(storage, "newer", NEWER)
+    with pytest.raises(ExportError, match="another pull is committing"):
+        commit(storage, receipt("third", OLDER), (), before)
+    assert vouched_for(storage) == "newer"
+    assert storage.read(ACME.log) is None
+
+
+@pytest.mark.parametrize("step", ["names", "copy", "delete"])
+def test_two_that_finish_one_log_agree(storage: Storage, step: str) -> None:
+    class Overtaken:
+        """A storage in which somebody else finishes the night before the first step of a kind."""
+
+        lock, done = threading.Lock(), False
+
+        def __getattr__(self, name: str) -> Any:
+            with self.lock:
+                if name == step and not self.done:
+                    self.done = True
+                    redo(storage, ACME)
+            return getattr(storage, name)
+
+    replace(storage, "older", OLDER)
+    with pytest.raises(PowerFailure):
+        replace(Cut(storage, 5), "newer", NEWER)
+    assert read_receipt(Overtaken(), ACME) == receipt("newer", NEWER)
+    assert vouched_for(storage) == "newer"
+
+
+def test_no_reader_sees_a_row_twice(storage: Storage) -> None:
+    older = {("keyword_rankings", 0): b"1 2", ("keyword_rankings", 1): b"3", ("keyword_rankings", 2): b"4"}
+    newer = {("keyword_rankings", 0): b"4", ("keyword_rankings", 1): b"2", ("keyword_rankings", 3): b"1 3"}
+    for steps in range(20):
+        replace(storage, "older", older)
+        try:
+            replace(Cut(storage, steps), "newer", newer)
+        except PowerFailure:
+            seen = list(chain.from_iterable(data.split() for data in found(storage).values()))
+            assert len(seen) == len(set(seen)), steps
+    assert found(storage) == newer
+
+
+def test_a_single_part_is_replaced_in_one_step(storage: Storage) -> None:
+    older, newer = {("totals", 0): b"older"}, {("totals", 0): b"newer"}
+    for steps in range(10):
+        replace(storage, "older", older)
+        with contextlib.suppress(PowerFailure):
+            replace(Cut(storage, steps), "newer", newer)
+        assert found(storage) in (older, newer)
+
+
+async def test_a_pull_of_the_night_leaves_other_plans_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
+    out = tmp_path / "rankings"
+    options: dict[str, Any] = {"out": f"{out}/", "shards": 2, "work_dir": tmp_path / "work", "account": "acme"}
+    async with account(campaigns=5, keywords=1) as (sandbox, client):
+        one, other = [await plan(client, ids, START, END, snapshot_date=NIGHT, **options) for ids in ([1, 2], [3, 4])]
+        for shard in (*one, *other):
+            await asyncio.to_thread(run_shard, shard)
+        before = sandbox.stats.requests
+        await asyncio.to_thread(gather, one)
+        await pull(client, tmp_path, [5], feeds="campaign-by-date")
+        await asyncio.to_thread(gather, other)
+        assert sandbox.stats.requests - before <= 2
+        assert rows(out, "campaigns", "campaign_id") == [(id_,) for id_ in range(1, 6)]
+        check(out)
+        for shard in one:
+            await asyncio.to_thread(run_shard, shard)
+        with pytest.raises(ExportError, match="is gone: another pull replaced theirs; plan again"):
+            await asyncio.to_thread(gather, one)
