@@ -290,7 +290,7 @@ def test_the_key_is_in_no_file_that_a_pull_writes(
         ended = seorep("pull", "-o", out, "--json")
         assert (ended.code, KEY in ended.out + ended.err) == (4, False)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {f".{out}.pull/checkpoint", out} <= {str(path.relative_to(tmp_path)) for path in written}
+    assert {"checkpoint", out} <= {path.name for path in written}
     forms = KEY.encode(), base64.b64encode(KEY.encode()), base64.b64encode(f":{KEY}".encode())
     assert [path.name for path in written if any(form in path.read_bytes() for form in forms)] == []
 
