@@ -146,6 +146,8 @@ print(newest.collect().height)
 
 - **A dataset keeps every night.** A second pull of the same night follows the rules of a database: it replaces what it
   asked for and got. Reports that failed keep the rows they had, and so do campaigns, feeds and dates not asked for.
+  Days that the service gave on an earlier night and gives no more are in that night only: `pulls` and `failures` say
+  which later pulls asked for them and got an answer.
 - **A night is committed by its receipt**, in `_receipts/`, which names every part with its digest. While a night is
   replaced it has none; what was cut off then, the next pull of the account finishes, from any machine. Let one process
   at a time write a night of an account.
