@@ -105,7 +105,12 @@ def dataset_of(
     work_dir: Path | None = None,
 ) -> DatasetTarget:
     """Return the dataset that a path or an address names, with or without a slash at the end; raises as `target_of`."""
-    target = target_of(f"{os.fspath(out).rstrip('/')}/", feeds, storage_options=storage_options, work_dir=work_dir)
+    if not isinstance(out, str | os.PathLike) or not isinstance(place := os.fspath(out), str):
+        raise ConfigurationError(f"out must be a path, got {type(out).__name__}")
+    if place in ("", "-"):
+        raise ConfigurationError(f"out must name the folder or the address of a dataset, got {place!r}")
+    place = place if place.endswith(("/", os.sep)) else f"{place}/"
+    target = target_of(place, feeds, storage_options=storage_options, work_dir=work_dir)
     if not isinstance(target, DatasetTarget):
         raise ConfigurationError(f"{out} is not a dataset")
     return target

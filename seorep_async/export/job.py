@@ -322,7 +322,9 @@ def _differences(earlier: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[
         before = earlier.get(name)
         if before == value:
             continue
-        if name == "version":
+        if name == "version":  # which depends on the feeds, too
+            if earlier.get("feeds") != wanted.get("feeds"):
+                continue
             found.append("another version of seorep")
         elif name in ("campaigns", "options"):
             found.append(f"other {name}")

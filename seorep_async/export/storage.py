@@ -7,15 +7,18 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.atomic_replace import atomic_replace, reason, resolve, sync_folder, translate_errors
 from seorep_async.tables.optional import require
+
+T = TypeVar("T")
 
 SCHEMES = ("s3", "gs", "az")
 """The object stores, as their addresses begin."""
@@ -84,6 +87,8 @@ def storage_of(out: str, options: Mapping[str, Any] | None = None) -> Storage:
         ConfigurationError: the address or an option is wrong; nothing was sent.
         ImportError: the extra `cloud` is missing.
     """
+    if options is not None and not isinstance(options, Mapping):
+        raise ConfigurationError("storage_options must be a mapping of option names to strings")
     if is_address(out):
         return _ObjectStore(out, dict(options or {}))
     if options:
@@ -203,70 +208,77 @@ class _ObjectStore:
         for name, value in options.items():
             if not isinstance(name, str) or not _OPTION_NAME.fullmatch(name) or not isinstance(value, str | bool):
                 raise ConfigurationError("storage_options must be a mapping of option names to strings")
+        secrets = {word for value in options.values() for word in re.findall(r"\w{4,}", str(value))}
         client = {name: options.pop(name) for name in sorted(_CLIENT_OPTIONS & options.keys())}
         try:
             self._store = require("obstore.store").from_url(
                 self._address, client_options=client or None, retry_config=_RETRIES, **options
             )
+            return
         except (OSError, TypeError, ValueError, self._obstore.exceptions.BaseError) as error:
             problem = str(error).partition("\n")[0]
-            for value in options.values():
-                problem = problem.replace(str(value), "…") if len(str(value)) > 3 else problem
-            raise ConfigurationError(f"can't use {self._address}: {problem}") from None
+        for word in sorted(secrets, key=len, reverse=True):
+            problem = problem.replace(word, "…")
+        # outside of the handler, as else the store's own error, which holds the options, would be its context
+        raise ConfigurationError(f"can't use {self._address}: {problem}")
 
     def address(self, name: str = "") -> str:
         return f"{self._address.rstrip('/')}/{name}"
 
     def put(self, file: Path, name: str) -> None:
-        with self._translated(name):
+        def step() -> None:
             large = file.stat().st_size > _ONE_PUT
             self._obstore.put(
                 self._store, name, file, use_multipart=large, chunk_size=_PIECE, max_concurrency=_PARALLEL // 2
             )
 
+        self._do(step, name)
+
     def write(self, name: str, data: bytes) -> None:
-        with self._translated(name):
-            self._obstore.put(self._store, name, data)
+        self._do(lambda: self._obstore.put(self._store, name, data), name)
 
     def create(self, name: str, data: bytes) -> bool:
-        with self._translated(name):
+        def step() -> bool:
             try:
                 self._obstore.put(self._store, name, data, mode="create")
             except self._obstore.exceptions.AlreadyExistsError:
                 return False
             return True
 
+        return bool(self._do(step, name))
+
     def read(self, name: str) -> bytes | None:
-        with self._translated(name, "read"):
-            with _missing_allowed():
-                return bytes(self._obstore.get(self._store, name).bytes())
-            return None
+        return self._do(lambda: bytes(self._obstore.get(self._store, name).bytes()), name, "read", may_be_missing=True)
 
     def names(self, folder: str) -> list[str]:
-        with self._translated(folder, "read"):
+        def step() -> list[str]:
             pieces = self._obstore.list(self._store, prefix=folder)
             return sorted(entry["path"] for piece in pieces for entry in piece)
 
+        return self._do(step, folder, "read") or []
+
     def copy(self, source: str, name: str) -> None:
-        with self._translated(name):
-            self._obstore.copy(self._store, source, name)
+        self._do(lambda: self._obstore.copy(self._store, source, name), name)
 
     def delete(self, names: Iterable[str]) -> None:
-        with self._translated(""):
-            for name in names:
-                with _missing_allowed():
-                    self._obstore.delete(self._store, name)
+        for name in names:
+            self._do(partial(self._obstore.delete, self._store, name), name, may_be_missing=True)
 
-    @contextlib.contextmanager
-    def _translated(self, name: str, step: str = "write") -> Iterator[None]:
-        """Translate the store's errors into an `ExportError` of one line.
+    def _do(self, step: Callable[[], T], name: str, verb: str = "write", *, may_be_missing: bool = False) -> T | None:
+        """Do one step, and translate the store's errors into an `ExportError` of one line.
 
-        Nothing of their own text is shown but code and message: it holds addresses, which may be signed.
+        Nothing of their own text is shown but code and message: it holds addresses, which may be signed. Nor are they
+        the context of the error, which loggers show, so it is raised outside of their handler.
         """
         try:
-            yield
+            return step()
         except (self._obstore.exceptions.BaseError, OSError, ValueError) as error:
-            raise ExportError(f"can't {step} {self.address(name)}: {_in_words(error)}") from None
+            # an object may be missing, though not its bucket
+            known = _error_code(error) in (None, "NoSuchKey", "BlobNotFound")
+            if may_be_missing and isinstance(error, FileNotFoundError) and known:
+                return None
+            problem = _in_words(error)
+        raise ExportError(f"can't {verb} {self.address(name)}: {problem}")
 
 
 def _checked_address(out: str) -> str:
@@ -282,16 +294,6 @@ def _checked_address(out: str) -> str:
     if not parts.netloc or "//" in parts.path or {".", ".."} & set(parts.path.split("/")):
         raise ConfigurationError(f"{out} is not an address such as {parts.scheme}://bucket/rankings/")
     return out
-
-
-@contextlib.contextmanager
-def _missing_allowed() -> Iterator[None]:
-    """Allow that an object is missing, though not its bucket."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        if _error_code(error) not in (None, "NoSuchKey", "BlobNotFound"):
-            raise
 
 
 def _error_code(error: BaseException) -> str | None:

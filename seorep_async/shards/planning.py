@@ -6,7 +6,6 @@ import asyncio
 import datetime as dt
 import json
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -16,7 +15,7 @@ from typing import Any, TypeVar, Unpack
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.dataset import check_dataset, dataset_of, pull_name, stage, write_campaigns
@@ -24,18 +23,17 @@ from seorep_async.export.fetch import Fetcher
 from seorep_async.export.job import ExportJob, Night, export_job
 from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.receipts import PLAN, Partition, escape, read_json, read_receipt, write_json
-from seorep_async.export.storage import RECEIPTS, Storage, is_address
+from seorep_async.export.storage import RECEIPTS, Storage
 from seorep_async.export.target import DatasetTarget
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.settings import Settings
-from seorep_async.shards.shard import Shard
+from seorep_async.shards.shard import MOST_SHARDS, Shard, check_key_from, check_options
 
 T = TypeVar("T")
 
-_SECRET = re.compile(r"secret|password|token|credential|access_key|account_key|sas|signature", re.IGNORECASE)
-_KEY_FROM = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_PLAN_FIELDS = {"parameters", "pull", "snapshot_date", "started_at", "ids", "campaigns"}
 
 
 async def plan(
@@ -83,7 +81,7 @@ async def plan(
     job.check_target(target)
     await asyncio.to_thread(check_dataset, target.storage, job)
     found = await _stored_plan(client, job, target, shards, restart=restart, retry_failed=retry_failed)
-    place = str(out) if is_address(out) else f"{target.path}/"
+    place = f"{target.storage.address().rstrip('/')}/"
     folder = None if work_dir is None else str(resolve(Path(work_dir)))
     common: dict[str, Any] = {"out": place, "storage_options": stored, "work_dir": folder, "key_from": key_from}
     common |= {"key_digest": await asyncio.to_thread(job.key_digest), "settings": _share(client.settings, workers)}
@@ -134,6 +132,7 @@ def _cut(job: ExportJob, found: Mapping[str, Any], count: int, common: Mapping[s
             end_date=job.end_date,
             feeds=job.feeds,
             options=dict(job.options),
+            key_renewed=job.key_renewed,
             **common,
         )
         for number, (first, last) in enumerate(bounds)
@@ -169,21 +168,14 @@ def _check_plan(
     options: FeedOptions,
 ) -> dict[str, str]:
     for name, value in (("shards", shards), ("workers", workers)):
-        if type(value) is not int or not 1 <= value <= 100_000:
-            raise ConfigurationError(f"{name} must be an integer from 1 to 100,000")
-    if not isinstance(key_from, str) or not _KEY_FROM.fullmatch(key_from):
-        # not shown: it may be the key itself
-        raise ConfigurationError("key_from must be env:NAME or module:function, the place of the key")
+        if type(value) is not int or not 1 <= value <= MOST_SHARDS:
+            raise ConfigurationError(f"{name} must be an integer from 1 to {MOST_SHARDS:,}")
+    check_key_from(key_from)
     try:
         json.dumps(options)
     except TypeError:
         raise ConfigurationError("extra_params holds a value that can't be written as JSON, as shards are") from None
-    for name in storage_options or {}:
-        if _SECRET.search(str(name)):
-            raise ConfigurationError(
-                f"storage_options: engines log shards, so these hold no secrets; put {name} into the environment"
-            )
-    return dict(storage_options or {})
+    return check_options({} if storage_options is None else storage_options)
 
 
 def _earlier_plan(
@@ -193,7 +185,9 @@ def _earlier_plan(
     for name in reversed(storage.names(f"{RECEIPTS}/account={escape(account)}")):
         if not name.endswith(PLAN):
             continue
-        found: dict[str, Any] = read_json(storage, name)
+        found: Any = read_json(storage, name)
+        if not isinstance(found, dict) or not found.keys() >= _PLAN_FIELDS:
+            raise ExportError(f"{storage.address(name)} is no plan of this version; move it away, or pass restart=True")
         if found["parameters"] != json.loads(json.dumps(parameters)):
             continue
         committed = read_receipt(storage, Partition(account, dt.date.fromisoformat(found["snapshot_date"])))

@@ -21,6 +21,7 @@ from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.atomic_replace import translate_errors
 from seorep_async.export.contents import Contents, pull_row
 from seorep_async.export.dataset import (
+    check_dataset,
     commit_night,
     dataset_of,
     read_part,
@@ -38,7 +39,7 @@ from seorep_async.export.receipts import Part, Receipt, read_json, read_receipt
 from seorep_async.export.staging_area import AtWorkError
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.target import DatasetTarget
-from seorep_async.shards.shard import Shard, ShardReceipt
+from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.declared import all_tables
 from seorep_async.tables.optional import require
@@ -103,10 +104,12 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
     reports were fetched by a further run of their shards, it replaces those parts.
 
     Raises:
-        ConfigurationError: these are not the shards of one pull.
+        ConfigurationError: these are not the shards of one pull, or the dataset knows the account by now with another
+            service or key.
         ExportError: a shard has no receipt, or the dataset could not be written.
     """
-    ordered = sorted(shards, key=lambda shard: shard.number)
+    ordered = [_checked(shard) for shard in shards]
+    ordered.sort(key=lambda shard: shard.number)
     if not ordered or [shard.number for shard in ordered] != list(range(ordered[0].count)):
         raise ConfigurationError("gather needs every shard of one pull, once")
     first = ordered[0]
@@ -128,6 +131,7 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
     if any(outcome.rows or outcome.ok for outcome in outcomes) or not outcomes:
         parts = {part for receipt in receipts for part in receipt.parts}
         if earlier is None or earlier.pull != first.pull or not parts <= set(earlier.parts):
+            check_dataset(storage, first.job())  # another account may have come since it was planned
             earlier = _commit(storage, first, receipts, outcomes, requests)
         written = target.named_row_files(earlier.night.folder)
     return PullSummary(
@@ -173,7 +177,7 @@ def _run(shard: Shard, started: list[asyncio.Task[Any]]) -> ShardReceipt:
 
 async def run_in_loop(shard: Shard) -> ShardReceipt:
     """Run a shard as `run_shard` does, in the running event loop; it can be cancelled."""
-    storage = await asyncio.to_thread(storage_of, shard.out, shard.storage_options)
+    storage = await asyncio.to_thread(storage_of, _checked(shard).out, shard.storage_options)
     earlier = await asyncio.to_thread(_read_receipt, storage, shard)
     if earlier is not None and earlier.ok:
         return earlier
@@ -236,9 +240,10 @@ def find_key(key_from: str) -> str:
         ConfigurationError: there is none.
     """
     kind, _, name = key_from.partition(":")
+    check_key_from(key_from)
     try:
         key = os.environ.get(name) if kind == "env" else pkgutil.resolve_name(key_from)()
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError) as error:  # also no function, or one that wants arguments
         raise ConfigurationError(f"the worker finds no API key in {key_from}: {error}") from error
     if not isinstance(key, str) or not key:
         raise ConfigurationError(f"the worker finds no API key in {key_from}")
@@ -247,7 +252,17 @@ def find_key(key_from: str) -> str:
 
 def _read_receipt(storage: Storage, shard: Shard) -> ShardReceipt | None:
     data = storage.read(shard.receipt_name)
-    return None if data is None else ShardReceipt.from_json(data)
+    try:
+        return None if data is None else ShardReceipt.from_json(data)
+    except ConfigurationError as error:
+        problem = f"can't read {storage.address(shard.receipt_name)}: {error.message}"
+        raise ExportError(f"{problem}; move it away to run the shard anew") from error
+
+
+def _checked(shard: object) -> Shard:
+    if not isinstance(shard, Shard):
+        raise ConfigurationError(f"this needs a Shard, as plan returns them, and got {type(shard).__name__}")
+    return shard
 
 
 def _batches(shard: Shard, name: str) -> Iterator[pa.RecordBatch]:

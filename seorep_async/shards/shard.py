@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import json
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import attrs
+from cattrs import ForbiddenExtraKeysError, transform_error
 from cattrs.preconf.json import JsonConverter, make_converter
 
 from seorep_async import errors
 from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import CampaignOutcome, PullFailure
-from seorep_async.export.receipts import Part, Partition
+from seorep_async.export.receipts import Part, Partition, escape
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.settings import Settings
 
 T = TypeVar("T")
+
+MOST_SHARDS = 100_000
+"""The most shards of a pull, and the most workers."""
+# not the names of keys, such as `kms_key_id`, nor switches, such as `bucket_key_enabled`
+_SECRET = re.compile(
+    r"secret|password|token|credential|access_key|key(?!_id|_enabled|_prefix)|sas|signature|header", re.IGNORECASE
+)
+_KEY_FROM = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 @attrs.frozen(kw_only=True)
@@ -45,6 +58,7 @@ class Shard:
         out: the dataset.
         storage_options: of the dataset's object store; no secrets.
         work_dir: a local folder for the checkpoint, or None for one in the system's folder for temporary files.
+        key_renewed: whether rows of the account with another API key or address are the same account's.
     """
 
     number: int
@@ -65,6 +79,7 @@ class Shard:
     out: str
     storage_options: Mapping[str, str]
     work_dir: str | None
+    key_renewed: bool = False
 
     def job(self, fingerprint: Callable[[bytes], str] | None = None) -> ExportJob:
         """Return its job, for a client's key, or for none if nothing is fetched."""
@@ -79,7 +94,7 @@ class Shard:
             started_at=self.started_at,
             snapshot_date=self.snapshot_date,
             keeps_snapshot=False,
-            key_renewed=False,
+            key_renewed=self.key_renewed,
             fingerprint=fingerprint or (lambda _: self.key_digest),
             is_shard=True,
         )
@@ -154,16 +169,113 @@ class ShardReceipt:
         return _from_json(text, cls)
 
 
+def check_key_from(key_from: object) -> None:
+    """Check that a string names the place of a key; it is not shown, as it may be the key itself.
+
+    Raises:
+        ConfigurationError: it does not.
+    """
+    if not isinstance(key_from, str) or not _KEY_FROM.fullmatch(key_from):
+        raise ConfigurationError("key_from must be env:NAME or module:function, the place of the key")
+
+
+def check_options(storage_options: object) -> dict[str, str]:
+    """Return options of an object store as shards hold them, without secrets.
+
+    Raises:
+        ConfigurationError: they hold one, or are no mapping of strings.
+    """
+    if not isinstance(storage_options, Mapping) or not all(
+        isinstance(name, str) and isinstance(value, str | bool) for name, value in storage_options.items()
+    ):
+        raise ConfigurationError("storage_options must be a mapping of option names to strings")
+    for name, value in storage_options.items():
+        if _SECRET.search(name) or "@" in urlsplit(str(value)).netloc:
+            raise ConfigurationError(
+                f"storage_options: engines log shards, so these hold no secrets; put {name} into the environment"
+            )
+    return {name: value if isinstance(value, str) else str(value).lower() for name, value in storage_options.items()}
+
+
+def _check_shard(shard: Shard) -> None:
+    for name, is_right, wanted in (
+        ("count", 1 <= shard.count <= MOST_SHARDS, f"from 1 to {MOST_SHARDS:,}"),
+        ("number", 0 <= shard.number < shard.count, "from 0, and less than count"),
+        ("pull", re.fullmatch(r"[0-9a-f]{12}", shard.pull), "a name that plan gave, 12 hexadecimal digits"),
+        ("feeds", shard.feeds and len({*shard.feeds}) == len(shard.feeds), "one feed at least, each once"),
+        ("end_date", shard.start_date <= shard.end_date, "start_date or later"),
+        ("options", shard.options.keys() <= FeedOptions.__annotations__.keys(), "arguments of feeds"),
+        ("out", shard.out.endswith("/"), "a dataset, which ends in /"),
+    ):
+        if not is_right:
+            raise ConfigurationError(f"{name} must be {wanted}")
+    escape(shard.account)
+    check_key_from(shard.key_from)
+    check_options(shard.storage_options)
+
+
 def _from_json(text: str | bytes, kind: type[T]) -> T:
+    problem = "it is no JSON object"
+    with contextlib.suppress(ValueError, TypeError, RecursionError):
+        found = json.loads(text)
+        if isinstance(found, dict):
+            result = _structured(found, kind)
+            if not isinstance(result, str):
+                return result
+            problem = result
+    # nothing is chained: it would hold the values, which may be secrets
+    raise ConfigurationError(f"this is not the JSON of a {kind.__name__}: {problem}")
+
+
+def _structured(found: dict[str, Any], kind: type[T]) -> T | str:
+    """Return an object, or what is wrong."""
+    if kind is Shard and "outcomes" in found:
+        return "it is the receipt of a shard; give the shards themselves, as plan made them"
+    if newer := found.keys() - {field.name for field in attrs.fields(kind)}:  # type: ignore[arg-type]
+        return f"a newer version of seorep made it, with fields such as {min(newer)[:40]}"
     try:
-        return _converter().loads(text, kind)
+        result = _converter().structure(found, kind)
+        if isinstance(result, Shard):
+            _check_shard(result)
+    except ConfigurationError as error:
+        return error.message
     except Exception as error:
-        raise ConfigurationError(f"this is not the JSON of a {kind.__name__}: {type(error).__name__}") from error
+        problem, _, path = transform_error(error, format_exception=_in_words)[0].rpartition(" @ $")
+        return f"{path.removeprefix('.') or 'it'} {problem}"
+    return result
+
+
+def _in_words(error: BaseException, _: type | None) -> str:
+    if isinstance(error, KeyError):
+        return "is missing"
+    if isinstance(error, ForbiddenExtraKeysError):
+        return "is of a newer version of seorep"
+    return f"is wrong: {error}" if isinstance(error, ConfigurationError | _WrongTypeError) else "is wrong"
+
+
+class _WrongTypeError(TypeError):
+    pass
+
+
+def _exact(wanted: Any, *kinds: type) -> Callable[[Any, Any], Any]:
+    def check(value: Any, _: Any) -> Any:
+        if type(value) not in kinds:
+            raise _WrongTypeError(f"it must be {wanted}")
+        return value
+
+    return check
 
 
 @cache
 def _converter() -> JsonConverter:
     converter = make_converter(forbid_extra_keys=True)
+    for kind, check in (
+        (int, _exact("an integer", int)),
+        (float, _exact("a number", float, int)),
+        (str, _exact("a string", str)),
+        (bool, _exact("true or false", bool)),
+    ):
+        converter.register_structure_hook(kind, check)
     converter.register_unstructure_hook(CampaignOutcome, lambda one: _plain_outcome(one, converter))
     converter.register_structure_hook(CampaignOutcome, lambda found, _: _outcome(found))
     return converter
@@ -189,7 +301,8 @@ def _outcome(found: Mapping[str, Any]) -> CampaignOutcome:
     id_ = int(found["campaign_id"])
     failures = []
     for one in found["failures"]:
-        kind = getattr(errors, one["error"], SeoRepError)
+        kind = getattr(errors, one["error"], None)
+        kind = kind if isinstance(kind, type) and issubclass(kind, SeoRepError) else SeoRepError
         error = kind(one["message"], status=one["status"], attempts=one["attempts"])
         failures.append(PullFailure(Feed(one["feed"]), id_, one["keyword_id"], error))
     return CampaignOutcome(id_, {Feed(feed): int(count) for feed, count in found["rows"].items()}, tuple(failures))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime as dt
+import json
 import multiprocessing
 import os
 import pickle
@@ -43,6 +45,30 @@ ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
+
+
+@pytest.fixture
+def shard() -> Shard:
+    return Shard(
+        number=0,
+        count=3,
+        pull="0123456789ab",
+        base_url="https://localhost",
+        account="acme",
+        key_from="env:SEOREP_API_KEY",
+        key_digest="0",
+        snapshot_date=NIGHT,
+        started_at=dt.datetime(2023, 4, 2),
+        ids=(1, 2),
+        start_date=START,
+        end_date=END,
+        feeds=(Feed.CAMPAIGN,),
+        options={},
+        settings=Settings(),
+        out="/shared/",
+        storage_options={},
+        work_dir=None,
+    )
 
 
 def run_all(shards: Sequence[Shard]) -> list[ShardReceipt]:
@@ -265,6 +291,87 @@ def test_other_json_is_no_shard(text: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"number": -1}, "number must be from 0, and less than count"),
+        ({"number": 3}, "number must be from 0, and less than count"),
+        ({"number": 1.7}, "number is wrong: it must be an integer"),
+        ({"number": "0"}, "number is wrong: it must be an integer"),
+        ({"number": True}, "number is wrong: it must be an integer"),
+        ({"count": 0}, "count must be from 1"),
+        ({"ids": [1, "2"]}, r"ids\[1\] is wrong: it must be an integer"),
+        ({"ids": None}, "ids is wrong"),
+        ({"feeds": []}, "feeds must be one feed at least"),
+        ({"feeds": ["x"]}, r"feeds\[0\] is wrong"),
+        ({"pull": "../../evil"}, "pull must be a name that plan gave"),
+        ({"account": ""}, "account '' can't be the name of a folder"),
+        ({"out": 5}, "out is wrong: it must be a string"),
+        ({"out": "-"}, "out must be a dataset"),
+        ({"end_date": "2022-01-01"}, "end_date must be start_date or later"),
+        ({"snapshot_date": "2023-01-01T00:00"}, "snapshot_date is wrong"),
+        ({"settings": {"max_concurrency": 0}}, "settings is wrong: max_concurrency"),
+        ({"options": {"nonsense": 1}}, "options must be arguments of feeds"),
+        ({"storage_options": {"secret_access_key": SECRET}}, "put secret_access_key into the environment"),
+        ({"storage_options": {"region": 5}}, r"storage_options\S* is wrong: it must be a string"),
+        ({"key_from": SECRET}, "key_from must be env:NAME or module:function"),
+        ({"newer": 1}, "a newer version of seorep made it, with fields such as newer"),
+        ({"outcomes": []}, "it is the receipt of a shard"),
+    ],
+)
+def test_a_changed_shard_is_refused_by_its_field(shard: Shard, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^this is not the JSON of a Shard: .*{words}") as caught:
+        Shard.from_json(json.dumps(json.loads(shard.to_json()) | changes))
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_a_missing_field_is_named(shard: Shard) -> None:
+    fields = json.loads(shard.to_json())
+    del fields["ids"]
+    with pytest.raises(ConfigurationError, match="not the JSON of a Shard: ids is missing"):
+        Shard.from_json(json.dumps(fields))
+
+
+@pytest.mark.parametrize("key_from", ["os:sep", "json:loads", "os:no_such_function", SECRET])
+def test_a_wrong_place_of_the_key_is_an_error_in_words(key_from: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"finds no API key in|key_from must be") as caught:
+        running.find_key(key_from)
+    assert SECRET not in str(caught.value)
+
+
+def test_what_is_no_shard_is_refused() -> None:
+    for step in (lambda: gather(["{}"]), lambda: run_shard("{}"), lambda: gather([run_shard])):  # type: ignore[list-item,arg-type]
+        with pytest.raises(ConfigurationError, match="needs a Shard, as plan returns them"):
+            step()
+
+
+async def test_gather_refuses_an_account_that_came_since_the_plan(tmp_path: Path) -> None:
+    async with account(campaigns=2, keywords=1) as (_, one), account(campaigns=3, keywords=1) as (_, other):
+        shards, others = await cut(one, tmp_path), await cut(other, tmp_path)
+        await run_and_gather(shards)
+        before = contents(tmp_path / "shared")
+        await asyncio.to_thread(run_all, others)
+        with pytest.raises(ConfigurationError, match="has rows under the account name acme of the service"):
+            await asyncio.to_thread(gather, others)
+        assert contents(tmp_path / "shared").items() >= before.items()
+        renewed = await cut(other, tmp_path, key_renewed=True)
+        assert (await run_and_gather(renewed)).rows == 3 * (1 + 3 + 3)
+
+
+async def test_a_damaged_plan_and_a_damaged_receipt_are_named(tmp_path: Path) -> None:
+    async with account(campaigns=2, keywords=1) as (_, client):
+        shards = await cut(client, tmp_path)
+        receipt = tmp_path / "shared" / shards[0].receipt_name
+        receipt.write_text("{}")
+        with pytest.raises(ExportError, match=f"can't read {receipt}: .*; move it away to run the shard anew"):
+            await asyncio.to_thread(run_shard, shards[0])
+        (stored,) = receipt.parent.glob("*-plan.json")
+        stored.write_text("[]")
+        with pytest.raises(ExportError, match=f"{stored} is no plan of this version"):
+            await cut(client, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
         ({"shards": 0}, "shards must be an integer from 1"),
         ({"search": "shoes"}, "search narrows the rows"),
         ({"workers": True}, "workers must be an integer from 1"),
@@ -275,6 +382,16 @@ def test_other_json_is_no_shard(text: str) -> None:
         ({"storage_options": {"region": "eu"}}, "the target is a local path"),
         ({"extra_params": {"day": START}}, "can't be written as JSON"),
         ({"out": "s3://bucket//a/"}, "not an address"),
+        ({"storage_options": {"aws_sse_customer_key_base64": SECRET}}, "put aws_sse_customer_key_base64 into"),
+        ({"storage_options": {"master_key": SECRET}}, "put master_key into"),
+        ({"storage_options": {"proxy_url": f"http://user:{SECRET}@host"}}, "put proxy_url into"),
+        ({"storage_options": SECRET}, "storage_options must be a mapping"),
+        ({"out": "s3://"}, "not an address such as s3://bucket/"),
+        ({"out": "-"}, "out must name the folder or the address of a dataset, got '-'"),
+        ({"out": ""}, "out must name the folder"),
+        ({"out": 5}, "out must be a path, got int"),
+        ({"out": None}, "out must be a path, got NoneType"),
+        ({"out": b"shared/"}, "out must be a path, got bytes"),
         ({"account": "/" * 90}, "can't be the name of a folder"),
     ],
 )
