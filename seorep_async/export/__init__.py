@@ -144,13 +144,34 @@ newest = nights.sort("snapshot_date").unique(["account", "campaign_id", "date", 
 print(newest.collect().height)
 ```
 
+While a night is replaced, a pattern such as `**/*.parquet` may miss rows of it; one of several parts it never shows
+twice. To read exactly what is committed, read the files that the receipts name. If a receipt has changed or is gone
+when you have read them, read again:
+
+```python
+import json
+from pathlib import Path
+
+receipts = Path("rankings/_receipts").glob("account=*/snapshot_date=????-??-??.json")
+files = [
+    f"rankings/{part['table']}/{receipt.parent.name}/{receipt.stem}/part-{part['number']:05}.parquet"
+    for receipt in receipts
+    for part in json.loads(receipt.read_text("utf-8"))["parts"]
+    if part["table"] == "campaign_periods"
+]
+print(duckdb.read_parquet(files, hive_partitioning=True).to_arrow_table().num_rows)
+```
+
 - **A dataset keeps every night.** A second pull of the same night follows the rules of a database: it replaces what it
   asked for and got. Reports that failed keep the rows they had, and so do campaigns, feeds and dates not asked for.
   Days that the service gave on an earlier night and gives no more are in that night only: `pulls` and `failures` say
   which later pulls asked for them and got an answer.
 - **A night is committed by its receipt**, in `_receipts/`, which names every part with its digest. While a night is
-  replaced it has none; what was cut off then, the next pull of the account finishes, from any machine. Let one process
-  at a time write a night of an account.
+  replaced it has none; what was cut off then, the next pull of the account finishes, from any machine. Of two that
+  commit one night at the same time, one is told to run again.
+- **A lost or damaged part** is repaired by pulling its night again. Older rows in it that this pull does not bring are
+  lost; the logger `seorep_async` names the part.
+- **What pulls that nobody resumed left** in `_staging/` can be deleted when no pull is at work.
 - **Object stores**: `s3://`, `gs://` and `az://`, for datasets and for single files but databases. They need the extra
   `cloud`: `pip install 'seorep-async[cloud]'`. Credentials, region and endpoint come from the environment
   (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL` …) or from `storage_options`, by obstore's names. Files are

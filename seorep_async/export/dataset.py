@@ -37,7 +37,7 @@ from seorep_async.export.receipts import (
     read_receipt,
 )
 from seorep_async.export.sinks import encoded_campaigns
-from seorep_async.export.storage import STAGING, Storage, each
+from seorep_async.export.storage import RECEIPTS, STAGING, Storage, each
 from seorep_async.export.target import DatasetTarget, tables_of, target_of
 from seorep_async.models import Campaign, Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
@@ -66,20 +66,29 @@ def pull_name(job: ExportJob) -> str:
 
 
 def check_dataset(storage: Storage, job: ExportJob) -> None:
-    """Refuse an account that the dataset knows with another service or key.
+    """Refuse an account that the dataset knows with another service or key, and a place that no pull wrote.
 
     Raises:
-        ConfigurationError: it knows another.
+        ConfigurationError: it knows another, or files of somebody else are where its tables would be.
         ExportError: the dataset can't be read.
     """
     earlier = last_receipt(storage, job.account, with_rows=True)
     if earlier is not None:
         job.check_account(storage.address(), earlier.service, earlier.key_digest)
+    elif not storage.names(RECEIPTS):
+        foreign = next((name for table in all_tables() for name in storage.names(table.name)), None)
+        if foreign is not None:
+            problem = f"no pull wrote {storage.address(foreign)}; name another place for the dataset"
+            raise ConfigurationError(f"can't write {storage.address()}: {problem}")
 
 
 def last_night_was_whole(storage: Storage, job: ExportJob) -> bool:
-    """Return whether the account's last night is of a job's feeds and dates, and no night lacks a report of them."""
-    last = last_receipt(storage, job.account)
+    """Return whether the account's last night is of a job's feeds and dates, and no night lacks a report of them.
+
+    If the caller named a night, it is that one in place of the last.
+    """
+    night = Partition(job.account, job.snapshot_date)
+    last = last_receipt(storage, job.account) if job.keeps_snapshot else read_receipt(storage, night)
     feeds = {feed.value for feed in job.feeds}
     if (
         last is None

@@ -283,9 +283,8 @@ def _dataset_folder(
 def _in_object_store(
     out: str, feeds: tuple[Feed, ...], options: Mapping[str, Any] | None, work_dir: Path | None
 ) -> Target:
-    """Return a target in an object store; its path is that of the file in the making, or names the staging folder."""
-    is_dataset = out.endswith("/")
-    folder, _, name = out.rpartition("/")
+    """Return a target in an object store; its path names its staging folder, one for each address."""
+    is_dataset, (folder, _, name) = out.endswith("/"), out.rpartition("/")
     storage = storage_of(f"{folder}/", options)
     path = resolve(Path(f"{re.sub('[^A-Za-z0-9.]+', '-', out).strip('-')[-60:]}-{_mark(out)}" if is_dataset else name))
     kind = Format.PARQUET if is_dataset else _format_of(out, path)
@@ -294,6 +293,7 @@ def _in_object_store(
         return DatasetTarget(path, path, kind, feeds, work_dir=work_dir, storage=storage)
     if kind is Format.DUCKDB:
         raise _refusal(out, "a database can't be in an object store; name a dataset (ending in /) or a file")
+    path, work_dir = path.parent / _mark(out) / name, work_dir or path.parent
     return StoredTarget(path, path, kind, feeds, work_dir=work_dir, storage=storage)
 
 

@@ -15,19 +15,20 @@ from typing import Any
 import pytest
 
 from seorep_async import SeoRepClient
-from seorep_async.errors import ExportError
+from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import pull_to
 from seorep_async.export.dataset import part_table
 from seorep_async.export.kept_rows import Scope, kept_rows
 from seorep_async.export.receipts import Partition, Receipt, commit, digest_of, read_receipt, redo
-from seorep_async.export.storage import Storage
+from seorep_async.export.storage import Storage, storage_of
 from seorep_async.models import Feed
 from seorep_async.shards import gather, plan, run_shard
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
 from tests.export.reports import END, NIGHT, START, account
-from tests.export.test_dataset import fail, parts, rows
+from tests.export.s3 import Bucket
+from tests.export.test_dataset import Fail, fail, parts, rows
 from tests.export.test_receipts import NEWER, OLDER, Cut, PowerFailure, found, receipt, replace, storage, vouched_for
 from tests.export.test_receipts import NIGHT as ACME
 
@@ -190,3 +191,39 @@ async def test_a_pull_of_the_night_leaves_other_plans_alone(tmp_path: Path, monk
             await asyncio.to_thread(run_shard, shard)
         with pytest.raises(ExportError, match="is gone: another pull replaced theirs; plan again"):
             await asyncio.to_thread(gather, one)
+
+
+async def test_a_named_night_that_is_not_there_is_fetched_whole(tmp_path: Path) -> None:
+    async with account(campaigns=2, keywords=1) as (_, client):
+        await pull(client, tmp_path)
+        assert await pull(client, tmp_path, retry_failed=True) == 0
+        assert await pull(client, tmp_path, retry_failed=True, snapshot_date=NIGHT + dt.timedelta(1)) == 2
+
+
+async def test_files_of_one_name_in_two_buckets_stay_apart(tmp_path: Path, bucket: Bucket, fail: Fail) -> None:
+    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+    async with account(campaigns=2, keywords=1) as (_, client):
+        fail(2)
+        await pull(client, tmp_path, out=f"{bucket.url}/a.csv", **options)
+        fail()
+        for out in (f"{bucket.server.bucket().url}/a.csv", f"{bucket.url}/folder/a.csv"):
+            summary = await pull_to(client, None, START, END, out=out, account="acme", retry_failed=True, **options)
+            assert (summary.rows, summary.resumed) == (2, 0)
+
+
+async def test_no_bucket_for_a_file_is_found_before_fetching(tmp_path: Path, bucket: Bucket) -> None:
+    bucket.remove()
+    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+    async with account() as (sandbox, client):
+        with pytest.raises(ExportError, match="NoSuchBucket"):
+            await pull(client, tmp_path, out=f"{bucket.url}/a.csv", **options)
+        assert sandbox.stats.requests == 0
+
+
+async def test_no_dataset_begins_among_objects_of_others(tmp_path: Path, bucket: Bucket) -> None:
+    storage_of(f"{bucket.url}/some/", bucket.server.options).write("totals/precious.parquet", b"PAR1")
+    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match=r"no pull wrote s3://.*/some/totals/precious.parquet"):
+            await pull(client, tmp_path, out=f"{bucket.url}/some/", **options)
+        assert sandbox.stats.requests == 0

@@ -57,6 +57,12 @@ def test_a_file_replaces_an_older_one(storage: Storage, file: Path) -> None:
     assert storage.read("a/b") == b"rows"
 
 
+def test_a_file_is_created_once(storage: Storage) -> None:
+    assert [storage.create("a/b", data) for data in (b"first", b"second")] == [True, False]
+    assert storage.read("a/b") == b"first"
+    assert storage.names("") == ["a/b"]
+
+
 def test_a_copy_stays_when_the_first_is_deleted(storage: Storage) -> None:
     storage.write("a/first", b"rows")
     storage.copy("a/first", "b/second")
