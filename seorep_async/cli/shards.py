@@ -33,7 +33,13 @@ def shards() -> None:
 
 
 @shards.command(cls=SectionedCommand, params=[*choosing_options(), *connection_options()])
-@click.option("-o", "--out", required=True, metavar="FOLDER/", help="Dataset: a folder, or s3://…/, gs://…/, az://…/.")
+@click.option(
+    "-o",
+    "--out",
+    required=True,
+    metavar="FOLDER/",
+    help="Dataset: a folder, or s3://…/, gs://…/, az://…/; the environment has a store's credentials.",
+)
 @click.option(
     "--feed",
     "feeds",
@@ -54,7 +60,11 @@ def shards() -> None:
     metavar="PLACE",
     help="Where a worker finds the key: env:NAME, or module:function of Python.",
 )
-@click.option("--work-dir", metavar="FOLDER", help="Folder of a worker for unfinished pieces.  [default: in /tmp]")
+@click.option(
+    "--work-dir",
+    metavar="FOLDER",
+    help="Folder of a worker for unfinished pieces.  [default: seorep-UID in its folder for temporary files]",
+)
 @click.option("--account", metavar="NAME", help="Name of the account.  [default: the profile's, or the host]")
 @click.option("--snapshot-date", type=day, metavar="DATE", help="Night in every row.  [default: today, in UTC]")
 @click.option("--key-renewed", is_flag=True, help="Say that the account has a new key since the last pull.")

@@ -176,8 +176,8 @@ print(duckdb.read_parquet(files, hive_partitioning=True).to_arrow_table().num_ro
   `cloud`: `pip install 'seorep-async[cloud]'`. Credentials, region and endpoint come from the environment
   (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL` …) or from `storage_options`, by obstore's names. Files are
   made whole in `work_dir`, by default the current folder, and appear in one step; a store that refuses loses nothing.
-- A name such as `007` is a text in the dataset, but readers guess types from paths: say which, as DuckDB does with
-  `hive_types={'account': VARCHAR}`.
+- A name such as `007` or `2026-01-01` is a text in the dataset, but readers guess types from paths: say which, as
+  DuckDB does with `hive_types={'account': VARCHAR}`.
 - Files over 64 MB are sent in pieces. Let a lifecycle rule remove the pieces of uploads that were cut off.
 
 ## Into DuckDB, polars and pandas

@@ -20,7 +20,8 @@ print(await asyncio.to_thread(pipeline.run, source))  # in a script without an e
 - **A folder or a bucket gets Delta tables**: dlt can't merge into plain Parquet, and would append without a word.
 - **Tags are JSON**, not a child table. `totals` and `failures` have a column more, `row_id`, as their keys have nulls.
 - **dlt opens the client** and closes it, so each run needs a new one. The key stays in it: dlt's state holds a salted
-  digest, by which another account's rows under the same name are refused.
+  digest, by which another account's rows under the same name are refused. That state is of the pipeline's name: a
+  pipeline of another name into the same dataset is not checked, so give each account a name of its own.
 - **`pipeline.run` blocks** the event loop that runs in its thread; `asyncio.to_thread` avoids that.
 """
 
@@ -38,6 +39,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import attrs
 
 from seorep_async.client import SeoRepClient
+from seorep_async.errors import ConfigurationError
 from seorep_async.export.checkpoint import fits
 from seorep_async.export.formats import GROUP_ROWS
 from seorep_async.export.job import ExportJob, Night, export_job
@@ -78,8 +80,8 @@ def dlt_source(
         work_dir: a folder for what has arrived, from which the next run resumes one that was cut off; None starts over.
 
     Raises:
-        ConfigurationError: an argument is wrong. In a run, as its cause, also: an account's rows are there under the
-            same name, or the client was open.
+        ConfigurationError: an argument is wrong. In a run, as its cause, also: the pipeline has loaded another
+            account's rows under the same name, the client was open, or there is no pipeline.
         ImportError: the extra is missing.
     """
     dlt = require("dlt")
@@ -111,12 +113,15 @@ async def _pull(
     client: SeoRepClient, job: ExportJob, work_dir: str | os.PathLike[str] | None
 ) -> AsyncIterator[_Pulled]:
     dlt = require("dlt")
+    destination = dlt.current.pipeline().destination
+    if destination is None:
+        raise ConfigurationError("this source needs a pipeline: pipeline.run(source); rows alone come from pull_to")
     accounts = dlt.current.source_state().setdefault("accounts", {})
     if job.account in accounts:
         job.check_account("the destination", *accounts[job.account])
     folder = Path(work_dir or tempfile.mkdtemp(prefix="seorep-"))
     target = target_of(folder / "pull.parquet", job.feeds)
-    pulled = _Pulled(target, dlt.current.pipeline().destination.destination_type.endswith(".filesystem"))
+    pulled = _Pulled(target, destination.destination_type.endswith(".filesystem"))
     if work_dir is None:
         weakref.finalize(pulled, shutil.rmtree, folder)  # the tables are read after this has ended
     async with client:

@@ -113,7 +113,7 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
     if not ordered or [shard.number for shard in ordered] != list(range(ordered[0].count)):
         raise ConfigurationError("gather needs every shard of one pull, once")
     first = ordered[0]
-    if len({shard.pull for shard in ordered}) > 1:
+    if len({(shard.pull, shard.night, shard.out) for shard in ordered}) > 1:
         raise ConfigurationError("gather needs the shards of one pull; these are of several")
     target = dataset_of(first.out, first.feeds, first.storage_options)
     storage, night = target.storage, first.night

@@ -240,6 +240,12 @@ async def test_a_client_that_is_open_is_refused(tmp_path: Path) -> None:
         assert service.asked == []
 
 
+def test_a_source_without_a_pipeline_says_so() -> None:
+    with pytest.raises(Exception, match="needs a pipeline") as caught:
+        list(dlt_source(SeoRepClient("https://localhost", KEY), None, START, END))
+    assert isinstance(cause_of(caught.value), ConfigurationError)
+
+
 async def test_work_dir_resumes_a_run_that_was_cut_off(tmp_path: Path) -> None:
     nights, loads = Nights("acme"), Loads("duckdb", tmp_path)
     cut_off = asyncio.Event()

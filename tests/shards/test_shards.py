@@ -223,6 +223,8 @@ async def test_shards_of_two_pulls_are_not_gathered(tmp_path: Path) -> None:
         one, other = await cut(client, tmp_path), await cut(client, tmp_path, feeds="campaign")
     with pytest.raises(ConfigurationError, match="these are of several"):
         gather([one[0], other[1]])
+    with pytest.raises(ConfigurationError, match="these are of several"):
+        gather([one[0], attrs.evolve(one[1], account="another")])
 
 
 async def test_no_campaign_gives_an_empty_night(tmp_path: Path) -> None:
