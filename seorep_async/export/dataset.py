@@ -10,7 +10,7 @@ import hashlib
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -231,14 +231,16 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
     if lost := sorted(part.name(night) for part in in_place if part not in before or part.name(night) not in there):
         raise _lost(storage, night, earlier, lost[0])
     kept: list[tuple[Path, Part]] = []
+    unread: list[Part] = []
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         for table in all_tables():
             old = [part for part in before if part.table == table.name and part not in receipt.parts]
             if not scope.touches(table):
-                in_place.update(part for part in old if _can_stay(storage, night, part, there))
+                in_place.update(part for part in old if part.name(night) in there)
+                unread += [part for part in old if part.name(night) not in there]
             elif old:
                 new = [part for part in receipt.parts if part.table == table.name]
-                older = (rows for part in old for rows in _readable(storage, night, pull, part))
+                older = (rows for part in old for rows in _readable(storage, night, pull, part, unread))
                 rows = kept_rows(
                     scope, part_table(table), older, (read_part(storage, night, pull, part) for part in new)
                 )
@@ -251,28 +253,19 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
     parts = sorted(in_place | staged, key=lambda part: (part.table, part.number))
     receipt = attrs.evolve(receipt, parts=tuple(parts))
     commit(storage, receipt, staged, earlier)
+    for part in unread:  # said now, as a part that another pull has replaced meanwhile was not lost
+        place = storage.address(part.name(night))
+        _log.warning("%s was missing, or not as its receipt said; its rows are lost but for those pulled now", place)
     return receipt
 
 
-def _can_stay(storage: Storage, night: Partition, part: Part, there: Container[str]) -> bool:
-    if part.name(night) not in there:
-        _log_lost_rows(storage, night, part)
-        return False
-    return True
-
-
-def _readable(storage: Storage, night: Partition, pull: str, part: Part) -> Iterator[pa.Table]:
-    """Yield the rows of an older part, or nothing if it is lost, as pulling the night again is what repairs it."""
+def _readable(storage: Storage, night: Partition, pull: str, part: Part, unread: list[Part]) -> Iterator[pa.Table]:
+    """Yield the rows of an older part; one that is lost is noted, as pulling the night again is what repairs it."""
     rows = _rows_of(storage, part, [part.staged(pull), part.name(night)])
     if rows is None:
-        _log_lost_rows(storage, night, part)
+        unread.append(part)
     else:
         yield rows
-
-
-def _log_lost_rows(storage: Storage, night: Partition, part: Part) -> None:
-    place = storage.address(part.name(night))
-    _log.warning("%s is missing, or is not as its receipt says; its rows are lost but for those pulled now", place)
 
 
 def _lost(storage: Storage, night: Partition, earlier: Receipt | None, name: str) -> ExportError:

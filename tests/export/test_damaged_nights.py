@@ -16,10 +16,10 @@ import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export import pull_to
+from seorep_async.export import dataset, pull_to
 from seorep_async.export.dataset import part_table
 from seorep_async.export.kept_rows import Scope, kept_rows
-from seorep_async.export.receipts import Partition, Receipt, commit, digest_of, read_receipt, redo
+from seorep_async.export.receipts import Partition, Receipt, busy, commit, digest_of, read_receipt, redo
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.models import Feed
 from seorep_async.shards import gather, plan, run_shard
@@ -84,6 +84,21 @@ async def test_rows_that_can_not_be_kept_are_named_in_the_log(tmp_path: Path, ca
     assert len(rows(out, "keyword_rankings")) == 2
     (message,) = [record.getMessage() for record in caplog.records if str(lost) in record.getMessage()]
     assert "its rows are lost" in message
+
+
+async def test_what_another_pull_replaced_is_not_called_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(place: Storage, there: Receipt, *_: object) -> None:
+        raise busy(place, there.night)
+
+    async with account(campaigns=2, keywords=2) as (_, client):
+        await pull(client, tmp_path, [1])
+        (tmp_path / "rankings/keyword_rankings" / PARTITION / "part-00000.parquet").unlink()
+        monkeypatch.setattr(dataset, "commit", refuse)
+        with caplog.at_level(logging.WARNING, "seorep_async"), pytest.raises(ExportError, match="another pull"):
+            await pull(client, tmp_path, [2])
+    assert not [record for record in caplog.records if "lost" in record.getMessage()]
 
 
 async def test_a_lost_part_of_another_feed_is_vouched_for_no_more(tmp_path: Path) -> None:
