@@ -17,6 +17,7 @@ from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepCl
 from seorep_async.export import ExportError, PullProgress, PullSummary, Stage, pull_to
 from seorep_async.export.atomic_replace import export_error
 from seorep_async.export.checkpoint import Checkpoint
+from seorep_async.export.job import _differences
 from seorep_async.export.preview import staged_pull
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import target_of
@@ -389,3 +390,12 @@ async def test_a_cancelled_pull_with_all_in_place_has_ended_well(
         resumes.set()
         assert (await pull).paths[0] == tmp_path / "a.csv"
     assert names_in(tmp_path) == ["a.csv"]
+
+
+@pytest.mark.parametrize(
+    ("feeds", "words"),
+    [(["campaign"], ["another version of seorep"]), (["keyword-by-date"], ["feeds campaign, not keyword-by-date"])],
+)
+def test_other_feeds_are_not_called_another_version(feeds: list[str], words: list[str]) -> None:
+    earlier = {"feeds": ["campaign"], "version": [1, 2]}
+    assert _differences(earlier, {"feeds": feeds, "version": [1, 3]}) == words
