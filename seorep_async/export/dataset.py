@@ -75,9 +75,10 @@ def check_dataset(storage: Storage, job: ExportJob) -> None:
     earlier = last_receipt(storage, job.account, with_rows=True)
     if earlier is not None:
         job.check_account(storage.address(), earlier.service, earlier.key_digest)
-    elif not storage.names(RECEIPTS):
+    else:
         foreign = next((name for table in all_tables() for name in storage.names(table.name)), None)
-        if foreign is not None:
+        # looked for in this order, as another pull writes its first log before its first part
+        if foreign is not None and not storage.names(RECEIPTS):
             problem = f"no pull wrote {storage.address(foreign)}; name another place for the dataset"
             raise ConfigurationError(f"can't write {storage.address()}: {problem}")
 
