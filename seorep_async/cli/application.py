@@ -36,6 +36,7 @@ Profiles, in ~/.config/seorep/config.toml; other systems have another folder:
   account = "Acme"
   key_command = "pass show acme"   # no shell; or key_file, key_env, key
   requests_per_second = 5          # and any other setting
+  storage_options = {region = "eu-west-1"}   # of an object store
 """
 
 

@@ -52,6 +52,7 @@ class Connection:
         profile: the profile's name, or None.
         account: the account's name in the profile, or None.
         settings: the settings of the client.
+        storage_options: of object stores, from the profile.
         sources: where each value was given that is not a default, by its name.
     """
 
@@ -60,6 +61,7 @@ class Connection:
     profile: str | None
     account: str | None
     settings: Settings
+    storage_options: Mapping[str, Any] = attrs.field(repr=False)
     sources: Mapping[str, str]
 
     def client(self) -> SeoRepClient:
@@ -121,6 +123,7 @@ def connect(options: Mapping[str, Any], otherwise: str) -> Connection:
         profile=name,
         account=account,
         settings=settings,
+        storage_options=_storage_options(profile, source),
         sources={**sources, **given},
     )
 
@@ -199,8 +202,8 @@ def _profile(name: str) -> dict[str, Any]:
         known = ", ".join(other for other, value in profiles.items() if isinstance(value, dict)) or "none"
         raise click.ClickException(f"there is no profile {name!r} in {file}; there are: {known}.")
     # whoever can write it can choose the address that the key is sent to, and the command that finds the key
-    _require_private(status, file, writable_only="key" not in profile)
-    known_names = ("base_url", "account", *_KEYS, *_SETTINGS)
+    _require_private(status, file, writable_only=not {"key", "storage_options"} & profile.keys())
+    known_names = ("base_url", "account", *_KEYS, "storage_options", *_SETTINGS)
     if unknown := [other for other in profile if other not in known_names]:
         near = difflib.get_close_matches(unknown[0], known_names, 1)
         known = f"did you mean {near[0]}?" if near else f"there are {', '.join(known_names)}."
@@ -272,6 +275,15 @@ def _require_private(status: os.stat_result, file: Path, *, writable_only: bool 
         raise click.ClickException(f"others can {what} {file}; run: chmod 600 {shlex.quote(str(file))}")
     if status.st_uid not in (os.getuid(), 0):
         raise click.ClickException(f"{file} belongs to another user.")
+
+
+def _storage_options(profile: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+    options = profile.get("storage_options", {})
+    if not isinstance(options, dict) or not all(isinstance(value, str) for value in options.values()):
+        raise click.ClickException(
+            f'{source}: storage_options must be a table of strings, such as region = "eu-west-1".'
+        )
+    return options
 
 
 def _string(profile: Mapping[str, Any], name: str, source: str) -> str | None:

@@ -107,6 +107,8 @@ def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
                 found = getattr(connection.settings, name)
                 value = str(found.value if isinstance(found, enum.Enum) else found)
         yield name.replace("_", "-"), f"{value}, from {source}"
+    if connection.storage_options:
+        yield "storage-options", f"{', '.join(connection.storage_options)}, from profile {connection.profile}"
     yield "other settings", "defaults"
 
 

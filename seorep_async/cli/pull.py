@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -35,6 +35,7 @@ from seorep_async.export.formats import Format
 from seorep_async.export.job import CampaignChoice, ExportJob, Night, export_job
 from seorep_async.export.preview import preview, resumable_pull, staged_pull
 from seorep_async.export.pull_to import run_export, stream_rows
+from seorep_async.export.storage import is_address
 from seorep_async.export.target import Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions
@@ -54,6 +55,7 @@ class PullJob:
         campaigns: which campaigns.
         out: the target, or None for stdout.
         work_dir: the folder for staged reports, or None.
+        storage_options: of the object store that `out` names, from the profile.
         stdout_format: format on stdout.
         options: further arguments of the feeds.
         account: the account's name in every row, or None.
@@ -85,6 +87,7 @@ class PullJob:
     quiet: bool
     json: bool
     dry_run: bool
+    storage_options: Mapping[str, Any] | None = attrs.field(default=None, repr=False)
 
     def of_service(self, connection: Connection) -> ExitCode:
         """Pull from a service, and report on stderr.
@@ -93,7 +96,8 @@ class PullJob:
             SeoRepError: nothing could be pulled.
             KeyboardInterrupt: it was interrupted.
         """
-        return run_until_interrupted(self._run(connection.client(), connection.base_url, None, connection.account))
+        run = attrs.evolve(self, storage_options=connection.storage_options) if is_address(self.out) else self
+        return run_until_interrupted(run._run(connection.client(), connection.base_url, None, connection.account))
 
     def of_sandbox(self, sandbox: Sandbox, settings: Settings, service: str) -> ExitCode:
         """Pull from a sandbox, and report on stderr; raises as `of_service`.
@@ -131,8 +135,7 @@ class PullJob:
             )
             target = None
             if self.out is not None:
-                place = partial(target_of, self.out, force=self.force, work_dir=self.work_dir)
-                target = await asyncio.to_thread(place, job.feeds, account=job.account)
+                target = await asyncio.to_thread(self._target, job)
             for note in () if self.quiet else (*days.notes, *chosen.notes):
                 print_hanging(console, Text(printable(note)), 2)
             if self.dry_run:
@@ -150,6 +153,16 @@ class PullJob:
                 code = await self._to_target(client, job, target, console, source)
             exit_on_signal(code)
             return code
+
+    def _target(self, job: ExportJob) -> Target:
+        return target_of(
+            self.out or "",
+            job.feeds,
+            account=job.account,
+            force=self.force,
+            work_dir=self.work_dir,
+            storage_options=self.storage_options,
+        )
 
     async def _to_target(
         self, client: SeoRepClient, job: ExportJob, target: Target, console: Console, source: str

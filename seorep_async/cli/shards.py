@@ -81,6 +81,7 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
     from seorep_async.cli.signals import run_until_interrupted
     from seorep_async.cli.terminal import write_stdout
     from seorep_async.export.job import CampaignChoice
+    from seorep_async.export.storage import is_address
     from seorep_async.shards import plan as plan_shards
 
     account = options.pop("account")
@@ -92,7 +93,8 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
             if campaigns.groups or campaigns.filter:
                 choice = CampaignChoice(campaigns.groups, campaigns.filter)
                 ids = [campaign.id async for campaign in choice.campaigns(client)]
-            own["account"] = account or connection.account
+            own["account"] = connection.account if account is None else account
+            own["storage_options"] = connection.storage_options if is_address(own["out"]) else None
             wanted = [Feed(feed) for feed in feeds]
             return await plan_shards(client, ids, days.first, days.last, feeds=wanted, shards=count, **own)
 

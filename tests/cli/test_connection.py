@@ -19,6 +19,7 @@ from seorep_async.cli.connection import Connection, config_file, connect, sandbo
 from seorep_async.cli.options import CONNECTION_NAMES
 from tests.cli.running import Seorep, process, serving
 from tests.cli.test_help import commands, group
+from tests.export.s3 import Bucket
 
 KEY = "s3cret-k3y"
 ADDRESS = 'base_url = "https://api.example.com"'
@@ -129,6 +130,36 @@ def test_a_profile_that_others_can_change_is_refused(config: Path, mode: int) ->
 
 
 @pytest.mark.skipif(os.name == "nt" or os.getuid() != 0, reason="only root can give files away")
+def test_a_profile_with_options_of_a_store_is_the_owners(config: Path) -> None:
+    options = 'storage_options = {region = "eu-west-1", secret_access_key = "s"}'
+    write(config, f'[acme]\n{ADDRESS}\nkey_command = "echo k"\n{options}\n', 0o644)
+    assert f"others can read or change {config}" in refused(profile="acme")
+    config.chmod(0o600)
+    found = connected(profile="acme")
+    assert found.storage_options == {"region": "eu-west-1", "secret_access_key": "s"}
+    assert "eu-west-1" not in repr(found)
+
+
+@pytest.mark.parametrize("options", ['"region"', "{timeout = 5}"])
+def test_options_of_a_store_must_be_strings(config: Path, options: str) -> None:
+    write(config, f'[acme]\n{ADDRESS}\nkey_command = "echo k"\nstorage_options = {options}\n')
+    assert "profile acme: storage_options must be a table of strings" in refused(profile="acme")
+
+
+def test_a_profile_pulls_into_its_object_store(seorep: Seorep, bucket: Bucket) -> None:
+    with serving(api_key=KEY) as sandbox:
+        config_file().parent.mkdir(parents=True, exist_ok=True)
+        options = ", ".join(f"{name} = '{value}'" for name, value in bucket.server.options.items())
+        key = f"base_url = '{sandbox.base_url}'\nkey = '{KEY}'\nstorage_options = {{{options}}}\n"
+        write(config_file(), f"[acme]\n{key}")
+        assert seorep("pull", "--profile", "acme", "--quiet", "-o", f"{bucket.url}/a.csv").code == 0
+        assert seorep("pull", "--profile", "acme", "--quiet", "-o", "a.csv").code == 0
+        checked = seorep("doctor", "--profile", "acme")
+    assert bucket.objects()["a.csv"]
+    assert "storage-options" in checked.err
+    assert not any(value in checked.err for name, value in bucket.server.options.items() if "secret" in name)
+
+
 def test_a_profile_of_another_user_is_refused(config: Path) -> None:
     write(config, f'[acme]\n{ADDRESS}\nkey = "{KEY}"\n')
     os.chown(config, 12345, -1)
