@@ -144,9 +144,18 @@ class ExportJob:
         Raises:
             ConfigurationError: it can't.
         """
-        if target.accumulates and self.options.get("search") is not None:
+        if target.accumulates:
+            self.check_whole(target.label)
+
+    def check_whole(self, place: object) -> None:
+        """Check that whole reports are asked for, as a place needs that keeps what it has of others.
+
+        Raises:
+            ConfigurationError: a search asks for a part of them.
+        """
+        if self.options.get("search") is not None:
             raise ConfigurationError(
-                f"search narrows the rows, and what a search finds would replace whole reports in {target.label}; "
+                f"search narrows the rows, and what a search finds would replace whole reports in {place}; "
                 "leave it out, or write to a file of its own: .csv, .jsonl or .parquet"
             )
 

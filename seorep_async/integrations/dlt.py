@@ -87,6 +87,7 @@ def dlt_source(
     dlt = require("dlt")
     night = Night(account, snapshot_date, key_renewed)
     job = export_job(client, ids, start_date, end_date, feeds, options, night=night)
+    job.check_whole("a dlt destination")
 
     def tables() -> Iterator[Any]:
         pulled = dlt.resource(_pull(client, job, work_dir), name="pull", selected=False)

@@ -240,6 +240,11 @@ async def test_a_client_that_is_open_is_refused(tmp_path: Path) -> None:
         assert service.asked == []
 
 
+def test_a_search_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="would replace whole reports in a dlt destination"):
+        dlt_source(SeoRepClient("https://localhost", KEY), None, START, END, search="shoes")
+
+
 def test_a_source_without_a_pipeline_says_so() -> None:
     with pytest.raises(Exception, match="needs a pipeline") as caught:
         list(dlt_source(SeoRepClient("https://localhost", KEY), None, START, END))
