@@ -42,7 +42,7 @@ distributed = pytest.importorskip("distributed")
 cloudpickle = pytest.importorskip("cloudpickle")
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
 
-PAGES = ("status", "tasks", "info/main/workers.html", "info/main/logs.html", "json/counts.json", "json/identity.json")
+PAGES = ("status", "tasks", "info/main/workers.html", "info/main/logs.html", "json/counts.json")
 
 
 @contextmanager
