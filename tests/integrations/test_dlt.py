@@ -246,6 +246,7 @@ def test_a_search_is_refused() -> None:
 
 
 def test_a_source_without_a_pipeline_says_so() -> None:
+    dlt.current.pipeline().deactivate()  # that of an earlier test
     with pytest.raises(Exception, match="needs a pipeline") as caught:
         list(dlt_source(SeoRepClient("https://localhost", KEY), None, START, END))
     assert isinstance(cause_of(caught.value), ConfigurationError)
