@@ -14,7 +14,7 @@ from seorep_async.errors import SeoRepError
 from seorep_async.export.checkpoint import CAMPAIGNS, fits
 from seorep_async.export.formats import GROUP_ROWS, arrow_tables, encode, prepare
 from seorep_async.export.job import ExportJob
-from seorep_async.export.progress import CampaignOutcome
+from seorep_async.export.progress import CampaignOutcome, any_received
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import record_batch
@@ -39,11 +39,6 @@ class Contents:
     requests: int
     unnamed: SeoRepError | None
 
-    @property
-    def came(self) -> bool:
-        """Whether anything came; if every campaign failed, only the failures and the pull itself are to be written."""
-        return not self.outcomes or any(outcome.rows or outcome.ok for outcome in self.outcomes)
-
     def pieces(self, table: Table) -> Iterator[Any]:
         """Yield the rows of a table, in the order of the campaigns: bytes for a text format, else Arrow tables.
 
@@ -62,7 +57,7 @@ class Contents:
                 else:
                     yield require("pyarrow").Table.from_batches([record_batch(table, columns)])
             return
-        if not self.came:
+        if not any_received(self.outcomes):
             return
         if table is keywords_table() and not kind.is_text and Feed.CAMPAIGN in self.area.job.feeds:
             names = [column.name for column in table.columns]

@@ -42,7 +42,7 @@ from seorep_async.export.target import DatasetTarget, tables_of, target_of
 from seorep_async.models import Campaign, Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Table, Values
-from seorep_async.tables.declared import all_tables, campaigns_table, failures_table, pulls_table, table_of
+from seorep_async.tables.declared import all_tables, campaigns_table, failures_table, pulls_table, table_named, table_of
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def _rows_of(storage: Storage, part: Part, names: Iterable[str]) -> pa.Table | N
         return None
     pa = require("pyarrow")
     rows = require("pyarrow.parquet").read_table(pa.BufferReader(data))
-    (table,) = (part_table(table) for table in all_tables() if table.name == part.table)
+    table = part_table(table_named(part.table))
     columns = [
         rows[field.name] if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
         for field in arrow_schema(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -88,6 +88,11 @@ class CampaignOutcome:
     def ok(self) -> bool:
         """Whether no report is missing."""
         return not self.failures
+
+
+def any_received(outcomes: Sequence[CampaignOutcome]) -> bool:
+    """Return whether anything was received; if every campaign failed, no rows are replaced."""
+    return not outcomes or any(outcome.rows or outcome.ok for outcome in outcomes)
 
 
 @attrs.frozen(kw_only=True)

@@ -24,7 +24,15 @@ from seorep_async.export.files import write_files, write_stored
 from seorep_async.export.formats import Format
 from seorep_async.export.job import ExportJob, Night, export_job
 from seorep_async.export.preview import has_nothing_to_retry
-from seorep_async.export.progress import CampaignOutcome, OnProgress, ProgressTracker, PullFailure, PullSummary, Stage
+from seorep_async.export.progress import (
+    CampaignOutcome,
+    OnProgress,
+    ProgressTracker,
+    PullFailure,
+    PullSummary,
+    Stage,
+    any_received,
+)
 from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import DatasetTarget, StoredTarget, Target, target_of
@@ -114,17 +122,18 @@ async def run_export(
 
     def finish(last_number: int, check: Callable[[], None]) -> None:
         outcomes = run.outcomes(area.checkpoint)
+        received = any_received(outcomes)
         resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in job.feeds)
         contents = Contents(area, outcomes, run.requests, run.tracker.unnamed)
         paths: Sequence[Path | str] = ()
-        if write is not None or target.accumulates or contents.came:
+        if write is not None or target.accumulates or received:
             paths = (write or _write)(contents, check)
         leftover = None
         if run.tracker.failures:
             area.checkpoint.note(ended=True)
         else:
             leftover = area.remove()
-        named = tuple(target.as_named(path) if isinstance(path, Path) else path for path in paths if contents.came)
+        named = tuple(target.as_named(path) if isinstance(path, Path) else path for path in paths if received)
         finished.append(run.summary(outcomes, named, resumed, None if leftover is None else target.as_named(leftover)))
 
     try:

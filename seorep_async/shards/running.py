@@ -33,7 +33,7 @@ from seorep_async.export.dataset import (
 )
 from seorep_async.export.formats import GROUP_ROWS, Format
 from seorep_async.export.kept_rows import Scope
-from seorep_async.export.progress import CampaignOutcome, PullSummary
+from seorep_async.export.progress import CampaignOutcome, PullSummary, any_received
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.receipts import Part, Receipt, read_json, read_receipt
 from seorep_async.export.staging_area import AtWorkError
@@ -41,7 +41,7 @@ from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.target import DatasetTarget
 from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from
 from seorep_async.tables.arrow import arrow_schema
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.declared import table_named
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
     outcomes = tuple(chain.from_iterable(receipt.outcomes for receipt in receipts))
     requests = sum(receipt.requests for receipt in receipts)
     written: Sequence[Path | str] = ()
-    if any(outcome.rows or outcome.ok for outcome in outcomes) or not outcomes:
+    if any_received(outcomes):
         parts = {part for receipt in receipts for part in receipt.parts}
         if earlier is None or earlier.pull != first.pull or not parts <= set(earlier.parts):
             check_dataset(storage, first.job())  # another account may have come since it was planned
@@ -268,7 +268,7 @@ def _checked(shard: object) -> Shard:
 def _batches(shard: Shard, name: str) -> Iterator[pa.RecordBatch]:
     receipt, pa = run_shard(shard), require("pyarrow")
     storage = storage_of(shard.out, shard.storage_options)
-    (table,) = (table for table in all_tables() if table.name == name)
+    table = table_named(name)
     for part in receipt.parts:
         if part.table == name:
             rows = read_part(storage, shard.night, shard.pull, part)

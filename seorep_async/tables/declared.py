@@ -190,3 +190,9 @@ def all_tables() -> tuple[Table, ...]:
     """Return every table."""
     others = (totals_table(), campaigns_table(), keywords_table(), failures_table(), pulls_table())
     return (*(table_of(feed) for feed in Feed), *others)
+
+
+def table_named(name: str) -> Table:
+    """Return the table of a name that one has."""
+    (table,) = (table for table in all_tables() if table.name == name)
+    return table

@@ -20,8 +20,7 @@ from seorep_async.export import PullProgress, PullSummary, pull_to
 from seorep_async.export.existing_database import LATEST_VIEW
 from seorep_async.export.target import target_of
 from seorep_async.session.authentication import Authentication
-from seorep_async.tables.columns import Table
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.declared import all_tables, table_named
 from tests.export.reports import rows_in
 from tests.scripted_api import Asked, serving
 
@@ -151,10 +150,6 @@ def views(dataset: Path) -> Iterator[str]:
                 AND f.snapshot_date = p.snapshot_date AND f.campaign_id = t.campaign_id
                 AND (f.keyword_id IS NULL {keyword})))
             QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY snapshot_date DESC) = 1;"""
-
-
-def table_named(name: str) -> Table:
-    return next(table for table in all_tables() if table.name == name)
 
 
 def periods(out: Path, account: str, table: str, id_: str) -> dict[Key, dict[str, int]]:
