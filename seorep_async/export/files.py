@@ -11,7 +11,8 @@ from typing import Any
 from seorep_async.export.atomic_replace import atomic_replace, export_error, resolve, temporary_file, translate_errors
 from seorep_async.export.contents import Contents
 from seorep_async.export.formats import GROUP_ROWS, Format
-from seorep_async.export.target import StoredTarget, Target, is_ours
+from seorep_async.export.own_files import is_ours
+from seorep_async.export.target import StoredTarget, Target
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.optional import require
@@ -25,7 +26,7 @@ def write_stored(target: StoredTarget, contents: Contents, check: Callable[[], N
         ExportError: a file could not be written; those before it are there, the rows come last.
     """
     storage, folder = target.storage, contents.area.folder / "finished"
-    local = Target(folder / target.path.name, target.named, target.format, target.feeds)
+    local = Target(folder / target.path.name, target.named, target.format, target.feeds, target.force)
     folder.mkdir()
     before = []
     for file, _ in (*local.sidecar_files(), *local.outdated_files()):

@@ -39,7 +39,7 @@ from seorep_async.export.target import DatasetTarget, StoredTarget, Target, targ
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_flags
 from seorep_async.resources.rankings import FeedOptions, FeedValue
-from seorep_async.tables.declared import pulls_table, table_of
+from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import RFC_4180, CsvOptions, csv_header
 
 Write: TypeAlias = Callable[[Contents, Callable[[], None]], Sequence[Path | str]]
@@ -155,8 +155,8 @@ def _check_target(target: Target, job: ExportJob) -> None:
         check_dataset(target.storage, job)
     elif target.format is Format.DUCKDB:
         check_database(target, job)
-    elif isinstance(target, StoredTarget):  # a missing bucket is found before anything is fetched
-        target.storage.read(target.file(pulls_table()).name)
+    elif isinstance(target, StoredTarget):
+        target.check_objects()
 
 
 def _write(contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:

@@ -268,11 +268,16 @@ def _finish(storage: Storage, night: Partition, data: bytes, *, is_own: bool) ->
         write_json(storage, night.receipt, log["receipt"])
     storage.delete([night.log])
     if older not in (None, receipt.pull):
-        others = storage.names(f"{RECEIPTS}/{night.folder}")
-        storage.delete([name for name in others if name.rpartition("/")[2].startswith(f"{older}-")])
-        storage.delete(storage.names(f"{STAGING}/{older}"))
+        delete_pull(storage, night, older)
     storage.delete(storage.names(f"{STAGING}/{receipt.pull}"))
     return True
+
+
+def delete_pull(storage: Storage, night: Partition, pull: str) -> None:
+    """Delete the plan of a pull, the receipts of its shards and what it has staged."""
+    others = storage.names(f"{RECEIPTS}/{night.folder}")
+    storage.delete([name for name in others if name.rpartition("/")[2].startswith(f"{pull}-")])
+    storage.delete(storage.names(f"{STAGING}/{pull}"))
 
 
 def _delete_stale(storage: Storage, receipt: Receipt, replaced: set[str]) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import json
 import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ import attrs
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import reason, resolve
 from seorep_async.export.formats import Format
+from seorep_async.export.own_files import is_one_of_ours
 from seorep_async.export.storage import RECEIPTS, STAGING, LocalFolder, Storage, is_address, storage_of
 from seorep_async.models import Feed
-from seorep_async.tables.columns import FeedTable, Table
+from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import (
     campaigns_table,
     failures_table,
@@ -28,10 +28,8 @@ from seorep_async.tables.declared import (
     table_of,
     totals_table,
 )
-from seorep_async.tables.optional import require
 
-_LONGEST_LINE = 1 << 20
-_COMMON_COLUMNS = 3  # account, snapshot date and what the table is about, which every version has
+_FOREIGN = "{} exists, and no pull of this version wrote it; name another file, or replace it with force=True"
 
 
 @attrs.frozen
@@ -97,9 +95,8 @@ class Target:
         """
         if self.force or self.format is Format.DUCKDB or not file.exists() or not file.stat().st_size:
             return True
-        # a pull of another feed has written it, too
-        tables = [table_of(feed) for feed in Feed] if isinstance(table, FeedTable) else [table]
-        return any(is_ours(file, self.format, one) for one in tables)
+        with open(file, "rb") as opened:
+            return is_one_of_ours(opened, kind=self.format, table=table)
 
     @property
     def label(self) -> str:
@@ -150,6 +147,19 @@ class StoredTarget(Target):
     def label(self) -> str:
         """The target's name in messages."""
         return self.storage.address(self.path.name)
+
+    def check_objects(self) -> None:
+        """Refuse to replace what no pull wrote.
+
+        Raises:
+            ConfigurationError: such an object has the name of a file of rows.
+            ExportError: the store can't be read.
+        """
+        self.storage.read(self.file(pulls_table()).name)  # tells a missing bucket, which a look into a file can't
+        for file, table in () if self.force else self.row_files():
+            ours = self.storage.inspect(file.name, partial(is_one_of_ours, kind=self.format, table=table))
+            if ours is False:
+                raise _refusal(self.storage.address(file.name), _FOREIGN.format("it"))
 
     def named_row_files(self) -> tuple[str, ...]:
         """Return the address of every file of rows."""
@@ -231,7 +241,8 @@ def target_of(
         if folder is not None and not folder.is_dir():
             raise _refusal(out, f"there is no folder {folder} to work in; create it first")
         if is_address(out):
-            return attrs.evolve(_in_object_store(str(out), tuple(feeds), storage_options, folder), account=account)
+            found = _in_object_store(str(out), tuple(feeds), storage_options, folder)
+            return attrs.evolve(found, account=account, force=force)
         path = resolve(Path(out))
         storage = storage_of(str(path), storage_options)
         if not path.parent.is_dir():
@@ -257,8 +268,7 @@ def _check_files(out: object, target: Target) -> None:
     target.format.require_extra()
     for file, table in (*target.row_files(), *target.sidecar_files()):
         if not target.may_replace(file, table):
-            problem = f"{file.name} exists, and no pull of this version wrote it"
-            raise _refusal(out, f"{problem}; name another file, or replace it with force=True")
+            raise _refusal(out, _FOREIGN.format(file.name))
 
 
 def _format_of(out: object, path: Path) -> Format:
@@ -319,32 +329,3 @@ def _check_file(out: object, file: Path) -> None:
 
 def _refusal(out: object, problem: str) -> ConfigurationError:
     return ConfigurationError(f"can't write {out}: {problem}")
-
-
-def is_ours(file: Path, kind: Format, table: Table) -> bool:
-    """Return whether a file has the columns of a table; another version of it may have had fewer.
-
-    Raises:
-        OSError: it can't be read.
-    """
-    found, ours = _columns(file, kind), [column.name for column in table.columns]
-    return found[:_COMMON_COLUMNS] == ours[:_COMMON_COLUMNS] and set(found) <= set(ours)
-
-
-def _columns(file: Path, kind: Format) -> list[str]:
-    """Return the names of a file's columns, or none if it is not of the format."""
-    try:
-        if kind is Format.PARQUET:
-            return list(require("pyarrow.parquet").read_schema(file).names)
-        with open(file, "rb") as opened:
-            line = opened.readline(_LONGEST_LINE).decode("utf-8-sig")
-        if kind is Format.CSV:
-            return next(csv.reader([line]), [])
-        first = json.loads(line)
-        return list(first) if isinstance(first, dict) else []
-    except (ValueError, RecursionError, csv.Error):  # pyarrow's own error is a ValueError
-        return []
-    except OSError as error:
-        if error.errno is None:  # and so pyarrow says that a file is damaged
-            return []
-        raise

@@ -89,6 +89,12 @@ class Governor:
         self.quota: RetryQuota = RetryQuota()
         self.waited: defaultdict[str, float] = defaultdict(float)
 
+    def inherit(self, earlier: Governor) -> None:
+        """Begin with what a governor that was closed had found out about the same service."""
+        self._concurrency, self._rate, self._breaker = earlier._concurrency, earlier._rate, earlier._breaker
+        self._suspects, self._paused_until = earlier._suspects, earlier._paused_until
+        self._refusal_to_judge = earlier._refusal_to_judge
+
     @property
     def in_flight(self) -> int:
         """Attempts in flight."""

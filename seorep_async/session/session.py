@@ -72,7 +72,7 @@ class Session:
         self._transport = Transport(
             base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
         )
-        self._governor = Governor(settings, self.clock)
+        self.governor = Governor(settings, self.clock)
         self._closing = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
@@ -92,7 +92,7 @@ class Session:
     ) -> None:
         if self.state == "open":
             self.state = "closed"
-            self._governor.close()
+            self.governor.close()
             self._closing.set()
             try:
                 await cancel_all(self._tasks)
@@ -102,7 +102,7 @@ class Session:
     @property
     def stats(self) -> Stats:
         """The figures so far."""
-        governor = self._governor
+        governor = self.governor
         return Stats(
             requests=self._requests,
             attempts=self._transport.attempts,
@@ -171,7 +171,7 @@ class Session:
         except SeoRepError as error:
             completed = call.complete(error)
         except asyncio.CancelledError:
-            self._governor.quota.give_back(call.spent)  # its end says nothing about the service
+            self.governor.quota.give_back(call.spent)  # its end says nothing about the service
             raise
         raise completed
 
@@ -180,10 +180,10 @@ class Session:
             permit = await self._acquire_permit(call)
             result = await self._attempt(call, permit)
             if not isinstance(result, Failure):
-                self._governor.quota.succeed(call.spent)
+                self.governor.quota.succeed(call.spent)
                 return result
             if call.was_deleted_before(result):
-                self._governor.quota.succeed(call.spent)
+                self.governor.quota.succeed(call.spent)
                 return call.request.decode(b"")
             call.note(result, probe=permit.probe)
             self._throttled += result.cause is Cause.THROTTLE
@@ -194,7 +194,7 @@ class Session:
                 probe=permit.probe,
                 idempotent=call.request.idempotent,
                 remaining=call.deadline - self.clock.monotonic(),
-                tokens=self._governor.quota.tokens,
+                tokens=self.governor.quota.tokens,
                 jitter=self.clock.jitter(),
                 settings=self.settings,
             )
@@ -204,7 +204,7 @@ class Session:
 
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
         """Wait until the call may make an attempt."""
-        governor, scope = self._governor, call.request.cancel_scope
+        governor, scope = self.governor, call.request.cancel_scope
         while True:
             self._require_not_closed()
             if scope is not None and scope.next_step is not Step.GO:
@@ -261,7 +261,7 @@ class Session:
         finally:
             scope.end_probe(refusal)
             if refusal is not None:
-                self._governor.withdraw(scope)
+                self.governor.withdraw(scope)
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, give its permit back, and read the response."""
@@ -276,7 +276,7 @@ class Session:
                 outcome = await self._transport.attempt(request, call.deadline - self.clock.monotonic())
                 signal, retry_after = outcome.signal, outcome.retry_after
             finally:
-                self._governor.release(permit, signal, retry_after)
+                self.governor.release(permit, signal, retry_after)
             if isinstance(outcome, Failure):
                 return self._reader.clean(outcome, request)
             for session, answers in _recordings.get():
@@ -290,7 +290,7 @@ class Session:
                     await self._fair_queue.wait(size)
                 result = self._reader.read(request, outcome)
             if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
-                self._governor.observe(permit, Signal.THROTTLED, retry_after)
+                self.governor.observe(permit, Signal.THROTTLED, retry_after)
             if scope is not None:
                 self._report_to(scope, number, request, result)
             return result
@@ -311,17 +311,17 @@ class Session:
         elif isinstance(result.error, AuthenticationError):
             if result.error.status == 401:
                 scope.cancel(result.error)
-                self._governor.withdraw(scope)
+                self.governor.withdraw(scope)
             else:
                 scope.forbid(number)
 
     async def _back_off(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
         """Pay for a retry and sleep before it, unless the client is closed."""
         self._require_not_closed()
-        self._governor.quota.spend(retry.cost)
+        self.governor.quota.spend(retry.cost)
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
-        self._governor.waited["backoff"] += retry.delay
+        self.governor.waited["backoff"] += retry.delay
         slot = call.request.slot
         if slot is not None:
             slot.lend()

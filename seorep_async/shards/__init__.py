@@ -23,8 +23,9 @@ print(summary.rows, "rows of", summary.campaigns, "campaigns")
 - **A shard holds no key**, as engines log their tasks: only where the worker finds it, `env:NAME` or `module:function`.
   A key of another account than the plan's is refused. Put secrets of an object store into the environment, too.
 - **Limits are divided.** `workers` divides `max_concurrency` and `requests_per_second`; within that, each worker finds
-  its own share of what the service allows.
-- **The same call of `plan` resumes** an unfinished plan; `restart=True` plans anew.
+  its own share of what the service allows, once for all the shards that it runs. A process for each shard, as some
+  orchestrators start them, finds it each time: set `requests_per_second` if you know the limit.
+- **The same call of `plan` resumes** an unfinished plan; `restart=True` deletes it and plans anew.
 """
 
 from seorep_async.shards.planning import plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import json
 import os
@@ -22,7 +23,7 @@ from seorep_async.export.dataset import check_dataset, dataset_of, pull_name, st
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.job import ExportJob, Night, export_job
 from seorep_async.export.progress import ProgressTracker
-from seorep_async.export.receipts import PLAN, Partition, escape, read_json, read_receipt, write_json
+from seorep_async.export.receipts import PLAN, Partition, delete_pull, escape, read_json, read_receipt, write_json
 from seorep_async.export.storage import RECEIPTS, Storage
 from seorep_async.export.target import DatasetTarget
 from seorep_async.models import Campaign, Feed
@@ -64,7 +65,7 @@ async def plan(
         shards: how many; not more than there are campaigns.
         workers: how many of them run at once.
         key_from: where a worker finds the API key: `env:NAME`, or `module:function`, a function that returns it.
-        restart: plan anew, although an unfinished plan of the same arguments is there.
+        restart: plan anew, and delete unfinished plans of the same arguments with what their shards have brought.
         retry_failed: return also a plan that was gathered, to fetch what had failed.
         storage_options: options of the object store; secrets are refused, as engines log shards.
         work_dir: a local folder for the checkpoints of the workers.
@@ -92,12 +93,11 @@ async def _stored_plan(
     client: SeoRepClient, job: ExportJob, target: DatasetTarget, shards: int, *, restart: bool, retry_failed: bool
 ) -> dict[str, Any]:
     """Return the plan that is to be resumed, or a new one."""
-    parameters = job.parameters(target) | {"shards": shards}
+    parameters = json.loads(json.dumps(job.parameters(target) | {"shards": shards}))
     if job.keeps_snapshot:
         del parameters["snapshot date"]
-    found = None
-    if not restart:
-        found = await asyncio.to_thread(_earlier_plan, target.storage, job.account, parameters, retry_failed)
+    step = _delete_earlier if restart else _earlier_plan
+    found = await asyncio.to_thread(step, target.storage, job.account, parameters, retry_failed)
     if found is None:
         collector = _Collector()
         ids = await Fetcher(client, job, collector, ProgressTracker(None)).list_campaigns()
@@ -182,18 +182,35 @@ def _earlier_plan(
     storage: Storage, account: str, parameters: Mapping[str, Any], retry_failed: bool
 ) -> dict[str, Any] | None:
     """Return the newest plan of the same arguments that was not gathered, or may be again for what had failed."""
-    for name in reversed(storage.names(f"{RECEIPTS}/account={escape(account)}")):
-        if not name.endswith(PLAN):
-            continue
-        found: Any = read_json(storage, name)
-        if not isinstance(found, dict) or not found.keys() >= _PLAN_FIELDS:
-            raise ExportError(f"{storage.address(name)} is no plan of this version; move it away, or pass restart=True")
-        if found["parameters"] != json.loads(json.dumps(parameters)):
-            continue
-        committed = read_receipt(storage, Partition(account, dt.date.fromisoformat(found["snapshot_date"])))
-        if committed is None or committed.pull != found["pull"] or (retry_failed and committed.failures):
-            return found
+    for name in reversed(_plan_names(storage, account)):
+        found, night = _read_plan(storage, name, account)
+        if found["parameters"] == parameters:
+            committed = read_receipt(storage, night)
+            if committed is None or committed.pull != found["pull"] or (retry_failed and committed.failures):
+                return found
     return None
+
+
+def _delete_earlier(storage: Storage, account: str, parameters: Mapping[str, Any], _: bool) -> None:
+    """Delete the plans of the same arguments that were not gathered, with what their shards have brought."""
+    for name in _plan_names(storage, account):
+        with contextlib.suppress(ExportError):  # a damaged plan stays, as nobody knows whose it was
+            found, night = _read_plan(storage, name, account)
+            if found["parameters"] == parameters:
+                committed = read_receipt(storage, night)
+                if committed is None or committed.pull != found["pull"]:
+                    delete_pull(storage, night, found["pull"])
+
+
+def _plan_names(storage: Storage, account: str) -> list[str]:
+    return [name for name in storage.names(f"{RECEIPTS}/account={escape(account)}") if name.endswith(PLAN)]
+
+
+def _read_plan(storage: Storage, name: str, account: str) -> tuple[dict[str, Any], Partition]:
+    found: Any = read_json(storage, name)
+    if not isinstance(found, dict) or not found.keys() >= _PLAN_FIELDS:
+        raise ExportError(f"{storage.address(name)} is no plan of this version; move it away, or pass restart=True")
+    return found, Partition(account, dt.date.fromisoformat(found["snapshot_date"]))
 
 
 def _store_plan(

@@ -9,7 +9,7 @@ import os
 import pkgutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import chain
@@ -39,6 +39,7 @@ from seorep_async.export.receipts import Part, Receipt, read_json, read_receipt
 from seorep_async.export.staging_area import AtWorkError
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.target import DatasetTarget
+from seorep_async.session.governor import Governor
 from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.declared import table_named
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
 _PARALLEL = 8
 _POLL_SECONDS = 0.2
+_governors: dict[str, list[Governor]] = {}
+"""Of the clients that pulled shards in this process, by their pull; a shard would not live to find the limits anew."""
 
 
 def run_shard(shard: Shard) -> ShardReceipt:
@@ -127,13 +130,11 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
     receipts = [receipt for receipt in found if receipt is not None]
     outcomes = tuple(chain.from_iterable(receipt.outcomes for receipt in receipts))
     requests = sum(receipt.requests for receipt in receipts)
-    written: Sequence[Path | str] = ()
-    if any_received(outcomes):
-        parts = {part for receipt in receipts for part in receipt.parts}
-        if earlier is None or earlier.pull != first.pull or not parts <= set(earlier.parts):
-            check_dataset(storage, first.job())  # another account may have come since it was planned
-            earlier = _commit(storage, first, receipts, outcomes, requests)
-        written = target.named_row_files(earlier.night.folder)
+    parts = {part for receipt in receipts for part in receipt.parts}
+    if earlier is None or earlier.pull != first.pull or not parts <= set(earlier.parts):
+        check_dataset(storage, first.job())  # another account may have come since it was planned
+        _commit(storage, first, receipts, outcomes, requests)
+    written = target.named_row_files(night.folder) if any_received(outcomes) else ()
     return PullSummary(
         feeds=first.feeds,
         start_date=first.start_date,
@@ -141,7 +142,7 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
         account=first.account,
         snapshot_date=first.snapshot_date,
         compared=first.job().compares,
-        paths=tuple(written),
+        paths=written,
         outcomes=outcomes,
         resumed=0,
         requests=requests,
@@ -199,7 +200,8 @@ async def run_in_loop(shard: Shard) -> ShardReceipt:
         written.append(receipt)
         return []
 
-    async with SeoRepClient(shard.base_url, find_key(shard.key_from), settings=shard.settings) as client:
+    client = SeoRepClient(shard.base_url, find_key(shard.key_from), settings=shard.settings)
+    async with client, _known_limits(shard.pull, client):
         job = shard.job(cache(client._key_fingerprint))
         if await asyncio.to_thread(job.key_digest) != shard.key_digest:
             raise ConfigurationError(f"{shard.key_from} holds the key of another account than the plan was made with")
@@ -213,6 +215,20 @@ async def run_in_loop(shard: Shard) -> ShardReceipt:
                 found = await asyncio.to_thread(_read_receipt, storage, shard)
                 if found is not None and found.ok:
                     return found
+
+
+@contextlib.asynccontextmanager
+async def _known_limits(pull: str, client: SeoRepClient) -> AsyncIterator[None]:
+    """Begin with the limits that an earlier shard of the pull has found in this process, and pass them on."""
+    governor = client._session.governor
+    with contextlib.suppress(KeyError, IndexError):  # none has ended, or others that run beside this one began with it
+        governor.inherit(_governors[pull].pop())
+    try:
+        yield
+    finally:
+        governors = _governors.pop(pull, [])
+        _governors.clear()  # those of other pulls
+        _governors[pull] = [*governors, governor]
 
 
 def _target(shard: Shard, storage: Storage) -> DatasetTarget:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import attrs
 import duckdb
+import obstore
 import polars as pl
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -343,6 +344,20 @@ async def test_a_single_file_in_a_bucket_is_the_local_one(
             }
             assert sorted(map(str, summary.paths)) == [f"{bucket.url}/{name}" for name in local]
             fail()
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+async def test_an_object_that_no_pull_wrote_needs_force(tmp_path: Path, bucket: Bucket, ending: str) -> None:
+    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+    obstore.put(bucket.store, f"some/a.{ending}", b"somebody's\n")
+    async with account() as (sandbox, client):
+        out = f"{bucket.url}/some/a.{ending}"
+        with pytest.raises(ConfigurationError, match=rf"can't write {out}: it exists, .* replace it with force=True"):
+            await pull_to(client, None, START, END, out=out, **options)
+        assert sandbox.stats.requests == 0
+        await pull_to(client, None, START, END, out=out, force=True, **options)
+        summary = await pull_to(client, None, START, END, out=out, **options)
+        assert summary.paths[0] == out
 
 
 async def test_a_database_is_not_put_into_a_bucket(tmp_path: Path, bucket: Bucket) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export import storage as storage_module
+from seorep_async.export import object_store
 from seorep_async.export.storage import Storage, each, storage_of
 from tests.export.s3 import SECRET, Bucket
 
@@ -212,8 +212,8 @@ def test_a_refused_option_is_nowhere_in_the_error(out: str, options: dict[str, s
 def test_a_large_file_is_sent_in_pieces_and_appears_once(
     bucket: Bucket, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage_module, "_ONE_PUT", 6 << 20)
-    monkeypatch.setattr(storage_module, "_PIECE", 5 << 20)
+    monkeypatch.setattr(object_store, "_ONE_PUT", 6 << 20)
+    monkeypatch.setattr(object_store, "_PIECE", 5 << 20)
     file.write_bytes(os.urandom(1 << 20) * 12)
     storage_of(bucket.url, bucket.server.options).put(file, "a")
     assert bucket.objects() == {"a": file.read_bytes()}

@@ -141,11 +141,11 @@ async def test_waiting_for_a_permit_is_no_part_of_the_attempt(
     server = await scripted_server(FINE)
     limits = {"max_concurrency": 1, "max_attempts": 1, "attempt_timeout": 0.5}
     async with open_session(server.base_url, fake_time, **limits) as session:
-        permit = await session._governor.acquire(0, math.inf)
+        permit = await session.governor.acquire(0, math.inf)
         assert permit is not None
         call = session.spawn(session.send(get("/v3/x")))
         await asyncio.sleep(0.6)
-        session._governor.release(permit, None)
+        session.governor.release(permit, None)
         await call
 
 
@@ -268,7 +268,7 @@ async def test_a_call_cancelled_between_attempts_costs_others_nothing(
         await fake_time.waiting.wait()
         call.cancel()
         await asyncio.wait([call])
-        assert session._governor.quota.tokens == 500
+        assert session.governor.quota.tokens == 500
 
 
 async def test_call_cancelled_at_any_moment_gives_its_permit_back(

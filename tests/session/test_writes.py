@@ -246,7 +246,7 @@ async def test_what_is_gone_when_the_delete_is_sent_again_was_deleted(
     server = await scripted_server(lost, NOT_FOUND)
     async with open_session(server.base_url, fake_time, attempt_timeout=0.2) as session:
         await session.send(delete())
-        assert session._governor.quota.tokens == 500
+        assert session.governor.quota.tokens == 500
     assert len(server.requests) == 2
 
 

@@ -196,9 +196,38 @@ async def test_the_same_plan_is_resumed_until_it_is_gathered(tmp_path: Path) -> 
         assert await cut(client, tmp_path, snapshot_date=None) == shards
         assert sandbox.stats.requests == requests
         assert {shard.pull for shard in await cut(client, tmp_path, shards=2)} != {shards[0].pull}
-        assert {one.pull for one in await cut(client, tmp_path, snapshot_date=None, restart=True)} != {shards[0].pull}
         await run_and_gather(shards)
         assert {one.pull for one in await cut(client, tmp_path, restart=True)} != {shards[0].pull}
+
+
+async def test_a_restarted_plan_leaves_nothing_of_the_older_one(tmp_path: Path) -> None:
+    async with account(campaigns=4, keywords=2) as (_, client):
+        older = await cut(client, tmp_path, snapshot_date=None)
+        await asyncio.to_thread(run_shard, older[0])
+        other = await cut(client, tmp_path, shards=2)
+        newer = await cut(client, tmp_path, snapshot_date=None, restart=True)
+        left = "\n".join(str(path) for path in (tmp_path / "shared").rglob("*") if path.is_file())
+        assert [shards[0].pull in left for shards in (older, other, newer)] == [False, True, True]
+        with pytest.raises(ExportError, match="3 of 3 shards have no receipt"):
+            await asyncio.to_thread(gather, older)
+        assert (await run_and_gather(newer)).rows == 4 * 2 + 4 * 2 * 3 + 4 * 3
+
+
+async def test_a_night_on_which_all_failed_is_recorded(tmp_path: Path, fail: Fail) -> None:
+    async with account(campaigns=2, keywords=2) as (_, client):
+        fail(1, 2)
+        summary = await run_and_gather(await cut(client, tmp_path, shards=2))
+        assert (summary.ok, summary.paths) == (False, ())
+        assert len(rows(tmp_path / "shared", "failures")) == 2 * 3
+        assert len(rows(tmp_path / "shared", "pulls")) == 1
+
+
+async def test_a_limit_is_found_once_and_not_by_each_shard(tmp_path: Path) -> None:
+    async with account(campaigns=24, keywords=5, rate_limit=60) as (sandbox, client):
+        shards = await cut(client, tmp_path, shards=12, feeds=["keyword-by-date"])
+        for shard in shards:
+            await asyncio.to_thread(run_shard, shard)
+        assert sandbox.stats.per_status.get(429, 0) <= 0.1 * sandbox.stats.requests
 
 
 async def test_gather_names_the_shards_that_are_missing(tmp_path: Path) -> None:

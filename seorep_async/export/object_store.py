@@ -1,0 +1,177 @@
+"""A folder of an object store: s3://, gs:// or az://, through obstore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from io import BufferedReader, RawIOBase
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+from urllib.parse import urlsplit
+
+from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export.atomic_replace import reason
+from seorep_async.tables.optional import require
+
+T = TypeVar("T")
+
+SCHEMES = ("s3", "gs", "az")
+"""The object stores, as their addresses begin."""
+_CLIENT_OPTIONS = {
+    *("allow_http", "allow_invalid_certificates", "connect_timeout", "default_headers", "pool_idle_timeout"),
+    *("proxy_ca_certificate", "proxy_excludes", "proxy_url", "root_certificate", "timeout", "user_agent"),
+}
+_RETRIES = {"max_retries": 5}
+_ONE_PUT = 64 << 20
+"""Bytes of the largest file that is sent in one request; larger ones in pieces, which appear together."""
+_PIECE = 16 << 20
+_PARALLEL = 4
+_OPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+class ObjectStore:
+    """A folder of an object store, as `Storage` describes it."""
+
+    def __init__(self, out: str, options: dict[str, Any]) -> None:
+        self._address = _checked_address(out)
+        self._obstore = require("obstore")
+        for name, value in options.items():
+            if not isinstance(name, str) or not _OPTION_NAME.fullmatch(name) or not isinstance(value, str | bool):
+                raise ConfigurationError("storage_options must be a mapping of option names to strings")
+        secrets = {word for value in options.values() for word in re.findall(r"\w{4,}", str(value))}
+        client = {name: options.pop(name) for name in sorted(_CLIENT_OPTIONS & options.keys())}
+        try:
+            self._store = require("obstore.store").from_url(
+                self._address, client_options=client or None, retry_config=_RETRIES, **options
+            )
+            return
+        except (OSError, TypeError, ValueError, self._obstore.exceptions.BaseError) as error:
+            problem = str(error).partition("\n")[0]
+        for word in sorted(secrets, key=len, reverse=True):
+            problem = problem.replace(word, "…")
+        # outside of the handler, as else the store's own error, which holds the options, would be its context
+        raise ConfigurationError(f"can't use {self._address}: {problem}")
+
+    def address(self, name: str = "") -> str:
+        return f"{self._address.rstrip('/')}/{name}"
+
+    def put(self, file: Path, name: str) -> None:
+        def step() -> None:
+            large = file.stat().st_size > _ONE_PUT
+            self._obstore.put(
+                self._store, name, file, use_multipart=large, chunk_size=_PIECE, max_concurrency=_PARALLEL
+            )
+
+        self._do(step, name)
+
+    def write(self, name: str, data: bytes) -> None:
+        self._do(lambda: self._obstore.put(self._store, name, data), name)
+
+    def create(self, name: str, data: bytes) -> bool:
+        def step() -> bool:
+            try:
+                self._obstore.put(self._store, name, data, mode="create")
+            except self._obstore.exceptions.AlreadyExistsError:
+                return False
+            return True
+
+        return bool(self._do(step, name))
+
+    def read(self, name: str) -> bytes | None:
+        return self._do(lambda: bytes(self._obstore.get(self._store, name).bytes()), name, "read", may_be_missing=True)
+
+    def inspect(self, name: str, look: Callable[[BinaryIO], T]) -> T | None:
+        def step() -> T:
+            with BufferedReader(_Reader(self._obstore.open_reader(self._store, name))) as opened:
+                return look(opened)
+
+        return self._do(step, name, "read", may_be_missing=True)
+
+    def names(self, folder: str) -> list[str]:
+        def step() -> list[str]:
+            pieces = self._obstore.list(self._store, prefix=folder)
+            return sorted(entry["path"] for piece in pieces for entry in piece)
+
+        return self._do(step, folder, "read") or []
+
+    def copy(self, source: str, name: str) -> None:
+        self._do(lambda: self._obstore.copy(self._store, source, name), name)
+
+    def delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._do(partial(self._obstore.delete, self._store, name), name, may_be_missing=True)
+
+    def _do(self, step: Callable[[], T], name: str, verb: str = "write", *, may_be_missing: bool = False) -> T | None:
+        """Do one step, and translate the store's errors into an `ExportError` of one line.
+
+        Nothing of their own text is shown but code and message: it holds addresses, which may be signed. Nor are they
+        the context of the error, which loggers show, so it is raised outside of their handler.
+        """
+        try:
+            return step()
+        except (self._obstore.exceptions.BaseError, OSError, ValueError) as error:
+            # an object may be missing, though not its bucket
+            known = _error_code(error) in (None, "NoSuchKey", "BlobNotFound")
+            if may_be_missing and isinstance(error, FileNotFoundError) and known:
+                return None
+            problem = _in_words(error)
+        raise ExportError(f"can't {verb} {self.address(name)}: {problem}")
+
+
+class _Reader(RawIOBase):
+    """An obstore reader with all that Python's own files have."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._reader.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._reader.seek(offset, whence))
+
+
+def _checked_address(out: str) -> str:
+    parts = urlsplit(out)
+    if parts.scheme not in SCHEMES:
+        known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        raise ConfigurationError(f"a target in an object store begins with {known}; got {parts.scheme}://")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ConfigurationError(
+            "the address of a target holds no credentials and no parameters; give them as storage_options, or in the "
+            "environment"
+        )
+    if not parts.netloc or "//" in parts.path or {".", ".."} & set(parts.path.split("/")):
+        raise ConfigurationError(f"{out} is not an address such as {parts.scheme}://bucket/rankings/")
+    return out
+
+
+def _error_code(error: BaseException) -> str | None:
+    found = re.search(r"<Code>([^<]{1,60})</Code>", str(error))
+    return found and found[1]
+
+
+def _in_words(error: BaseException) -> str:
+    text = str(error)
+    message = re.search(r"<Message>([^<]{1,200})", text)
+    code = _error_code(error)
+    if code or message:
+        return ": ".join(part.strip() for part in (code, message and message[1].partition("\n")[0]) if part)
+    if found := re.search(r"status code: (\d{3}[ \w]{0,40})", text):
+        return f"the store answered {found[1].strip()}"
+    if "BadScheme" in text:
+        return "its endpoint is http://, which needs the option allow_http"
+    if found := re.search(r'(?:message|error): "([^"]{1,100})"', text):
+        return f"the store can't be reached ({found[1]})"
+    if isinstance(error, OSError) and error.errno is not None:
+        return reason(error)
+    return f"the store can't be reached ({type(error).__name__})"
