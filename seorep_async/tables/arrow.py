@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from seorep_async.tables.columns import ColumnType, Table, as_json
+from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, is_constant
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -59,10 +59,14 @@ def batch_of_plain(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordB
     """Return columns from `plain_columns` as one record batch; raises as `record_batch`."""
     pa = require("pyarrow")
     schema = arrow_schema(table)
-    arrays = [
-        _SPECIAL[column.type](values) if column.type in _SPECIAL else pa.array(values, field.type)
-        for column, values, field in zip(table.columns, columns, schema, strict=True)
-    ]
+    arrays = []
+    for column, values, field in zip(table.columns, columns, schema, strict=True):
+        if column.type in _SPECIAL:
+            arrays.append(_SPECIAL[column.type](values))
+        elif len(values) > 1 and column.type in COMPARABLE and is_constant(values):  # as many columns are
+            arrays.append(pa.repeat(pa.scalar(values[0], field.type), len(values)))
+        else:
+            arrays.append(pa.array(values, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
@@ -41,6 +42,7 @@ class ColumnType(enum.Enum):
 
 COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
 """Types whose values are the same if they are equal, as 1 and 1.0 are not."""
+_FEW_ROWS = 16
 _TYPES: dict[object, ColumnType] = {
     int: ColumnType.INTEGER,
     float: ColumnType.NUMBER,
@@ -156,8 +158,13 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
     """Return the values of each column of models of one type; any of them may be None."""
     read, absent, nested = _reading(model)
     gaps = any(row is None for row in rows)
-    values = [absent if row is None else read(row) for row in rows] if gaps else map(read, rows)
-    columns: list[Sequence[Any]] = list(zip(*values, strict=True)) if rows else [()] * len(absent)
+    values = (absent if row is None else read(row) for row in rows) if gaps else map(read, rows)
+    columns: list[Sequence[Any]]
+    if 0 < len(rows) < _FEW_ROWS:
+        columns = list(zip(*values, strict=True))
+    else:
+        flat = list(chain.from_iterable(values))  # of many rows, slices take half the time of `zip`
+        columns = [flat[place :: len(absent)] for place in range(len(absent))]
     for place, held in nested:
         columns[place : place + 1] = model_columns(held, columns[place])
     return columns

@@ -90,9 +90,13 @@ def csv_lines(cells: Sequence[Sequence[str]], csv: CsvOptions = RFC_4180) -> byt
     for constant, some in groupby(cells, is_constant):
         group = list(some)
         columns += [[",".join(column[0] for column in group)] * len(group[0])] if constant else group
-    # joined by columns and not by `csv.writer`, which takes twice as long
-    lines = csv.line_end.join(map(",".join, zip(*columns, strict=True)))
-    return f"{lines}{csv.line_end}".encode()
+    # cells and what is between them, joined in one step, which takes a third of the time of `csv.writer`
+    step = 2 * len(columns)
+    flat = [","] * (step * len(cells[0]))
+    for place, column in enumerate(columns):
+        flat[2 * place :: step] = column
+    flat[step - 1 :: step] = [csv.line_end] * len(cells[0])
+    return "".join(flat).encode()
 
 
 def _guarded(values: Sequence[str | None]) -> list[str | None]:
