@@ -150,12 +150,12 @@ def dates_in(model: type, shape: str) -> list[Line]:
 
 
 @each_response
-@pytest.mark.parametrize("nothing", ["", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00"])
-def test_a_zero_date_is_none(model: type, shape: str, nothing: str) -> None:
+def test_a_zero_date_is_none(model: type, shape: str) -> None:
     wire, _ = example_of(model, shape)
     dates = dates_in(model, shape)
-    found = come_home(model, shape, wire | {line.name: nothing for line in dates})
-    assert [getattr(found, line.attribute) for line in dates] == [None] * len(dates)
+    for nothing in ("", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00"):
+        found = come_home(model, shape, wire | {line.name: nothing for line in dates})
+        assert [getattr(found, line.attribute) for line in dates] == [None] * len(dates)
 
 
 @each_response

@@ -130,10 +130,13 @@ every_place = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 
 
 @every_place
-@pytest.mark.parametrize("closed", [True, False])
-@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"data":', "}]"), ('{"rows":[', "]}")])
-def test_nesting_a_hundred_thousand_deep_is_refused_by_us(place: str, opening: str, closing: str, closed: bool) -> None:
-    body = place.replace("%s", opening * 10**5 + ("null" + closing * 10**5 if closed else ""))
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [("[", "null" + "]" * 10**5), ('{"a":', ""), ('[{"data":', ""), ('{"rows":[', "null" + "]}" * 10**5)],
+    ids=["arrays", "objects cut", "data cut", "rows"],
+)
+def test_nesting_a_hundred_thousand_deep_is_refused_by_us(place: str, opening: str, closing: str) -> None:
+    body = place.replace("%s", opening * 10**5 + closing)
     for read in (decoder().feed_page, decoder().model_page):
         with pytest.raises(SeoRepError):
             read(body.encode(), KeywordRanking, 1)
@@ -142,10 +145,10 @@ def test_nesting_a_hundred_thousand_deep_is_refused_by_us(place: str, opening: s
 
 
 @every_place
-@pytest.mark.parametrize("depth", [2, 3, 50, 400, 800, 900, 950, 980, 1000, 1200])
-def test_nesting_of_any_depth_is_taken_or_refused_by_us(place: str, depth: int) -> None:
-    error = refusal(place.replace("%s", nested_to(depth)).encode())
-    assert error is None or len(str(error)) < 400
+def test_nesting_of_any_depth_is_taken_or_refused_by_us(place: str) -> None:
+    depths = [2, 3, 50, 400, 800, 900, 950, 980, 1000, 1200]
+    refusals = [refusal(place.replace("%s", nested_to(depth)).encode()) for depth in depths]
+    assert max(len(str(error)) for error in refusals) < 400
 
 
 def test_an_unknown_field_may_be_nested() -> None:
@@ -154,25 +157,24 @@ def test_an_unknown_field_may_be_nested() -> None:
 
 
 @every_place
-@pytest.mark.parametrize("number", ["9" * 5000, "-" + "9" * 5000, "1e400", "-1e999", "9" * 400 + ".5"], ids=len)
-def test_a_number_out_of_all_range_is_refused_by_us(place: str, number: str) -> None:
-    with pytest.raises(DecodeError) as raised:
-        decode(place.replace("%s", number).encode())
-    assert "holds a number that is out of range" in raised.value.message
+def test_a_number_out_of_all_range_is_refused_by_us(place: str) -> None:
+    numbers = ["9" * 5000, "-" + "9" * 5000, "1e400", "-1e999", "9" * 400 + ".5"]
+    refusals = [refusal(place.replace("%s", number).encode()) for number in numbers]
+    assert [type(error) for error in refusals] == [DecodeError] * len(numbers)
+    assert all("holds a number that is out of range" in str(error) for error in refusals)
 
 
 @every_place
-@pytest.mark.parametrize("number", ["NaN", "-Infinity"])
-def test_a_number_that_only_other_json_has_is_a_decode_error(place: str, number: str) -> None:
-    with pytest.raises(ProtocolError if place == "%s" else DecodeError):
-        decode(place.replace("%s", number).encode())
+def test_a_number_that_only_other_json_has_is_a_decode_error(place: str) -> None:
+    refusals = [refusal(place.replace("%s", number).encode()) for number in ("NaN", "-Infinity")]
+    assert [type(error) for error in refusals] == [ProtocolError if place == "%s" else DecodeError] * 2
 
 
 @every_place
-@pytest.mark.parametrize("number", ["nan", "0x10", "01", "+1", "1.", ".5", "1_000", "1e"])
-def test_a_number_that_is_not_json_is_a_protocol_error(place: str, number: str) -> None:
-    with pytest.raises(ProtocolError):
-        decode(place.replace("%s", number).encode())
+def test_a_number_that_is_not_json_is_a_protocol_error(place: str) -> None:
+    numbers = ["nan", "0x10", "01", "+1", "1.", ".5", "1_000", "1e"]
+    refusals = {number: type(refusal(place.replace("%s", number).encode())) for number in numbers}
+    assert refusals == dict.fromkeys(numbers, ProtocolError)
 
 
 @pytest.mark.parametrize("number", [2**31, 2**53 + 1, 2**63, 2**64, 2**64 + 1, -(2**64), 10**60])
@@ -181,8 +183,8 @@ def test_an_integer_is_exact_however_large(number: int) -> None:
     assert (found.keyword_id, found.competitors, found.extra) == (number, number, {"unknown": number})
 
 
-@pytest.mark.parametrize("number", ["1.0", "-0.0", "1e0", "1E2", "10e-1", "12.000", "1e300"])
-@pytest.mark.parametrize("wire", ["keywordId", "engineARanking", "competitors", "wmtCtr"])
+@pytest.mark.parametrize("number", ["1.0", "-0.0", "1E2", "10e-1", "1e300"])
+@pytest.mark.parametrize("wire", ["keywordId", "engineARanking"])
 def test_a_float_is_no_integer_even_if_whole(wire: str, number: str) -> None:
     row = json.dumps(wire_row(KeywordRanking, 1, "older") | {wire: "HERE"}).replace('"HERE"', number)
     with pytest.raises(DecodeError, match=rf"^data\[0\]\.{wire}: expected an integer, got "):

@@ -10,33 +10,34 @@ import pytest
 from seorep_async.models import CampaignPeriod, KeywordPeriod, SearchLanguage, SearchLocation, Tag
 from tests.normalisation.wire import KEYWORD_RANKING, decode, decode_row, envelope, wire_row
 
-LAST_DATES = [(field.wire, field.attribute) for field in KEYWORD_RANKING if field.kind == "last"]
+LAST_DATES = [field for field in KEYWORD_RANKING if field.kind == "last"]
 
 
 def changed(**fields: object) -> Any:
     return decode_row({"keywordId": 1, "keywordPhrase": "running shoes"} | fields)
 
 
-@pytest.mark.parametrize(("wire", "attribute"), LAST_DATES)
-def test_a_last_date_with_a_time_of_day_keeps_the_original(wire: str, attribute: str) -> None:
-    found = changed(**{wire: "2015-03-31 9:32:19"})
-    assert getattr(found, attribute) == dt.date(2015, 3, 31)
-    assert type(getattr(found, attribute)) is dt.date
-    assert found.extra == {wire: "2015-03-31 9:32:19"}
+def last_dates(written: object) -> tuple[list[Any], Any]:
+    """Return all last dates of a row that has them all written so, and what is extra in it."""
+    found = changed(**{field.wire: written for field in LAST_DATES})
+    return [getattr(found, field.attribute) for field in LAST_DATES], found.extra
 
 
-@pytest.mark.parametrize(("wire", "attribute"), LAST_DATES)
+def test_a_last_date_with_a_time_of_day_keeps_the_original() -> None:
+    dates, extra = last_dates("2015-03-31 9:32:19")
+    assert dates == [dt.date(2015, 3, 31)] * len(LAST_DATES)
+    assert {type(date) for date in dates} == {dt.date}
+    assert extra == {field.wire: "2015-03-31 9:32:19" for field in LAST_DATES}
+
+
 @pytest.mark.parametrize("text", ["2015-03-31", "2015-03-31 00:00:00", "2015-03-31 0:00:00"])
-def test_a_last_date_without_a_time_of_day_leaves_nothing_extra(wire: str, attribute: str, text: str) -> None:
-    found = changed(**{wire: text})
-    assert (getattr(found, attribute), found.extra) == (dt.date(2015, 3, 31), {})
+def test_a_last_date_without_a_time_of_day_leaves_nothing_extra(text: str) -> None:
+    assert last_dates(text) == ([dt.date(2015, 3, 31)] * len(LAST_DATES), {})
 
 
-@pytest.mark.parametrize(("wire", "attribute"), LAST_DATES)
 @pytest.mark.parametrize("nothing", [None, "", "0000-00-00", "0000-00-00 00:00:00"])
-def test_a_last_date_that_is_none_leaves_nothing_extra(wire: str, attribute: str, nothing: object) -> None:
-    found = changed(**{wire: nothing})
-    assert (getattr(found, attribute), found.extra) == (None, {})
+def test_a_last_date_that_is_none_leaves_nothing_extra(nothing: object) -> None:
+    assert last_dates(nothing) == ([None] * len(LAST_DATES), {})
 
 
 @pytest.mark.parametrize(

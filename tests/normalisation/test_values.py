@@ -135,22 +135,24 @@ def test_a_value_is_taken_as_this(take: Callable[[Any], Any], value: Any, expect
     assert (type(taken), taken) == (type(expected), expected)
 
 
-@pytest.mark.parametrize(
-    ("take", "expected", "value"),
-    [(take, expected, value) for take, expected, refused in REFUSED for value in refused],
-    ids=_named,
-)
-def test_a_value_is_refused_with_what_was_expected(take: Callable[[Any], Any], expected: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=r"^expected ") as refusal:
+def refusal(take: Callable[[Any], Any], value: Any) -> str:
+    with pytest.raises(ValueError, match=r"^expected ") as refused:
         take(value)
-    assert str(refusal.value) == f"expected {expected}, got {values.describe(value)}"
+    return str(refused.value)
 
 
-@pytest.mark.parametrize("value", REFUSED_INSIDE_A_METRIC, ids=_named)
-def test_a_total_that_holds_no_number_is_refused(value: Any) -> None:
-    with pytest.raises(ValueError, match=r"^expected a number ") as refusal:
-        values.metric({"value": value})
-    assert str(refusal.value) == f'expected a number as "value", got {values.describe(value)}'
+@pytest.mark.parametrize(("take", "expected", "refused"), REFUSED, ids=_named)
+def test_a_value_is_refused_with_what_was_expected(
+    take: Callable[[Any], Any], expected: str, refused: list[Any]
+) -> None:
+    found = [refusal(take, value) for value in refused]
+    assert found == [f"expected {expected}, got {values.describe(value)}" for value in refused]
+
+
+def test_a_total_that_holds_no_number_is_refused() -> None:
+    found = [refusal(values.metric, {"value": value}) for value in REFUSED_INSIDE_A_METRIC]
+    described = [values.describe(value) for value in REFUSED_INSIDE_A_METRIC]
+    assert found == [f'expected a number as "value", got {value}' for value in described]
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,7 @@ def each(operations: Any) -> pytest.MarkDecorator:
 every_shape = pytest.mark.parametrize("shape", ["nested", "flat"])
 giving_back = [operation for operation in OPERATIONS if operation.verb != "delete"]
 of_one = [operation for operation in giving_back if not operation.is_listing]
+REFUSALS: dict[int, type[SeoRepError]] = {403: AuthenticationError, 422: InvalidRequestError, 501: ServerError}
 deletions = [operation for operation in OPERATIONS if operation.verb == "delete"]
 creations = [operation for operation in OPERATIONS if operation.verb == "create"]
 
@@ -362,10 +363,14 @@ async def test_what_may_happen_twice_is_sent_again_as_it_was(
     assert len(server.requests) == 3
 
 
-@each(OPERATIONS)
 @pytest.mark.parametrize(
-    ("status", "kind"),
-    [(403, AuthenticationError), (404, NotFoundError), (422, InvalidRequestError), (501, ServerError)],
+    ("operation", "status", "kind"),
+    [
+        *((operation, 404, NotFoundError) for operation in OPERATIONS),
+        *((OPERATIONS[0], status, kind) for status, kind in REFUSALS.items()),
+        *((OPERATIONS[-1], status, kind) for status, kind in REFUSALS.items()),
+    ],
+    ids=lambda part: getattr(part, "name", part),
 )
 async def test_a_refusal_names_the_object(
     status: int, kind: type[SeoRepError], operation: Operation, scripted_server: StartServer, open_client: OpenClient

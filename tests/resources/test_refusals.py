@@ -69,8 +69,10 @@ BAD_DATES = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "method"), list(zip(BAD_DATES, [*FEEDS, "pull"] * 4, strict=True)))
-@pytest.mark.parametrize("argument", ["start_date", "end_date"])
+@pytest.mark.parametrize(
+    ("bad", "method", "argument"),
+    list(zip(BAD_DATES, [*FEEDS, "pull"] * 4, (["start_date"] * 4 + ["end_date"] * 4) * 2, strict=True)),
+)
 def test_what_is_no_date_is_refused(client: SeoRepClient, method: str, argument: str, bad: Any) -> None:
     dates = {"start_date": "2023-01-01", "end_date": "2023-01-31", argument: bad}
     first: Any = [42] if method == "pull" else 42
@@ -113,8 +115,10 @@ def test_an_unknown_option_of_a_pull_is_refused_with_the_known(client: SeoRepCli
 # --- limit
 
 
-@pytest.mark.parametrize("bad", [0, -1, True, "10", 1.5, 2**31])
-@pytest.mark.parametrize("method", ["list", *FEEDS, "pull"])
+@pytest.mark.parametrize(
+    ("method", "bad"),
+    list(zip(["list", *FEEDS, "pull", "list", "pull"], [0, -1, True, "10", 1.5, 2**31, 2**31], strict=True)),
+)
 def test_a_limit_that_is_none_is_refused(client: SeoRepClient, method: str, bad: Any) -> None:
     calls: dict[str, Callable[[], Any]] = {
         "list": lambda: client.campaigns.list(limit=bad),
@@ -148,8 +152,7 @@ def test_an_extra_parameter_named_like_an_argument_is_refused(client: SeoRepClie
     assert said == f"extra_params: {name!r} has an argument (or method) of its own; pass it there"
 
 
-@pytest.mark.parametrize("name", FEED_NAMES)
-@pytest.mark.parametrize("feed", Feed)
+@pytest.mark.parametrize(("feed", "name"), list(zip([*Feed] * 3, FEED_NAMES, strict=True)))
 def test_an_extra_parameter_named_like_a_feed_s_is_refused(client: SeoRepClient, feed: Feed, name: str) -> None:
     said = refusal(lambda: client.rankings.pull([1], *JANUARY, feed=feed, extra_params={name: "1"}))
     assert said == f"extra_params: {name!r} has an argument (or method) of its own; pass it there"

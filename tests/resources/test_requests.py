@@ -104,8 +104,10 @@ FEED_ARGUMENTS: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "added"), FEED_ARGUMENTS)
-@every_feed
+@pytest.mark.parametrize(
+    ("feed", "arguments", "added"),
+    [(feed, *one) for feed, one in zip([*FEEDS] * 3, FEED_ARGUMENTS, strict=True)],
+)
 async def test_a_feed_sends_what_was_given(feed: str, arguments: dict[str, Any], added: list[tuple[str, str]]) -> None:
     assert await added_to_a_feed(feed, **arguments) == added
 
@@ -175,8 +177,10 @@ async def requests_of_a_pull(feed: Feed, **options: Any) -> Service:
     return service
 
 
-@pytest.mark.parametrize(("arguments", "added"), FEED_ARGUMENTS)
-@pytest.mark.parametrize(("feed", "endpoint"), list(zip(Feed, FEEDS.values(), strict=True)))
+@pytest.mark.parametrize(
+    ("feed", "endpoint", "arguments", "added"),
+    [(*feed, *one) for feed, one in zip([*zip(Feed, FEEDS.values(), strict=True)] * 3, FEED_ARGUMENTS, strict=True)],
+)
 async def test_a_pull_sends_for_each_id_what_its_feed_would(
     feed: Feed, endpoint: tuple[str, str], arguments: dict[str, Any], added: list[tuple[str, str]]
 ) -> None:
