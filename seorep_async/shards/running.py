@@ -40,6 +40,7 @@ from seorep_async.export.staging_area import AtWorkError
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.target import DatasetTarget
 from seorep_async.session.governor import Governor
+from seorep_async.settings import Settings
 from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.declared import table_named
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
 
 _PARALLEL = 8
 _POLL_SECONDS = 0.2
-_governors: dict[str, list[Governor]] = {}
-"""Of the clients that pulled shards in this process, by their pull; a shard would not live to find the limits anew."""
+_governors: dict[tuple[str, Settings], list[Governor]] = {}
+"""Of the clients that have pulled shards in this process: one shard is too short to find the limits again."""
 
 
 def run_shard(shard: Shard) -> ShardReceipt:
@@ -201,7 +202,7 @@ async def run_in_loop(shard: Shard) -> ShardReceipt:
         return []
 
     client = SeoRepClient(shard.base_url, find_key(shard.key_from), settings=shard.settings)
-    async with client, _known_limits(shard.pull, client):
+    async with client, _known_limits((shard.pull, shard.settings), client):
         job = shard.job(cache(client._key_fingerprint))
         if await asyncio.to_thread(job.key_digest) != shard.key_digest:
             raise ConfigurationError(f"{shard.key_from} holds the key of another account than the plan was made with")
@@ -218,7 +219,7 @@ async def run_in_loop(shard: Shard) -> ShardReceipt:
 
 
 @contextlib.asynccontextmanager
-async def _known_limits(pull: str, client: SeoRepClient) -> AsyncIterator[None]:
+async def _known_limits(pull: tuple[str, Settings], client: SeoRepClient) -> AsyncIterator[None]:
     """Begin with the limits that an earlier shard of the pull has found in this process, and pass them on."""
     governor = client._session.governor
     with contextlib.suppress(KeyError, IndexError):  # none has ended, or others that run beside this one began with it

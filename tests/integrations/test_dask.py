@@ -1,4 +1,7 @@
-"""Shards on the processes of a Dask cluster: `client.map(run_shard, shards)`."""
+"""Shards on the processes of a Dask cluster: `client.map(run_shard, shards)`.
+
+`TEST_KILLS=10` kills as many workers, one after the other, each at another point.
+"""
 
 from __future__ import annotations
 

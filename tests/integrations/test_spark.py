@@ -1,4 +1,7 @@
-"""The data source of Spark, on a session of this machine."""
+"""The data source of Spark, on a session of this machine.
+
+`TEST_KILLS=10` kills as many workers, one after the other, each at another point.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -150,12 +154,13 @@ def test_a_wrong_option_is_refused_by_name(
     CANARY.assert_not_in(str(caught.value))
 
 
-def test_a_killed_python_worker_loses_and_doubles_nothing(spark: Any, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(int(os.environ.get("TEST_KILLS", "1"))))
+def test_a_killed_python_worker_loses_and_doubles_nothing(spark: Any, folder: Path, tmp_path: Path, seed: int) -> None:
     with served(folder, campaigns=4, keywords=20, latency=0.02) as sandbox:
         settings = '{"max_concurrency": 8}'
         options = options_of(sandbox, tmp_path, feeds="campaign,keyword-by-date", settings=settings)
         rows = frame(spark, options, table="keyword_periods")
-        with killing(sandbox, folder, [40]) as killed:
+        with killing(sandbox, folder, [Random(seed).randrange(10, 75)]) as killed:
             ids = [row.keyword_id for row in rows.select("keyword_id").collect()]
         assert (len(ids), set(map(ids.count, ids)), len(killed)) == (4 * 20 * 3, {3}, 1)
         ideal = 1 + 4 + 4 * 20  # with the list of campaigns
