@@ -1,7 +1,8 @@
-"""The checkpoint of an export: one SQLite file with the job's parameters and every report fetched so far.
+"""The checkpoint of an export: a SQLite file with the job's parameters and every report so far, their rows beside it.
 
-SQLite does not notice damaged pages by itself, so each record has a checksum that covers its bytes and its meaning,
-and `verify` checks them all, and SQLite's own structure, before an export is resumed.
+SQLite does not notice damaged pages by itself, so each record has a checksum that covers its values and its meaning,
+and `verify` checks them all, and SQLite's own structure, before an export is resumed. Campaigns whose rows are not as
+they were written, as may be after a power failure, are fetched again.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
-
+from seorep_async.export.staged_report import DamagedError, Place, RowsFile, StagedReport
 from seorep_async.models import Feed
 from seorep_async.tables.declared import campaigns_table, table_of
 
@@ -26,44 +26,20 @@ _SCHEMA = (
     "CREATE TABLE keywords (campaign_id INTEGER, number INTEGER, id, PRIMARY KEY (campaign_id, number)) WITHOUT ROWID",
     "CREATE INDEX keywords_by_id ON keywords (id)",
     "CREATE TABLE reports (number INTEGER PRIMARY KEY, name TEXT, campaign_id INTEGER, id INTEGER, rows INTEGER, "
-    "totals TEXT, checksum INTEGER, data BLOB)",
+    "totals TEXT, start INTEGER, size INTEGER, data_checksum INTEGER, checksum INTEGER)",
     "CREATE UNIQUE INDEX reports_by_id ON reports (name, campaign_id, id)",
 )
 
 CAMPAIGNS = campaigns_table().name
 _BY_KEYWORD = table_of(Feed.KEYWORD_BY_DATE).name
-
-
-class DamagedError(Exception):
-    """The checkpoint is not as it was written."""
-
-
-@attrs.frozen
-class StagedReport:
-    """Rows of one table in a checkpoint: those of a report, the keywords in it, or a part of the list of campaigns.
-
-    Attributes:
-        table: the name of the table.
-        campaign_id: the campaign that they belong to; 0 for a part of the list of campaigns.
-        id: the campaign's or the keyword's id, or the number of the part.
-        rows: its number of rows.
-        totals: its totals as a JSON list of values, or None.
-        data: its rows, encoded for the target's format.
-    """
-
-    table: str
-    campaign_id: int
-    id: int
-    rows: int
-    totals: str | None
-    data: bytes
+_REPORT = "r.name, r.campaign_id, r.id, r.rows, r.totals, r.start, r.size, r.data_checksum, r.checksum"
 
 
 class Checkpoint:
     """An open checkpoint. One thread at a time uses it, though not always the one that opened it.
 
     Args:
-        path: its file, which is created if there is none; or None for a checkpoint in memory.
+        path: its file, which is created if there is none, as is that of the rows; or None for a checkpoint in memory.
 
     Raises:
         DamagedError: the file is something else, or damaged.
@@ -71,14 +47,15 @@ class Checkpoint:
     """
 
     def __init__(self, path: Path | None) -> None:
+        self._rows = RowsFile(path and path.with_name(f"{path.name}-rows"))
         self._db = sqlite3.connect(path or ":memory:", timeout=0, isolation_level=None, check_same_thread=False)
         try:
             self._open()
         except sqlite3.Error as error:
-            self._db.close()
+            self.close()
             raise _as_damage(error) from error
         except BaseException:
-            self._db.close()
+            self.close()
             raise
 
     def _open(self) -> None:
@@ -99,6 +76,7 @@ class Checkpoint:
 
     def close(self) -> None:
         """Close it, so that others can open it."""
+        self._rows.close()
         self._db.close()
 
     def clear(self) -> None:
@@ -107,6 +85,7 @@ class Checkpoint:
             for table in ("about", "campaigns", "keywords", "reports"):
                 self._db.execute(f"DELETE FROM {table}")
         self._clear()
+        self._rows.cut(0)
 
     def _clear(self) -> str:
         # records of another checkpoint must not pass for this one's
@@ -170,13 +149,11 @@ class Checkpoint:
             keywords: campaign → its keywords.
             durable: wait until this and everything before it survives a power failure too.
         """
+        records = [self._record(report, self._rows.append(report.data)) for report in reports]
+        self._rows.flush(durable=durable)  # before the records that name it
         self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
         with self._transaction():
-            self._db.executemany(
-                "INSERT OR REPLACE INTO reports (name, campaign_id, id, rows, totals, checksum, data) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [self._record(report) for report in reports],
-            )
+            self._db.executemany(f"INSERT OR REPLACE INTO reports VALUES (NULL{', ?' * len(_REPORT.split())})", records)
             for campaign_id, ids in (keywords or {}).items():
                 self._add_keywords(campaign_id, [_storable(id_) for id_ in dict.fromkeys(ids)])
 
@@ -190,10 +167,13 @@ class Checkpoint:
             "AND id NOT IN (SELECT id FROM keywords k WHERE k.campaign_id = reports.campaign_id)",
             (_BY_KEYWORD, campaign_id),
         )
+        self._note_keywords(campaign_id, ids)
+
+    def _note_keywords(self, campaign_id: int, ids: list[int | str] | None) -> None:
         for (place,) in self._query("SELECT place FROM campaigns WHERE id = ?", campaign_id):
             self._db.execute(
-                "UPDATE campaigns SET keywords_found = 1, checksum = ? WHERE place = ?",
-                (self._checksum(place, campaign_id, ids), place),
+                "UPDATE campaigns SET keywords_found = ?, checksum = ? WHERE place = ?",
+                (ids is not None, self._checksum(place, campaign_id, ids), place),
             )
 
     def missing(self, feed: Feed) -> list[int]:
@@ -278,14 +258,14 @@ class Checkpoint:
             ORDER BY c.place{", k.number" if keywords else ""}"""
         if table == CAMPAIGNS:
             order = "FROM reports r WHERE r.name = ? ORDER BY r.id"
-        columns = "r.name, r.campaign_id, r.id, r.rows, r.totals, r.data, r.checksum"
-        return self._checked(self._query(f"SELECT {columns} {order}", table))
+        for (name, campaign_id, id_, rows, totals), place in self._records(order, table):
+            yield StagedReport(name, campaign_id, id_, rows, totals, self._rows.read(place))
 
     def verify(self) -> None:
-        """Check everything.
+        """Check everything, and forget campaigns of which some rows are not as they were written.
 
         Raises:
-            DamagedError: something is not as it was written.
+            DamagedError: something else is not as it was written.
         """
         for (found,) in self._query("PRAGMA integrity_check(1)"):
             if found != "ok":
@@ -299,25 +279,40 @@ class Checkpoint:
             campaigns += 1
         if campaigns != (self.read("planned") or 0):
             raise DamagedError("campaigns are missing")
-        for _ in self._checked(self._query("SELECT name, campaign_id, id, rows, totals, data, checksum FROM reports")):
-            pass
+        damaged, end = set(), 0
+        for (table, campaign_id, *_), place in self._records("FROM reports r"):
+            try:
+                self._rows.read(place)
+                end = max(end, place.start + place.size)
+            except DamagedError:
+                if table == CAMPAIGNS:
+                    raise
+                damaged.add(campaign_id)
+        for campaign_id in damaged:
+            self._forget(campaign_id)
+        self._rows.cut(end)
 
-    def _checked(self, records: Iterable[tuple[Any, ...]]) -> Iterator[StagedReport]:
-        for table, campaign_id, id_, rows, totals, data, checksum in records:
-            if not isinstance(data, bytes):
-                raise DamagedError("a report's rows are missing")
-            self._check(checksum, table, campaign_id, id_, rows, totals, data=data)
-            yield StagedReport(table, campaign_id, id_, rows, totals, data)
+    def _forget(self, campaign_id: int) -> None:
+        with self._transaction():
+            self._db.execute("DELETE FROM reports WHERE campaign_id = ?", (campaign_id,))
+            self._db.execute("DELETE FROM keywords WHERE campaign_id = ?", (campaign_id,))
+            self._note_keywords(campaign_id, None)
 
-    def _record(self, report: StagedReport) -> tuple[object, ...]:
-        facts = (report.table, report.campaign_id, report.id, report.rows, report.totals)
-        return (*facts, self._checksum(*facts, data=report.data), report.data)
+    def _records(self, from_: str, *values: object) -> Iterator[tuple[tuple[Any, ...], Place]]:
+        for *facts, checksum in self._query(f"SELECT {_REPORT} {from_}", *values):
+            self._check(checksum, *facts)
+            yield tuple(facts[:-3]), Place(*facts[-3:])
 
-    def _checksum(self, *facts: object, data: bytes = b"") -> int:
-        return zlib.crc32(data, zlib.crc32(repr((self._salt, *facts)).encode()))
+    def _record(self, report: StagedReport, place: Place) -> tuple[object, ...]:
+        about = (report.table, report.campaign_id, report.id, report.rows, report.totals)
+        facts = (*about, place.start, place.size, place.checksum)
+        return (*facts, self._checksum(*facts))
 
-    def _check(self, checksum: object, *facts: object, data: bytes = b"") -> None:
-        if self._checksum(*facts, data=data) != checksum:
+    def _checksum(self, *facts: object) -> int:
+        return zlib.crc32(repr((self._salt, *facts)).encode())
+
+    def _check(self, checksum: object, *facts: object) -> None:
+        if self._checksum(*facts) != checksum:
             raise DamagedError("a checksum is wrong")
 
     def _query(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:

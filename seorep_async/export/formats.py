@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from seorep_async.errors import ExportError
-from seorep_async.export.checkpoint import StagedReport, fits
+from seorep_async.export.checkpoint import fits
+from seorep_async.export.staged_report import StagedReport
 from seorep_async.models import RankingTotals
 from seorep_async.tables.arrow import arrow_schema, batch_of_plain, plain_columns
 from seorep_async.tables.columns import ColumnType, Table, as_json

@@ -13,12 +13,13 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, DecodeError, ExportError, PaginationError, SeoRepError, StatusError
-from seorep_async.export.checkpoint import Checkpoint, DamagedError
+from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.dataset import last_night_was_whole
 from seorep_async.export.existing_database import check_database, last_pull_was_whole
 from seorep_async.export.fetch import split_valid_ids
 from seorep_async.export.formats import Format
 from seorep_async.export.job import CampaignChoice, ExportJob
+from seorep_async.export.staged_report import DamagedError
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.export.target import DatasetTarget, Target
 from seorep_async.models import Feed, Page

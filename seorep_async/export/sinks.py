@@ -14,10 +14,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
-from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint, DamagedError, StagedReport
+from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint
 from seorep_async.export.formats import Format, check_totals, encode, prepare, unstorable
 from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import ProgressTracker, PullFailure
+from seorep_async.export.staged_report import DamagedError, StagedReport
 from seorep_async.export.staging_area import StagingArea, damaged
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport, column_values
@@ -121,7 +122,8 @@ class StagingWriter:
         await self.run(self._add_campaigns, campaigns, part)
 
     def _add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
-        self.checkpoint.add([encoded_campaigns(self._area.target.format, self._area.job, campaigns, part)])
+        report = encoded_campaigns(self._area.target.format, self._area.job, campaigns, part)
+        self.checkpoint.add([report], durable=True)  # as it is not fetched again if a power failure loses it
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
         """Store reports.

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.atomic_replace import export_error, reason, translate_errors
-from seorep_async.export.checkpoint import Checkpoint, DamagedError
+from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.job import ExportJob
+from seorep_async.export.staged_report import DamagedError
 from seorep_async.export.target import Target
 
 try:
@@ -69,7 +70,7 @@ class StagingArea:
         self._lock_folder(create=True)
         try:
             with translate_errors(self.folder):
-                self._delete_all(but=() if restart else (_CHECKPOINT, f"{_CHECKPOINT}-wal"))
+                self._delete_all(but=() if restart else (_CHECKPOINT, f"{_CHECKPOINT}-wal", f"{_CHECKPOINT}-rows"))
                 with _translate_damage(self.target):
                     self.checkpoint = Checkpoint(self.folder / _CHECKPOINT)
                     self.is_open = True

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from seorep_async import Feed
-from seorep_async.export.checkpoint import Checkpoint, DamagedError, StagedReport
+from seorep_async.export.checkpoint import Checkpoint
+from seorep_async.export.staged_report import DamagedError, RowsFile, StagedReport
 from seorep_async.tables.declared import table_of
 
 KEYWORDS = Feed.KEYWORD_BY_DATE
@@ -113,13 +114,13 @@ def test_a_sound_one_passes(path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE reports SET data = 'rows' WHERE id = 1",
-        "UPDATE reports SET data = x'00' WHERE id = 1",
+        "UPDATE reports SET start = 4 WHERE id = 1",
+        "UPDATE reports SET size = 3 WHERE id = 1",
+        "UPDATE reports SET data_checksum = 0 WHERE id = 1",
         "UPDATE reports SET rows = 3 WHERE id = 1",
         "UPDATE reports SET totals = '[2]' WHERE id = 3",
         "UPDATE reports SET name = 'campaign_periods' WHERE id = 1",
         "UPDATE reports SET id = 2 WHERE id = 1",
-        "UPDATE reports SET data = (SELECT data || 1 FROM reports WHERE id = 3) WHERE id = 1",
         "UPDATE campaigns SET id = 4 WHERE id = 1",
         "UPDATE campaigns SET place = 7 WHERE id = 2",
         "UPDATE campaigns SET keywords_found = 1 WHERE id = 2",
@@ -156,13 +157,65 @@ def test_a_record_of_another_checkpoint_is_damage(path: Path, tmp_path: Path) ->
         checkpoint.verify()
 
 
+def rows_of(path: Path) -> Path:
+    return path.with_name("checkpoint-rows")
+
+
+@pytest.mark.parametrize("rows", [b"Rowsrows", b"rows", b"", None])
+def test_a_campaign_with_damaged_rows_is_forgotten(path: Path, rows: bytes | None) -> None:
+    filled(path)
+    rows_of(path).unlink()
+    if rows is not None:
+        rows_of(path).write_bytes(rows)
+    with contextlib.closing(Checkpoint(path)) as checkpoint:
+        checkpoint.verify()
+        damaged = [3, 1] if not rows else [3] if rows == b"rows" else [1]
+        assert checkpoint.missing(Feed.CAMPAIGN) == [id_ for id_ in (3, 1, 2) if id_ in (*damaged, 2)]
+        assert checkpoint.owners([10]) == {10: [] if 1 in damaged else [1]}
+        assert checkpoint.without_keywords() == ([3, 1, 2] if 1 in damaged else [3, 2])
+        checkpoint.add([staged(1), staged(3)], {1: [10]})
+        checkpoint.verify()
+        assert len(list(checkpoint.reports("keyword_rankings"))) == 2
+
+
+def test_a_damaged_part_of_the_list_of_campaigns_is_damage(checkpoint: Checkpoint, path: Path) -> None:
+    checkpoint.add([StagedReport("campaigns", 0, 0, 2, None, b"names")], durable=True)
+    rows_of(path).write_bytes(b"Names")
+    with pytest.raises(DamagedError):
+        checkpoint.verify()
+
+
 def test_damage_is_noticed_by_reading_too(path: Path) -> None:
     filled(path)
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        database.execute("UPDATE reports SET data = x'01'")
-        database.commit()
+    rows_of(path).write_bytes(b"rowsRows")
     with contextlib.closing(Checkpoint(path)) as checkpoint, pytest.raises(DamagedError):
         list(checkpoint.reports("keyword_rankings"))
+
+
+def test_rows_that_a_crash_left_without_a_record_are_dropped(path: Path) -> None:
+    filled(path)
+    with open(rows_of(path), "ab") as rows:
+        rows.write(b"torn")
+    with contextlib.closing(Checkpoint(path)) as checkpoint:
+        checkpoint.verify()
+    assert rows_of(path).read_bytes() == b"rowsrows"
+
+
+def test_rows_are_on_the_disk_before_a_durable_record_is(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+    monkeypatch.setattr("os.fsync", lambda _: synced.append(checkpoint.last_number()))
+    checkpoint.add([staged(1)])
+    checkpoint.add([staged(2)], durable=True)
+    assert (synced, checkpoint.last_number()) == ([1], 2)
+
+
+def test_rows_are_not_written_where_a_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic link"):
+        RowsFile(tmp_path / "link")
+    assert not (tmp_path / "victim").exists()
 
 
 def test_what_is_no_database_is_damage(path: Path) -> None:

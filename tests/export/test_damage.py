@@ -111,7 +111,7 @@ async def check(folder: Path, ending: str, damages: int) -> Counter[str]:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 async def test_damage_is_refused_or_does_not_matter(tmp_path: Path, ending: str) -> None:
     found = await check(tmp_path, ending, 40)
-    assert len(found) == 2
+    assert found["equal"]
 
 
 @pytest.mark.slow

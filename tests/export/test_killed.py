@@ -76,7 +76,8 @@ class Killing:
         before, folder = set(self.asked), target_of(out, (Feed.CAMPAIGN,), account="127.0.0.1").staging_folder
         stored = stored_campaigns(folder)
         if folder.exists() and dice.random() < 0.5:
-            with open(folder / "checkpoint-wal", "ab") as log:  # what a write that was under way leaves
+            name = dice.choice(["checkpoint-wal", "checkpoint-rows"])
+            with open(folder / name, "ab") as log:  # what a write that was under way leaves
                 log.write(dice.randbytes(dice.randrange(1, 5000)))
         self.asked.clear()
         if stored is None and out.exists():  # it had come to its end: the same command starts over

@@ -65,7 +65,7 @@ PREPARED = [
     pytest.param(open_to_others, "other users can open it", id="mode"),
     pytest.param(with_a_link("checkpoint"), "checkpoint in it is a link, or is not yours", id="checkpoint"),
     pytest.param(with_a_link("checkpoint-wal"), "checkpoint-wal in it is a link", id="wal"),
-    pytest.param(with_a_link("rows-0"), "rows-0 in it is a link", id="rows"),
+    pytest.param(with_a_link("checkpoint-rows"), "checkpoint-rows in it is a link", id="rows"),
     pytest.param(with_a_hard_link, "rows-0 in it is a link", id="hard"),
     pytest.param(with_a_file_of_another_user, "checkpoint in it is a link, or is not yours", id="owner", marks=as_root),
 ]
