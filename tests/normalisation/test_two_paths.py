@@ -82,24 +82,17 @@ def types_within(found: Any) -> Any:
 
 
 def test_both_paths_agree_on_thousands_of_generated_bodies() -> None:
+    taken = 0
     for number in range(4000):
         body, row = generated(number)
         found, expected = by_decoder(body, row, decoder()), by_reference(body, row)
         assert found == expected
         if isinstance(found, Read):
             assert types_within(found.rows) == types_within(expected.rows)
-
-
-@every_feed
-@bounded
-@given(data=st.data())
-def test_both_paths_give_the_same_of_generated_facts(row: type, data: st.DataObject) -> None:
-    rows = [wire for wire, _ in data.draw(st.lists(said_models(row), min_size=1, max_size=3))]
-    for shape in get_args(Shape):
-        body = as_bytes(envelope(rows, shape))
-        found, expected = by_decoder(body, row, decoder()), by_reference(body, row)
-        assert found == expected
-        assert types_within(found.rows) == types_within(expected.rows)
+            needs_no_reference = isinstance(in_steps(body, row)[0], Page)
+            assert needs_no_reference or not found.rows or b'"rows": [{' not in body
+            taken += needs_no_reference
+    assert taken > 1000
 
 
 def without_reference(body: bytes, row: type) -> Any:
@@ -124,19 +117,10 @@ def test_every_accepted_row_needs_no_reference(row: type, data: st.DataObject) -
     rows = [wire for wire, _ in data.draw(st.lists(said_models(row), min_size=1, max_size=3))]
     for shape in get_args(Shape):
         body = as_bytes(envelope(rows, shape))
-        assert without_reference(body, row).items == by_reference(body, row).rows
-
-
-def test_accepted_pages_of_generated_bodies_need_no_reference() -> None:
-    taken = 0
-    for number in range(4000):
-        body, row = generated(number)
-        expected = by_reference(body, row)
-        if isinstance(expected, Read) and expected.rows:
-            found, _ = in_steps(body, row)
-            taken += isinstance(found, Page)
-            assert isinstance(found, Page) or b'"rows": [{' not in body
-    assert taken > 1000
+        found, expected = by_decoder(body, row, decoder()), by_reference(body, row)
+        assert found == expected
+        assert types_within(found.rows) == types_within(expected.rows)
+        assert without_reference(body, row).items == expected.rows
 
 
 @every_feed
