@@ -11,6 +11,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def here(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function in this process, where the figures mean little."""
+    return function(*args, **kwargs)
+
+
 def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function in a new process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:

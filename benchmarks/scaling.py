@@ -26,7 +26,7 @@ def measure(quick: bool) -> Findings:
                 "µs a row",
                 {
                     f"{rows:,}": _of_rows(rows, quick)
-                    for rows in ((1, 100) if quick else (1, 5, 25, 100, 500, 1000, 5000))
+                    for rows in ((100,) if quick else (1, 5, 25, 100, 500, 1000, 5000))
                 },
                 lambda load, seconds: f"{seconds / load.all_rows * 1e6:.2f}",
                 rounds,

@@ -40,15 +40,16 @@ Run = Callable[[Sequence[Shard]], object]
 def measure(quick: bool) -> Findings:
     """Measure one process, and 1, 2 and 4 workers, with a latency and with a limit."""
     free = {"campaigns": 8 if quick else 64, "keywords": 4 if quick else 20, "latency": 0.02}
-    limited = {"campaigns": 2 if quick else 24, "keywords": 10 if quick else 60, "rate_limit": "100/s"}
+    limited = {"campaigns": 24, "keywords": 60, "rate_limit": "100/s"}
     rounds, shards = (1, 4) if quick else (3, 32)
     rows: list[list[str]] = []
-    at_latency = _compare(rows, "20 ms latency", free, shards, rounds, [1] if quick else [1, 2, 4])
-    at_limit = _compare(rows, "limit 100/s", limited, min(shards, 24), 1, [2] if quick else [1, 2, 4])
+    workers = [1] if quick else [1, 2, 4]
+    at_latency = _compare(rows, "20 ms latency", free, shards, rounds, workers)
+    at_limit = at_latency if quick else _compare(rows, "limit 100/s", limited, min(shards, 24), 1, workers)
     alone, one_worker = at_latency["one process"][0], at_latency["pool, 1 workers"][0]
     bars = [Bar("overhead of a shard", _OVERHEAD, (one_worker - alone) / shards, unit="s")]
     for name, (seconds, _, refused) in at_limit.items():
-        if name.endswith(("4 workers", "2 workers") if quick else "4 workers"):
+        if name.endswith(f"{workers[-1]} workers"):
             slower = seconds / at_limit["one process"][0]
             bars.append(Bar(f"time at an unknown limit, {name}, against one process", _LIMITED, slower))
             bars.append(Bar(f"refused at an unknown limit, {name}", _REFUSED, refused, unit="%"))

@@ -5,9 +5,9 @@ Two points run always, 20 random ones with `pytest -m slow tests/export/test_kil
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
-import os
 import random
 import signal
 import subprocess
@@ -24,56 +24,29 @@ from seorep_async.export.receipts import Partition, Receipt, digest_of
 from seorep_async.export.storage import RECEIPTS
 from seorep_async.sandbox import Sandbox
 from tests.cli.running import serving
+from tests.export.killed_night import pull_night
 from tests.export.reports import END, NIGHT, START
 from tests.export.s3 import Bucket
 
+REPO = str(Path(__file__).parents[2])
 STEPS = {"one": 27, "shards": 60}
 """Requests that change the bucket, in a pull that replaces a night; at least so many."""
-_KILLED = f"""
-import asyncio, datetime, os, signal, sys
-from seorep_async import Feed, SeoRepClient
-from seorep_async.export import pull_to, storage
-from seorep_async.shards import gather, plan, run_shard
-
-left = int(sys.argv[3])
-
-def killed(step):
-    def counted(*arguments, **options):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return step(*arguments, **options)
-    return counted
-
-store = storage.require("obstore")
-for name in ("put", "copy", "delete"):
-    setattr(store, name, killed(getattr(store, name)))
-
-async def main():
-    out, base_url = sys.argv[1:3]
-    days = "{START}", "{END}"
-    options = dict(out=out, feeds=list(Feed), account="acme", snapshot_date="{NIGHT}", work_dir=os.getcwd())
-    async with SeoRepClient(base_url, "sandbox") as client:
-        if sys.argv[4] == "one":
-            await pull_to(client, None, *days, **options)
-            return
-        shards = await plan(client, None, *days, shards=3, **options)
-    for shard in shards:
-        await asyncio.to_thread(run_shard, shard)
-    await asyncio.to_thread(gather, shards)
-
-asyncio.run(main())
-"""
 
 
-def run_until_killed(folder: Path, bucket: Bucket, sandbox: Sandbox, steps: int, way: str) -> bool:
-    """Pull in a process that kills itself after so many changes of the bucket; return whether it did."""
-    arguments = [sys.executable, "-c", _KILLED, f"{bucket.url}/rankings/", sandbox.base_url, str(steps), way]
-    environment = os.environ | bucket.server.environment | {"SEOREP_API_KEY": "sandbox"}
-    done = subprocess.run(arguments, env=environment, cwd=folder, capture_output=True, text=True)
-    assert done.returncode in (0, -signal.SIGKILL), done.stderr
-    return done.returncode != 0
+@pytest.fixture(autouse=True)
+def night_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bucket: Bucket) -> None:
+    """Let nights be pulled in this folder, with the options of the bucket."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in (bucket.server.environment | {"SEOREP_API_KEY": "sandbox", "PYTHONPATH": REPO}).items():
+        monkeypatch.setenv(name, value)
+
+
+def pull_until_killed(bucket: Bucket, sandbox: Sandbox, steps: int, way: str) -> None:
+    """Pull in a process that kills itself after so many changes of the bucket."""
+    arguments = (f"{bucket.url}/rankings/", sandbox.base_url, str(steps), way)
+    command = [sys.executable, "-m", "tests.export.killed_night", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 def seen(bucket: Bucket) -> dict[str, str]:
@@ -117,15 +90,14 @@ async def check(tmp_path: Path, bucket: Bucket, steps: int, way: str) -> None:
     port = await pull_older(bucket, tmp_path)
     older = seen(bucket)
     with serving(campaigns=6, keywords=2, seed=2, port=port) as sandbox:
-        was_killed = run_until_killed(tmp_path, bucket, sandbox, steps, way)
+        await asyncio.to_thread(pull_until_killed, bucket, sandbox, steps, way)
         seen(bucket)
-        assert not run_until_killed(tmp_path, bucket, sandbox, 10_000, way)
+        await pull_night(f"{bucket.url}/rankings/", sandbox.base_url, way)
         found = seen(bucket)
         assert not any(f"/{RECEIPTS}/" in name and "replacing" in name for name in bucket.objects())
         assert Partition("acme", NIGHT).receipt in {name.removeprefix("rankings/") for name in bucket.objects()}
         fresh = bucket.server.bucket()
-        assert not run_until_killed(tmp_path, fresh, sandbox, 10_000, way)
-    assert was_killed
+        await pull_night(f"{fresh.url}/rankings/", sandbox.base_url, way)
     assert without_pulls(found) == without_pulls(seen(fresh))
     assert without_pulls(found) != without_pulls(older)
 
