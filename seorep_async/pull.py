@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
 
 import attrs
+import msgspec
 
 from seorep_async.errors import (
     AttemptTimeoutError,
@@ -112,8 +113,7 @@ class UniqueIds:
         return self._ids if isinstance(self._ids, range) else self._unique
 
 
-@attrs.define(eq=False)
-class _Item(Generic[R]):
+class _Item(msgspec.Struct, Generic[R], eq=False):
     """One id: running (with a `task`), deferred (with an `error`) until its second try, or done (with an `outcome`)."""
 
     number: int

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from uuid import uuid4
 
-import attrs
+import msgspec
 
 Body = bytes | memoryview
 
@@ -24,8 +24,7 @@ _MARGIN = 16 * 1024  # bytes before the rows, and after them, in which their end
 _ROWS = re.compile(rb'"(?:data|rows)"[ \t\n\r]*:[ \t\n\r]*(\[)[ \t\n\r]*(?=\{[ \t\n\r]*("[^"\\]*")[ \t\n\r]*:)')
 
 
-@attrs.define  # not frozen: that would take a microsecond a page
-class RowText:
+class RowText(msgspec.Struct, eq=False):
     """The rows of one page as text.
 
     Attributes:

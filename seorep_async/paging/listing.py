@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
-import attrs
+import msgspec
 
 from seorep_async.errors import ConfigurationError, NotFoundError
 from seorep_async.models import Page
@@ -22,8 +22,7 @@ T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
 
-@attrs.define
-class Schedule:
+class Schedule(msgspec.Struct, eq=False):
     """How the requests of a listing line up with others.
 
     Attributes:
@@ -40,8 +39,7 @@ class Schedule:
     cancel_scope: CancelScope | None = None
 
 
-@attrs.define
-class Query(Generic[T]):
+class Query(msgspec.Struct, Generic[T], eq=False):
     """The request of a listing, page by page.
 
     Attributes:
@@ -53,10 +51,13 @@ class Query(Generic[T]):
     """
 
     path: str
-    query: str = attrs.field(repr=False)  # may be private
+    query: str
     decode: Callable[[int], Decode[Page[T]]]
     key: Callable[[T], Hashable]
     subject: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Query({self.path})"  # tracebacks show locals, and the query may be private
 
     def page(self, number: int, schedule: Schedule) -> Request[Page[T]]:
         """Return the request for one page."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Generic, TypeVar
 
-import attrs
+import msgspec
 
 from seorep_async.errors import NotFoundError, SeoRepError
 from seorep_async.session.request import Request
@@ -17,8 +17,7 @@ _FIRST = -1  # a retry goes before everything that was not tried yet
 _log = logging.getLogger("seorep_async")
 
 
-@attrs.define
-class Call(Generic[T]):
+class Call(msgspec.Struct, Generic[T], eq=False):
     """A request on its way, and everything about it that changes.
 
     Attributes:

@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from typing import TypeAlias
 
-import attrs
+import msgspec
 
 from seorep_async.errors import RateLimitedError
 from seorep_async.session.circuit_breaker import CircuitBreaker, Suspects
@@ -19,8 +19,7 @@ from seorep_async.session.retry_policy import RetryQuota, Signal
 from seorep_async.settings import Settings
 
 
-@attrs.define
-class Permit:
+class Permit(msgspec.Struct, eq=False):
     """A permit for one attempt; release it with the attempt's outcome.
 
     Attributes:
@@ -39,8 +38,7 @@ class Permit:
 _Outcome: TypeAlias = Permit | RateLimitedError | None
 
 
-@attrs.define(eq=False)
-class _Waiter:
+class _Waiter(msgspec.Struct, eq=False):
     """One that waits for a permit."""
 
     priority: int

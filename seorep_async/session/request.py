@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
-import attrs
+import msgspec
 
 from seorep_async.session.cancel_scope import CancelScope
 
@@ -40,9 +40,8 @@ class Slot(Protocol):
         """Wait until it is free again."""
 
 
-# not frozen, nor is what else is made for every request: that would take 5 microseconds a request
-@attrs.define
-class Request(Generic[T]):
+# what is made for every request is a msgspec struct: an attrs class takes ten times as long to make
+class Request(msgspec.Struct, Generic[T], eq=False):
     """What to ask, how to read the response, and how it may be sent.
 
     Attributes:
@@ -65,9 +64,9 @@ class Request(Generic[T]):
 
     method: str
     path: str
-    decode: Decode[T] = attrs.field(repr=False)
-    query: str = attrs.field(default="", repr=False)
-    body: bytes | None = attrs.field(default=None, repr=False)
+    decode: Decode[T]
+    query: str = ""
+    body: bytes | None = None
     content_type: str | None = None
     subject: str | None = None
     priority: int = 0
@@ -76,4 +75,7 @@ class Request(Generic[T]):
     cancel_scope: CancelScope | None = None
     slot: Slot | None = None
     private: bool = False
-    secrets: tuple[str, ...] = attrs.field(default=(), repr=False)
+    secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Request({self.method} {self.path})"  # tracebacks show locals, and the rest may be private

@@ -13,6 +13,7 @@ from collections.abc import Generator
 from typing import Any, TypeVar
 
 import attrs
+import msgspec
 
 from seorep_async.errors import (
     DecodeError,
@@ -64,8 +65,7 @@ class RawAnswer:
     body: bytes = attrs.field(repr=False)
 
 
-@attrs.define
-class Response:
+class Response(msgspec.Struct, eq=False):
     """A whole response of the service, whatever its status.
 
     Attributes:
@@ -76,9 +76,12 @@ class Response:
     """
 
     status: int
-    chunks: list[bytes | memoryview] = attrs.field(repr=False)
+    chunks: list[bytes | memoryview]
     retry_after: float | None = None
-    location: str | None = attrs.field(default=None, repr=False)
+    location: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Response({self.status})"  # tracebacks show locals, and the rest may be private
 
     @property
     def size(self) -> int:

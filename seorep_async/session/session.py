@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import aiohttp
-import attrs
+import msgspec
 
 from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
 from seorep_async.session.authentication import Authentication
@@ -252,7 +252,7 @@ class Session:
         refusal = None
         path, query = scope.target
         try:
-            probe = attrs.evolve(request, path=path, query=query, subject=None, cancel_scope=None, slot=None)
+            probe = msgspec.structs.replace(request, path=path, query=query, subject=None, cancel_scope=None, slot=None)
             await self.send(probe)
         except AuthenticationError as error:
             refusal = error.evolve()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import attrs
+import msgspec
 import pytest
 
 from seorep_async import DeadlineExceededError, DecodeError
@@ -149,4 +149,4 @@ async def test_a_huge_answer_is_not_decoded_past_the_call_s_deadline(session: Se
             yield
 
     with pytest.raises(DeadlineExceededError):
-        await session.send(attrs.evolve(request(never, endless), deadline=session.clock.monotonic() + 0.01))
+        await session.send(msgspec.structs.replace(request(never, endless), deadline=session.clock.monotonic() + 0.01))
