@@ -33,7 +33,7 @@ REFUSALS = (ValueError, RecursionError)
 
 _PIECE = 50  # rows that are read at once
 _PARTS = 8  # parts of a piece that holds an odd row
-_STEP = 512 * 1024  # bytes of rows that are read before others on the loop get their turn
+_STEP = 340 * 1024  # bytes of rows that are read before others on the loop get their turn
 _EXPECTED = 8  # unknown fields that are expected at once
 _WAYS = 64  # ways with expected fields that are stored
 
@@ -99,7 +99,7 @@ class CompiledRows(Generic[M]):
         return self._read(array, self._ways[0])
 
     def read_in_steps(self, text: RowText) -> Generator[None, None, list[M]]:
-        """Read the rows of a page as `read` does, in steps of about a millisecond.
+        """Read the rows of a page as `read` does, in steps of less than a millisecond.
 
         So that an odd row slows down few others, a piece that holds one is cut into small parts, after which pieces
         grow again. Each is tried as current rows first, and then as the last odd part.

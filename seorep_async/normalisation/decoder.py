@@ -86,7 +86,7 @@ class Decoder:
         return self._feed_page_by_reference(body, row, number) if page is None else page
 
     def feed_page_in_steps(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M] | None]:
-        """Decode a page of a ranking feed in steps of about a millisecond.
+        """Decode a page of a ranking feed in steps of less than a millisecond.
 
         The result is None if something in the page is refused, or its rows cannot be cut apart:
         `feed_page` takes it in one go, or raises.

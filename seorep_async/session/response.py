@@ -125,23 +125,33 @@ class ResponseReader:
         self._knows_service = True
         return result
 
+    async def read_large(self, request: Request[T], response: Response) -> T | Failure:
+        """Do the same with a large body, in turns with others on the loop."""
+        size = response.size
+        if size > SHARE // 2 and (result := await self._read_in_steps(request, response)) is not None:
+            return result
+        await self._fair_queue.wait(size)
+        return self.read(request, response)
+
     async def read_huge(self, request: Request[T], response: Response) -> T | Failure:
         """Do the same with a huge body, in steps or in a thread, one at a time."""
         async with self._huge:
-            if isinstance(request.decode, StepwiseDecode) and response.status == 200:
-                result: T | None = await self._decode_in_steps(request.decode.in_steps(response.body))
-                if result is not None:
-                    self._knows_service = True
-                    return result
-            return await asyncio.to_thread(self.read, request, response)
+            result = await self._read_in_steps(request, response)
+            return await asyncio.to_thread(self.read, request, response) if result is None else result
 
-    async def _decode_in_steps(self, steps: Generator[None, None, T | None]) -> T | None:
+    async def _read_in_steps(self, request: Request[T], response: Response) -> T | None:
+        """Return the result, or None where it takes the body in one piece."""
+        if response.status != 200 or not isinstance(request.decode, StepwiseDecode):
+            return None
+        steps: Generator[None, None, T | None] | None = None
         while True:
             await self._fair_queue.wait(SHARE)
+            steps = steps or request.decode.in_steps(response.body)
             try:
                 next(steps)
             except StopIteration as end:
                 result: T | None = end.value
+                self._knows_service = self._knows_service or result is not None
                 return result
             except SeoRepError:
                 return None

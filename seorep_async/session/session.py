@@ -285,9 +285,9 @@ class Session:
             size = outcome.size
             if size > HUGE:
                 result = await self._read_huge(call, outcome)
+            elif size > LARGE:
+                result = await self._reader.read_large(request, outcome)
             else:
-                if size > LARGE:
-                    await self._fair_queue.wait(size)
                 result = self._reader.read(request, outcome)
             if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
                 self.governor.observe(permit, Signal.THROTTLED, retry_after)

@@ -143,6 +143,28 @@ async def test_large_answers_at_once_are_not_decoded_in_one_go(
     assert len(set(seen)) == 8
 
 
+async def test_others_run_between_the_steps_of_a_page_of_500_rows(scripted_server: StartServer) -> None:
+    server = await scripted_server(forever=answer(b" " * (670 * 1024)))
+    async with open_session(server.base_url, FakeTime()) as session, beating() as beat:
+
+        def steps(body: bytes) -> Generator[None, None, set[int]]:
+            before = beat.count
+            yield
+            return {before, beat.count}
+
+        assert len(await session.send(request(never, steps))) == 2
+
+
+async def test_a_large_answer_that_steps_refuse_is_decoded_whole(scripted_server: StartServer) -> None:
+    server = await scripted_server(forever=answer(b" " * (670 * 1024)))
+
+    def steps(body: bytes) -> Generator[None, None, None]:
+        yield
+
+    async with open_session(server.base_url, FakeTime()) as session:
+        assert await session.send(request(len, steps)) == 670 * 1024
+
+
 async def test_a_huge_answer_is_not_decoded_past_the_call_s_deadline(session: Session) -> None:
     def endless(body: bytes) -> Generator[None, None, None]:
         while True:
