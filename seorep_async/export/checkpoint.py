@@ -7,6 +7,7 @@ they were written, as may be after a power failure, are fetched again.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -63,8 +64,7 @@ class Checkpoint:
         self._db.execute("PRAGMA page_size=16384")
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.execute("BEGIN IMMEDIATE")
-        with self._db:
+        with self._transaction():
             found = [sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
             if not found:
                 for statement in _SCHEMA:
@@ -325,9 +325,14 @@ class Checkpoint:
     def _ids(self, query: str, *values: object) -> list[int]:
         return [int(id_) for (id_,) in self._query(query, *values)]
 
-    def _transaction(self) -> sqlite3.Connection:
-        self._db.execute("BEGIN IMMEDIATE")
-        return self._db  # as a context manager it commits, or rolls back
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            with self._db:  # it commits, or rolls back
+                yield
+        except sqlite3.Error as error:
+            raise _as_damage(error) from error
 
 
 def fits(number: int) -> bool:

@@ -218,6 +218,17 @@ def test_rows_are_not_written_where_a_link_leads(tmp_path: Path) -> None:
     assert not (tmp_path / "victim").exists()
 
 
+def test_damage_is_noticed_by_clearing_too(path: Path) -> None:
+    filled(path)
+    with contextlib.closing(Checkpoint(path)) as checkpoint:
+        checkpoint.add((), {2: range(5000)})
+    with open(path, "r+b") as file:
+        file.seek(16384 * 10)
+        file.write(bytes(16384))
+    with contextlib.closing(Checkpoint(path)) as checkpoint, pytest.raises(DamagedError):
+        checkpoint.clear()
+
+
 def test_what_is_no_database_is_damage(path: Path) -> None:
     path.write_bytes(b"no database at all, but long enough to be looked at" * 100)
     with pytest.raises(DamagedError):
