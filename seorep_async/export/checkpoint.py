@@ -61,7 +61,6 @@ class Checkpoint:
 
     def _open(self) -> None:
         self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
-        self._db.execute("PRAGMA page_size=16384")
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         with self._transaction():

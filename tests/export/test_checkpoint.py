@@ -223,8 +223,8 @@ def test_damage_is_noticed_by_clearing_too(path: Path) -> None:
     with contextlib.closing(Checkpoint(path)) as checkpoint:
         checkpoint.add((), {2: range(5000)})
     with open(path, "r+b") as file:
-        file.seek(16384 * 10)
-        file.write(bytes(16384))
+        file.seek(10 * 4096)
+        file.write(bytes(4 * 4096))
     with contextlib.closing(Checkpoint(path)) as checkpoint, pytest.raises(DamagedError):
         checkpoint.clear()
 
