@@ -35,12 +35,14 @@ def draw(panels: Sequence[Panel], caption: str) -> str:
         top += _HEADING + _LINE * len(panel.values) + _GAP
     height = top + 14
     parts.append(f'<text x="0" y="{top + 4}">{escape(caption)}</text>')
-    told = "; ".join(f"{panel.title}: {', '.join(_told(panel, value) for value in panel.values)}" for panel in panels)
+    said = "; ".join(
+        f"{panel.title}: {', '.join(_described(panel, value) for value in panel.values)}" for panel in panels
+    )
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
             f'viewBox="0 0 {_WIDTH} {height}" role="img">',
-            f"<title>{escape(told)}</title>",
+            f"<title>{escape(said)}</title>",
             f"<style>{_STYLE}</style>",
             *parts,
             "</svg>\n",
@@ -66,7 +68,7 @@ def _panel(panel: Panel, top: int) -> list[str]:
     return parts
 
 
-def _told(panel: Panel, value: tuple[str, float]) -> str:
+def _described(panel: Panel, value: tuple[str, float]) -> str:
     return f"{value[0]} {_figure(value[1])}"
 
 

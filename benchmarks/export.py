@@ -98,11 +98,11 @@ def measure(address: str, feed: Feed, kind: str, rows: int) -> dict[str, Any]:
     try:
         command = [sys.executable, __file__, "--pull", kind, "--feed", feed.value, "--rows", str(rows)]
         command += ["--address", address]
-        told = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, text=True).stdout
+        said = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, text=True).stdout
         size = sum(path.stat().st_size for path in folder.glob("a.*")) / 1e6
     finally:
         shutil.rmtree(folder)
-    found: dict[str, Any] = json.loads(told)
+    found: dict[str, Any] = json.loads(said)
     print(
         f"{feed.value:<16}{kind:<9}{rows:>10,} rows {found['seconds']:>8.1f} s {rows / found['seconds']:>9,.0f} rows/s "
         f"{found['processor'] / rows * 1e6:>6.1f} us/row {found['peak']:>6.0f} MB peak {size:>7.1f} MB out",

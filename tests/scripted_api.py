@@ -83,7 +83,7 @@ class Service:
 
 
 class Clock:
-    """A clock that moves when it is told to; nothing ever sleeps."""
+    """A clock that only a test moves; nothing ever sleeps."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -392,7 +392,7 @@ async def test_figures_are_a_snapshot(scripted_server: StartServer, open_client:
     assert (before.requests, client.stats.requests) == (1, 2)
 
 
-async def test_what_is_in_flight_is_told_and_what_has_landed_is_not(
+async def test_what_is_in_flight_is_counted_and_what_has_landed_is_not(
     scripted_server: StartServer, open_client: OpenClient
 ) -> None:
     seen: list[int] = []

@@ -112,7 +112,7 @@ def test_a_field_that_was_not_given_is_none(kind: type[SeoRepError]) -> None:
 
 
 @every_class
-def test_an_error_keeps_its_class_fields_and_text_in_a_pickle(kind: type[SeoRepError]) -> None:
+def test_an_error_keeps_its_class_fields_and_message_in_a_pickle(kind: type[SeoRepError]) -> None:
     error = full(kind)
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         again = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
@@ -158,7 +158,7 @@ def test_an_error_reads_as_one_line(given: dict[str, Any], text: str) -> None:
     assert str(SeoRepError("it went wrong", **given)) == text
 
 
-def test_what_is_filled_in_later_is_in_the_text() -> None:
+def test_what_is_filled_in_later_is_in_the_message() -> None:
     error = NotFoundError("there is no such object")
     error.method, error.path, error.status, error.attempts = "GET", "/v3/campaigns/7", 404, 1
     assert str(error) == "there is no such object [GET /v3/campaigns/7, status 404, 1 attempt]"

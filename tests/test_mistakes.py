@@ -79,9 +79,9 @@ async def _made(call: Call, client: SeoRepClient) -> None:
         await result
 
 
-@pytest.mark.parametrize(("call", "told"), CALLS, ids=[told[:40] for _, told in CALLS])
-async def test_a_mistake_is_answered_in_the_words_of_python(call: Call, told: str) -> None:
+@pytest.mark.parametrize(("call", "said"), CALLS, ids=[said[:40] for _, said in CALLS])
+async def test_a_mistake_is_answered_in_the_words_of_python(call: Call, said: str) -> None:
     async with account(campaigns=1, keywords=1) as (_, client):
-        with pytest.raises(Exception, match=told) as caught:
+        with pytest.raises(Exception, match=said) as caught:
             await _made(call, client)
     assert not re.search(r"(?<!\w)--\w", str(caught.value))

@@ -85,7 +85,7 @@ _OPTIONS = (
         "FILE",
     ),
     _option("--group", "Pull the campaigns of a group, by its title; repeatable.", "TITLE", type=_words, multiple=True),
-    _option("--filter", "Pull the campaigns that the service finds for a text.", "TEXT", type=_words),
+    _option("--filter", "Pull the campaigns that the service's own filter finds.", "TEXT", type=_words),
 )
 CHOOSING_NAMES = tuple(option.name or "" for option in _OPTIONS)
 

@@ -168,7 +168,7 @@ print(duckdb.read_parquet(files, hive_partitioning=True).to_arrow_table().num_ro
   which later pulls asked for them and got an answer.
 - **A night is committed by its receipt**, in `_receipts/`, which names every part with its digest. While a night is
   replaced it has none; what was cut off then, the next pull of the account finishes, from any machine. Of two that
-  commit one night at the same time, one is told to run again.
+  commit one night at the same time, one gets an error that says to run again.
 - **A lost or damaged part** is repaired by pulling its night again. Older rows in it that this pull does not bring are
   lost; the logger `seorep_async` names the part.
 - **What pulls that nobody resumed left** in `_staging/` can be deleted when no pull is at work.
@@ -176,7 +176,7 @@ print(duckdb.read_parquet(files, hive_partitioning=True).to_arrow_table().num_ro
   `cloud`: `pip install 'seorep-async[cloud]'`. Credentials, region and endpoint come from the environment
   (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL` …) or from `storage_options`, by obstore's names. Files are
   made whole in `work_dir`, by default the current folder, and appear in one step; a store that refuses loses nothing.
-- A name such as `007` or `2026-01-01` is a text in the dataset, but readers guess types from paths: say which, as
+- A name such as `007` or `2026-01-01` is a string in the dataset, but readers guess types from paths: say which, as
   DuckDB does with `hive_types={'account': VARCHAR}`.
 - Files over 64 MB are sent in pieces. Let a lifecycle rule remove the pieces of uploads that were cut off.
 

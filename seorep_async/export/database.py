@@ -1,4 +1,4 @@
-"""The finished target as a DuckDB database: every table, filled in one transaction, with the nights before kept."""
+"""The finished target as a DuckDB database: every table, filled in one transaction, beside the nights before."""
 
 from __future__ import annotations
 

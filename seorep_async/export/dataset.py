@@ -23,7 +23,6 @@ from seorep_async.export.contents import Contents
 from seorep_async.export.files import write_table
 from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.job import ExportJob
-from seorep_async.export.kept_rows import Scope, kept_rows
 from seorep_async.export.progress import CampaignOutcome
 from seorep_async.export.receipts import (
     Part,
@@ -36,6 +35,7 @@ from seorep_async.export.receipts import (
     last_receipt,
     read_receipt,
 )
+from seorep_async.export.remaining_rows import Scope, remaining_rows
 from seorep_async.export.sinks import encoded_campaigns
 from seorep_async.export.storage import RECEIPTS, STAGING, Storage, each
 from seorep_async.export.target import DatasetTarget, tables_of, target_of
@@ -231,7 +231,7 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
     in_place = {part for part in receipt.parts if part.staged(pull) not in in_staging}
     if lost := sorted(part.name(night) for part in in_place if part not in before or part.name(night) not in there):
         raise _lost(storage, night, earlier, lost[0])
-    kept: list[tuple[Path, Part]] = []
+    remaining: list[tuple[Path, Part]] = []
     unread: list[Part] = []
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         for table in all_tables():
@@ -242,15 +242,15 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
             elif old:
                 new = [part for part in receipt.parts if part.table == table.name]
                 older = (rows for part in old for rows in _readable(storage, night, pull, part, unread))
-                rows = kept_rows(
+                rows = remaining_rows(
                     scope, part_table(table), older, (read_part(storage, night, pull, part) for part in new)
                 )
                 number = 1 + max((part.number for part in new), default=-1)
                 file = Path(folder, f"{table.name}.parquet")
                 part = _write_part(file, table, number, rows, check)
-                kept += [(file, part)] if part.rows else []
-        stage(storage, pull, kept)
-    staged = {*receipt.parts, *(part for _, part in kept)} - in_place
+                remaining += [(file, part)] if part.rows else []
+        stage(storage, pull, remaining)
+    staged = {*receipt.parts, *(part for _, part in remaining)} - in_place
     parts = sorted(in_place | staged, key=lambda part: (part.table, part.number))
     receipt = attrs.evolve(receipt, parts=tuple(parts))
     commit(storage, receipt, staged, earlier)

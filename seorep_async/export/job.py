@@ -34,7 +34,7 @@ class CampaignChoice:
 
     Attributes:
         groups: titles of groups, in any case; none for campaigns of any group.
-        filter: a text that the service filters campaigns by.
+        filter: a string that the service filters campaigns by.
     """
 
     groups: tuple[str, ...] = ()

@@ -23,13 +23,13 @@ from seorep_async.tables.columns import (
 _ACCOUNT = Column(
     "account",
     ColumnType.STRING,
-    "Name of the account: as the pull was told, or else the host of the service.",
+    "Name of the account: as given to the pull, or else the host of the service.",
     nullable=False,
 )
 _SNAPSHOT = Column(
     "snapshot_date",
     ColumnType.DATE,
-    "Night of the row: the UTC day on which its pull began, or the day that the pull was told.",
+    "Night of the row: the UTC day on which its pull began, or the day given to the pull.",
     nullable=False,
 )
 _CAMPAIGN = Column("campaign_id", ColumnType.INTEGER, "Id of the campaign.", nullable=False)

@@ -75,7 +75,7 @@ def test_a_period_is_counted_from_today(option: dict[str, Any], today: str, expe
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "said"),
     [
         ({}, "the 3 full months before 2023-07-15 (UTC+02:00)"),
         ({"last": (7, "d")}, "the 7 days before 2023-07-15 (UTC+02:00)"),
@@ -85,22 +85,22 @@ def test_a_period_is_counted_from_today(option: dict[str, Any], today: str, expe
         ({"to": dt.date(2023, 7, 15)}, ""),
     ],
 )
-def test_days_that_follow_from_today_say_so(option: dict[str, Any], told: str) -> None:
+def test_days_that_follow_from_today_say_so(option: dict[str, Any], said: str) -> None:
     found = days("2023-07-15", **option)
-    assert (found.origin, found.notes) == (told, ())
+    assert (found.origin, found.notes) == (said, ())
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "said"),
     [
         ({"month": dt.date(2023, 7, 1)}, "the days after today are in the future"),
         ({"to": dt.date(2023, 7, 16)}, "the days after today are in the future"),
         ({"from": dt.date(2023, 7, 16), "to": dt.date(2023, 8, 1)}, "2023-07-16 to 2023-08-01 is in the future"),
     ],
 )
-def test_days_in_the_future_are_pointed_out(option: dict[str, Any], told: str) -> None:
+def test_days_in_the_future_are_pointed_out(option: dict[str, Any], said: str) -> None:
     (note,) = days("2023-07-15", **option).notes
-    assert note == f"Note: {told}, as today is 2023-07-15 (UTC+02:00): no rankings of them can be there."
+    assert note == f"Note: {said}, as today is 2023-07-15 (UTC+02:00): no rankings of them can be there."
 
 
 def test_dates_and_notes_are_shown_unless_quiet(seorep: Seorep) -> None:
@@ -146,7 +146,7 @@ def test_ids_are_read_from_what_excel_calls_unicode_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("contents", "told"),
+    ("contents", "said"),
     [
         (
             b"1\n\n2x\n",
@@ -170,10 +170,10 @@ def test_ids_are_read_from_what_excel_calls_unicode_text() -> None:
         (b"PAR1\xff\x00", "can't read ids.txt: it is not text in UTF-8."),
     ],
 )
-def test_a_bad_line_is_refused_with_its_number(contents: bytes, told: str) -> None:
+def test_a_bad_line_is_refused_with_its_number(contents: bytes, said: str) -> None:
     with pytest.raises(click.UsageError) as caught:
         ids_in(contents, "ids.txt")
-    assert told in caught.value.message
+    assert said in caught.value.message
 
 
 # --- Campaigns
@@ -219,7 +219,7 @@ def test_a_filter_is_the_services(seorep: Seorep, account: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "said"),
     [
         (("--group", "Retial"), "Error: there is no group 'Retial'; near it: 'Retail'\n"),
         (("--group", "key"), "Error: there is no group 'key'; near it: 'Key accounts'\n"),
@@ -234,11 +234,11 @@ def test_a_filter_is_the_services(seorep: Seorep, account: Sandbox) -> None:
 )
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 def test_a_choice_that_finds_nothing_is_refused(
-    seorep: Seorep, account: Sandbox, arguments: tuple[str, ...], told: str, dry: tuple[str, ...]
+    seorep: Seorep, account: Sandbox, arguments: tuple[str, ...], said: str, dry: tuple[str, ...]
 ) -> None:
     ended = seorep("pull", *arguments, *dry, "--quiet")
     assert ended.code == 2
-    assert ended.err.startswith(told)
+    assert ended.err.startswith(said)
     assert list(Path().glob("*.csv")) == []
 
 

@@ -20,12 +20,12 @@ def test_it_shows_every_column_of_a_table(seorep: Seorep) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "column", "told"),
+    ("table", "column", "said"),
     [
         ("failures", "campaign_id", "or if the campaigns could not be listed (table_name is then campaigns)"),
         ("failures", "keyword_id", "if the campaign's keywords could not be found"),
         ("pulls", "failures", "a list of campaigns that could not be fetched is not counted"),
-        ("pulls", "snapshot_date", "or the day that the pull was told"),
+        ("pulls", "snapshot_date", "or the day given to the pull"),
         ("keyword_rankings", "extra", "{} in Python and JSON lines, an empty cell in CSV, else null"),
         ("keyword_rankings", "engine_a_ranking", "Of which day in the window is not documented"),
         ("keyword_rankings", "engine_a_ranking_change", "what null means against 0"),
@@ -33,9 +33,9 @@ def test_it_shows_every_column_of_a_table(seorep: Seorep) -> None:
         ("campaigns", "timezone", "JSON text in CSV, Parquet, Arrow and databases"),
     ],
 )
-def test_what_the_reference_leaves_open_is_said_to_be(table: str, column: str, told: str) -> None:
+def test_what_the_reference_leaves_open_is_said_to_be(table: str, column: str, said: str) -> None:
     (meaning,) = (c.description for t in all_tables() if t.name == table for c in t.columns if c.name == column)
-    assert told in meaning
+    assert said in meaning
 
 
 def test_on_a_terminal_meanings_have_its_width(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,22 +48,22 @@ def test_on_a_terminal_meanings_have_its_width(seorep: Seorep, monkeypatch: pyte
 
 
 def test_as_json_it_has_every_table(seorep: Seorep) -> None:
-    told = json.loads(seorep("columns", "--json").out)
-    assert [table["table"] for table in told] == [table.name for table in all_tables()]
-    assert told[0]["columns"][0]["name"] == "account"
+    said = json.loads(seorep("columns", "--json").out)
+    assert [table["table"] for table in said] == [table.name for table in all_tables()]
+    assert said[0]["columns"][0]["name"] == "account"
 
 
 def test_an_unknown_table_is_refused(seorep: Seorep) -> None:
     assert "'keyword_periods'" in seorep("columns", "campaign").err
 
 
-@pytest.mark.parametrize(("option", "told"), [((), 1), (("--compare-previous-period",), 0)])
-def test_the_summary_says_if_changes_were_not_asked_for(seorep: Seorep, option: tuple[str, ...], told: int) -> None:
+@pytest.mark.parametrize(("option", "said"), [((), 1), (("--compare-previous-period",), 0)])
+def test_the_summary_says_if_changes_were_not_asked_for(seorep: Seorep, option: tuple[str, ...], said: int) -> None:
     ended = seorep("pull", "--sandbox", "--campaigns", 1, "--keywords", 1, *option)
-    assert ended.err.count("Changes from the previous period were not asked for") == told
+    assert ended.err.count("Changes from the previous period were not asked for") == said
 
 
-def test_another_account_of_the_shell_is_told_its_options(seorep: Seorep) -> None:
+def test_another_account_of_the_shell_gets_its_options(seorep: Seorep) -> None:
     ask = ("pull", "--sandbox", "--campaigns", 1, "--keywords", 1, "-o", "a.duckdb")
     assert seorep(*ask).code == 0
     assert "give this account a name of its own with --account NAME" in seorep(*ask, "--seed", 2).err

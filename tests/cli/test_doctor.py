@@ -20,19 +20,19 @@ def findings(text: str) -> dict[str, str]:
 
 def test_a_healthy_service_passes_every_check(seorep: Seorep) -> None:
     ended = seorep("doctor", "--sandbox")
-    told = findings(ended.err)
+    said = findings(ended.err)
     assert (ended.code, ended.out) == (0, "")
-    assert told["key"] == "ok accepted"
-    assert told["clock"] == "ok agrees with the service's"
-    assert told["connection"].startswith("ok 127.0.0.1 answered after ")
+    assert said["key"] == "ok accepted"
+    assert said["clock"] == "ok agrees with the service's"
+    assert said["connection"].startswith("ok 127.0.0.1 answered after ")
 
 
 @pytest.mark.parametrize("shape", ["nested", "flat"])
 @pytest.mark.parametrize("rows", ["current", "older"])
 def test_it_reports_the_shape_of_the_answers(seorep: Seorep, shape: str, rows: str) -> None:
-    told = seorep("doctor", "--sandbox", "--shape", shape, "--rows", rows).err
-    assert f"campaign 1: 50 rows, 25 on page 1 of 2, {shape} shape, {rows} rows, no totals" in told
-    assert f"keyword 100001: 3 rows, 3 on page 1 of 1, {shape} shape, {rows} rows, totals" in told
+    said = seorep("doctor", "--sandbox", "--shape", shape, "--rows", rows).err
+    assert f"campaign 1: 50 rows, 25 on page 1 of 2, {shape} shape, {rows} rows, no totals" in said
+    assert f"keyword 100001: 3 rows, 3 on page 1 of 1, {shape} shape, {rows} rows, totals" in said
 
 
 def test_undocumented_fields_are_named(seorep: Seorep) -> None:
@@ -64,18 +64,18 @@ def test_a_wrong_key_is_3_and_not_shown(seorep: Seorep, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "said"),
     [
         ("http://127.0.0.1:9", "127.0.0.1: Connection refused"),
         ("https://no-such-host.invalid", "the name is not known"),
     ],
 )
-def test_an_unreachable_service_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, address: str, told: str) -> None:
+def test_an_unreachable_service_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, address: str, said: str) -> None:
     monkeypatch.setenv("SEOREP_BASE_URL", address)
     monkeypatch.setenv("SEOREP_API_KEY", "key")
     ended = seorep("doctor")
     assert ended.code == 5
-    assert told in ended.err
+    assert said in ended.err
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/s\u00e9o", "https://n\u00f6-such-host.invalid"])

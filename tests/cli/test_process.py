@@ -113,9 +113,9 @@ def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
 def test_the_sandbox_serves_until_it_is_interrupted() -> None:
     with process("sandbox", "--port", "0", "--campaigns", "3", "--api-key", "a b") as running:
         assert running.stdout is not None
-        told = "".join(iter(running.stdout.readline, "seorep pull\n"))
-        (curl,) = re.findall("^curl .*", told, re.MULTILINE)
-        exports = dict(re.findall("^export (SEOREP_[A-Z_]+)=(.*)", told, re.MULTILINE))
+        said = "".join(iter(running.stdout.readline, "seorep pull\n"))
+        (curl,) = re.findall("^curl .*", said, re.MULTILINE)
+        exports = dict(re.findall("^export (SEOREP_[A-Z_]+)=(.*)", said, re.MULTILINE))
         assert exports["SEOREP_API_KEY"] == "'a b'"
         assert curl == f"curl --user ':a b' '{exports['SEOREP_BASE_URL']}/v3/campaigns?limit=2'"
         running.send_signal(signal.SIGINT)

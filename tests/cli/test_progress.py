@@ -118,12 +118,12 @@ WAITS = {
 }
 
 
-@pytest.mark.parametrize(("reason", "told"), [*WAITS.items(), ("concurrency", "")])
-def test_it_shows_what_it_waits_for(monkeypatch: pytest.MonkeyPatch, reason: str, told: str) -> None:
+@pytest.mark.parametrize(("reason", "said"), [*WAITS.items(), ("concurrency", "")])
+def test_it_shows_what_it_waits_for(monkeypatch: pytest.MonkeyPatch, reason: str, said: str) -> None:
     shown = Shown()
     shown.display.show(at())
     shown.waits(monkeypatch, reason)
-    assert shown.display.describe() == "0/200 campaigns" + (f" · {told}" if told else "") + " · 0 rows"
+    assert shown.display.describe() == "0/200 campaigns" + (f" · {said}" if said else "") + " · 0 rows"
     shown.display.show(at(done=1))
     shown.display._update_waiting()
     assert shown.display.describe() == "1/200 campaigns · 0 rows"

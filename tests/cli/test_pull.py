@@ -93,8 +93,8 @@ def test_the_options_of_csv_hold_for_files_and_stdout(seorep: Seorep) -> None:
     assert (found[:3], b"\r" in found) == (b"\xef\xbb\xbf", False)
     assert seorep(*arguments, "-o", "-").out.encode() == found
     ended = seorep(*arguments, "-o", "-", "--format", "jsonl")
-    told = "--csv-line-end, --csv-bom and --csv-guard are only for CSV: leave them out, or write CSV"
-    assert (ended.code, ended.out, ended.err) == (2, "", f"Error: {told}\n")
+    said = "--csv-line-end, --csv-bom and --csv-guard are only for CSV: leave them out, or write CSV"
+    assert (ended.code, ended.out, ended.err) == (2, "", f"Error: {said}\n")
 
 
 @pytest.mark.parametrize("feed", ["campaign", "campaign-by-date", "keyword-by-date"])
@@ -127,33 +127,33 @@ def test_a_dry_run_shows_the_requests_and_writes_nothing(seorep: Seorep, tmp_pat
     ended = seorep(*arguments, "--dry-run")
     assert ended.code == 0
     assert "Campaigns  7" in ended.out
-    (told,) = re.findall(r"about (\d+)", ended.out)
+    (said,) = re.findall(r"about (\d+)", ended.out)
     assert names_in(tmp_path) == []
-    assert f"Requests   {told}\n" in seorep(*arguments).err
+    assert f"Requests   {said}\n" in seorep(*arguments).err
 
 
 @pytest.mark.parametrize("feed", ["campaign-by-date", "keyword-by-date"])
 def test_a_dry_run_counts_the_requests_of_every_feed(seorep: Seorep, feed: str) -> None:
     arguments = ("pull", "--sandbox", "--campaigns", 3, "--keywords", 30, "--feed", feed, "-o", "a.csv")
-    (told,) = re.findall(r"about ([0-9,]+), estimated", seorep(*arguments, "--dry-run").out)
-    assert f"Requests   {told}\n" in seorep(*arguments).err
+    (said,) = re.findall(r"about ([0-9,]+), estimated", seorep(*arguments, "--dry-run").out)
+    assert f"Requests   {said}\n" in seorep(*arguments).err
 
 
 @pytest.mark.parametrize(
-    ("gone", "told"),
+    ("gone", "said"),
     [
         ((1,), "about 9, estimated from campaign 2; campaign 1 did not answer"),
         ((1, 2, 3, 4), "about 5, at one page per report; campaigns 1, 2 and 3 did not answer"),
     ],
 )
 def test_a_dry_run_names_campaigns_that_did_not_answer(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, gone: tuple[int, ...], told: str
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, gone: tuple[int, ...], said: str
 ) -> None:
     with serving(keywords=30, failing=dict.fromkeys(gone, 404)) as sandbox:
         against(sandbox, monkeypatch)
         ended = seorep("pull", "--dry-run")
     assert (ended.code, ended.err) == (0, "")
-    assert f"  Requests   {told}\n" in ended.out
+    assert f"  Requests   {said}\n" in ended.out
 
 
 def test_a_dry_run_shows_stored_reports(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,10 +171,10 @@ def test_one_stored_report_is_singular(seorep: Seorep, monkeypatch: pytest.Monke
         against(sandbox, monkeypatch)
         assert seorep("pull").code == 4
         dry = seorep("pull", "--dry-run", "--retry-failed").out
-        told = seorep("pull", "--retry-failed").err
+        said = seorep("pull", "--retry-failed").err
     assert re.search(r"  Stored     1 report of a pull of .* that ended with failures; it would be resumed\n", dry)
-    assert re.match(r"Resuming the pull of .*: 1 report is stored already\.\n", told)
-    assert "  Resumed    1 report was stored already\n" in told
+    assert re.match(r"Resuming the pull of .*: 1 report is stored already\.\n", said)
+    assert "  Resumed    1 report was stored already\n" in said
 
 
 @pytest.mark.parametrize("feeds", [("campaign",), ("keyword-by-date",), ("campaign", "keyword-by-date")])
@@ -187,10 +187,10 @@ def test_a_dry_run_counts_only_missing_reports(
         against(sandbox, monkeypatch)
         assert seorep("pull", *arguments).code == 4
     with serving(port=port):
-        (told,) = re.findall(
+        (said,) = re.findall(
             r"about ([0-9,]+), estimated", seorep("pull", *arguments, "--retry-failed", "--dry-run").out
         )
-        assert f"Requests   {told}\n" in seorep("pull", *arguments, "--retry-failed").err
+        assert f"Requests   {said}\n" in seorep("pull", *arguments, "--retry-failed").err
 
 
 @pytest.mark.parametrize(
@@ -238,10 +238,10 @@ def test_a_dry_run_is_written_as_json(seorep: Seorep, monkeypatch: pytest.Monkey
     with serving(failing={2: 404}) as sandbox:
         against(sandbox, monkeypatch)
         seorep("pull")
-        told = json.loads(seorep("pull", "--dry-run", "--json", "--retry-failed").out)
-    kept = told.pop("staged")
-    assert (kept["reports"], kept["ended"], kept["resumes"]) == (3, True, True)
-    assert told == {
+        said = json.loads(seorep("pull", "--dry-run", "--json", "--retry-failed").out)
+    held = said.pop("staged")
+    assert (held["reports"], held["ended"], held["resumes"]) == (3, True, True)
+    assert said == {
         "dry_run": True,
         "feeds": ["campaign"],
         "start_date": "2023-04-01",
@@ -290,24 +290,24 @@ def test_a_failure_can_be_rehearsed_with_the_sandbox(seorep: Seorep) -> None:
     ended = seorep(*pull, "--faults", "resets=1%", "--retry-failed")
     assert (ended.code, "  Resumed    2 reports were stored already\n" in ended.err) == (0, True)
     assert len(rows_in(Path("rankings-campaign.csv"))) == 3 * 50
-    told = "Nothing to retry: no report failed in the last pull into rankings-campaign.csv. "
+    said = "Nothing to retry: no report failed in the last pull into rankings-campaign.csv. "
     ended = seorep(*pull, "--retry-failed")
-    assert (ended.code, ended.err) == (0, told + "Leave --retry-failed out to pull all.\n")
-    assert seorep(*pull, "--retry-failed", "--dry-run").out.startswith(told)
+    assert (ended.code, ended.err) == (0, said + "Leave --retry-failed out to pull all.\n")
+    assert seorep(*pull, "--retry-failed", "--dry-run").out.startswith(said)
     assert json.loads(seorep(*pull, "--retry-failed", "--json", "--quiet").out)["requests"] == 0
 
 
 def test_other_data_of_the_sandbox_are_another_service(seorep: Seorep) -> None:
     seorep("pull", "--sandbox", "--campaigns", 3, "--forbidden", 3)
-    told = "of service the sandbox --campaigns 3, not the sandbox --campaigns 3 --seed 2. Repeat the original command"
-    assert told in seorep("pull", "--sandbox", "--campaigns", 3, "--seed", 2, "--retry-failed").err
+    said = "of service the sandbox --campaigns 3, not the sandbox --campaigns 3 --seed 2. Repeat the original command"
+    assert said in seorep("pull", "--sandbox", "--campaigns", 3, "--seed", 2, "--retry-failed").err
 
 
 def test_a_file_that_no_pull_wrote_needs_force(seorep: Seorep) -> None:
     Path("a.csv").write_text("mine\n")
     ended = seorep("pull", "--sandbox", "-o", "a.csv")
-    told = "no pull of this version wrote it; name another file, or replace it with --force\n"
-    assert (ended.code, ended.err) == (2, f"Error: can't write a.csv: a.csv exists, and {told}")
+    said = "no pull of this version wrote it; name another file, or replace it with --force\n"
+    assert (ended.code, ended.err) == (2, f"Error: can't write a.csv: a.csv exists, and {said}")
     assert seorep("pull", "--sandbox", "-o", "a.csv", "--force", "--quiet").code == 0
 
 
@@ -350,12 +350,12 @@ def test_failing_campaigns_end_in_4_with_the_others_whole(
 
 
 def test_failures_are_listed_by_reason(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = failing(seorep, monkeypatch, {1: 404, 2: 422, 3: 404}).err.splitlines()
-    assert told[-1] == "Repeat the command with --retry-failed to fetch only what failed."
-    assert told[0] == "Failed"
-    assert told[1].startswith("  campaigns 1, 3: there is no such object (status 404)")
-    assert told[2].startswith("  campaign 2: ")
-    assert "  Campaigns  1 of 4 complete, 3 failed" in told
+    said = failing(seorep, monkeypatch, {1: 404, 2: 422, 3: 404}).err.splitlines()
+    assert said[-1] == "Repeat the command with --retry-failed to fetch only what failed."
+    assert said[0] == "Failed"
+    assert said[1].startswith("  campaigns 1, 3: there is no such object (status 404)")
+    assert said[2].startswith("  campaign 2: ")
+    assert "  Campaigns  1 of 4 complete, 3 failed" in said
 
 
 @pytest.mark.parametrize(("third", "code"), [(404, 2), (501, 5)])

@@ -16,7 +16,7 @@ from tests.cli.running import Seorep, process, shell
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "said"),
     [
         ("campaigns get 0", "Invalid value for 'ID': '0' is not an integer from 1 to 2147483647."),
         ("campaigns get 2147483648", "is not an integer from 1 to"),
@@ -41,13 +41,13 @@ from tests.cli.running import Seorep, process, shell
     ],
 )
 def test_it_is_refused_with_2_before_any_request(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, arguments: str, told: str
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, arguments: str, said: str
 ) -> None:
     with account(monkeypatch) as sandbox:
         ended = seorep(*arguments.split())
         assert sandbox.stats.requests == 0
     assert (ended.code, ended.out) == (2, "")
-    assert told in " ".join(ended.err.split())
+    assert said in " ".join(ended.err.split())
 
 
 def test_without_an_account_the_variables_are_named(seorep: Seorep) -> None:
@@ -97,7 +97,7 @@ def test_a_failing_page_leaves_no_half_document(seorep: Seorep, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "said"),
     [
         ('{"status":"error","code":409,"message":"taken"}', "taken"),
         ('{"error": {"message": "bad url", "code": "E7"}}', "bad url"),
@@ -113,8 +113,8 @@ def test_a_failing_page_leaves_no_half_document(seorep: Seorep, monkeypatch: pyt
         ('{"message": "\\u001b[31mred"}', "\N{REPLACEMENT CHARACTER}[31mred"),
     ],
 )
-def test_the_service_is_quoted_in_one_readable_line(body: str | None, told: str | None) -> None:
-    assert service_message(InvalidRequestError("the service refused", status=400, body_excerpt=body)) == told
+def test_the_service_is_quoted_in_one_readable_line(body: str | None, said: str | None) -> None:
+    assert service_message(InvalidRequestError("the service refused", status=400, body_excerpt=body)) == said
 
 
 def test_a_quote_that_the_message_holds_is_left_out() -> None:

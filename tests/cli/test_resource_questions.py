@@ -66,7 +66,7 @@ def test_a_password_is_one_line_of_stdin(seorep: Seorep, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "said"),
     [
         (b"", "there is no password on stdin"),
         (b"\n", "there is no password on stdin"),
@@ -76,14 +76,14 @@ def test_a_password_is_one_line_of_stdin(seorep: Seorep, monkeypatch: pytest.Mon
     ],
 )
 def test_a_wrong_stdin_is_refused_without_showing_it(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, content: bytes, told: str
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, content: bytes, said: str
 ) -> None:
     give_stdin(monkeypatch, content)
     with account(monkeypatch) as sandbox:
         ended = seorep("users", "update", 2, "--password-stdin")
         assert sandbox.stats.requests == 0
     assert ended.code == 2
-    assert told in ended.err
+    assert said in ended.err
     assert "0pen" not in ended.err
 
 

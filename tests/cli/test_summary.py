@@ -83,8 +83,8 @@ def test_a_long_reason_is_indented() -> None:
 def test_the_next_step_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.touch()
-    told = shown(failures=(failure(2, 20),), paths=(path,), columns=80)
-    assert told[-1] == "Repeat the command with --retry-failed to fetch only what failed."
+    said = shown(failures=(failure(2, 20),), paths=(path,), columns=80)
+    assert said[-1] == "Repeat the command with --retry-failed to fetch only what failed."
 
 
 def test_campaigns_that_lack_keywords_are_incomplete() -> None:
@@ -92,9 +92,9 @@ def test_campaigns_that_lack_keywords_are_incomplete() -> None:
 
 
 def test_without_a_file_it_says_so() -> None:
-    told = shown(failures=(failure(1), failure(2), failure(3)))
-    assert any(line.startswith("Pulled nothing of the keyword-by-date feed") for line in told)
-    assert told[-1] == "  File       none written, as every campaign failed"
+    said = shown(failures=(failure(1), failure(2), failure(3)))
+    assert any(line.startswith("Pulled nothing of the keyword-by-date feed") for line in said)
+    assert said[-1] == "  File       none written, as every campaign failed"
 
 
 @pytest.mark.parametrize(
@@ -115,30 +115,30 @@ def test_a_size_is_shown_in(tmp_path: Path, size: int, expected: str) -> None:
 
 
 def test_of_many_ids_the_first_are_listed() -> None:
-    (told,) = (
+    (said,) = (
         line for line in shown(failures=tuple(failure(1, number) for number in range(1, 31))) if "keywords" in line
     )
-    assert "18, 19, 20 and 10 more: there is no such object" in told
+    assert "18, 19, 20 and 10 more: there is no such object" in said
 
 
 def test_failures_of_several_feeds_name_the_feed() -> None:
     feeds = (Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE)
-    told = shown(feeds=feeds, failures=(failure(1, feed=Feed.CAMPAIGN), failure(1, 12)))
-    assert told[1:3] == [
+    said = shown(feeds=feeds, failures=(failure(1, feed=Feed.CAMPAIGN), failure(1, 12)))
+    assert said[1:3] == [
         "  campaign: campaign 1: there is no such object (status 404)",
         "  keyword-by-date: campaign 1, keyword 12: there is no such object (status 404)",
     ]
-    assert "  Rows       0 (campaign 0, keyword-by-date 0)" in told
+    assert "  Rows       0 (campaign 0, keyword-by-date 0)" in said
 
 
 def test_account_and_night_are_named() -> None:
     assert "  Account    acme, night of 2023-04-02" in shown()
 
 
-def test_a_pull_that_kept_an_earlier_night_says_so() -> None:
-    told = shown(night=dt.date(2023, 4, 3))[-1]
-    assert told.startswith("This finished the pull that began in the night of 2023-04-02, and its rows say so.")
-    assert told.endswith("For the night of 2023-04-03, run the command once more.")
+def test_a_pull_that_has_an_earlier_night_says_so() -> None:
+    said = shown(night=dt.date(2023, 4, 3))[-1]
+    assert said.startswith("This finished the pull that began in the night of 2023-04-02, and its rows say so.")
+    assert said.endswith("For the night of 2023-04-03, run the command once more.")
     assert shown(night=dt.date(2023, 4, 2)) == shown()
 
 
@@ -158,13 +158,13 @@ def test_retries_are_counted_among_the_requests() -> None:
 
 
 def test_as_json_a_program_reads_the_same() -> None:
-    told = json.loads(
+    said = json.loads(
         summary_as_json(summary(rows=5, failures=(failure(2, 20),), paths=(Path("a.csv"),)), ExitCode.PARTIAL)
     )
-    assert (told["ok"], told["exit_code"], told["files"]) == (False, 4, ["a.csv"])
-    assert told["leftover"] is None
-    assert (told["campaigns"], told["campaigns_complete"], told["rows"]) == (3, 2, {"keyword-by-date": 5})
-    assert told["failures"] == [
+    assert (said["ok"], said["exit_code"], said["files"]) == (False, 4, ["a.csv"])
+    assert said["leftover"] is None
+    assert (said["campaigns"], said["campaigns_complete"], said["rows"]) == (3, 2, {"keyword-by-date": 5})
+    assert said["failures"] == [
         {
             "feed": "keyword-by-date",
             "campaign_id": 2,

@@ -18,7 +18,7 @@ PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "said"),
     [
         ("pul", "No such command"),
         ("pull", "SEOREP_BASE_URL and SEOREP_API_KEY must be set in the environment; or try --sandbox"),
@@ -91,17 +91,17 @@ PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command
         ("sandbox --api-key=", "--api-key must be"),
     ],
 )
-def test_it_is_refused_with_2(seorep: Seorep, tmp_path: Path, arguments: str, told: str) -> None:
+def test_it_is_refused_with_2(seorep: Seorep, tmp_path: Path, arguments: str, said: str) -> None:
     ended = seorep(*arguments.split())
     assert ended.code == 2
-    assert told in " ".join(ended.err.split())
+    assert said in " ".join(ended.err.split())
     assert not PYTHON_WORDS.search(ended.err)
     assert "s3cret" not in ended.err
     assert names_in(tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "said"),
     [
         ("SEOREP_BASE_URL", "api.example.com", "SEOREP_BASE_URL needs a scheme and a host"),
         ("SEOREP_BASE_URL", "http://api.example.com", "must begin with https://"),
@@ -117,20 +117,20 @@ def test_it_is_refused_with_2(seorep: Seorep, tmp_path: Path, arguments: str, to
     ],
 )
 def test_a_wrong_environment_is_refused_with_2(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
 ) -> None:
     monkeypatch.setenv("SEOREP_BASE_URL", "https://api.example.com")
     monkeypatch.setenv("SEOREP_API_KEY", "key")
     monkeypatch.setenv(name, value)
     ended = seorep("pull")
     assert ended.code == 2
-    assert told in ended.err
+    assert said in ended.err
     assert "s3cret" not in ended.err
     assert not PYTHON_WORDS.search(ended.err.replace(str(Path.cwd()), ""))
 
 
 @pytest.mark.parametrize(
-    ("account", "key", "path", "told", "code"),
+    ("account", "key", "path", "said", "code"),
     [
         ({}, "old", "", "Error: the API key was refused, or may not see this (status 403); check SEOREP_API_KEY or", 3),
         ({}, "sandbox", "/api", "Error: there is no such object (status 404); check the base URL\n", 2),
@@ -143,7 +143,7 @@ def test_what_the_service_refuses_says_what_to_check(
     account: dict[str, Any],
     key: str,
     path: str,
-    told: str,
+    said: str,
     code: int,
 ) -> None:
     monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))  # eight attempts without a wait
@@ -152,7 +152,7 @@ def test_what_the_service_refuses_says_what_to_check(
         monkeypatch.setenv("SEOREP_API_KEY", key)
         ended = seorep("pull")
     assert (ended.code, ended.err.count("\n")) == (code, 1)
-    assert told in ended.err
+    assert said in ended.err
     assert not PYTHON_WORDS.search(ended.err)
 
 

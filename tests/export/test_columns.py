@@ -75,7 +75,7 @@ def test_a_column_knows_what_it_holds(name: str, kind: ColumnType) -> None:
     assert {column.name: column.type for column in table_of(Feed.CAMPAIGN).columns}[name] is kind
 
 
-def test_a_literal_of_texts_is_text() -> None:
+def test_a_literal_of_strings_is_strings() -> None:
     kinds = {column.name: column.type for column in table_of(Feed.CAMPAIGN_BY_DATE).columns}
     assert kinds["date_precision"] is ColumnType.STRING
 

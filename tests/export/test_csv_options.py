@@ -71,11 +71,11 @@ async def test_a_pull_is_resumed_with_the_same_options_only(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "said"),
     [({"line_end": "lf"}, r"line_end must be"), ({"bom": 1}, "bom must be"), ({"guard": "yes"}, "guard must be")],
 )
-def test_a_wrong_option_is_refused(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told):
+def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
         CsvOptions(**options)
 
 

@@ -57,7 +57,7 @@ def test_a_value_is_written_as(name: str, value: object, expected: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_every_text_comes_back(text: str) -> None:
+def test_every_string_comes_back(text: str) -> None:
     assert cell("keyword_phrase", keyword_phrase=text) == text
     assert json.loads(cell("tags", tags=(Tag(1, text),))) == [{"id": 1, "label": text}]
 
@@ -67,7 +67,7 @@ def test_unknown_fields_come_back(extra: dict[str, object]) -> None:
     assert json.loads(cell("extra", extra=extra) or "{}") == extra
 
 
-def test_a_text_that_is_no_unicode_is_refused() -> None:
+def test_a_string_that_is_no_unicode_is_refused() -> None:
     table = table_of(Feed.CAMPAIGN)
     with pytest.raises(ValueError, match="surrogates"):
         columns_as_csv(table, columns_of(owned(ranking(keyword_phrase="\ud800"))))

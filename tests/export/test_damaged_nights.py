@@ -18,8 +18,8 @@ from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import dataset, pull_to
 from seorep_async.export.dataset import part_table
-from seorep_async.export.kept_rows import Scope, kept_rows
 from seorep_async.export.receipts import Partition, Receipt, busy, commit, digest_of, read_receipt, redo
+from seorep_async.export.remaining_rows import Scope, remaining_rows
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.models import Feed
 from seorep_async.shards import gather, plan, run_shard
@@ -54,8 +54,8 @@ def check(folder: Path) -> None:
 def test_a_part_without_rows_is_replaced_like_any_other(table: Table) -> None:
     empty = arrow_schema(part_table(table)).empty_table()
     scope = Scope(tuple(Feed), dt.date(2026, 11, 1), dt.date(2026, 11, 20), [])
-    (kept,) = kept_rows(scope, part_table(table), [empty], [empty])
-    assert (kept.num_rows, kept.schema) == (0, empty.schema)
+    (remaining,) = remaining_rows(scope, part_table(table), [empty], [empty])
+    assert (remaining.num_rows, remaining.schema) == (0, empty.schema)
 
 
 @pytest.mark.parametrize("damage", ["missing", "damaged"])
@@ -72,7 +72,9 @@ async def test_pulled_again_a_damaged_night_is_whole(tmp_path: Path, damage: str
     assert len(rows(out, "keyword_rankings")) == 4
 
 
-async def test_rows_that_can_not_be_kept_are_named_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_rows_that_can_not_be_stored_are_named_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     out = tmp_path / "rankings"
     async with account(campaigns=2, keywords=2) as (_, client):
         await pull(client, tmp_path, [1])
@@ -123,7 +125,7 @@ def test_a_log_that_can_not_be_finished_names_itself(storage: Storage) -> None:
     assert vouched_for(storage) == "newer"
 
 
-def test_a_second_writer_of_a_night_is_told_to_run_again(storage: Storage) -> None:
+def test_a_second_writer_of_a_night_has_to_run_again(storage: Storage) -> None:
     replace(storage, "older", OLDER)
     before = read_receipt(storage, ACME)
     with pytest.raises(PowerFailure):

@@ -174,7 +174,7 @@ async def test_open_in_another_program_it_is_refused_at_once(tmp_path: Path) -> 
         other.communicate()
 
 
-async def test_opened_meanwhile_nothing_changes_and_what_came_is_kept(tmp_path: Path) -> None:
+async def test_opened_meanwhile_nothing_changes_and_what_came_stays(tmp_path: Path) -> None:
     path = tmp_path / "a.duckdb"
     async with account(campaigns=2, keywords=3) as (sandbox, client):
         await fill(client, path)

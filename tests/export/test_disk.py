@@ -63,7 +63,7 @@ async def test_a_full_disk_loses_neither_target_nor_reports(small_disk: Path, en
 
 
 @can_mount
-async def test_a_disk_that_is_full_from_the_start_is_told(small_disk: Path) -> None:
+async def test_a_disk_that_is_full_from_the_start_is_reported(small_disk: Path) -> None:
     (small_disk / "filler").write_bytes(b"x" * 2_095_000)
     async with account() as (sandbox, client):
         with pytest.raises(ExportError, match=r"No space left|full|I/O error"):
@@ -104,7 +104,7 @@ async def test_a_pull_resumes_once_its_target_can_be_replaced(tmp_path: Path) ->
     assert len(rows_in(out)) == 120
 
 
-async def test_a_target_that_another_program_holds_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_target_that_another_program_holds_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def held(*_: object) -> None:
         raise PermissionError(13, "Permission denied")  # what Windows says
 

@@ -79,7 +79,7 @@ def test_in_pandas_integers_with_gaps_stay_integers() -> None:
     assert frame["engine_a_ranking"].tolist() == [3, pd.NA]
 
 
-def test_in_polars_types_are_kept() -> None:
+def test_in_polars_types_stay() -> None:
     frame = to_polars(report(*ROWS))
     kinds = {"engine_a_ranking": pl.Int64, "primary_keyword": pl.Boolean, "last_results_date": pl.Date}
     assert {name: frame.schema[name] for name in kinds} == kinds

@@ -72,10 +72,10 @@ class Service:
             else [str(day) for day in window if day.day % 5 != last.day % 5]
         )
         served = {date: self.answers * 100 + number for number, date in enumerate(dates)}
-        kept = self.periods.setdefault((asked.path.split("/")[-2], asked.id), {})
+        held = self.periods.setdefault((asked.path.split("/")[-2], asked.id), {})
         for date in (*dates[:1], *map(str, window)):
-            kept.pop(date, None)
-        kept.update(served)
+            held.pop(date, None)
+        held.update(served)
         return [{"date": date, "competitors": value} for date, value in served.items()]
 
 

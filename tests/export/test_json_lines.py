@@ -65,5 +65,5 @@ def test_a_place_is_flattened() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_every_text_comes_back(text: str) -> None:
+def test_every_string_comes_back(text: str) -> None:
     assert line(keyword_phrase=text)["keyword_phrase"] == text

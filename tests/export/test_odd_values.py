@@ -43,7 +43,7 @@ async def test_a_keyword_that_can_not_be_asked_for_fails_alone(tmp_path: Path, o
 
 
 @pytest.mark.parametrize("odd", ODD)
-async def test_it_is_told_again_when_the_pull_goes_on(tmp_path: Path, odd: int) -> None:
+async def test_it_is_reported_again_when_the_pull_goes_on(tmp_path: Path, odd: int) -> None:
     async with made({1: [10, odd]}) as (service, client):
         for again in (False, True):
             service.asked.clear()
@@ -123,7 +123,7 @@ async def test_an_integer_of_more_than_64_bits_fails_its_report_only(tmp_path: P
 
 
 @pytest.mark.parametrize("refused", [ValueError("not Unicode"), RecursionError("maximum recursion depth exceeded")])
-async def test_what_text_can_not_hold_fails_alone_on_the_way_to_a_pipe(
+async def test_what_no_string_holds_fails_alone_on_the_way_to_a_pipe(
     monkeypatch: pytest.MonkeyPatch, refused: Exception
 ) -> None:
     def picky(kind: Any, table: Any, columns: Any, *more: Any) -> Any:
@@ -186,10 +186,10 @@ def test_a_total_too_deep_for_the_writer_is_refused_early() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    ("raised", "said"),
     [(OverflowError("int too big to convert"), "int too big"), (RecursionError("maximum depth"), "maximum depth")],
 )
-def test_whatever_else_can_not_be_held_is_an_export_error(raised: Exception, told: str) -> None:
-    whole = pytest.raises(ExportError, match=rf"can't write a\.parquet: {told}")
+def test_whatever_else_can_not_be_held_is_an_export_error(raised: Exception, said: str) -> None:
+    whole = pytest.raises(ExportError, match=rf"can't write a\.parquet: {said}")
     with whole, translate_errors(Path("a.parquet")):
         raise raised

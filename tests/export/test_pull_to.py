@@ -131,7 +131,7 @@ async def test_without_failures_the_file_of_failures_is_deleted(tmp_path: Path) 
     assert names_in(tmp_path) == ["a.csv"]
 
 
-async def test_keywords_whose_campaign_failed_are_told_as_missing(tmp_path: Path) -> None:
+async def test_keywords_whose_campaign_failed_are_reported_as_missing(tmp_path: Path) -> None:
     feeds = (Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE)
     async with account(campaigns=2, keywords=3, failing={2: 404}) as (_, client):
         summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feeds)
@@ -225,21 +225,21 @@ async def test_a_wrong_argument_is_refused_before_any_request(
 
 
 async def test_progress_counts_up_to_everything(tmp_path: Path) -> None:
-    told: list[PullProgress] = []
+    reported: list[PullProgress] = []
     async with account(campaigns=3, failing={2: 404}) as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=told.append)
-    assert list(dict.fromkeys(one.stage for one in told)) == [Stage.LISTING, Stage.ROWS, Stage.WRITING]
-    last = [one for one in told if one.stage is Stage.ROWS][-1]
+        await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=reported.append)
+    assert list(dict.fromkeys(one.stage for one in reported)) == [Stage.LISTING, Stage.ROWS, Stage.WRITING]
+    last = [one for one in reported if one.stage is Stage.ROWS][-1]
     assert (last.done, last.total, last.rows, last.failures, last.resumed) == (3, 3, 60, 1, 0)
 
 
 async def test_progress_counts_campaigns_and_then_keywords(tmp_path: Path) -> None:
-    told: list[PullProgress] = []
+    reported: list[PullProgress] = []
     async with account(campaigns=2, keywords=3) as (_, client):
         await pull_to(
-            client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE, on_progress=told.append
+            client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE, on_progress=reported.append
         )
-    last = {one.stage: (one.done, one.total, one.rows) for one in told}
+    last = {one.stage: (one.done, one.total, one.rows) for one in reported}
     assert last[Stage.KEYWORDS] == (2, 2, 0)
     assert last[Stage.ROWS] == (6, 6, 18)
 
@@ -285,12 +285,12 @@ async def test_a_database_has_the_eight_tables(tmp_path: Path) -> None:
 async def test_cancelled_it_keeps_what_came_and_puts_nothing_in_place(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
-    def told(progress: PullProgress) -> None:
+    def reported(progress: PullProgress) -> None:
         if progress.rows:
             begun.set()
 
     async with account(latency=0.02, campaigns=200) as (_, client):
-        pull = asyncio.create_task(pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=told))
+        pull = asyncio.create_task(pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=reported))
         await begun.wait()
         pull.cancel()
         with pytest.raises(asyncio.CancelledError):

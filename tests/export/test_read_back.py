@@ -164,7 +164,7 @@ async def test_a_database_by_polars_and_pandas(tmp_path: Path, feed: Feed) -> No
 
 
 @pytest.mark.parametrize("feed", Feed)
-async def test_csv_by_polars_and_pandas_and_duckdb_told_the_types(tmp_path: Path, feed: Feed) -> None:
+async def test_csv_by_polars_and_pandas_and_duckdb_with_the_types(tmp_path: Path, feed: Feed) -> None:
     found = await pulled(tmp_path, feed, "csv")
     ints = [name for name, kind in found.kinds.items() if kind is ColumnType.INTEGER]
     expected = [{name: row[name] for name in ints} for row in found.rows]

@@ -30,15 +30,15 @@ CAMPAIGNS = 24
 
 
 async def cut_off(client: SeoRepClient, out: Path, *, after: int = 5, **options: Any) -> None:
-    """Pull, and cancel the pull when some reports are kept."""
+    """Pull, and cancel the pull when some reports are stored."""
     enough = asyncio.Event()
 
-    def told(progress: PullProgress) -> None:
+    def reported(progress: PullProgress) -> None:
         if progress.rows and progress.done >= after:
             enough.set()
 
     pull = asyncio.create_task(
-        pull_to(client, options.pop("ids", None), START, END, out=out, on_progress=told, **options)
+        pull_to(client, options.pop("ids", None), START, END, out=out, on_progress=reported, **options)
     )
     waiting = asyncio.create_task(enough.wait())
     await asyncio.wait([pull, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -142,7 +142,7 @@ async def test_known_keywords_are_not_looked_for_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "said"),
     [
         ({"ids": [1, 2]}, "other campaigns"),
         ({"start": "2022-01-01"}, "start date 2023-01-01, not 2022-01-01"),
@@ -151,13 +151,13 @@ async def test_known_keywords_are_not_looked_for_again(tmp_path: Path) -> None:
         ({"compare_previous_period": True}, "other options"),
     ],
 )
-async def test_another_job_is_refused_and_the_first_one_stays(tmp_path: Path, other: dict[str, Any], told: str) -> None:
+async def test_another_job_is_refused_and_the_first_one_stays(tmp_path: Path, other: dict[str, Any], said: str) -> None:
     out = tmp_path / "a.csv"
     async with slow() as (sandbox, client):
         await cut_off(client, out)
         before = sandbox.stats.requests
         arguments = {"ids": None, "start": START} | other
-        with pytest.raises(ConfigurationError, match=told) as caught:
+        with pytest.raises(ConfigurationError, match=said) as caught:
             await pull_to(client, arguments.pop("ids"), arguments.pop("start"), END, out=out, **arguments)
         assert "restart=True" in str(caught.value)
         assert sandbox.stats.requests == before

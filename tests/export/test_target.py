@@ -69,7 +69,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     assert target.as_named(target.path) == link
 
 
-def test_a_relative_name_is_told_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_name_is_shown_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     target = target_of("a.csv", tuple(Feed))
     assert target.as_named(target.file(table_of(Feed.CAMPAIGN))) == Path("a.keyword_rankings.csv")
@@ -100,7 +100,7 @@ def test_a_link_beside_it_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
         target_of(tmp_path / "a.csv", ONE)
 
 
-async def test_permissions_of_the_old_file_are_kept(tmp_path: Path) -> None:
+async def test_permissions_of_the_old_file_stay(tmp_path: Path) -> None:
     target = tmp_path / "a.csv"
     target.touch(0o600)
     async with account(campaigns=1) as (_, client):

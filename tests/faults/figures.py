@@ -33,7 +33,7 @@ class Figure:
 
     @property
     def held(self) -> bool:
-        """Whether the limit was kept."""
+        """Whether the limit held."""
         return self.measured <= self.limit
 
 

@@ -25,7 +25,7 @@ class Asked:
 
 
 def page(plan: Plan, asked: Asked) -> dict[str, Any]:
-    """Return the answer to a request for a page of a feed, with the plan's lie told in it."""
+    """Return the answer to a request for a page of a feed, with the plan's lie in it."""
     rows, number, first_time = plan.unit_keywords(asked.unit), asked.page, asked.first_time
     pages: Any = plan.pages
     shown = number

@@ -79,7 +79,7 @@ class Plan:
         limit: the rate limit, if there is one.
         outage: the outage, if there is one.
         revoked_after: requests after which the key is refused (403), or None.
-        lie: one of `ENVELOPE_LIES`, told about every unit, or None.
+        lie: one of `ENVELOPE_LIES` about every unit, or None.
         bodies: answers given in place of the pages: unit `n` gets body `n`; for hostile bodies.
         certificate: key and certificates in PEM, to serve https.
         seed: chooses which requests meet a fault.

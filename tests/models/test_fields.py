@@ -170,7 +170,7 @@ def test_hours_may_be_padded_or_not(model: type, shape: str) -> None:
 
 
 @each_response
-def test_an_integer_may_be_written_as_text(model: type, shape: str) -> None:
+def test_an_integer_may_be_written_as_string(model: type, shape: str) -> None:
     wire, expected = example_of(model, shape)
     as_text = {name: str(value) if type(value) is int else value for name, value in wire.items()}
     assert come_home(model, shape, as_text) == expected

@@ -29,19 +29,19 @@ def assert_faithful_page(page: Any, answer: Json, row: type) -> None:
 
 def assert_faithful(model: Any, wire: Json, table: tuple[Field, ...]) -> None:
     """Assert that a model is what a parsed object says, its `extra` included."""
-    kept = {name: value for name, value in wire.items() if name not in {field.wire for field in table}}
+    extra = {name: value for name, value in wire.items() if name not in {field.wire for field in table}}
     for field in table:
         value, came = getattr(model, field.attribute), wire.get(field.wire)
         assert _is_fact(field.kind, value, came), (field.wire, value, came)
         if field.kind == "month" or field.kind == "period":
             assert model.date_precision == {7: "month", 10: "day"}[len(wire[field.wire])]
         if field.kind == "last" and isinstance(came, str) and value and came[10:].strip(" T0:"):
-            kept[field.wire] = came
+            extra[field.wire] = came
         if field.wire == "primaryKeyword" and value is None and came is not None:
-            kept[field.wire] = came
+            extra[field.wire] = came
         if field.kind == "metric" and isinstance(came, dict) and len(came) > 1:
-            kept[field.wire] = came
-    assert model.extra == kept
+            extra[field.wire] = came
+    assert model.extra == extra
 
 
 def _is_fact(kind: str, value: Any, came: Any) -> bool:

@@ -86,11 +86,11 @@ def test_a_moment_is_a_naive_datetime_or_none(text: str, expected: dt.datetime |
 
 
 @pytest.mark.parametrize("value", ["x", "", 0, 7, 1.5, True, False, [], [1, {}], {}, {"a": [None]}], ids=repr)
-def test_a_field_of_no_documented_type_is_kept_as_it_came(value: object) -> None:
+def test_a_field_of_no_documented_type_stays_as_it_came(value: object) -> None:
     found = decode_campaign(LEAST | {field.wire: value for field in UNDOCUMENTED})
-    kept = [getattr(found, field.attribute) for field in UNDOCUMENTED]
-    assert kept == [value] * len(UNDOCUMENTED)
-    assert {type(one) for one in kept} == {type(value)}
+    found_values = [getattr(found, field.attribute) for field in UNDOCUMENTED]
+    assert found_values == [value] * len(UNDOCUMENTED)
+    assert {type(one) for one in found_values} == {type(value)}
 
 
 def test_a_campaign_is_hashable_with_any_undocumented_values() -> None:
@@ -106,11 +106,11 @@ def test_ignore_places_is_a_boolean(value: object, expected: bool) -> None:
 
 
 @pytest.mark.parametrize("status", ["active", "paused", "", "Ünknown status"])
-def test_a_status_is_any_text(status: str) -> None:
+def test_a_status_is_any_string(status: str) -> None:
     assert decode_campaign(LEAST | {"status": status}).status == status
 
 
-def test_an_undocumented_field_is_kept() -> None:
+def test_an_undocumented_field_stays() -> None:
     assert decode_campaign(LEAST | {"type": "real", "limits": {"keywords": None}}).extra == {
         "type": "real",
         "limits": {"keywords": None},

@@ -56,7 +56,7 @@ def test_metadata_may_be_absent() -> None:
     ("count", "expected"),
     [(0, 0), (1, 1), (2**40, 2**40), ("12", 12), ("0", 0)],
 )
-def test_a_count_is_an_integer_also_as_text(count: object, expected: int) -> None:
+def test_a_count_is_an_integer_also_as_string(count: object, expected: int) -> None:
     page = decode(envelope([], "flat", total_pages=count, total_records=count))
     assert (page.total_pages, page.total_records) == (expected, expected)
 
@@ -70,21 +70,21 @@ def test_a_count_that_makes_no_sense_is_none(count: object) -> None:
 @pytest.mark.parametrize(
     ("version", "expected"), [(False, False), (True, True), ("false", False), ("TRUE", True), (None, None)]
 )
-def test_the_version_is_a_boolean_also_as_text(version: object, expected: object) -> None:
+def test_the_version_is_a_boolean_also_as_string(version: object, expected: object) -> None:
     assert decode({"metadata": {"version": version}, "data": []}).version is expected
 
 
 @pytest.mark.parametrize("version", ["3.0", 3, 0, ""])
-def test_a_version_that_is_no_boolean_is_kept_as_it_came(version: object) -> None:
+def test_a_version_that_is_no_boolean_stays_as_it_came(version: object) -> None:
     page = decode({"metadata": {"version": version}, "data": []})
     assert page.version is None
     assert page.extra == {"metadata": {"version": version}}
 
 
-@pytest.mark.parametrize("told", [{"success": False}, {"ok": False}, {"code": 403}])
-def test_a_response_that_says_it_failed_is_an_error_with_data(told: dict[str, object]) -> None:
+@pytest.mark.parametrize("shown", [{"success": False}, {"ok": False}, {"code": 403}])
+def test_a_response_that_says_it_failed_is_an_error_with_data(shown: dict[str, object]) -> None:
     with pytest.raises(StatusError, match="quota exceeded"):
-        decode({**told, "message": "quota exceeded", "data": []})
+        decode({**shown, "message": "quota exceeded", "data": []})
 
 
 def test_the_page_has_the_number_it_was_asked_for_as() -> None:
@@ -112,11 +112,11 @@ def test_the_page_has_the_number_it_was_asked_for_as() -> None:
         ({"data": [], "error": "", "errors": 0}, {"error": "", "errors": 0}),
     ],
 )
-def test_unknown_fields_of_the_envelope_are_kept_where_they_were(answer: object, extra: object) -> None:
+def test_unknown_fields_of_the_envelope_stay_where_they_were(answer: object, extra: object) -> None:
     assert decode(answer).extra == extra
 
 
-def test_unknown_fields_of_a_list_are_kept_where_they_were() -> None:
+def test_unknown_fields_of_a_list_stay_where_they_were() -> None:
     page = READINGS["list"](as_bytes({"metadata": {"cached": True}, "data": [], "links": {}}))
     assert page.extra == {"metadata": {"cached": True}, "links": {}}
 

@@ -135,14 +135,14 @@ def test_what_only_older_rows_carry_is_none_in_current_ones(older_row: type, fie
     assert getattr(decode_row(wire_row(older_row, 1, "current"), older_row), field) is None
 
 
-def test_integers_written_as_text_are_the_same_facts(row: type) -> None:
+def test_integers_written_as_strings_are_the_same_facts(row: type) -> None:
     numbers = wire_row(row, 1, "older")
     texts = {name: str(value) if isinstance(value, int) else value for name, value in numbers.items()}
     assert texts != numbers
     assert decode_row(texts, row) == decode_row(numbers, row)
 
 
-def test_unknown_fields_of_a_row_are_kept_as_they_came(row: type) -> None:
+def test_unknown_fields_of_a_row_stay_as_they_came(row: type) -> None:
     unknown: Json = {"serpFeatures": [{"kind": "map", "at": None}], "share": 0.25, "extra": {}, "date_precision": "x"}
     found = decode_row(wire_row(row, 1) | unknown, row)
     assert found.extra == unknown

@@ -56,7 +56,7 @@ def test_a_last_date_that_is_none_leaves_nothing_extra(nothing: object) -> None:
         ("0", None, {"primaryKeyword": "0"}),
     ],
 )
-def test_primary_keyword_is_a_boolean_or_none_and_its_text_extra(primary: object, value: object, extra: object) -> None:
+def test_primary_keyword_is_boolean_or_none_and_its_string_extra(primary: object, value: object, extra: object) -> None:
     found = changed(primaryKeyword=primary)
     assert found.primary_keyword is value
     assert found.extra == extra

@@ -50,13 +50,13 @@ def test_a_null_total_is_none() -> None:
 
 
 @both_shapes
-def test_unknown_totals_are_kept_as_they_came(shape: Shape) -> None:
+def test_unknown_totals_stay_as_they_came(shape: Shape) -> None:
     unknown = {"engineCRanking": {"value": 3}, "visibility": 0.5, "notes": None, "engineARankings_1_3": {"value": "?"}}
     found = totals_of(unknown | {"competitors": {"value": 4}}, shape)
     assert found == RankingTotals(competitors=4, extra=unknown)
 
 
-def test_a_total_with_more_than_its_value_is_kept_whole_as_well() -> None:
+def test_a_total_with_more_than_its_value_stays_whole_as_well() -> None:
     found = totals_of({"competitors": {"value": 4, "previous": 5}})
     assert found == RankingTotals(competitors=4, extra={"competitors": {"value": 4, "previous": 5}})
 

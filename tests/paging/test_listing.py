@@ -635,8 +635,8 @@ async def on_a_later_page(client):
             break
 
 async def with_the_iterator_kept(client):
-    client.kept = client.campaigns.list().pages()
-    await anext(client.kept), await anext(client.kept)
+    client.open_pages = client.campaigns.list().pages()
+    await anext(client.open_pages), await anext(client.open_pages)
 
 async def by_an_error(client):
     try:
@@ -690,6 +690,6 @@ async def test_a_page_that_is_missing_before_the_end_is_an_error() -> None:
             await LIST.everything(client)
 
 
-def test_a_query_that_may_hold_private_text_is_not_shown() -> None:
+def test_a_query_that_may_hold_a_secret_is_not_shown() -> None:
     query = Query[int]("/v3/anything", "search=c4n4ry", decode=lambda number: lambda _: Page((), number), key=int)
     assert "c4n4ry" not in repr(query)

@@ -208,7 +208,7 @@ async def test_an_empty_string_is_sent(encoding: RequestEncoding, operation: Ope
 
 
 @each_input(lambda operation, name: name in DATES)
-async def test_a_date_and_its_text_are_sent_alike(operation: Operation, name: str, sent: Sent) -> None:
+async def test_a_date_and_its_string_are_sent_alike(operation: Operation, name: str, sent: Sent) -> None:
     as_text = await sent(operation, operation.least | {name: "2023-02-03"})
     as_date = await sent(operation, operation.least | {name: dt.date(2023, 2, 3)})
     assert (as_date.target, as_date.body) == (as_text.target, as_text.body)
@@ -354,7 +354,7 @@ BOOLEANS = [(True, "true"), (False, "false"), ("Yes", "Yes"), ("1", "1")]
     ids=lambda part: getattr(part, "name", part),
 )
 @pytest.mark.parametrize(("value", "text"), BOOLEANS)
-async def test_a_choice_is_written_as_text_and_text_is_passed_on(
+async def test_a_choice_is_written_as_string_and_string_is_passed_on(
     value: object, text: str, encoding: RequestEncoding, operation: Operation, name: str, sent: Sent
 ) -> None:
     request = await sent(operation, operation.least | {name: value}, request_encoding=encoding)
@@ -482,7 +482,7 @@ async def test_an_undocumented_status_of_a_backlink_is_refused(bad: Any, operati
 
 
 @each_input_with(lambda operation, name: name in operation.required and name not in CHECKED, "bad", ["", None, 5])
-async def test_a_required_text_must_be_text_and_not_empty(bad: Any, operation: Operation, name: str) -> None:
+async def test_a_required_string_must_be_one_and_not_empty(bad: Any, operation: Operation, name: str) -> None:
     assert await refusal(operation, operation.least | {name: bad}) == f"{name} must be a string that is not empty"
 
 
@@ -495,7 +495,7 @@ async def test_an_argument_that_must_be_a_string_is_refused_if_not(operation: Op
 
 
 @pytest.mark.parametrize("bad", [5, ["client", 5], b"client", {"client": 1}, [None]])
-async def test_roles_that_are_no_texts_are_refused(bad: Any) -> None:
+async def test_roles_that_are_no_strings_are_refused(bad: Any) -> None:
     assert (await refusal(BY_NAME["users.list"], {"role": bad})).startswith("role ")
 
 

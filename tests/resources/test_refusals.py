@@ -187,7 +187,7 @@ def test_a_long_value_is_cut_in_the_message(client: SeoRepClient) -> None:
 
 
 @pytest.mark.parametrize("bad", ["", 5, None, b"x"])
-def test_a_name_that_is_no_text_is_refused(client: SeoRepClient, bad: Any) -> None:
+def test_a_name_that_is_no_string_is_refused(client: SeoRepClient, bad: Any) -> None:
     assert refusal(extra_of(client, {bad: "1"})) == f"extra_params: a name must be a string, got {bad!r}"
 
 
@@ -207,5 +207,7 @@ def test_extra_params_that_are_no_mapping_are_refused(client: SeoRepClient, bad:
         lambda client: client.rankings.campaign(42, *JANUARY, extra_params={"\ud800": "x"}),
     ],
 )
-def test_text_that_is_not_valid_unicode_is_refused(client: SeoRepClient, call: Callable[[SeoRepClient], Any]) -> None:
+def test_a_string_that_is_not_valid_unicode_is_refused(
+    client: SeoRepClient, call: Callable[[SeoRepClient], Any]
+) -> None:
     assert re.search("is not valid Unicode$", refusal(lambda: call(client)))

@@ -130,7 +130,7 @@ async def test_the_filter_of_campaigns_has_one_name_only() -> None:
 
 
 @every_feed
-async def test_dates_and_their_texts_ask_for_the_same(feed: str) -> None:
+async def test_dates_and_their_strings_ask_for_the_same(feed: str) -> None:
     by_text = await asked_by(lambda client: getattr(client.rankings, feed)(42, "2023-01-01", "2023-01-31"))
     by_date = await asked_by(
         lambda client: getattr(client.rankings, feed)(42, dt.date(2023, 1, 1), dt.date(2023, 1, 31))
@@ -250,7 +250,7 @@ RESERVED = ["a b", "a+b", "a&b=c", "50%", "#1", "a/b?c", "ü", "鞋", "👟", "a
 
 
 @pytest.mark.parametrize("text", RESERVED)
-async def test_any_text_arrives_as_it_was_given(text: str) -> None:
+async def test_any_string_arrives_as_it_was_given(text: str) -> None:
     sent = await added_to_a_feed(search=text, extra_params={f"n{text}": text})
     assert sent == [("filter", text), ("search", text), (f"n{text}", text)]
 

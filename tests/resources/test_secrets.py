@@ -140,7 +140,7 @@ async def test_what_is_no_password_is_refused_without_being_shown(verb: str, bad
         await call
 
 
-def test_a_secret_text_shows_itself_to_no_repr() -> None:
+def test_a_secret_string_shows_itself_to_no_repr() -> None:
     assert_key_is_not_in(f"{Secret(KEY)!r} {[Secret(KEY)]}")
     assert Secret(KEY) == KEY
 

@@ -41,7 +41,7 @@ async def test_the_list_is_narrowed_to_days_of_publication(dash: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["title", "url", "notes"])
-async def test_backlinks_are_found_by_part_of_a_text(name: str) -> None:
+async def test_backlinks_are_found_by_part_of_a_string(name: str) -> None:
     async with calling() as call:
         created = await call.create(BACKLINKS, **{name: "x-Ünlikely-x"})
         assert [record["id"] for record in await listed(call, search="ÜNLIKELY")] == [created["id"]]

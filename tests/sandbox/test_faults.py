@@ -28,7 +28,7 @@ UNANSWERED = ("resets", "hang", "garbage")
         ("slow=0.25%", {"slow": 0.0025}, None),
     ],
 )
-def test_faults_are_read_from_a_text(text: str, shares: dict[str, float], seed: int | None) -> None:
+def test_faults_are_read_from_a_string(text: str, shares: dict[str, float], seed: int | None) -> None:
     assert Faults.parse(text) == Faults(shares, seed)
     assert Faults.parse(str(Faults.parse(text))) == Faults(shares, seed)
 

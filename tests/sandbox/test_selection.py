@@ -23,7 +23,7 @@ async def test_filter_and_search_must_both_be_met() -> None:
 
 
 @pytest.mark.parametrize("path", [CAMPAIGN_BY_DATE, KEYWORD_BY_DATE])
-async def test_by_date_feeds_search_the_date_s_text(path: str) -> None:
+async def test_by_date_feeds_search_the_date_s_string(path: str) -> None:
     async with calling() as call:
         assert [row["date"] for row in await call.feed(path, search="-0")] == [
             f"2022-0{month}" for month in range(1, 10)

@@ -108,7 +108,7 @@ def limits_of_a_rate(latency: float) -> Iterator[Scenario]:
     free = max(1.0, latency * 200 / 16)  # 16 permits may be slower than the limit
     for status, wait in ((429, None), (429, 1.0), (503, None), (503, 1.0)):
         how = f"{status}{', Retry-After' if wait else ''}, {latency * 1000:g} ms"
-        told: dict[str, Any] = {"status": status, "retry_after": wait, "latency": latency}
+        said: dict[str, Any] = {"status": status, "retry_after": wait, "latency": latency}
         always = {"lost": 0.0, "in a wait": 0.0}
         if status == 503:
             fast, slow, logs = (
@@ -127,7 +127,7 @@ def limits_of_a_rate(latency: float) -> Iterator[Scenario]:
         yield Scenario(
             row="31" if status == 503 else "5" if wait else "4",
             name=f"200/s, burst 40, {how}",
-            service=service(bucket(200, 40), **told),
+            service=service(bucket(200, 40), **said),
             pages=3000,
             ideal=15 * free,
             most=always | fast,
@@ -136,7 +136,7 @@ def limits_of_a_rate(latency: float) -> Iterator[Scenario]:
             yield Scenario(
                 row="31" if status == 503 else "6",
                 name=f"20/s, burst {burst}, {how}",
-                service=service(bucket(20, burst), **told),
+                service=service(bucket(20, burst), **said),
                 pages=300,
                 ideal=(300 - burst) / 20,
                 most=always | slow,
@@ -145,7 +145,7 @@ def limits_of_a_rate(latency: float) -> Iterator[Scenario]:
             yield Scenario(
                 row="31" if status == 503 else "30",
                 name=f"{kind}, 200/s, {how}",
-                service=service(limiter, **told),
+                service=service(limiter, **said),
                 pages=1500,
                 ideal=7.5 * free,
                 most=always | logs,
@@ -245,7 +245,7 @@ def several_clients() -> Iterator[Scenario]:
         pages=300,
         ideal=60,
         options={"clients": 4},
-        most={"lost": 0, "refused": 0.15, "times": 1.4},  # as before the governor was told from an older one
+        most={"lost": 0, "refused": 0.15, "times": 1.4},  # as with an earlier governor
     )
 
 

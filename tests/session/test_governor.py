@@ -285,7 +285,7 @@ async def test_overload_stops_all_no_longer_than_the_longest_wait() -> None:
 
 
 @virtual
-async def test_wait_that_is_too_long_is_told_in_words() -> None:
+async def test_wait_that_is_too_long_is_reported_in_words() -> None:
     governor = govern()
     governor.observe(from_time(-1.0), Signal.THROTTLED, 1234.5)
     with pytest.raises(RateLimitedError) as caught:
@@ -557,9 +557,9 @@ async def test_row_of_failures_without_contact_ends_in_probes(signal: Signal, st
 @virtual
 async def test_answer_interrupts_the_row() -> None:
     governor = govern()
-    for told in [Signal.UNREACHABLE] * 9 + [Signal.FINE] + [Signal.UNREACHABLE] * 9:
+    for said in [Signal.UNREACHABLE] * 9 + [Signal.FINE] + [Signal.UNREACHABLE] * 9:
         await asyncio.sleep(1)
-        governor.release(await leave(governor), told)
+        governor.release(await leave(governor), said)
     assert not (await leave(governor)).probe
 
 
@@ -586,25 +586,25 @@ async def test_one_probe_is_out_at_a_time() -> None:
         assert waiters.served == [2]
 
 
-@pytest.mark.parametrize("told", [*NO_CONTACT, None])
+@pytest.mark.parametrize("said", [*NO_CONTACT, None])
 @virtual
-async def test_the_end_of_an_older_attempt_starts_no_second_probe(told: Signal | None) -> None:
+async def test_the_end_of_an_older_attempt_starts_no_second_probe(said: Signal | None) -> None:
     governor = govern()
     old = await leave(governor)
     for _ in range(CircuitBreaker.ROW):
         governor.release(await leave(governor), Signal.UNREACHABLE)
     await leave(governor)
     async with Queue(governor, 0) as waiters:
-        governor.release(old, told)
+        governor.release(old, said)
         await asyncio.sleep(100)
         assert waiters.served == []
 
 
-@pytest.mark.parametrize("told", [*NO_CONTACT, None])
+@pytest.mark.parametrize("said", [*NO_CONTACT, None])
 @virtual
-async def test_probe_that_failed_is_followed_by_another(told: Signal | None) -> None:
+async def test_probe_that_failed_is_followed_by_another(said: Signal | None) -> None:
     governor = await in_an_outage()
-    governor.release(await leave(governor), told)
+    governor.release(await leave(governor), said)
     assert (await leave(governor)).started == pytest.approx(0.2)
 
 
@@ -655,7 +655,7 @@ async def test_waits_are_added_up_by_their_reason() -> None:
 
 
 @virtual
-async def test_wait_for_the_pace_is_told_as_such() -> None:
+async def test_wait_for_the_pace_is_reported_as_such() -> None:
     governor = govern(requests_per_second=2)
     await leave(governor)
     await leave(governor)
@@ -663,7 +663,7 @@ async def test_wait_for_the_pace_is_told_as_such() -> None:
 
 
 @virtual
-async def test_wait_that_was_asked_for_is_told_as_such() -> None:
+async def test_wait_that_was_asked_for_is_reported_as_such() -> None:
     governor = govern()
     governor.release(await leave(governor), Signal.THROTTLED, 7.0)
     await leave(governor)
@@ -671,7 +671,7 @@ async def test_wait_that_was_asked_for_is_told_as_such() -> None:
 
 
 @virtual
-async def test_wait_for_the_end_of_an_outage_is_told_as_such() -> None:
+async def test_wait_for_the_end_of_an_outage_is_reported_as_such() -> None:
     governor = await in_an_outage()
     await leave(governor)
     assert governor.waited == {"outage": pytest.approx(0.1)}

@@ -16,7 +16,7 @@ def test_key_is_taken(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "said"),
     [
         (None, "pass api_key, or set SEOREP_API_KEY"),
         ("", "pass api_key, or set SEOREP_API_KEY"),
@@ -35,10 +35,10 @@ def test_key_is_taken(key: str) -> None:
         ("c4n4ry\ud800", "not valid Unicode"),
     ],
 )
-def test_key_is_refused_and_not_shown(key: object, told: str) -> None:
+def test_key_is_refused_and_not_shown(key: object, said: str) -> None:
     problem = key_problem(key)
     assert problem is not None
-    assert told in problem
+    assert said in problem
     assert "c4n" not in problem
 
 

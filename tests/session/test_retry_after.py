@@ -79,7 +79,7 @@ def test_a_date_without_zone_is_universal_time_everywhere(
 
 
 @given(st.text() | st.from_regex(r"[+-]?[0-9]{1,500}(\.[0-9]*)?"))
-def test_any_text_means_a_finite_wait_or_nothing(text: str) -> None:
+def test_any_string_means_a_finite_wait_or_nothing(text: str) -> None:
     seconds = parse_retry_after(text, None, NOW)
     assert seconds is None or (math.isfinite(seconds) and seconds >= 0)
 

@@ -118,7 +118,7 @@ def test_attempt_without_an_answer_is_a_signal(sent: Sent, cause: Cause) -> None
     assert failure(sent, cause).signal is LOST[sent, cause]
 
 
-def test_causes_have_the_names_that_figures_are_kept_under() -> None:
+def test_causes_have_the_names_that_figures_stay_under() -> None:
     assert {cause.value for cause in Cause} == {"throttle", "overload", "transient", "authentication", "permanent"}
 
 
@@ -306,7 +306,7 @@ def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
-def test_throttling_on_the_last_attempt_is_told_as_such(idempotent: bool) -> None:
+def test_throttling_on_the_last_attempt_is_reported_as_such(idempotent: bool) -> None:
     throttled = Failure(Sent.ANSWERED, Cause.THROTTLE, RateLimitedError("slow down"), 1.0)
     decided = decide(
         throttled, attempts=4, throttled=1, idempotent=idempotent, remaining=9, tokens=500, jitter=1, settings=SETTINGS

@@ -43,7 +43,9 @@ class Scope:
         return table.name not in {table_of(feed).name for feed in Feed if feed not in self.feeds}
 
 
-def kept_rows(scope: Scope, table: Table, older: Iterable[pa.Table], newer: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def remaining_rows(
+    scope: Scope, table: Table, older: Iterable[pa.Table], newer: Iterable[pa.Table]
+) -> Iterator[pa.Table]:
     """Yield those rows of a table's older parts that stay, by the same rules as in a database.
 
     Args:
@@ -56,13 +58,13 @@ def kept_rows(scope: Scope, table: Table, older: Iterable[pa.Table], newer: Iter
     key = [name for name in table.key if name in {column.name for column in table.columns}]
     keys = [rows.select(key) for rows in newer]
     for rows in older:
-        kept = rows.filter(pc.invert(_covered(scope, table, rows)))
+        remaining = rows.filter(pc.invert(_covered(scope, table, rows)))
         if keys:
             # joined by their places, as Arrow can't join rows with lists
-            numbered = kept.select(key).append_column("place", pa.array(range(kept.num_rows), pa.int64()))
+            numbered = remaining.select(key).append_column("place", pa.array(range(remaining.num_rows), pa.int64()))
             places = numbered.join(pa.concat_tables(keys), key, join_type="left anti")["place"]
-            kept = kept.take(places.take(pc.sort_indices(places)))
-        yield kept
+            remaining = remaining.take(places.take(pc.sort_indices(places)))
+        yield remaining
 
 
 def _covered(scope: Scope, table: Table, rows: pa.Table) -> Any:
