@@ -1,4 +1,4 @@
-"""What to pull, as the command line says it: which days, and which campaigns."""
+"""What to pull, as the command line says it: which feeds, days and campaigns."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import click
 
 from seorep_async.cli.humanise import counted
 from seorep_async.cli.options import MAX_ID, SectionedOption, day, whole_number
+from seorep_async.models import Feed
 
 _MONTHS = 3
 _NAMED = 10
@@ -85,7 +86,18 @@ _OPTIONS = (
         "FILE",
     ),
     _option("--group", "Pull the campaigns of a group, by its title; repeatable.", "TITLE", type=_words, multiple=True),
-    _option("--filter", "Pull the campaigns that the service's own filter finds.", "TEXT", type=_words),
+    _option("--filter", "Pull the campaigns that the service's filter finds.", "TEXT", type=_words),
+)
+feed_option = click.option(
+    "--feed",
+    "feeds",
+    type=click.Choice([feed.value for feed in Feed]),
+    multiple=True,
+    default=[Feed.CAMPAIGN.value],
+    show_default=True,
+    metavar="FEED",
+    help="campaign (a row is a keyword), campaign-by-date (a row is a date of a campaign) or keyword-by-date (a row is "
+    "a date of a keyword); repeatable.",
 )
 CHOOSING_NAMES = tuple(option.name or "" for option in _OPTIONS)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seorep_async.cli.choosing import CHOOSING_NAMES, choosing_options, chosen_campaigns, chosen_days
+from seorep_async.cli.choosing import CHOOSING_NAMES, choosing_options, chosen_campaigns, chosen_days, feed_option
 from seorep_async.cli.failures import ExitCode
 from seorep_async.cli.options import (
     CONNECTION_NAMES,
@@ -117,17 +117,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     epilog=_EXAMPLES,
 )
 @click.option("--sandbox", is_flag=True, help="Pull from an embedded sandbox instead of the service.")
-@click.option(
-    "--feed",
-    "feeds",
-    type=click.Choice([feed.value for feed in Feed]),
-    multiple=True,
-    default=[Feed.CAMPAIGN.value],
-    show_default=True,
-    metavar="FEED",
-    help="campaign (a row is a keyword), campaign-by-date (a row is a date of a campaign) or keyword-by-date (a row is "
-    "a date of a keyword); repeatable.",
-)
+@feed_option
 @click.option(
     "-o",
     "--out",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seorep_async.cli.choosing import CHOOSING_NAMES, choosing_options, chosen_campaigns, chosen_days
+from seorep_async.cli.choosing import CHOOSING_NAMES, choosing_options, chosen_campaigns, chosen_days, feed_option
 from seorep_async.cli.failures import ExitCode
 from seorep_async.cli.options import SectionedCommand, connection_options, day, whole_number
 from seorep_async.models import Feed
@@ -40,15 +40,7 @@ def shards() -> None:
     metavar="FOLDER/",
     help="Dataset: a folder, or s3://…/, gs://…/, az://…/; the environment has a store's credentials.",
 )
-@click.option(
-    "--feed",
-    "feeds",
-    type=click.Choice([feed.value for feed in Feed]),
-    multiple=True,
-    default=[Feed.CAMPAIGN.value],
-    metavar="FEED",
-    help="campaign, campaign-by-date or keyword-by-date; repeatable.  [default: campaign]",
-)
+@feed_option
 @click.option("--shards", "count", type=whole_number, default="32", show_default=True, metavar="N", help="Pieces.")
 @click.option(
     "--workers", type=whole_number, default="1", show_default=True, metavar="N", help="Pieces that run at once."

@@ -14,7 +14,6 @@ from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, P
 from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation import values
 from seorep_async.normalisation.compiled_rows import REFUSALS, CompiledRows
-from seorep_async.normalisation.names import wire_names
 from seorep_async.normalisation.row_text import MARKER, Body, cut_few_rows, find_rows
 from seorep_async.settings import EngineNames
 
@@ -64,7 +63,6 @@ class Decoder:
 
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
-        self._totals_names = wire_names(RankingTotals, engine_names)
         self._compiled = {row: CompiledRows[Any](row, engine_names) for row in _ROWS}
         self._frames: dict[bytes, _Frame] = {}
 

@@ -57,20 +57,12 @@ def csv_header(table: Table, csv: CsvOptions = RFC_4180) -> bytes:
     return ("\ufeff" * csv.bom + ",".join(column.name for column in table.columns) + csv.line_end).encode()
 
 
-def columns_as_csv(table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180) -> bytes:
-    """Return columns of values as lines of CSV (RFC 4180, UTF-8), the same bytes for the same rows.
+def csv_cells(table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180) -> list[Sequence[str]]:
+    """Return columns of values as columns of cells, of which `csv_lines` makes lines.
 
     Numbers, strings and dates (ISO) stand as they are, booleans as `true` and `false`, tags and unknown fields as JSON;
     None and no unknown fields are empty cells.
-
-    Raises:
-        ValueError: a string is not valid Unicode.
     """
-    return csv_lines(csv_cells(table, columns, csv), csv)
-
-
-def csv_cells(table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180) -> list[Sequence[str]]:
-    """Return columns of values as columns of cells, of which `csv_lines` makes lines."""
     if not columns[0]:
         return [()] * len(columns)
     return [_cells(column.type, values, csv) for column, values in zip(table.columns, columns, strict=True)]
@@ -83,7 +75,11 @@ def _cells(kind: ColumnType, values: Sequence[Any], csv: CsvOptions) -> list[str
 
 
 def csv_lines(cells: Sequence[Sequence[str]], csv: CsvOptions = RFC_4180) -> bytes:
-    """Return columns of cells as lines of CSV; raises as `columns_as_csv`."""
+    """Return columns of cells as lines of CSV (RFC 4180, UTF-8), the same bytes for the same rows.
+
+    Raises:
+        ValueError: a string is not valid Unicode.
+    """
     if not cells[0]:
         return b""
     columns: list[Sequence[str]] = []

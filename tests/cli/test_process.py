@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import COMMAND, process, serving, shell
+from tests.cli.running import COMMAND, process, shell
 from tests.export.reports import names_in
 
 SLOW = ("pull", "--sandbox", "--campaigns", "400", "--latency", "0.2")
@@ -81,14 +81,6 @@ def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
         running.stdout.close()
         assert without_slow_callbacks(running.stderr.read()) == ""
         assert running.wait(timeout=10) == 0
-
-
-def test_a_wrong_key_is_exit_status_3(tmp_path: Path) -> None:
-    with serving() as sandbox:
-        environment = os.environ | {"SEOREP_BASE_URL": sandbox.base_url, "SEOREP_API_KEY": "wrong"}
-        with process("pull", cwd=tmp_path, env=environment) as running:
-            _, err = running.communicate(timeout=20)
-    assert (running.returncode, without_slow_callbacks(err).count("\n")) == (3, 1)
 
 
 def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:

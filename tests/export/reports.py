@@ -17,9 +17,9 @@ from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Sett
 from seorep_async.export.job import ExportJob
 from seorep_async.reports import column_values, row_values
 from seorep_async.sandbox import Sandbox
-from seorep_async.tables.columns import Values
+from seorep_async.tables.columns import Table, Values
 from seorep_async.tables.declared import table_of
-from seorep_async.tables.text import columns_as_csv, csv_header
+from seorep_async.tables.text import RFC_4180, CsvOptions, csv_cells, csv_header, csv_lines
 
 START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)
 NIGHT = dt.date(2023, 4, 2)
@@ -49,6 +49,10 @@ def rows_of(one: Owned) -> Iterator[Values]:
 
 def columns_of(one: Owned) -> list[Sequence[Any]]:
     return column_values(one.report, **LEAD, campaign_id=one.campaign_id)
+
+
+def columns_as_csv(table: Table, columns: Sequence[Sequence[Any]], options: CsvOptions = RFC_4180) -> bytes:
+    return csv_lines(csv_cells(table, columns, options), options)
 
 
 def as_csv(*reports: Owned, feed: Feed = Feed.CAMPAIGN) -> str:

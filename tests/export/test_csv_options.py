@@ -11,8 +11,8 @@ import pytest
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import CsvOptions, pull_to
 from seorep_async.tables.declared import table_of
-from seorep_async.tables.text import columns_as_csv, csv_header
-from tests.export.reports import END, START, account, columns_of, owned, parsed, ranking
+from seorep_async.tables.text import csv_header
+from tests.export.reports import END, START, account, columns_as_csv, columns_of, owned, parsed, ranking
 
 ALL = CsvOptions(line_end="\n", bom=True, guard=True)
 TABLE = table_of(Feed.CAMPAIGN)

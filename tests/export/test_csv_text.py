@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from seorep_async import Tag
 from seorep_async.models import Feed
 from seorep_async.tables.declared import table_of
-from seorep_async.tables.text import columns_as_csv
-from tests.export.reports import as_csv, columns_of, owned, parsed, ranking
+from tests.export.reports import as_csv, columns_as_csv, columns_of, owned, parsed, ranking
 
 
 def cell(name: str, **values: object) -> str:
