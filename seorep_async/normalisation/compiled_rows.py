@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import functools
+import re
 import typing
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import cached_property
@@ -31,12 +32,12 @@ M = TypeVar("M")
 REFUSALS = (ValueError, RecursionError)
 """What reading raises for anything that is refused; the errors of msgspec are ValueErrors."""
 
-_PIECE = 50  # rows that are read at once
-_PARTS = 8  # parts of a piece that holds an odd row
+_PIECE, _LARGEST_PIECE = 50, 800  # rows that are read at once: in a page after an odd row, and after plain pages
 _STEP = 340 * 1024  # bytes of rows that are read before others on the loop get their turn
 _EXPECTED = 8  # unknown fields that are expected at once
 _WAYS = 64  # ways with expected fields that are stored
 
+_PLACE = re.compile(r" - at `\$\[([0-9]+)\]")
 _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
@@ -55,8 +56,7 @@ class _Values(enum.Enum):
         return self is _Values.ACCEPTED or (self is _Values.OLDER and hint in (dt.date, dt.date | None))
 
 
-@attrs.frozen(eq=False)
-class _Way:
+class _Way(msgspec.Struct, frozen=True, eq=False):
     """One way to read the text of an array of rows: into raw rows, which then become models.
 
     Attributes:
@@ -85,6 +85,7 @@ class CompiledRows(Generic[M]):
         self._names = wire_names(model, engine_names)
         self._known = frozenset(self._names.values())
         self._cache: dict[tuple[int, frozenset[str] | None], _Way] = {}
+        self._piece = _PIECE
 
     def read(self, array: bytes) -> list[M]:
         """Read the text of an array of rows.
@@ -101,15 +102,17 @@ class CompiledRows(Generic[M]):
     def read_in_steps(self, text: RowText) -> Generator[None, None, list[M]]:
         """Read the rows of a page as `read` does, in steps of less than a millisecond.
 
-        So that an odd row slows down few others, a piece that holds one is cut into small parts, after which pieces
-        grow again. Each is tried as current rows first, and then as the last odd part.
+        So that an odd row slows down few others, a piece that holds one is cut before it, and pieces are small after
+        it, also those of the next page. Each is tried as current rows first, and then as the last odd row.
         """
         rows: list[M] = []
         ways = self._ways[:1]
         met: frozenset[str] = frozenset()  # unknown fields in the last odd part
         start = stepped = text.start
-        most = min((text.piece(start, 1)[0] - start) * _PIECE, _STEP)
-        size, least = most, most // _PARTS
+        row = text.piece(start, 1)[0] - start
+        most = size = min(row * self._piece, _STEP // 2)
+        small = min(row * _PIECE, most)
+        self._piece = min(2 * self._piece, _LARGEST_PIECE)
         while start < text.end:
             end, following = text.piece(start, size)
             if end - stepped > _STEP:
@@ -119,12 +122,13 @@ class CompiledRows(Generic[M]):
             try:
                 found, way = self._read_first(array, ways)
                 size = min(2 * size, most)
-            except REFUSALS:
-                if size > least:
-                    size = least
+            except REFUSALS as error:
+                most, self._piece = small, _PIECE
+                if size > 1:
+                    size = min(text.size_before(_refused_row(error), array) or size // 2, size - 1)
                     continue
                 found, way = self._read_first(array, self._ways[1:])
-                ways = [ways[0], way]
+                ways, size = [ways[0], way], small
             if way.unknown is None:
                 met, before = self._unknown_in(found), met
                 if met == before and len(met) <= _EXPECTED:
@@ -227,6 +231,12 @@ class CompiledRows(Generic[M]):
         name = f"<compiled for {self._model.__name__}>"
         exec(compile("\n".join(code), name, "exec"), scope)  # noqa: S102  # the lines are those of `row_fields`
         return typing.cast("Callable[[list[Any]], None]", scope["convert"])
+
+
+def _refused_row(error: Exception) -> int | None:
+    """Return the place of the row that msgspec refuses, as it names it, or None."""
+    found = _PLACE.search(str(error))
+    return int(found[1]) if found else None
 
 
 def _field_of_objects(hint: Any) -> Field:

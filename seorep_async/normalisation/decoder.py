@@ -6,7 +6,6 @@ from collections.abc import Generator, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import attrs
 import msgspec
 
 from seorep_async.errors import SeoRepError
@@ -34,8 +33,7 @@ def decoder_for(engine_names: EngineNames) -> Decoder:
     return Decoder(engine_names)
 
 
-@attrs.frozen
-class _Frame:
+class _Frame(msgspec.Struct, frozen=True, eq=False):
     """The rest of a feed's page, without its rows and its number."""
 
     total_pages: int | None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import msgspec
 
 from seorep_async.errors import DecodeError, ProtocolError, StatusError, status_error_type
@@ -15,8 +14,7 @@ _MESSAGE_LENGTH = 200
 _METADATA = frozenset({"total_pages", "total_records", "version"})
 
 
-@attrs.define
-class Metadata:
+class Metadata(msgspec.Struct):
     """What an envelope's `metadata` says about paging, as far as it makes sense, and what else it holds."""
 
     total_pages: int | None
@@ -25,8 +23,7 @@ class Metadata:
     extra: dict[str, Any]
 
 
-@attrs.frozen
-class FeedPayload:
+class FeedPayload(msgspec.Struct, frozen=True):
     """A feed's rows and totals, whatever shape the response had."""
 
     rows: list[Any]

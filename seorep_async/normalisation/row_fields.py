@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal
 
-import attrs
 import msgspec
 
 from seorep_async.normalisation import values
@@ -45,8 +44,7 @@ class Memo:
         return value
 
 
-@attrs.frozen
-class Field:
+class Field(msgspec.Struct, frozen=True, eq=False):
     """How attributes of one type are read from the wire.
 
     In the lines of code, `{field}` is the raw row's field, and `{name}` its name on the wire; `{seen}` and `{learn}`
@@ -97,7 +95,10 @@ def _look_up(key: str, targets: str, indent: str = "") -> tuple[str, ...]:
 _INTEGERS = Memo(values.integer)
 _INTEGER_LINES = ("if type({field}) is str:", *_look_up("{field}", "{field}", indent="    "))
 _EXTRA_LINES = (*_look_up("{field}", "{field}, inexact"), "if inexact is not None: extra[{name}] = inexact")
-_PERIOD_LINES = _look_up("{field}", "{field}, {field}_precision")
+_PERIOD_LINES = (
+    *_look_up("{field}", "{field}, precision"),
+    'if precision != "month": {field}_precision = precision',  # the default
+)
 
 SCOPE: dict[str, Any] = {
     "documented_booleans": {"true": True, "false": False, None: None},

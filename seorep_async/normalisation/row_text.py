@@ -46,6 +46,14 @@ class RowText(msgspec.Struct, eq=False):
         found = _between(self.first_name).search(self.body, start + size, self.end)
         return (found.start() + 1, found.end()) if found else (self.end, self.end)
 
+    def size_before(self, row: int | None, array: bytes) -> int:
+        """Return the size of a piece that ends before a row of an array, or 0 if that can't be found."""
+        if not row:
+            return 0 if row is None else 1
+        end_and_beginning = b"},{%b:" % self.first_name
+        parts = array.split(end_and_beginning, row)
+        return len(array) - len(parts[-1]) - len(end_and_beginning) - 1 if len(parts) > row else 0
+
     def array(self, start: int, end: int) -> bytes:
         """Return the text of some rows as an array."""
         return b"".join((b"[", memoryview(self.body)[start:end], b"]"))

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 import attrs
+import msgspec
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
@@ -36,8 +37,7 @@ ReportListing: TypeAlias = Listing[R, RankingReport[R]]
 FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 
 
-@attrs.frozen
-class _FeedEndpoint:
+class _FeedEndpoint(msgspec.Struct, frozen=True, eq=False):
     path: str
     id_param: str
     object_name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 
-import attrs
+import msgspec
 
 from seorep_async.errors import AuthenticationError
 
@@ -23,8 +23,7 @@ class Step(enum.Enum):
     """End: the key was refused."""
 
 
-@attrs.define(eq=False)
-class CancelScope:
+class CancelScope(msgspec.Struct, eq=False):
     """Cancels the requests of one pull once the service refuses the API key itself.
 
     Attempts are numbered as they start. A 403 leaves the key in doubt until an attempt that started later succeeds: the
@@ -44,7 +43,7 @@ class CancelScope:
     _started: int = 0
     _last_success: int = 0
     _last_forbidden: int = 0
-    _in_flight: set[int] = attrs.field(factory=set)
+    _in_flight: set[int] = msgspec.field(default_factory=set)
     _probing: bool = False
     _changed: asyncio.Future[None] | None = None
 

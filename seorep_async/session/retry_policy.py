@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 
 import attrs
+import msgspec
 
 from seorep_async.errors import (
     DeadlineExceededError,
@@ -97,16 +98,14 @@ class Failure:
         return Signal.UNREACHABLE if self.sent is Sent.NO or self.cause is Cause.TRANSIENT else Signal.FINE
 
 
-@attrs.frozen
-class Retry:
+class Retry(msgspec.Struct, frozen=True):
     """Send again after `delay` seconds, for `cost` tokens of the retry quota."""
 
     delay: float
     cost: int
 
 
-@attrs.frozen
-class GiveUp:
+class GiveUp(msgspec.Struct, frozen=True):
     """End the call with `error`."""
 
     error: SeoRepError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import tracemalloc
 from collections.abc import Generator
 from typing import Any, get_args
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from seorep_async.errors import SeoRepError
 from seorep_async.models import KeywordRanking, Page, RankingTotals
-from seorep_async.normalisation import Decoder
+from seorep_async.normalisation import Decoder, compiled_rows
 from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation.compiled_rows import CompiledRows
 from seorep_async.normalisation.converter import ModelConverter
@@ -207,6 +208,33 @@ def test_unknown_names_in_every_row_compile_nothing_new() -> None:
     for _ in fresh.read_in_steps(text):
         pass
     assert len(fresh._cache) <= 6
+
+
+def test_an_odd_row_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    objects = compiled_rows._objects
+
+    def noted(array: bytes) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = objects(array)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(compiled_rows, "_objects", noted)
+    rows = [wire_row(KeywordRanking, 1)] * 120
+    rows[77] = rows[77] | {"new": 1}
+    body = as_bytes(envelope(rows, "flat"))
+    for _ in range(3):  # pieces grow from page to page, and shrink again
+        assert decoder().feed_page(body, KeywordRanking, 1).items[77].extra == {"new": 1}
+    assert read == [1, 1, 1]
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (" ,\n", " : ")], ids=["dense", "spaced"])
+def test_odd_rows_may_stand_anywhere(separators: tuple[str, str]) -> None:
+    rows = [wire_row(KeywordRanking, number % 90) for number in range(120)]
+    for place in (0, 1, 49, 50, 77, 119):
+        rows[place] = rows[place] | {"tags": [{"id": 1, "label": "a"}, {"id": "2", "label": "b", "new": 1}]}
+    body = json.dumps(envelope(rows, "flat"), separators=separators).encode()
+    assert without_reference(body, KeywordRanking).items == by_reference(body, KeywordRanking).rows
 
 
 def test_a_long_odd_row_after_a_short_one_is_read() -> None:
