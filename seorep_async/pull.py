@@ -25,7 +25,7 @@ from seorep_async.errors import (
     SeoRepError,
     ServerError,
 )
-from seorep_async.paging import IdSet, Listing, PageBudget, Schedule
+from seorep_async.paging import IdSet, Listing, PageBudget, Schedule, window_size
 from seorep_async.reports import RankingReport, reports_of
 from seorep_async.session import CancelScope, Session, cancel_all
 
@@ -159,7 +159,7 @@ class Pull(Generic[R]):
             raise ConfigurationError("this pull is running already; make another one")
         await self._ids.check_in_steps()
         self._open = True
-        self._limit = 2 * self._session.settings.max_concurrency
+        self._limit = window_size(self._session.settings.max_concurrency)
         self._budget = PageBudget(self._limit)
         self._cancel_scope = CancelScope()
         self._total = len(self)

@@ -14,7 +14,7 @@ import pydantic
 from benchmarks.load import Load
 from benchmarks.peers import web
 from seorep_async.models import KeywordRanking
-from seorep_async.normalisation.names import wire_names
+from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.settings import EngineNames
 
 

@@ -20,6 +20,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import Contents
+from seorep_async.export.dataset_merge import Scope, remaining_rows
 from seorep_async.export.files import write_table
 from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.job import ExportJob
@@ -35,7 +36,6 @@ from seorep_async.export.receipts import (
     last_receipt,
     read_receipt,
 )
-from seorep_async.export.remaining_rows import Scope, remaining_rows
 from seorep_async.export.sinks import encoded_campaigns
 from seorep_async.export.storage import RECEIPTS, STAGING, Storage, each
 from seorep_async.export.target import DatasetTarget, tables_of, target_of

@@ -1,4 +1,4 @@
-"""A folder of an object store: s3://, gs:// or az://, through obstore."""
+"""Files in an object store: s3://, gs:// or az://, through obstore."""
 
 from __future__ import annotations
 

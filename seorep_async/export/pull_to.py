@@ -16,7 +16,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.contents import Contents
-from seorep_async.export.database import write_database
+from seorep_async.export.database_merge import write_database
 from seorep_async.export.dataset import check_dataset, write_dataset
 from seorep_async.export.existing_database import check_database
 from seorep_async.export.fetch import Fetcher

@@ -8,8 +8,8 @@ from typing import Any
 
 import attrs
 
+from seorep_async.models.descriptions import with_meanings
 from seorep_async.models.extra import extra_field
-from seorep_async.models.meanings import with_meanings
 
 
 @with_meanings

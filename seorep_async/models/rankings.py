@@ -9,9 +9,9 @@ from typing import Any, Literal, final
 
 import attrs
 
+from seorep_async.models.descriptions import with_meanings
 from seorep_async.models.extra import extra_field
 from seorep_async.models.gc_untracked import gc_untracked_struct
-from seorep_async.models.meanings import with_meanings
 
 
 class Feed(enum.Enum):

@@ -22,9 +22,9 @@ import msgspec
 
 from seorep_async.models import SearchLanguage, SearchLocation, Tag
 from seorep_async.models.gc_untracked import raw_row_struct
-from seorep_async.normalisation.names import wire_names
 from seorep_async.normalisation.row_fields import FIELDS, SCOPE, Field, object_field
 from seorep_async.normalisation.row_text import RowText
+from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")

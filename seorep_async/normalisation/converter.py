@@ -16,7 +16,7 @@ from cattrs.gen import make_dict_structure_fn, override
 from seorep_async.errors import DecodeError
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, RankingTotals, Tag
 from seorep_async.normalisation import values
-from seorep_async.normalisation.names import wire_names
+from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")

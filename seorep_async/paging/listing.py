@@ -12,8 +12,8 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError, NotFoundError
 from seorep_async.models import Page
-from seorep_async.paging.budget import PageBudget, Slot
 from seorep_async.paging.checks import Ledger, is_whole
+from seorep_async.paging.page_window import PageBudget, Slot
 from seorep_async.paging.prefetch import Prefetch
 from seorep_async.session import CancelScope, Decode, Request, Session
 from seorep_async.tables.tabular import ModelList

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import Page
-from seorep_async.paging.budget import PageBudget, Slot, Turn
+from seorep_async.paging.page_window import PageBudget, Slot, Turn, window_size
 from seorep_async.session import Request, Session, cancel_all
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Prefetch(Generic[T]):
         self._budget = budget
         self._priority = priority
         self._slot = slot
-        self._limit = 2 * session.settings.max_concurrency
+        self._limit = window_size(session.settings.max_concurrency)
         self._next = 2
         self._turn: Turn | None = None
         self._pages: deque[asyncio.Task[Page[T]]] = deque()

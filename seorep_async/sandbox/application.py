@@ -18,7 +18,7 @@ from seorep_async.sandbox.api.operations import OPERATIONS, Operation
 from seorep_async.sandbox.api.request import ApiRequest, Body, Refusal
 from seorep_async.sandbox.api.service import Service
 from seorep_async.sandbox.faults import RawResponse, inject_fault
-from seorep_async.sandbox.limits import Limiter
+from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.traffic import Traffic
 
 DESCRIPTION = "/openapi.json"

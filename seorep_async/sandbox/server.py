@@ -17,8 +17,8 @@ from seorep_async.sandbox.application import application
 from seorep_async.sandbox.data.account import MOST_CAMPAIGNS, Account
 from seorep_async.sandbox.data.seeded import BACKLINKS_PER_CAMPAIGN, KEYWORDS_PER_CAMPAIGN
 from seorep_async.sandbox.faults import Faults
-from seorep_async.sandbox.limits import Limiter, RateLimit
 from seorep_async.sandbox.options import at_least, between, callable_, integer, not_empty, not_negative, one_of
+from seorep_async.sandbox.rate_limit import Limiter, RateLimit
 from seorep_async.sandbox.traffic import Stats, Traffic
 
 _SHUTDOWN_SECONDS = 0.1

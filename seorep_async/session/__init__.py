@@ -2,9 +2,9 @@
 
 from seorep_async.session.authentication import Authentication, key_problem
 from seorep_async.session.base_url import BaseURL, base_url_problem
-from seorep_async.session.cancel_scope import CancelScope
 from seorep_async.session.clock import Clock
 from seorep_async.session.encoding import ParamValue, encode_query, encode_write
+from seorep_async.session.key_refusal import CancelScope
 from seorep_async.session.request import Decode, Request
 from seorep_async.session.response import RawAnswer
 from seorep_async.session.session import Session, cancel_all

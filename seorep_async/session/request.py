@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
-from seorep_async.session.cancel_scope import CancelScope
+from seorep_async.session.key_refusal import CancelScope
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

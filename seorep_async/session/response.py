@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
-import email.utils
 import json
-import math
-import re
-import sys
 from collections.abc import Generator
 from typing import Any, TypeVar
 
@@ -36,7 +31,6 @@ T = TypeVar("T")
 LARGE = 64 * 1024
 """Bytes of a body whose decoding others on the loop notice."""
 _EXCERPT = 400  # characters of a body that an error shows
-_SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 _MESSAGES = {
     401: "the API key was refused",
     403: "the API key was refused, or may not see this",
@@ -238,35 +232,6 @@ def is_foreign(request: Request[Any], body: bytes | memoryview) -> bool:
     if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
         return False
     return not (names_an_object and parsed.keys() & {"code", "error", "errors", "message", "messages"})
-
-
-def parse_retry_after(header: str | None, date: str | None, wall_time: float) -> float | None:
-    """Return the seconds to wait, finite and not negative, or None if the header is absent or makes no sense.
-
-    Args:
-        header: the header Retry-After: seconds (a fraction is accepted too), or an HTTP date.
-        date: the header Date of the same response, which says what the service's clock shows, or None.
-        wall_time: what ours shows, in seconds since the epoch; used without a Date.
-    """
-    if header is None:
-        return None
-    header = header.strip()
-    if _SECONDS.fullmatch(header):
-        seconds = float(header)
-        return max(0.0, seconds if math.isfinite(seconds) else math.copysign(sys.float_info.max, seconds))
-    moment = _seconds_since_epoch(header)
-    if moment is None:
-        return None
-    now = _seconds_since_epoch(date) if date else None
-    return max(0.0, moment - (wall_time if now is None else now))
-
-
-def _seconds_since_epoch(date: str) -> float | None:
-    try:
-        moment = email.utils.parsedate_to_datetime(date)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
-    except (ValueError, IndexError, TypeError, OverflowError):
-        return None
 
 
 def _printable(string: str) -> str:

@@ -19,10 +19,10 @@ from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepE
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL
 from seorep_async.session.call import Call
-from seorep_async.session.cancel_scope import CancelScope, Step
 from seorep_async.session.clock import Clock
 from seorep_async.session.fair_queue import HUGE, FairQueue
 from seorep_async.session.governor import Governor, Permit
+from seorep_async.session.key_refusal import CancelScope, Step
 from seorep_async.session.request import Request
 from seorep_async.session.response import LARGE, RawAnswer, Response, ResponseReader
 from seorep_async.session.retry_policy import (

@@ -31,11 +31,11 @@ from seorep_async.export.dataset import (
     write_parts,
     write_pull,
 )
+from seorep_async.export.dataset_merge import Scope
 from seorep_async.export.formats import GROUP_ROWS, Format
 from seorep_async.export.progress import CampaignOutcome, PullSummary, any_received
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.receipts import Part, Receipt, read_json, read_receipt
-from seorep_async.export.remaining_rows import Scope
 from seorep_async.export.staging_area import AtWorkError
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.target import DatasetTarget

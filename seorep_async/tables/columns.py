@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from seorep_async.models import Feed, Tag
-from seorep_async.models.meanings import meaning_of
+from seorep_async.models.descriptions import description_of
 
 
 class ColumnType(enum.Enum):
@@ -134,7 +134,7 @@ def columns_of_model(model: type) -> Iterator[Column]:
             type_ = _TYPES[held]
             optional = types.NoneType in typing.get_args(hints[name])
             nullable = optional or type_ in (ColumnType.FIELDS, ColumnType.ANY)
-            yield Column(name, type_, meaning_of(model, name), nullable)
+            yield Column(name, type_, description_of(model, name), nullable)
 
 
 @cache

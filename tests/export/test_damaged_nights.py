@@ -18,8 +18,8 @@ from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import dataset, pull_to
 from seorep_async.export.dataset import part_table
+from seorep_async.export.dataset_merge import Scope, remaining_rows
 from seorep_async.export.receipts import Partition, Receipt, busy, commit, digest_of, read_receipt, redo
-from seorep_async.export.remaining_rows import Scope, remaining_rows
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.models import Feed
 from seorep_async.shards import gather, plan, run_shard

@@ -7,7 +7,7 @@ from attrs.exceptions import FrozenInstanceError
 
 from seorep_async.sandbox.traffic import Traffic
 from tests.sandbox.calls import CAMPAIGN, FEEDS, calling
-from tests.sandbox.test_limits import Clock
+from tests.sandbox.test_rate_limit import Clock
 
 
 async def test_requests_are_counted_by_path_operation_and_status() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from seorep_async import AttemptTimeoutError, ConnectionFailedError, SeoRepError, Settings
-from seorep_async.paging.budget import PageBudget, Slot
+from seorep_async.paging.page_window import PageBudget, Slot
 from seorep_async.session import Authentication, BaseURL, Clock, Request, Session
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent

@@ -1,4 +1,4 @@
-"""The rows of a night that a further pull of it does not replace."""
+"""The rows of a dataset's night that a further pull of it does not replace; `database_merge` has the same rules."""
 
 from __future__ import annotations
 

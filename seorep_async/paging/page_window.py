@@ -9,6 +9,11 @@ from itertools import count
 from typing import Literal
 
 
+def window_size(max_concurrency: int) -> int:
+    """Return how many pages of a listing or a pull may be in flight, or wait to be taken: two for each permit."""
+    return 2 * max_concurrency
+
+
 class PageBudget:
     """Slots for pages in progress, shared by listings; a listing in progress goes before one that has yet to start.
 

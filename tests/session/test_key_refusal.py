@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from seorep_async import AuthenticationError
-from seorep_async.session.cancel_scope import CancelScope, Step
+from seorep_async.session.key_refusal import CancelScope, Step
 
 REFUSAL = AuthenticationError("the API key was refused", status=403)
 

@@ -1,6 +1,7 @@
-"""What every attribute of a table's models means, once: `help()`, Arrow, DuckDB and `seorep columns` show it.
+"""The description of every attribute of a table's models, once: `help()`, Arrow, DuckDB and `seorep columns` show it.
 
-Where the service's reference gives no more than a name, the meaning says so.
+Where the service's reference gives no more than a name, the description says so. Columns that no model has are
+described in `tables.declared`.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ _MEANINGS: dict[str, dict[str, str]] = {
 }
 
 
-def meaning_of(model: type, attribute: str) -> str:
+def description_of(model: type, attribute: str) -> str:
     """Return what an attribute of a table's model means: unit, null against 0 and sign, as far as they are known."""
     return _MEANINGS.get(model.__name__, {}).get(attribute, "")
 
@@ -172,7 +173,7 @@ def with_meanings(model: type[M]) -> type[M]:
     lines = [
         line
         for field in attrs.fields(model)  # type: ignore[arg-type]
-        for line in _wrapped(f"        {field.name}: {meaning_of(model, field.name)}")
+        for line in _wrapped(f"        {field.name}: {description_of(model, field.name)}")
     ]
     model.__doc__ = f"{(model.__doc__ or '').rstrip()}\n\n    Attributes:\n" + "\n".join(lines) + "\n    "
     return model

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.normalisation.names import wire_names
+from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.settings import EngineNames
 from tests.normalisation.wire import BRANDS, TABLES, branded
 

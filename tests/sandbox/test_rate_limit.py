@@ -8,7 +8,7 @@ import pytest
 
 from seorep_async.sandbox import Faults, RateLimit
 from seorep_async.sandbox.api.request import Refusal
-from seorep_async.sandbox.limits import Limiter
+from seorep_async.sandbox.rate_limit import Limiter
 from tests.sandbox.calls import Caller, calling
 
 

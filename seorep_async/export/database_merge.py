@@ -1,4 +1,7 @@
-"""The finished target as a DuckDB database: every table, filled in one transaction, beside the nights before."""
+"""The finished target as a DuckDB database: every table, filled in one transaction, beside the nights before.
+
+`dataset_merge` has the same rules for datasets.
+"""
 
 from __future__ import annotations
 
