@@ -6,7 +6,7 @@ from benchmarks import peers
 from benchmarks.alternating import Times, alternate
 from benchmarks.findings import Bar, Findings, Panel, Table, command
 from benchmarks.load import Load
-from benchmarks.peers import BARE, DLT, GENERATED, GIVES_MODELS, OURS, PYDANTIC, REQUESTS
+from benchmarks.peers import BARE, DLT, GENERATED, GIVES_MODELS, OURS, PYDANTIC, REQUESTS, WHOLE
 from benchmarks.server import serving
 
 _OTHERS_AT_LEAST = {PYDANTIC: 2.5, GENERATED: 4.0, REQUESTS: 1.3, DLT: 8.0}
@@ -27,7 +27,7 @@ def measure(quick: bool) -> Findings:
             bars.append(Bar(says, required, ratio, at_least=True, note=both.missing.get(BARE, "")))
         rows += [[name, *_figures(load, found)] for name, found in times.items()]
 
-    everyone = peers.find([OURS, BARE, *_OTHERS_AT_LEAST])
+    everyone = peers.find([OURS, BARE, WHOLE, *_OTHERS_AT_LEAST])
     large = Load(campaigns=4, pages=2, rows=100) if quick else Load(campaigns=40, pages=20, rows=100)
     with serving(large) as address:
         times = alternate(peers.runs(everyone, address, large), 1 if quick else 7)

@@ -15,6 +15,7 @@ Pull = Callable[[str, Load], int]
 
 OURS = "seorep_async"
 BARE = "aiohttp + orjson"
+WHOLE = "aiohttp + orjson, whole campaigns"
 PYDANTIC = "aiohttp + pydantic"
 GENERATED = "generated client"
 REQUESTS = "requests, 32 threads"
@@ -26,6 +27,7 @@ GIVES_MODELS = frozenset({OURS, PYDANTIC, GENERATED})
 _MODULES = {
     OURS: "ours",
     BARE: "bare",
+    WHOLE: "whole",
     PYDANTIC: "pydantic_models",
     GENERATED: "generated",
     REQUESTS: "threads",
