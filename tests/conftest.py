@@ -50,6 +50,13 @@ if os.environ.get("TEST_LOOP") == "uvloop":
         return {"uvloop": uvloop.new_event_loop}
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    cache: pytest.Cache | None = getattr(config, "cache", None)
+    if cache is not None and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        # each of the workers and of a hundred processes would compile all that it imports, at twice the time
+        os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
