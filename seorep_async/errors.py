@@ -22,14 +22,14 @@ except SeoRepError as error:
 - Never: other 4xx, redirects, untrusted certificates, bodies that are too large, JSON of an unknown shape.
 
 A 401 stops all requests of a pull, because the key is wrong. A 403 may mean that the key is wrong, or that it may not
-see one campaign: if the key works for others, only that campaign fails. A 404 that this service would not send says
-that the base URL may be wrong.
+see one campaign: if the key works for others, only that campaign fails. For a 404 that this service would not send,
+the message says that the base URL may be wrong.
 
-A request has `Settings.max_attempts`; one that was answered with 429 counts as a third. All calls of a client share a
-quota of retries, which successful calls refill: if everything fails, each request is tried less often.
+A request has `Settings.max_attempts`; an attempt that was answered with 429 counts as a third. All calls of a client
+share a quota of retries, which successful calls refill: if everything fails, each request is tried less often.
 
 A pull does more: if pages repeat, are missing or change while they are read, it reads that campaign again, up to three
-times; and when all others are done, it tries those once more that failed for a reason that may have passed.
+times; and at the end it retries once those that failed for a reason that may have passed.
 
 ## How limits are found
 
@@ -37,7 +37,7 @@ The client starts with up to `Settings.max_concurrency` requests in flight. When
 the pace that the service accepts, and then tries carefully to go faster. A `Retry-After` stops all requests of the
 client until that time; if it is longer than `Settings.retry_after_max`, or than the call may take, the call fails at
 once. When nothing gets through, the client sends one probe at a time until the service answers again.
-`client.stats` shows requests, attempts, retries by cause, refusals, the present pace, and what requests waited for.
+`client.stats` shows requests, attempts, retries by cause, refusals, the current pace, and what requests waited for.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class EngineNames:
             raise ConfigurationError("engine_names: the three names must differ")
         for token, other in itertools.permutations(tokens, 2):
             if token in (f"{other}{kind}" for kind in ("Mobile", "Places", "Maps")):
-                raise ConfigurationError(f"engine_names: {token!r} and {other!r} would give two fields one name")
+                raise ConfigurationError(f"engine_names: {token!r} and {other!r} would give two fields the same name")
 
 
 @attrs.frozen(kw_only=True)

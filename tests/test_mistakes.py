@@ -49,7 +49,7 @@ CALLS: list[tuple[Call, str]] = [
     (lambda c: c.request("GET", "https://b.example.com/"), "path must be a path such as /v3/campaigns/42"),
     (lambda c: c.rankings.pull([1], *DAYS, feed="weekly"), 'feed must be one of Feed.CAMPAIGN or "campaign", '),
     (lambda c: c.rankings.pull(1, *DAYS), "ids must be several campaign ids, got 1"),
-    (lambda c: c.rankings.pull([1], *DAYS, colour=1), "pull takes no 'colour'; the feeds take search, limit"),
+    (lambda c: c.rankings.pull([1], *DAYS, colour=1), "pull has no argument 'colour'; the feeds take search, limit"),
     (
         lambda c: anext(aiter(c.rankings.pull([1], *DAYS))),
         r"use it as `async with client.rankings.pull\(...\) as outcomes",
@@ -57,15 +57,15 @@ CALLS: list[tuple[Call, str]] = [
     (lambda c: pull_to(c, None, *DAYS, out="no/a.csv"), "there is no folder .*no; create it first"),
     (lambda c: pull_to(c, None, *DAYS, out="a.xlsx"), "the name must end in .csv, .jsonl, .parquet or .duckdb"),
     (lambda c: pull_to(c, None, *DAYS, out="."), "it is a folder; name a file in it"),
-    (lambda c: pull_to(c, None, *DAYS, out=__file__ + ".csv", feeds=[]), "feeds must name one feed at least"),
-    (lambda c: pull_to(c, [], *DAYS, out="a.csv"), "ids names no campaign; give one at least, or None for all"),
+    (lambda c: pull_to(c, None, *DAYS, out=__file__ + ".csv", feeds=[]), "feeds must name at least one feed"),
+    (lambda c: pull_to(c, [], *DAYS, out="a.csv"), "ids is empty; give at least one, or None for all"),
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", account=""), "account must be a name of 1 to 100 printable"),
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", key_renewed="no"), "key_renewed must be True or False, got 'no'"),  # type: ignore[arg-type]
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", restart=1), "restart must be True or False, got 1"),  # type: ignore[arg-type]
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", force=None), "force must be True or False, got None"),  # type: ignore[arg-type]
     (
         lambda c: pull_to(c, None, *DAYS, out="a.csv", restart=True, retry_failed=True),
-        "restart and retry_failed exclude each other; give one of them",
+        "restart and retry_failed can't be combined; give one of them",
     ),
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", csv=True), "csv must be CsvOptions, .* got True"),  # type: ignore[arg-type]
     (lambda c: pull_to(c, None, *DAYS, out="a.duckdb", csv=CsvOptions(bom=True)), "csv=… is only for CSV: leave it"),

@@ -475,7 +475,7 @@ async def test_leaving_a_pull_ends_the_probe_of_its_key(stuck: asyncio.Event) ->
 async def test_an_unfinished_campaign_says_that_the_key_was_refused() -> None:
     async with serving(lambda asked: 403, max_concurrency=1) as (client, _):
         *_, last = await outcomes_of(client, range(1, 9), ordered=True)
-    assert str(last.error).startswith("campaign 8: not finished, because the API key was refused to another request")
+    assert str(last.error).startswith("campaign 8: stopped, because the API key was refused for another request")
 
 
 async def test_a_refusal_ends_waits_for_another_attempt_too() -> None:

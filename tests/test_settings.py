@@ -201,7 +201,7 @@ def test_two_engines_of_one_name_are_refused(names: dict[str, str]) -> None:
     ],
 )
 def test_engine_names_that_give_a_field_twice_are_refused(names: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match=r"^engine_names: .* one name$"):
+    with pytest.raises(ConfigurationError, match=r"^engine_names: .* the same name$"):
         EngineNames(**names)
 
 

@@ -13,12 +13,12 @@ from seorep_async.cli.options import HelpContext
 
 _COMMANDS = {
     "pull": ("commands", "Pull the rankings of many campaigns into a file or a database."),
-    "shards": ("shards", "Pull in pieces that an orchestrator runs on many machines."),
-    "columns": ("columns", "Say what the columns mean that a pull writes."),
-    "doctor": ("commands", "Check the settings, the connection and the service's answers."),
+    "shards": ("shards", "Pull in shards that an orchestrator runs on many machines."),
+    "columns": ("columns", "Explain the columns of the tables that a pull writes."),
+    "doctor": ("commands", "Check the settings, the connection and the service's responses."),
     "sandbox": ("commands", "Run the embedded service on this machine until Ctrl-C."),
     "campaigns": ("resources", "List, get, create, update and delete campaigns."),
-    "users": ("resources", "List, get, create, update and delete users; sign them in."),
+    "users": ("resources", "List, get, create, update and delete users; get one-time logins."),
     "keywords": ("resources", "List and get keywords."),
     "backlinks": ("resources", "List, get, create, update and delete backlinks."),
 }
@@ -27,10 +27,10 @@ _ENVIRONMENT_HELP = """\
 Environment:
   SEOREP_BASE_URL  address of the service, such as https://api.example.com
   SEOREP_API_KEY   key of the account
-  SEOREP_PROFILE   profile of the configuration file, instead of these two
+  SEOREP_PROFILE   profile of the configuration file, in place of both
 
 \b
-Profiles, in ~/.config/seorep/config.toml; other systems have another folder:
+Profiles, in ~/.config/seorep/config.toml (elsewhere on other systems):
   [acme]
   base_url = "https://api.example.com"
   account = "Acme"

@@ -38,7 +38,7 @@ def _month(value: str) -> dt.date:
 def _period(value: str) -> tuple[int, str]:
     found = re.fullmatch(r"([1-9][0-9]{0,2}|[1-9][0-9]{3}(?=d))([dwm])", value, re.ASCII)
     if found is None:
-        raise click.BadParameter(f"{value!r} is not a period such as 30d, 4w or 3m, of 9999d, 999w or 999m at most.")
+        raise click.BadParameter(f"{value!r} is not a period such as 30d, 4w or 3m, up to 9999d, 999w or 999m.")
     return int(found[1]), found[2]
 
 
@@ -46,9 +46,7 @@ def _id(value: str) -> int:
     try:
         return whole_number(value)
     except click.BadParameter:
-        problem = (
-            f"{value!r} is not a campaign's id, an integer from 1 to {MAX_ID}; `seorep campaigns list` shows them."
-        )
+        problem = f"{value!r} is not a campaign id, an integer from 1 to {MAX_ID}; `seorep campaigns list` shows them."
     raise click.BadParameter(problem)
 
 
@@ -58,7 +56,7 @@ def _ids(value: str) -> tuple[int, ...]:
 
 def _words(value: str) -> str:
     if not value.strip():
-        raise click.BadParameter("it is empty.")
+        raise click.BadParameter("must not be empty.")
     return value
 
 
@@ -67,9 +65,9 @@ def _option(name: str, help: str, metavar: str | None = None, **more: Any) -> cl
 
 
 _OPTIONS = (
-    _option("--from", "First day.  [default: the first of the last three full months]", "DATE", type=day),
-    _option("--to", "Last day.  [default: the last of last month]", "DATE", type=day),
-    _option("--last", "So many days (30d), weeks (4w) or full months (3m) before today.", "PERIOD", type=_period),
+    _option("--from", "First day.  [default: the first day of the last three full months]", "DATE", type=day),
+    _option("--to", "Last day.  [default: the last day of last month]", "DATE", type=day),
+    _option("--last", "The last N days (30d), weeks (4w) or full months (3m) before today.", "PERIOD", type=_period),
     _option("--month", "A month, such as 2023-03.", "MONTH", type=_month),
     _option("--month-to-date", "This month, up to today.", is_flag=True),
     _option(
@@ -81,11 +79,11 @@ _OPTIONS = (
     ),
     _option(
         "--campaigns-from",
-        "Pull the campaigns that a file names, or stdin (-): ids with commas or a line each, # begins a comment; or a "
-        "CSV: its column campaign_id, else id; without a header its first.",
+        "Read the campaign ids from a file or stdin (-): ids separated by commas or line breaks, with # comments; or "
+        "a CSV: its column campaign_id, else id, or the first if it has no header.",
         "FILE",
     ),
-    _option("--group", "Pull the campaigns of a group, by its title; repeatable.", "TITLE", type=_words, multiple=True),
+    _option("--group", "Pull the campaigns of this group; repeatable.", "TITLE", type=_words, multiple=True),
     _option("--filter", "Pull the campaigns that the service's filter finds.", "TEXT", type=_words),
 )
 feed_option = click.option(
@@ -132,7 +130,7 @@ def chosen_days(options: Mapping[str, Any], now: dt.datetime) -> ChosenDays:
         now: the time, with its zone.
 
     Raises:
-        click.UsageError: the options exclude each other.
+        click.UsageError: the options can't be combined.
     """
     start, end = options.get("from"), options.get("to")
     whole = [name for name in ("last", "month", "month_to_date") if options.get(name)]
@@ -156,8 +154,8 @@ def chosen_days(options: Mapping[str, Any], now: dt.datetime) -> ChosenDays:
         raise click.UsageError(f"--from {first} is after --to {last}{default}.")
     notes = []
     if last > today:
-        future = f"{first} to {last} is" if first > today else "the days after today are"
-        notes.append(f"Note: {future} in the future, as today is {today} ({zone}): no rankings of them can be there.")
+        future = f"{max(first, today + dt.timedelta(1))} to {last}"
+        notes.append(f"Note: {future} is in the future, as today is {today} ({zone}); it has no rankings yet.")
     return ChosenDays(first, last, f"{origin} {today} ({zone})" if origin else "", tuple(notes))
 
 
@@ -196,7 +194,7 @@ def chosen_campaigns(options: Mapping[str, Any]) -> ChosenCampaigns:
     """Return the campaigns that the options ask for.
 
     Raises:
-        click.UsageError: the options exclude each other, or the file of `--campaigns-from` holds no ids.
+        click.UsageError: the options can't be combined, or the file of `--campaigns-from` holds no ids.
     """
     named = [name for name in ("campaign", "campaigns_from") if options[name]]
     listed = [name for name in ("group", "filter") if options[name]]
@@ -212,13 +210,13 @@ def chosen_campaigns(options: Mapping[str, Any]) -> ChosenCampaigns:
     if twice := [str(one) for one, times in Counter(ids).items() if times > 1]:
         several = f"campaigns {', '.join(twice[:_NAMED])}{', …' if twice[_NAMED:] else ''} are"
         which = f"campaign {twice[0]} is" if len(twice) == 1 else several
-        notes.append(f"Note: {which} chosen more than once, and pulled once.")
+        notes.append(f"Note: {which} chosen more than once, but pulled once.")
     return ChosenCampaigns(tuple(dict.fromkeys(ids)), options["group"], options["filter"], tuple(notes))
 
 
 def _exclude(names: list[str], advice: str) -> click.UsageError:
     *others, last = (f"--{name.replace('_', '-')}" for name in names)
-    return click.UsageError(f"{', '.join(others)} and {last} exclude each other; {advice}.")
+    return click.UsageError(f"{', '.join(others)} and {last} can't be combined; {advice}.")
 
 
 def _read(file: str) -> bytes:
@@ -247,7 +245,7 @@ def ids_in(data: bytes, file: str) -> tuple[list[int], str]:
     try:
         records = list(_records(data.decode(encoding)))
     except (UnicodeDecodeError, csv.Error) as error:
-        problem = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        problem = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
         raise click.UsageError(f"--campaigns-from: can't read {file}: {problem}.") from None
     place, column = _column([cells for _, cells in records])
     ids = []
@@ -259,7 +257,7 @@ def ids_in(data: bytes, file: str) -> tuple[list[int], str]:
                 hint = "" if column else " If it is a CSV, give it a header with campaign_id or id."
                 raise click.UsageError(f"--campaigns-from: {file}, line {number}: {error.message}{hint}") from None
     if not ids:
-        raise click.UsageError(f"--campaigns-from: there is no id in {file}.")
+        raise click.UsageError(f"--campaigns-from: no ids in {file}.")
     return ids, column
 
 

@@ -24,7 +24,7 @@ _TABLES = {table.name: table for table in all_tables()}
 @click.argument("table", required=False, type=click.Choice(list(_TABLES)), metavar="[TABLE]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: an object for each table.")
 def columns(table: str | None, as_json: bool) -> ExitCode:
-    """Say what the columns of the tables mean that a pull writes: of one table, or of all.
+    """Explain the columns of the tables that a pull writes: of one table, or of all.
 
     A * marks the columns that tell the rows of a table apart. The names and types are the same in every format.
 

@@ -60,31 +60,31 @@ def _sandbox_options(section: str) -> list[click.Parameter]:
         return SectionedOption(name, help=words, type=type, metavar=metavar, section=section, **more)
 
     return [
-        option("--campaigns", "Campaigns of the account; their ids are 1 to N.", click.INT, "N"),
-        option("--keywords", "Keywords of each campaign.", click.INT, "N"),
+        option("--campaigns", "Number of campaigns; their ids are 1 to N.", click.INT, "N"),
+        option("--keywords", "Number of keywords in each campaign.", click.INT, "N"),
         option(
             "--shape",
-            "Envelope of the feeds: nested, flat or mixed.",
+            "Shape of the feeds' responses: nested, flat or mixed.",
             click.Choice(["nested", "flat", "mixed"]),
             "SHAPE",
         ),
         option(
             "--rows",
-            "Variant of the rows: current, older or mixed.",
+            "Format of the rows: current, older or mixed.",
             click.Choice(["current", "older", "mixed"]),
             "ROWS",
         ),
         option("--seed", "The same seed gives the same data.", click.INT, "N"),
-        option("--latency", "Time that each answer takes at least.", click.FLOAT, "SECONDS"),
+        option("--latency", "Minimum time of each response.", click.FLOAT, "SECONDS"),
         option(
             "--rate-limit",
             "Refuse requests over a limit, such as 20/s or 100/10s,fixed-window or at-once=8; "
-            "with commas also sliding-window, burst=40, status=503, retry-after=seconds.",
+            "after commas also sliding-window, burst=40, status=503, retry-after=seconds.",
             metavar="LIMIT",
         ),
-        option("--faults", "Faults to rehearse, such as resets=2%,500s=3%.", metavar="SHARES"),
-        option("--failing", "This campaign always answers 500; repeatable.", click.INT, "ID", multiple=True),
-        option("--forbidden", "The key may not read this campaign (403); repeatable.", click.INT, "ID", multiple=True),
+        option("--faults", "Faults to inject, such as resets=2%,500s=3%.", metavar="SHARES"),
+        option("--failing", "Always answer 500 for this campaign; repeatable.", click.INT, "ID", multiple=True),
+        option("--forbidden", "Always answer 403 for this campaign; repeatable.", click.INT, "ID", multiple=True),
     ]
 
 
@@ -96,7 +96,7 @@ def _sandbox(wanted: bool, given: Mapping[str, Any]) -> Sandbox | None:
         return build(given)
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise click.UsageError(f"{names}: only together with --sandbox.")
+        raise click.UsageError(f"{names}: only with --sandbox.")
     return None
 
 
@@ -122,8 +122,8 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     "-o",
     "--out",
     type=click.Path(),
-    help="Target: a file that ends in .csv, .jsonl, .parquet or .duckdb; a folder/ for a dataset; either of them in "
-    "s3://, gs:// or az://; or - for stdout.  [default: rankings-FEED.csv]",
+    help="Target: a file that ends in .csv, .jsonl, .parquet or .duckdb; a folder/ for a dataset; either of them under "
+    "s3://, gs:// or az:// (not .duckdb); or - for stdout.  [default: rankings-FEED.csv]",
 )
 @click.option(
     "--format",
@@ -132,24 +132,27 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     help="Format on stdout.  [default: csv]",
 )
 @click.option("--csv-line-end", type=click.Choice(["crlf", "lf"]), help="Line ends of CSV.  [default: crlf]")
-@click.option("--csv-bom", is_flag=True, help="Begin CSV with a byte order mark, by which Excel knows UTF-8.")
-@click.option("--csv-guard", is_flag=True, help="Put ' before cells of CSV that Excel would run as formulas.")
-@click.option("--work-dir", metavar="FOLDER", help="Folder for reports until all are there.  [default: beside -o]")
+@click.option("--csv-bom", is_flag=True, help="Begin CSV with a byte order mark, so that Excel reads UTF-8.")
+@click.option("--csv-guard", is_flag=True, help="Put ' before CSV cells that Excel would run as formulas.")
+@click.option("--work-dir", metavar="FOLDER", help="Folder to stage the reports in.  [default: beside -o]")
 @click.option("--force", is_flag=True, help="Replace files that no pull wrote.")
 @click.option("--restart", is_flag=True, help="Start over instead of resuming an interrupted pull.")
 @click.option("--retry-failed", is_flag=True, help="Fetch only the reports that failed last time.")
-@click.option("--dry-run", is_flag=True, help="Show what would be fetched, in how many requests; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; show what would be fetched, and in how many requests.")
 @click.option("--json", is_flag=True, help="Print the summary, or the dry run, as JSON on stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors and failures.")
-@click.option("--compare-previous-period", is_flag=True, help="Ask for changes from the previous period.")
+@click.option("--compare-previous-period", is_flag=True, help="Request changes from the previous period, too.")
 @click.option("--limit", type=whole_number, metavar="N", help="Records per page.  [default: the service's]")
 @click.option(
     "--account", metavar="NAME", help="Name of the account in every row.  [default: the profile's, or the host]"
 )
 @click.option(
-    "--snapshot-date", type=day, metavar="DATE", help="Night in every row.  [default: the day it begins, in UTC]"
+    "--snapshot-date",
+    type=day,
+    metavar="DATE",
+    help="Snapshot date in every row.  [default: the UTC day on which the pull begins]",
 )
-@click.option("--key-renewed", is_flag=True, help="Say that the account has a new key since the last pull.")
+@click.option("--key-renewed", is_flag=True, help="Confirm that the account's key has changed since the last pull.")
 @click.pass_obj
 def pull(
     now: dt.datetime,
@@ -162,13 +165,13 @@ def pull(
 ) -> ExitCode:
     """Pull the rankings of many campaigns into a file or a database.
 
-    SEOREP_BASE_URL and SEOREP_API_KEY name the service and the account, or a --profile does; --sandbox needs neither.
+    Set SEOREP_BASE_URL and SEOREP_API_KEY, or name a --profile; --sandbox needs neither.
 
-    Fetched reports are stored beside the target, and the target appears, or replaces an older one, when it is complete.
-    To resume an interrupted pull, repeat the command.
+    Fetched reports are staged beside the target. The target appears, or is replaced, only when it is complete. To
+    resume an interrupted pull, repeat the command.
 
-    Several feeds are written to a file each, such as rankings.keyword_rankings.csv, or to tables of one database.
-    Totals, names and failures are in further files or tables.
+    Each of several feeds has its own file, such as rankings.keyword_rankings.csv, or its own table of a database.
+    Totals, names and failures go to further files or tables.
     """
     own = {name: options.pop(name) for name in _PULL_OPTIONS}
     choosing = {name: options.pop(name) for name in CHOOSING_NAMES}
@@ -208,16 +211,14 @@ def _csv_options(line_end: str | None, bom: bool, guard: bool) -> CsvOptions:
 
 def _check_together(to_stdout: bool, stdout_format: str | None, own: Mapping[str, Any], feeds: int) -> None:
     if own["restart"] and own["retry_failed"]:
-        raise click.UsageError("--restart and --retry-failed exclude each other; give one of them.")
+        raise click.UsageError("--restart and --retry-failed can't be combined; give one of them.")
     if not to_stdout:
         if stdout_format is not None:
-            raise click.UsageError("--format: only together with -o -; a file's format is given by its ending.")
+            raise click.UsageError("--format: only with -o -; the ending of a file chooses its format.")
         return
     for name in ("work_dir", "force", "restart", "retry_failed", "json"):
         if own[name]:
-            raise click.UsageError(
-                f"--{name.replace('_', '-')}: not together with -o -, as the rows go to stdout; name a file."
-            )
+            raise click.UsageError(f"--{name.replace('_', '-')}: not with -o -, as the rows go to stdout; name a file.")
     if feeds > 1:
         raise click.UsageError("several feeds can't be written to stdout together; name a file.")
 
@@ -232,9 +233,9 @@ _API_KEY = SectionedOption("--api-key", default="sandbox", show_default=True, he
 @click.option("--sandbox", is_flag=True, help="Check an embedded sandbox instead of the service.")
 @click.pass_obj
 def doctor(now: dt.datetime, /, sandbox: bool, **options: Any) -> ExitCode:
-    """Check the settings, the connection and the service's answers.
+    """Check the settings, the connection and the service's responses.
 
-    It only reads: one request without the key, and a few about the first campaign.
+    It only reads: it sends one request without the key, and a few about the first campaign.
     """
     embedded = _sandbox(sandbox, _given(options))
     from seorep_async.cli.connection import connect, sandbox_settings

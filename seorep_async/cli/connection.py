@@ -26,7 +26,7 @@ from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, R
 _KEYS = ("key", "key_env", "key_command", "key_file")
 _EMPTY = {
     "key": "it is empty",
-    "key_env": "the environment does not set the variable that it names",
+    "key_env": "the environment variable that it names is not set",
     "key_command": "the command printed nothing",
     "key_file": "the first line of the file is empty",
 }
@@ -132,7 +132,7 @@ def sandbox_settings(options: Mapping[str, Any]) -> Settings:
     """Return the settings that the options ask for, without a profile."""
     for name in ("profile", "base_url"):
         if options[name] not in (None, os.environ.get("SEOREP_PROFILE")):
-            raise click.UsageError(f"--{name.replace('_', '-')}: not together with --sandbox.")
+            raise click.UsageError(f"--{name.replace('_', '-')}: not with --sandbox.")
     return _settings(options, {}, "")[0]
 
 
@@ -193,21 +193,21 @@ def _profile(name: str) -> dict[str, Any]:
             profiles = tomllib.load(opened)
     except FileNotFoundError:
         raise click.ClickException(
-            f"there is no profile {name!r}, as there is no file {file}; `seorep --help` shows one."
+            f"there is no profile {name!r}, as {file} does not exist; `seorep --help` shows an example."
         ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise click.ClickException(f"can't read {file}: {getattr(error, 'strerror', None) or error}") from None
     profile = profiles.get(name)
     if not isinstance(profile, dict):
         known = ", ".join(other for other, value in profiles.items() if isinstance(value, dict)) or "none"
-        raise click.ClickException(f"there is no profile {name!r} in {file}; there are: {known}.")
+        raise click.ClickException(f"there is no profile {name!r} in {file}; it has: {known}.")
     # whoever can write it can choose the address that the key is sent to, and the command that finds the key
     _require_private(status, file, writable_only=not {"key", "storage_options"} & profile.keys())
     known_names = ("base_url", "account", *_KEYS, "storage_options", *_SETTINGS)
     if unknown := [other for other in profile if other not in known_names]:
         near = difflib.get_close_matches(unknown[0], known_names, 1)
-        known = f"did you mean {near[0]}?" if near else f"there are {', '.join(known_names)}."
-        raise click.ClickException(f"profile {name}: there is no {unknown[0]!r}; {known}")
+        known = f"did you mean {near[0]}?" if near else f"the settings are {', '.join(known_names)}."
+        raise click.ClickException(f"profile {name}: unknown setting {unknown[0]!r}; {known}")
     return profile
 
 
@@ -215,7 +215,7 @@ def _key(profile: Mapping[str, Any], source: str) -> tuple[Secret, str]:
     """Return the key of a profile, and where it was found."""
     given = [name for name in _KEYS if name in profile]
     if len(given) != 1:
-        problem = "there is no key" if not given else f"{' and '.join(given)} exclude each other"
+        problem = "there is no key" if not given else f"{' and '.join(given)} can't be combined"
         raise click.ClickException(f"{source}: {problem}; set one of key_command, key_file, key_env.")
     (name,) = given
     if name == "key_command" and isinstance(profile[name], list):
@@ -274,7 +274,7 @@ def _require_private(status: os.stat_result, file: Path, *, writable_only: bool 
         what = "change" if writable_only else "read or change"
         raise click.ClickException(f"others can {what} {file}; run: chmod 600 {shlex.quote(str(file))}")
     if status.st_uid not in (os.getuid(), 0):
-        raise click.ClickException(f"{file} belongs to another user.")
+        raise click.ClickException(f"{file} belongs to another user; use a file of your own.")
 
 
 def _storage_options(profile: Mapping[str, Any], source: str) -> Mapping[str, Any]:

@@ -248,11 +248,11 @@ def _count(number: int | None) -> str:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not accepted: {error.verify_message}"
+        return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, TimeoutError):
-        return f"no answer within {_SECONDS:.0f} s"
+        return f"no response within {_SECONDS:.0f} s"
     if isinstance(error, socket.gaierror):
-        return f"the name is not known ({error.strerror})"
+        return f"its name can't be resolved ({error.strerror})"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return f"it does not speak HTTP ({type(error).__name__})"

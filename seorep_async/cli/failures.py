@@ -73,7 +73,7 @@ _MEANINGS = {
     ExitCode.AUTHENTICATION: "the service refused the API key",
     ExitCode.PARTIAL: "partial: some reports failed, the others were written",
     ExitCode.UNAVAILABLE: "the service is not available (network, 5xx, 429); try again later",
-    ExitCode.SHAPE: "the service's answers have an unexpected shape",
+    ExitCode.SHAPE: "the service's responses have an unexpected shape",
     ExitCode.UNWRITTEN: "the target or stdout could not be written; fetched reports are stored",
     ExitCode.INTERRUPTED: "interrupted; fetched reports are stored",
 }
@@ -128,7 +128,7 @@ def explain(error: Exception) -> str:
     while place is not None and place.tb_next is not None:
         place = place.tb_next
     where = f" ({Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno})" if place is not None else ""
-    return f"unexpected {type(error).__name__}: {error}{where}; this is a fault of seorep, please report it"
+    return f"unexpected {type(error).__name__}: {error}{where}; this is a bug in seorep, please report it"
 
 
 def reason(error: SeoRepError) -> str:

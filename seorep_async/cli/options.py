@@ -115,7 +115,7 @@ def _connection_option(name: str, help: str, metavar: str | None = None, **more:
 def _refuse_key(_: click.Context, option: click.Parameter, value: object) -> None:
     if value is not None:
         raise click.UsageError(
-            f"{option.opts[0]}: a key in a command is seen by everybody who lists processes, and stays in the shell's "
+            f"{option.opts[0]}: everyone who lists processes can see a key in a command, and it stays in the shell's "
             "history. Set SEOREP_API_KEY, or use a --profile with key_command or key_file."
         )
 
@@ -130,28 +130,24 @@ _CONNECTION_OPTIONS = (
         show_envvar=True,
     ),
     _connection_option("--base-url", "Address of the service.  [env var: SEOREP_BASE_URL]", "URL"),
-    _connection_option("--max-concurrency", "Most requests in flight at once.  [default: 16]", "N", type=click.INT),
+    _connection_option("--max-concurrency", "Maximum requests in flight.  [default: 16]", "N", type=click.INT),
     _connection_option(
         "--requests-per-second",
-        "Most requests per second.  [default: what the service accepts]",
+        "Maximum requests per second.  [default: what the service accepts]",
         "N",
         type=click.FLOAT,
     ),
-    _connection_option(
-        "--attempt-timeout", "Time that one attempt may take.  [default: 30]", "SECONDS", type=click.FLOAT
-    ),
+    _connection_option("--attempt-timeout", "Time limit of one attempt.  [default: 30]", "SECONDS", type=click.FLOAT),
     _connection_option(
         "--allow-insecure-http",
-        "Send the key to an http:// address, where others can read it.",
+        "Allow an http:// address, which sends the key unencrypted.",
         is_flag=True,
         default=None,
     ),
-    _connection_option(
-        "--engine-names", "The names that the account's fields have for engineA, engineB and wmt.", "A,B,WMT"
-    ),
+    _connection_option("--engine-names", "Names of engineA, engineB and wmt in the account's fields.", "A,B,WMT"),
     _connection_option(
         "--request-encoding",
-        "How values are sent: form, json or query; what the service expects is not documented.  "
+        "How parameters are sent: form, json or query; the service does not document which.  "
         "[env var: SEOREP_REQUEST_ENCODING; default: form]",
         "HOW",
         type=click.Choice(["form", "json", "query"]),

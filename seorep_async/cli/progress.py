@@ -30,8 +30,8 @@ _DOING = {
 }
 _WAITING_FOR = {
     "pace": "at the service's limit",
-    "asked to wait": "the service asked to wait",
-    "outage": "no answers, trying again",
+    "asked to wait": "the service asked for a pause",
+    "outage": "no responses, trying again",
     "backoff": "retrying",
 }
 """The waits worth showing, by their names in the client's statistics; waiting for requests in flight is normal."""

@@ -250,7 +250,7 @@ def _code_of(summary: PullSummary, *, written: bool) -> ExitCode:
 
 def _nothing_to_retry(paths: Sequence[Path | str]) -> str:
     files = printable(", ".join(map(str, paths)))
-    return f"Nothing to retry: no report failed in the last pull into {files}. Leave --retry-failed out to pull all."
+    return f"Nothing to retry: no report failed in the last pull into {files}. Omit --retry-failed to pull everything."
 
 
 def _named(summary: PullSummary) -> str:
@@ -261,6 +261,6 @@ def _named(summary: PullSummary) -> str:
 def _how_to_resume(target: Target) -> str:
     staged = staged_pull(target)
     if staged is None:
-        return "no report was stored yet."
+        return "no report is stored yet."
     reports = counted(staged.reports, "report is", "reports are")
     return f"{reports} stored.\nRepeat the command to resume, or add --restart to start over."

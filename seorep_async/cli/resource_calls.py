@@ -97,7 +97,7 @@ def _format_of(options: Mapping[str, Any]) -> OutputFormat:
     if not options.get("as_json"):
         return OutputFormat(named or OutputFormat.TABLE.value)
     if named not in (None, OutputFormat.JSON.value):
-        raise click.UsageError(f"--json and --format {named} exclude each other.")
+        raise click.UsageError(f"--json and --format {named} can't be combined.")
     return OutputFormat.JSON
 
 
@@ -118,7 +118,7 @@ def _password(options: Mapping[str, Any]) -> str | None:
     ask = options.get("ask_password", True)  # a required password has no option to ask for it
     if options["password_stdin"]:
         if options.get("ask_password"):
-            raise click.UsageError("--ask-password and --password-stdin exclude each other.")
+            raise click.UsageError("--ask-password and --password-stdin can't be combined.")
         return read_password()
     return ask_for_password() if ask else None
 

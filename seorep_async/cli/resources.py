@@ -28,8 +28,8 @@ from seorep_async.cli.options import (
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
 
 _OUTPUT = "Output options"
-_UPDATE_HELP = " Fields that are not given stay as they are; an empty value is sent as empty."
-_ASKS_HELP = " The password is asked for; it is never an argument."
+_UPDATE_HELP = " Omitted fields stay as they are; an empty value is sent as empty."
+_ASKS_HELP = " The command asks for the password, which is never an argument."
 
 
 @attrs.frozen(kw_only=True)
@@ -201,11 +201,11 @@ def _options(resource: Resource, method: Method) -> list[click.Parameter]:
             type=name_and_value,
             multiple=True,
             metavar="NAME=VALUE",
-            help="Send an undocumented parameter; repeatable, with the same name for an array.",
+            help="Send an undocumented parameter; repeatable; repeat a name for an array.",
         )
     )
     if method.name == "list":
-        options.append(SectionedOption("--page", type=whole_number, metavar="N", help="Only this page."))
+        options.append(SectionedOption("--page", type=whole_number, metavar="N", help="Fetch only this page."))
         options.append(SectionedOption("--max", "most", type=whole_number, metavar="N", help="Stop after N records."))
     if method.model is None:
         options.append(SectionedOption("--yes", "-y", is_flag=True, help="Do not ask for confirmation."))

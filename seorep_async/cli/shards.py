@@ -1,4 +1,4 @@
-"""`seorep shards`: a pull in pieces for an orchestrator, with JSON in and out."""
+"""`seorep shards`: a pull in shards for an orchestrator, with JSON in and out."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _EXAMPLES = """\
 \b
 Examples:
   seorep shards plan -o s3://bucket/rankings/ --workers 4 > shards.jsonl
-  seorep shards run shards.jsonl --number 7  # anywhere, again and again
-  seorep shards gather shards.jsonl          # the night appears"""
+  seorep shards run shards.jsonl --number 7  # anywhere, as often as needed
+  seorep shards gather shards.jsonl          # readers see the rows"""
 
 
 @click.group(epilog=_EXAMPLES)
 def shards() -> None:
-    """Pull in pieces that an orchestrator runs on many machines.
+    """Pull in shards that an orchestrator runs on many machines.
 
-    A piece that is run again costs nothing. The pieces hold no key, only the place where a worker finds it.
+    Running a shard again costs nothing. Shards hold no key; they say where a worker finds it.
     """
 
 
@@ -38,33 +38,35 @@ def shards() -> None:
     "--out",
     required=True,
     metavar="FOLDER/",
-    help="Dataset: a folder, or s3://…/, gs://…/, az://…/; the environment has a store's credentials.",
+    help="Dataset: a folder, or s3://…/, gs://…/, az://…/; credentials come from the environment.",
 )
 @feed_option
-@click.option("--shards", "count", type=whole_number, default="32", show_default=True, metavar="N", help="Pieces.")
 @click.option(
-    "--workers", type=whole_number, default="1", show_default=True, metavar="N", help="Pieces that run at once."
+    "--shards", "count", type=whole_number, default="32", show_default=True, metavar="N", help="Number of shards."
+)
+@click.option(
+    "--workers", type=whole_number, default="1", show_default=True, metavar="N", help="Shards that run at once."
 )
 @click.option(
     "--key-from",
     default="env:SEOREP_API_KEY",
     show_default=True,
     metavar="PLACE",
-    help="Where a worker finds the key: env:NAME, or module:function of Python.",
+    help="Where workers find the key: env:NAME, or module:function in Python.",
 )
 @click.option(
     "--work-dir",
     metavar="FOLDER",
-    help="Folder of a worker for unfinished pieces.  [default: seorep-UID in its folder for temporary files]",
+    help="A worker's folder for unfinished shards.  [default: seorep-UID in its temporary folder]",
 )
 @click.option("--account", metavar="NAME", help="Name of the account.  [default: the profile's, or the host]")
-@click.option("--snapshot-date", type=day, metavar="DATE", help="Night in every row.  [default: today, in UTC]")
-@click.option("--key-renewed", is_flag=True, help="Say that the account has a new key since the last pull.")
-@click.option("--restart", is_flag=True, help="Plan anew instead of resuming an unfinished plan.")
-@click.option("--retry-failed", is_flag=True, help="Print the plan that was gathered, to fetch what had failed.")
+@click.option("--snapshot-date", type=day, metavar="DATE", help="Snapshot date in every row.  [default: today, in UTC]")
+@click.option("--key-renewed", is_flag=True, help="Confirm that the account's key has changed since the last pull.")
+@click.option("--restart", is_flag=True, help="Make a new plan instead of resuming an unfinished one.")
+@click.option("--retry-failed", is_flag=True, help="Print the gathered plan again, to fetch what failed.")
 @click.pass_obj
 def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any) -> ExitCode:
-    """Print the pieces of a pull as JSON, one on each line."""
+    """Cut a pull into shards, and print each as a line of JSON."""
     choosing = {name: options.pop(name) for name in CHOOSING_NAMES}
     days, campaigns = chosen_days(choosing, now), chosen_campaigns(choosing)
     names = ("out", "workers", "key_from", "work_dir", "snapshot_date", "key_renewed", "restart", "retry_failed")
@@ -97,11 +99,11 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
 
 @shards.command(cls=SectionedCommand)
 @click.argument("file", type=click.File("rb"), default="-")
-@click.option("--number", type=click.IntRange(0), metavar="N", help="Run this piece only, counted from 0.")
+@click.option("--number", type=click.IntRange(0), metavar="N", help="Run only this shard; the first is 0.")
 def run(file: Any, number: int | None) -> ExitCode:
-    """Run the pieces that a file or stdin holds, and print a receipt for each as JSON on a line.
+    """Run the shards in a file or stdin, and print the receipt of each as a line of JSON.
 
-    A piece that has run before prints its receipt, without a request. Failed reports of it are fetched again.
+    A shard that has run already prints its receipt and sends nothing, unless it had failed reports: it fetches those.
     """
     from seorep_async.cli.signals import run_until_interrupted
     from seorep_async.cli.terminal import write_stdout
@@ -118,7 +120,7 @@ def run(file: Any, number: int | None) -> ExitCode:
 @shards.command(cls=SectionedCommand)
 @click.argument("file", type=click.File("rb"), default="-")
 def gather(file: Any) -> ExitCode:
-    """Show readers what the pieces have brought, once all of them have run, and print the summary as JSON."""
+    """Commit the rows of a pull once every shard has run, and print the summary as JSON."""
     from seorep_async.cli.summary import summary_as_json
     from seorep_async.cli.terminal import write_stdout
     from seorep_async.shards import gather as gather_shards

@@ -64,10 +64,10 @@ def show_summary(
     for label, value in (*dates, *_facts(summary, retries, to_file)):
         print_hanging(console, Text.assemble((f"  {label:<11}", "dim"), value), 13)
     if pulled and not summary.compared and set(summary.feeds) != {Feed.KEYWORD_BY_DATE}:
-        console.print("Changes from the previous period were not asked for; --compare-previous-period asks.")
+        console.print("Without changes from the previous period; --compare-previous-period requests them.")
     if night is not None and night != summary.snapshot_date:
-        began = f"This finished the pull that began in the night of {summary.snapshot_date}, and its rows say so."
-        print_hanging(console, Text(f"{began} For the night of {night}, run the command once more."), 0)
+        began = f"This finished the pull of {summary.snapshot_date}; its rows have that snapshot date."
+        print_hanging(console, Text(f"{began} To pull {night}, run the command once more."), 0)
     if summary.failures and summary.paths:
         console.print("Repeat the command with --retry-failed to fetch only what failed.")
 
@@ -158,7 +158,7 @@ def _failure(failure: PullFailure) -> dict[str, Any]:
 
 
 def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[str, Text]]:
-    yield "Account", Text(f"{printable(summary.account)}, night of {summary.snapshot_date}")
+    yield "Account", Text(f"{printable(summary.account)}, snapshot of {summary.snapshot_date}")
     if summary.ok:
         yield "Campaigns", Text(f"{summary.campaigns:,}")
     else:

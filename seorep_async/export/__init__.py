@@ -31,8 +31,8 @@ In a database they are tables of these names. The files beside the rows belong t
 replaces or removes those of an earlier one. The phrases come with the campaign feed; a pull of `campaign-by-date` alone
 has no `keywords`. If the campaigns can't be listed although their reports came, a row of `failures` says so.
 
-A file that no pull wrote is not replaced, nor one of another version, unless `force=True` (`--force`). Its columns show
-whose it is: those of a table of ours, or some of them; an empty file is nobody's.
+Only an empty file, or one that a pull of this version wrote, is replaced, unless `force=True` (`--force`). A pull's
+file is recognised by its columns: those of one of these tables, or some of them.
 
 Rows are in the order of the campaigns, so equal responses give equal bytes. Columns have the names of the models'
 attributes (see `seorep_async.KeywordRanking`), in this order:
@@ -58,16 +58,16 @@ the table says JSON.
 
 CSV is RFC 4180 in UTF-8. `csv=CsvOptions(line_end="\\n", bom=True, guard=True)` (`--csv-line-end lf`, `--csv-bom`,
 `--csv-guard`) writes it for other readers: a byte order mark is what Excel needs to know UTF-8, and the guard keeps
-spreadsheets from running a phrase such as `=1+1` as a formula, by a `'` before it.
+spreadsheets from running a phrase such as `=1+1` as a formula: it puts a `'` before it.
 
-What each column means, `seorep columns` shows. The same stands in `help()` of the models, in the fields' metadata of
-Parquet and Arrow, and in DuckDB's comments. Where the service's reference leaves a meaning open, they say so. It does
-not say what is better: neither the sign of a change, nor what a rank of 0 or null means. Rather than trust a sign,
-compare the ranks of two snapshots, and leave 0 out.
+`seorep columns` shows what each column means; so do `help()` of the models, the fields' metadata of Parquet and Arrow,
+and DuckDB's comments. Where the service's reference leaves a meaning open, they say so. The reference does not say
+which sign of a change is an improvement, nor what a rank of 0 or null means. Rather than trust a sign, compare the
+ranks of two snapshots, and leave 0 out.
 
 ## Accounts
 
-Every row bears the name of its account: `account=` (`--account`, or the name in a profile), by default the host of the
+Every row has the name of its account: `account=` (`--account`, or the name in a profile), by default the host of the
 service. A database remembers the service and a salted digest of the key of each account in it, and refuses another
 service or key under the same name before anything is fetched. Give a second account a name of its own. If the account
 has a new key or another address, say so once: `key_renewed=True` (`--key-renewed`).
@@ -111,9 +111,9 @@ There are no modes to choose. What a pull replaces follows from what it asked fo
   replaces the first. **Totals** are replaced likewise. The view `keyword_rankings_latest` shows the newest snapshot of
   each campaign that has rows; of several windows in one night, the one that ends last. A campaign that is gone, or has
   no keywords any more, stays in it with its last `snapshot_date`: compare `pulls`, which has every night, and
-  `campaigns`, which bears the night on which each was last listed.
-- **What failed** keeps the rows it had. A row of `failures` goes when the same report of the same night succeeds. If
-  every campaign failed, only `pulls` and `failures` get rows.
+  `campaigns`, which has the night on which each was last listed.
+- **Failed reports** keep the rows they had. A row of `failures` is removed when the same report of the same night
+  succeeds. If every campaign failed, only `pulls` and `failures` get rows.
 - **`campaigns`** and **`keywords`** hold each object once, as it was on the latest night that had it. A keyword that
   moved to another campaign stays under both: a sum over campaigns counts it twice.
 - **A `search`** is refused, as what it finds would replace whole reports: write it to a file of its own.
@@ -146,7 +146,7 @@ print(newest.collect().height)
 
 While a night is replaced, a pattern such as `**/*.parquet` may miss rows of it; one of several parts it never shows
 twice. To read exactly what is committed, read the files that the receipts name. If a receipt has changed or is gone
-when you have read them, read again:
+afterwards, read again:
 
 ```python
 import json
@@ -164,20 +164,20 @@ print(duckdb.read_parquet(files, hive_partitioning=True).to_arrow_table().num_ro
 
 - **A dataset keeps every night.** A second pull of the same night follows the rules of a database: it replaces what it
   asked for and got. Reports that failed keep the rows they had, and so do campaigns, feeds and dates not asked for.
-  Days that the service gave on an earlier night and gives no more are in that night only: `pulls` and `failures` say
-  which later pulls asked for them and got an answer.
+  Days that the service no longer gives stay in the night that had them: `pulls` and `failures` say which later pulls
+  asked for them and got a response.
 - **A night is committed by its receipt**, in `_receipts/`, which names every part with its digest. While a night is
-  replaced it has none; what was cut off then, the next pull of the account finishes, from any machine. Of two that
-  commit one night at the same time, one gets an error that says to run again.
-- **A lost or damaged part** is repaired by pulling its night again. Older rows in it that this pull does not bring are
+  being replaced, it has none; if that is interrupted, the account's next pull, on any machine, completes it. If two
+  pulls commit one night at the same time, one fails with an error that says to run it again.
+- **A lost or damaged part** is repaired by pulling its night again. Older rows in it that this pull does not fetch are
   lost; the logger `seorep_async` names the part.
-- **What pulls that nobody resumed left** in `_staging/` can be deleted when no pull is at work.
-- **Object stores**: `s3://`, `gs://` and `az://`, for datasets and for single files but databases. They need the extra
-  `cloud`: `pip install 'seorep-async[cloud]'`. Credentials, region and endpoint come from the environment
+- **Leftovers in `_staging/`**, of pulls that nobody resumed, can be deleted while no pull is running.
+- **Object stores**: `s3://`, `gs://` and `az://`, for datasets and for single files except databases. They need the
+  extra `cloud`: `pip install 'seorep-async[cloud]'`. Credentials, region and endpoint come from the environment
   (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL` …) or from `storage_options`, by obstore's names. Files are
-  made whole in `work_dir`, by default the current folder, and appear in one step; a store that refuses loses nothing.
-- A name such as `007` or `2026-01-01` is a string in the dataset, but readers guess types from paths: say which, as
-  DuckDB does with `hive_types={'account': VARCHAR}`.
+  made whole in `work_dir`, by default the current folder, and appear in one step; nothing is lost if the store refuses.
+- A name such as `007` or `2026-01-01` is a string in the dataset, but readers guess types from paths: name the type, in
+  DuckDB with `hive_types={'account': VARCHAR}`.
 - Files over 64 MB are sent in pieces. Let a lifecycle rule remove the pieces of uploads that were cut off.
 
 ## Into DuckDB, polars and pandas
@@ -213,18 +213,18 @@ print(to_arrow([report, report]).num_rows)  # several reports of one feed, or th
   flight and those that had failed. It refuses to resume with other dates, campaigns or feeds, another service or
   another API key, because rows of two accounts must not mix; `restart=True` (`--restart`) starts over.
   `max_concurrency` and `limit` may differ. The folder holds no key, only a salted digest that recognises it.
-- **Yours alone.** Only you can open the folder. One that another user could have prepared, or a link, is refused. What
-  is in it is checked before it is used: damage is one clear error, and `restart=True` starts over.
-- **One campaign does not lose the others.** If some failed, the others are written; `retry_failed=True`
+- **Yours alone.** Only you can open the folder. One that another user could have prepared, or a link, is refused. Its
+  contents are checked before use: damage is one clear error, and `restart=True` starts over.
+- **One failure does not lose the rest.** If some failed, the others are written; `retry_failed=True`
   (`--retry-failed`) then fetches only the failed reports, and sends nothing if none failed. Without it, the next pull
-  fetches everything. `seorep pull --sandbox --forbidden 3` lets you rehearse it. A database or dataset stores this for
-  the last pull of each account; of an earlier one that has rows in `failures`, `retry_failed=True` fetches everything.
+  fetches everything. `seorep pull --sandbox --forbidden 3` lets you rehearse it. A database or dataset remembers this
+  for the last pull of each account only; after an earlier one with `failures`, `retry_failed=True` fetches everything.
 - **A full disk**, a read-only folder, a database that is open elsewhere, a second pull at the same time: one
   `ExportError` (or a `ConfigurationError` before anything is sent), and the reports fetched so far stay stored.
 - **Memory stays flat**, whatever the number of rows.
 
-Reports of a pull that ended incomplete stay stored until the next pull into the same target. To remove those that
-nobody resumed for a week: `find . -maxdepth 1 -name '.*.pull' -mtime +7 -exec rm -r {} +`.
+Reports of an incomplete pull stay stored until the next pull into the same target. To remove those that nobody has
+resumed for a week: `find . -maxdepth 1 -name '.*.pull' -mtime +7 -exec rm -r {} +`.
 """
 
 from seorep_async.errors import ExportError

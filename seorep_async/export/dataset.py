@@ -256,7 +256,7 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
     commit(storage, receipt, staged, earlier)
     for part in unread:  # said now, as a part that another pull has replaced meanwhile was not lost
         place = storage.address(part.name(night))
-        _log.warning("%s was missing, or not as its receipt said; its rows are lost but for those pulled now", place)
+        _log.warning("%s was missing, or did not match its receipt; its rows are lost, except those pulled now", place)
     return receipt
 
 
@@ -273,7 +273,7 @@ def _lost(storage: Storage, night: Partition, earlier: Receipt | None, name: str
     if read_receipt(storage, night) != earlier:
         return busy(storage, night)
     again = "pull this night again, or plan its shards again with restart=True"
-    return ExportError(f"{storage.address(name)} is missing, or is not as its receipt says; {again}")
+    return ExportError(f"{storage.address(name)} is missing, or does not match its receipt; {again}")
 
 
 def read_part(storage: Storage, night: Partition, pull: str, part: Part) -> pa.Table:

@@ -74,7 +74,7 @@ def check_database(target: Target, job: ExportJob) -> None:
             if LATEST in _names(database, "table"):
                 raise _refusal(target, f"{LATEST} is a table in it, where a view is needed; rename the table")
             if LATEST in views and not _is_our_view(database):
-                raise _refusal(target, f"its view {LATEST} is not one that a pull made; rename the view")
+                raise _refusal(target, f"its view {LATEST} was not made by a pull; rename the view")
             if "key_digest" in there.get("pulls", {}):
                 _check_account(target, job, database)
     except duckdb.Error as error:
@@ -147,7 +147,7 @@ def _check_table(target: Target, table: Table, there: Columns, views: set[str]) 
         if found != TYPES[column.type]:
             raise _refusal(
                 target,
-                f"its table {table.name} is another's, as the column {column.name} shows "
+                f"its table {table.name} is another program's, as its column {column.name} shows "
                 f"({found}, not {TYPES[column.type]})",
             )
 

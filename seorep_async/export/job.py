@@ -58,7 +58,7 @@ class CampaignChoice:
                 titles[_folded(campaign.group_title)] = campaign.group_title
                 waiting.append(campaign)
         if self.filter is not None and not count:
-            raise ConfigurationError(f"the service finds no campaign for the filter {self.filter!r}; try another")
+            raise ConfigurationError(f"the filter {self.filter!r} finds no campaign; try another filter")
         for group in self.groups:
             if _folded(group) not in titles:
                 raise ConfigurationError(self._unknown(group, titles))
@@ -155,8 +155,8 @@ class ExportJob:
         """
         if self.options.get("search") is not None:
             raise ConfigurationError(
-                f"search narrows the rows, and what a search finds would replace whole reports in {place}; "
-                "leave it out, or write to a file of its own: .csv, .jsonl or .parquet"
+                f"search narrows the rows, and the rows found would replace whole reports in {place}; "
+                "leave it out, or write to a separate file: .csv, .jsonl or .parquet"
             )
 
     def key_digest(self) -> str:
@@ -283,7 +283,7 @@ def export_job(
         check_feed(feed) for feed in ([feeds] if isinstance(feeds, str) or not isinstance(feeds, Iterable) else feeds)
     ]
     if not wanted:
-        raise ConfigurationError("feeds must name one feed at least")
+        raise ConfigurationError("feeds must name at least one feed")
     if ids is not None and isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
         ids = tuple(ids)
     for feed in wanted:

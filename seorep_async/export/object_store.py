@@ -147,7 +147,7 @@ def _checked_address(out: str) -> str:
         raise ConfigurationError(f"a target in an object store begins with {known}; got {parts.scheme}://")
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ConfigurationError(
-            "the address of a target holds no credentials and no parameters; give them as storage_options, or in the "
+            "the address of a target must hold no credentials or parameters; give them as storage_options, or in the "
             "environment"
         )
     if not parts.netloc or "//" in parts.path or {".", ".."} & set(parts.path.split("/")):

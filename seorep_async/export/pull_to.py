@@ -110,7 +110,7 @@ async def run_export(
     """Run a checked job as `pull_to` does; `write` writes what it has brought, even if every campaign failed."""
     _check_how(restart, retry_failed, target.force, on_progress)
     if job.campaigns == () and write is None:  # a plan for other machines may well be of none
-        raise ConfigurationError("ids names no campaign; give one at least, or None for all campaigns")
+        raise ConfigurationError("ids is empty; give at least one, or None for all campaigns")
     _check_csv(job, target.format)
     run = _Run(client, job, ProgressTracker(on_progress))
     if write is None:
@@ -209,7 +209,7 @@ async def stream_rows(
 def _check_how(restart: bool, retry_failed: bool, force: bool, on_progress: object) -> None:
     check_flags(restart=restart, retry_failed=retry_failed, force=force)
     if restart and retry_failed:
-        raise ConfigurationError("restart and retry_failed exclude each other; give one of them")
+        raise ConfigurationError("restart and retry_failed can't be combined; give one of them")
     if on_progress is not None and not callable(on_progress):
         raise ConfigurationError(f"on_progress must be a function that takes a PullProgress, got {shown(on_progress)}")
 

@@ -43,7 +43,7 @@ def escape(value: str) -> str:
     except UnicodeEncodeError:
         length = 0
     if not 0 < length <= _LONGEST_NAME or value == "__HIVE_DEFAULT_PARTITION__":
-        raise ConfigurationError(f"account {value[:40]!r} can't be the name of a folder; name it shorter or otherwise")
+        raise ConfigurationError(f"account {value[:40]!r} can't be the name of a folder; choose another")
     return name
 
 
@@ -330,7 +330,7 @@ def _translated(storage: Storage, name: str, found: Any) -> Receipt:
 
 def _damaged(storage: Storage, name: str) -> ExportError:
     return ExportError(
-        f"can't read {storage.address(name)}: it is no receipt of this version; move it away to write the night anew"
+        f"can't read {storage.address(name)}: it is not a receipt of this version; move it away to redo this night"
     )
 
 

@@ -239,7 +239,7 @@ def target_of(
     try:
         folder = None if work_dir is None else resolve(Path(work_dir))
         if folder is not None and not folder.is_dir():
-            raise _refusal(out, f"there is no folder {folder} to work in; create it first")
+            raise _refusal(out, f"the work folder {folder} does not exist; create it first")
         if is_address(out):
             found = _in_object_store(str(out), tuple(feeds), storage_options, folder)
             return attrs.evolve(found, account=account, force=force)
@@ -285,7 +285,7 @@ def _dataset_folder(
     if path.exists() and not path.is_dir():
         raise _refusal(out, "it is a file; a dataset is a folder")
     if path.is_dir() and not (path / RECEIPTS).is_dir() and any(one.name != STAGING for one in path.iterdir()):
-        raise _refusal(out, "something is in this folder, and no pull wrote it; name a new or an empty folder")
+        raise _refusal(out, "the folder holds files that no pull wrote; name a new or empty folder")
     Format.PARQUET.require_extra()
     return DatasetTarget(path, Path(str(out)), Format.PARQUET, feeds, work_dir=work_dir, storage=storage)
 
@@ -317,7 +317,7 @@ def _check_file(out: object, file: Path) -> None:
     except FileNotFoundError:
         folder = resolve(file).parent
         if not folder.is_dir():
-            raise _refusal(out, f"{file.name} leads to {folder}, which is not there; create it first") from None
+            raise _refusal(out, f"{file.name} links to {folder}, which does not exist; create it first") from None
         return
     if stat.S_ISDIR(found):
         raise _refusal(out, f"{file.name} is a folder; name another file")

@@ -14,8 +14,8 @@ with Client("tcp://scheduler:8786") as cluster:
 summary = gather(shards)
 ```
 
-Dask can't interrupt a task that runs: a shard that was cancelled goes on, and if it is begun again meanwhile on the
-same machine, that waits for it. Let each worker have one thread, `threads_per_worker=1`. **Ray**:
+Dask can't interrupt a running task: a cancelled shard runs on, and if it is started again on the same machine, the
+second run waits for the first. Let each worker have one thread, `threads_per_worker=1`. **Ray**:
 
 ```python
 import ray

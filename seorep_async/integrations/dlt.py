@@ -13,15 +13,15 @@ print(await asyncio.to_thread(pipeline.run, source))  # in a script without an e
 ```
 
 - **Nights merge as in a database of `pull_to`.** Rows of a feed by date replace those of the dates that were asked for,
-  also those that the service no longer has; rows of the campaign feed and totals replace those of the same night. What
-  failed keeps its rows, and stands in the table `failures`. If everything failed, so does the run.
-- **The window is that of the arguments.** `dlt.sources.incremental` would keep one date for all campaigns, and leave a
-  hole for ever in one that failed. Ask for a few days more than are new.
-- **A folder or a bucket gets Delta tables**: dlt can't merge into plain Parquet, and would append without a word.
-- **Tags are JSON**, not a child table. `totals` and `failures` have a column more, `row_id`, as their keys have nulls.
+  also those that the service no longer has; rows of the campaign feed and totals replace those of the same night.
+  Failed reports keep their rows, and are listed in the table `failures`. If everything failed, so does the run.
+- **The arguments set the window.** `dlt.sources.incremental` would store one date for all campaigns, and leave a
+  permanent gap in one that failed. Ask for a few days more than are new.
+- **A folder or a bucket gets Delta tables**: dlt can't merge into plain Parquet, and would silently append.
+- **Tags are JSON**, not a child table. `totals` and `failures` have an extra column `row_id`, as their keys have nulls.
 - **dlt opens the client** and closes it, so each run needs a new one. The key stays in it: dlt's state holds a salted
-  digest, by which another account's rows under the same name are refused. That state is of the pipeline's name: a
-  pipeline of another name into the same dataset is not checked, so give each account a name of its own.
+  digest, by which another account's rows under the same name are refused. The state belongs to the pipeline's
+  name: a pipeline of another name into the same dataset is not checked, so give each account a name of its own.
 - **`pipeline.run` blocks** the event loop that runs in its thread; `asyncio.to_thread` avoids that.
 """
 
@@ -77,7 +77,7 @@ def dlt_source(
 
     Args:
         client: a client that is not open yet.
-        work_dir: a folder for what has arrived, from which the next run resumes one that was cut off; None starts over.
+        work_dir: a folder for staged reports, from which the next run resumes an interrupted one; None starts over.
 
     Raises:
         ConfigurationError: an argument is wrong. In a run, as its cause, also: the pipeline has loaded another

@@ -23,14 +23,14 @@ Python worker or executor, fetches nothing that was fetched before, and no row c
 | `settings` | settings of the clients as JSON, such as `{"requests_per_second": 50}` |
 
 **A key is refused as an option**: plans, the web page and event logs show options, and Spark's redaction, which looks
-for `secret`, `password` and `token`, does not know `SEOREP_API_KEY`. Also `spark.executorEnv.SEOREP_API_KEY` is shown,
-unless `spark.redaction.regex` is set to something like `(?i)secret|password|token|key`; better is a function that asks
+for `secret`, `password` and `token`, does not know `SEOREP_API_KEY`. `spark.executorEnv.SEOREP_API_KEY` is shown, too,
+unless `spark.redaction.regex` is set to something like `(?i)secret|password|token|key`; better use a function that asks
 a vault on the executor: `key_from="vaulted:api_key"`.
 
-Columns have their meanings as comments, and keys are not nullable. Every action plans again, which takes no request for
-rows as long as the pull was not gathered; `gather(SeoRepDataSource(options).shards())` commits the same rows to the
-dataset `out`, and returns the summary with what failed. A task in Spark's `local` mode is tried once only; give
-`local[2, 4]` to have it tried four times.
+Columns have their meanings as comments, and keys are not nullable. Every action plans again, which sends no request for
+rows until the pull is gathered; `gather(SeoRepDataSource(options).shards())` commits the same rows to the
+dataset `out`, and returns the summary with what failed. A task in Spark's `local` mode is tried only once; give
+`local[2, 4]` to try it four times.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class SeoRepDataSource(DataSource, DataSourceReader):  # type: ignore[misc]
         return schema
 
     def reader(self, schema: object) -> DataSourceReader:
-        """Return what plans and reads the shards."""
+        """Return the reader, which plans and reads the shards."""
         return self
 
     def shards(self) -> list[Shard]:
@@ -113,7 +113,7 @@ class SeoRepDataSource(DataSource, DataSourceReader):  # type: ignore[misc]
 def _parse(options: Mapping[str, Any]) -> dict[str, Any]:
     unknown, parsed = sorted(set(options) - set(_OPTIONS)), dict(_DEFAULTS)
     if any(map(_SECRET.search, unknown)):
-        raise ConfigurationError("a key is no option, because Spark shows options; say where it is: key_from=env:NAME")
+        raise ConfigurationError("a key can't be an option, as Spark shows options; say where it is: key_from=env:NAME")
     if unknown or not {"start_date", "end_date", "out"} <= set(options):
         problem = f"there is no option {', '.join(unknown)}" if unknown else "start_date, end_date and out are needed"
         raise ConfigurationError(f"{problem}; the options are {', '.join(_OPTIONS)}")

@@ -22,26 +22,32 @@ _ENGINES = {
     "engine_b": "the second search engine",
 }
 _ZERO = "What null means, against 0, is not documented."
-_RANK = "By its name, position of the keyword in {}. {} Whether null or 0 means not ranked is not documented."
+_RANK = "Judging by its name, position of the keyword in {}. {} Whether null or 0 means not ranked is not documented."
 _CHANGE = (
     "Change of {} from the previous period, if compare_previous_period asked for it. Not documented: what is sent "
     "otherwise, which sign is an improvement, how long the previous period is, what null means against 0."
 )
 _MEAN_RANK = (
-    "By its name, ranking of the campaign in {} over the period. How it is calculated, and what null and 0 mean, is "
-    "not documented."
+    "Judging by its name, ranking of the campaign in {} over the period. How it is calculated, and what null and 0 "
+    "mean, is not documented."
 )
-_URL = "By its name, an address that belongs to {}_ranking; the reference gives no more. Null if the service sent none."
-_SERP = "By its name, the address of a results page of {}; the reference gives no more. Null if the service sent none."
-_NEWEST = "By its name, the day of the newest value of {}; the reference gives no more."
+_URL = (
+    "Judging by its name, an address that belongs to {}_ranking; the reference gives no more. "
+    "Null if the service sent none."
+)
+_SERP = (
+    "Judging by its name, the address of a results page of {}; the reference gives no more. "
+    "Null if the service sent none."
+)
+_NEWEST = "Judging by its name, the day of the newest value of {}; the reference gives no more."
 _OLDER = "Only in the older variant of the feed, else null."
 _BANDS = {
     "1_3": "Number of keywords in positions 1 to 3 of {}.",
     "4_10": "Number of keywords in positions 4 to 10 of {}.",
     "11_20": "Number of keywords in positions 11 to 20 of {}.",
     "21_50": "Number of keywords in positions 21 to 50 of {}.",
-    "51": "Number of keywords in the position band 51 of {}, by its name from 51 on; whether it counts keywords "
-    "without a position is not documented.",
+    "51": "Number of keywords in the position band 51 of {}, judging by its name from 51 on; whether it counts "
+    "keywords without a position is not documented.",
 }
 
 
@@ -52,18 +58,18 @@ def _of_engines(words: str, suffix: str, engines: tuple[str, ...] = tuple(_ENGIN
 _CHANGES = {f"{engine}_ranking_change": _CHANGE.format(f"{engine}_ranking") for engine in _ENGINES}
 _METRICS = {
     **{f"{engine}_ranking_url": _URL.format(engine) for engine in ("engine_a", "engine_a_mobile", "engine_b")},
-    "local_monthly_searches": f"By its name, local searches for the phrase in a month; place, month and source are not "
-    f"documented. {_ZERO}",
-    "competitors": f"By its name, a number of competitors; what is counted is not documented. {_ZERO}",
-    "global_monthly_searches": f"By its name, searches for the phrase in a month everywhere. {_OLDER}",
-    "wmt_ranking": f"By its name, position of the keyword in the first engine's webmaster tools. {_OLDER}",
-    "wmt_clicks": f"By its name, clicks in the first engine's webmaster tools; over which days is not documented. "
-    f"{_OLDER}",
-    "wmt_impressions": f"By its name, impressions in the first engine's webmaster tools; over which days is not "
+    "local_monthly_searches": f"Judging by its name, local searches for the phrase in a month; place, month and source "
+    f"are not documented. {_ZERO}",
+    "competitors": f"Judging by its name, a number of competitors; what is counted is not documented. {_ZERO}",
+    "global_monthly_searches": f"Judging by its name, searches for the phrase in a month everywhere. {_OLDER}",
+    "wmt_ranking": f"Judging by its name, position of the keyword in the first engine's webmaster tools. {_OLDER}",
+    "wmt_clicks": f"Judging by its name, clicks in the first engine's webmaster tools; over which days is not "
     f"documented. {_OLDER}",
-    "wmt_ctr": "By its name, click-through rate in the first engine's webmaster tools, an integer; its unit (percent, "
-    f"per mille or other) is not documented. {_OLDER}",
-    "backlinks": f"By its name, a number of backlinks; what is counted is not documented. {_OLDER}",
+    "wmt_impressions": f"Judging by its name, impressions in the first engine's webmaster tools; over which days is "
+    f"not documented. {_OLDER}",
+    "wmt_ctr": "Judging by its name, click-through rate in the first engine's webmaster tools, an integer; its unit "
+    f"(percent, per mille or other) is not documented. {_OLDER}",
+    "backlinks": f"Judging by its name, a number of backlinks; what is counted is not documented. {_OLDER}",
 }
 
 
@@ -87,9 +93,9 @@ _UNSHOWN = f"The type of its values is not documented: JSON text in CSV, Parquet
 _MEANINGS: dict[str, dict[str, str]] = {
     "SearchLocation": {
         "id": f"Id of the keyword's search location; {_MORE}",
-        "canonical_name": f"By its name, name of the search location; {_MORE}",
-        "country_code": "By its name, country of the search location; the kind of code is not documented.",
-        "target_type": "By its name, kind of the search location; the values are not documented.",
+        "canonical_name": f"Judging by its name, name of the search location; {_MORE}",
+        "country_code": "Judging by its name, country of the search location; the kind of code is not documented.",
+        "target_type": "Judging by its name, kind of the search location; the values are not documented.",
         "extra": _EXTRA,
     },
     "SearchLanguage": {
@@ -111,9 +117,9 @@ _MEANINGS: dict[str, dict[str, str]] = {
         "engine_a_maps_serp_url": _SERP.format("the first search engine's maps"),
         **{f"last_{engine}_ranking_date": _NEWEST.format(f"{engine}_ranking") for engine in _ENGINES},
         "last_search_volume_date": _NEWEST.format("the monthly searches"),
-        "last_stat_padder_date": "Not documented: by its name, the day of an internal step of the service.",
-        "last_metric_rollup_date": "Not documented: by its name, the day of an internal step of the service.",
-        "last_results_date": "By its name, the day of the newest results; the reference gives no more.",
+        "last_stat_padder_date": "Not documented; judging by its name, the day of an internal step of the service.",
+        "last_metric_rollup_date": "Not documented; judging by its name, the day of an internal step of the service.",
+        "last_results_date": "Judging by its name, the day of the newest results; the reference gives no more.",
         "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
         "extra": f"{_EXTRA} Also a `last_..._date` that has a time of day other than midnight.",
     },
@@ -127,8 +133,8 @@ _MEANINGS: dict[str, dict[str, str]] = {
             for band, words in _BANDS.items()
         },
         "competitors": _METRICS["competitors"],
-        "local_monthly_searches": "By its name, local searches in a month; of which keywords, and how they are added "
-        f"up, is not documented. {_ZERO}",
+        "local_monthly_searches": "Judging by its name, local searches in a month; of which keywords, and how they are "
+        f"added up, is not documented. {_ZERO}",
     },
     "KeywordPeriod": {**_PERIOD, **_METRICS, **_ranks("Of which day of a month is not documented.")},
     "RankingTotals": {
@@ -146,17 +152,17 @@ _MEANINGS: dict[str, dict[str, str]] = {
         "company": "Name of the company.",
         "date_created": "When the campaign was created; the time zone is not documented.",
         "date_modified": "When it was last changed, or null; the time zone is not documented.",
-        "date_deleted": f"By its name, when the campaign was deleted. {_UNSHOWN}",
+        "date_deleted": f"Judging by its name, when the campaign was deleted. {_UNSHOWN}",
         "status": f"Status of the campaign; `active` occurs, other values are not documented. {_IN_LISTS}",
         "scope": "Scope of the address; the values are not documented.",
-        "engine_a_ignore_places": "By its name, whether the first search engine's places are left out; null if the "
-        "service sent neither true nor false.",
-        "engine_a_places_id": f"By its name, an id at the first search engine's places. {_UNSHOWN}",
-        "engine_a_cid": f"By its name, an id at the first search engine. {_UNSHOWN}",
-        "engine_a_business_id": f"By its name, a business's id at the first search engine. {_UNSHOWN}",
-        "engine_a_business_name": f"By its name, a business's name at the first search engine. {_UNSHOWN}",
+        "engine_a_ignore_places": "Judging by its name, whether the first search engine's places are left out; null if "
+        "the service sent neither true nor false.",
+        "engine_a_places_id": f"Judging by its name, an id at the first search engine's places. {_UNSHOWN}",
+        "engine_a_cid": f"Judging by its name, an id at the first search engine. {_UNSHOWN}",
+        "engine_a_business_id": f"Judging by its name, a business's id at the first search engine. {_UNSHOWN}",
+        "engine_a_business_name": f"Judging by its name, a business's name at the first search engine. {_UNSHOWN}",
         "group_title": "Group that the campaign is assigned to, or null.",
-        "timezone": f"By its name, the campaign's time zone. {_UNSHOWN}",
+        "timezone": f"Judging by its name, the campaign's time zone. {_UNSHOWN}",
         "account_id": "The service's id of the account.",
         "extra": _EXTRA,
     },

@@ -46,7 +46,7 @@ def parse(body: bytes | memoryview, *, needs_data: bool = True) -> dict[str, Any
         DecodeError: the body is JSON, but no envelope.
     """
     if not body:
-        raise ProtocolError("the answer is empty where JSON was expected")
+        raise ProtocolError("the response is empty, but JSON was expected")
     try:
         envelope = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -54,7 +54,7 @@ def parse(body: bytes | memoryview, *, needs_data: bool = True) -> dict[str, Any
             raise refused(*problem) from None
         if isinstance(error, msgspec.ValidationError):
             raise refused("", f"holds a number that is out of range ({error})") from None
-        raise ProtocolError(f"the answer is not whole JSON: {error}") from None
+        raise ProtocolError(f"the response is not complete JSON: {error}") from None
     except RecursionError:
         raise refused("", "is nested too deeply") from None
     if not isinstance(envelope, dict):
@@ -113,7 +113,7 @@ def normalise_feed(envelope: dict[str, Any]) -> FeedPayload:
 
 def refused(path: str, problem: str) -> DecodeError:
     """Return the error for a part of an answer that is not of a documented shape."""
-    return DecodeError(f"{path}: {problem}" if path else f"the answer {problem}", field_path=path or None)
+    return DecodeError(f"{path}: {problem}" if path else f"the response {problem}", field_path=path or None)
 
 
 def _count(value: object) -> int | None:
@@ -145,7 +145,7 @@ def _service_error(envelope: dict[str, Any]) -> StatusError:
     code = _error_code(envelope, "code") or _error_code(envelope, "status")
     kind = StatusError if code is None else status_error_type(code)
     reason = said or "it gave no reason"
-    return kind(f"the service reported an error in an answer that claims success: {reason}", status=200)
+    return kind(f"the service reported an error in a response that claims success: {reason}", status=200)
 
 
 def _strings(value: object, depth: int = 3) -> list[str]:

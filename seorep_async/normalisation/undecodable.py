@@ -44,7 +44,7 @@ def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
     while remaining:
         path, value = remaining.pop()
         if value is _NO_NUMBER:
-            return path, "is no number that JSON has"
+            return path, "is not a JSON number"
         if value is _OUT_OF_RANGE:
             return path, "holds a number that is out of range"
         if isinstance(value, str) and _SURROGATE.search(value):

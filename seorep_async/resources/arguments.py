@@ -158,7 +158,7 @@ def check_account(account: object) -> str:
     """
     if isinstance(account, str) and account == account.strip() and account.isprintable() and 0 < len(account) <= 100:
         return account
-    raise ConfigurationError("account must be a name of 1 to 100 printable characters, without spaces around it")
+    raise ConfigurationError("account must be a name of 1 to 100 printable characters, without surrounding spaces")
 
 
 def optional_strings(**named: object) -> dict[str, str | None]:

@@ -51,15 +51,15 @@ class Backlinks:
         """Create a backlink.
 
         Args:
-            campaign_id: campaign that it belongs to.
+            campaign_id: campaign of the backlink.
             title: title.
             url: address of the page that contains the backlink.
             status: `published` or `unpublished`.
-            date_published: day on which it was published.
+            date_published: day of publication.
             link_type: type of link.
             target_anchor: the anchor text of the link.
             target_url: address of the target.
-            notes: short free note.
+            notes: short note.
             extra_params: further parameters.
 
         Raises:
@@ -107,11 +107,11 @@ class Backlinks:
 
         Args:
             id: 1 to 2**31 - 1.
-            date_published: day on which it was published.
+            date_published: day of publication.
             status: `published` or `unpublished`.
             url: address of the page that contains the backlink.
             link_type: type of link.
-            notes: short free note.
+            notes: short note.
             title: title.
             target_anchor: the anchor text of the link.
             target_url: address of the target.
@@ -157,14 +157,14 @@ class Backlinks:
         """List the backlinks of a campaign.
 
         Args:
-            campaign_id: campaign that they belong to.
+            campaign_id: campaign of the backlinks.
             status: `published` or `unpublished`.
             date_string: first and last day. They are sent as `YYYY-MM-DD-YYYY-MM-DD`; a string is sent as it is.
-            search: a string to find, in full or in part.
+            search: string to search for, in full or in part.
             link_type: type of link, such as `all`; other values are not documented.
             limit: records per page; the service has a default and a maximum of its own.
             sort_metric: field of the backlink to sort by.
-            sort_direction: `asc` and `desc` were seen; allowed values are not documented.
+            sort_direction: such as `asc` or `desc`; allowed values are not documented.
             extra_params: further parameters.
 
         Returns:

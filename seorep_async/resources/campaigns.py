@@ -34,7 +34,7 @@ class Campaigns:
         Args:
             url: website address.
             company: company name.
-            scope: scope of the url; allowed values are not documented, `domain` was seen.
+            scope: scope of the URL, such as `domain`; allowed values are not documented.
             group_title: group that the campaign is assigned to.
             extra_params: further parameters.
 
@@ -78,7 +78,7 @@ class Campaigns:
             id: 1 to 2**31 - 1.
             url: website address.
             company: company name.
-            scope: scope of the url; allowed values are not documented.
+            scope: scope of the URL; allowed values are not documented.
             group_title: group that the campaign is assigned to.
             extra_params: further parameters.
 
@@ -110,13 +110,13 @@ class Campaigns:
         order_direction: str | None = None,
         extra_params: ExtraParams | None = None,
     ) -> ModelListing[Campaign]:
-        """List the account's campaigns, oldest to newest unless ordered otherwise.
+        """List the account's campaigns, oldest to newest unless sorted otherwise.
 
         Args:
             filter: campaign name to search for.
             limit: records per page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
-            order_direction: `asc` and `desc` were seen; allowed values are not documented.
+            order_direction: such as `asc` or `desc`; allowed values are not documented.
             extra_params: further parameters.
 
         Returns:

@@ -44,7 +44,7 @@ class Keywords:
             filter: all or part of a keyword.
             limit: records per page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
-            order_direction: `asc` and `desc` were seen; allowed values are not documented.
+            order_direction: such as `asc` or `desc`; allowed values are not documented.
             extra_params: further parameters, sent as they are; live services accept `campaign_id`.
 
         Returns:

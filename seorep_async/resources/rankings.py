@@ -277,7 +277,7 @@ class Rankings:
         start, end = check_dates(start_date, end_date)
         known = FeedOptions.__annotations__.keys()
         if unknown := options.keys() - known:
-            raise ConfigurationError(f"pull takes no {min(unknown)!r}; the feeds take {', '.join(known)}")
+            raise ConfigurationError(f"pull has no argument {min(unknown)!r}; the feeds take {', '.join(known)}")
         asked = attrs.evolve(self._asked(feed, start, end, options), snapshot_date=self._today())
         return Pull(
             self._session,

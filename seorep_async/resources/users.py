@@ -46,7 +46,7 @@ class Users:
         Args:
             first_name: first name.
             last_name: last name.
-            username: name to log in with; unique among all users of the service.
+            username: login name; unique among all users of the service.
             password: initial password; rules are not documented.
             role: type of user, such as `client`; allowed values are not documented.
             email: e-mail address.
@@ -101,7 +101,7 @@ class Users:
             id: 1 to 2**31 - 1.
             first_name: first name.
             last_name: last name.
-            username: name to log in with.
+            username: login name.
             email: e-mail address.
             password: new password.
             role: type of user; allowed values are not documented.
@@ -149,7 +149,7 @@ class Users:
             role: role or roles to list. `Settings.array_encoding` says how several are sent.
             limit: records per page; the service has a default and a maximum of its own.
             order_by: field to order by; allowed values are not documented.
-            order_direction: `asc` and `desc` were seen; allowed values are not documented.
+            order_direction: such as `asc` or `desc`; allowed values are not documented.
             extra_params: further parameters.
 
         Returns:
@@ -164,7 +164,7 @@ class Users:
         return self._endpoint.list(values, extra_params)
 
     async def login_grant(self, id: int, *, extra_params: ExtraParams | None = None) -> LoginGrant:
-        """Get a one-time sign-in for a user.
+        """Get a one-time login for a user.
 
         It is requested once only, as each request may make a new grant (the service's reference, section 5).
 

@@ -146,7 +146,7 @@ class Governor:
             `call_timeout`, or the attempt was withdrawn, or the governor closed.
 
         Raises:
-            RateLimitedError: the service asked to wait past the deadline, or past `retry_after_max`.
+            RateLimitedError: the service asked for a pause past the deadline, or past `retry_after_max`.
         """
         now = self._clock.monotonic()
         if now >= deadline or self._closed:
@@ -340,5 +340,5 @@ class Governor:
 
 
 def _asked_to_wait(seconds: float) -> RateLimitedError:
-    message = f"not sent, because the service asked to wait for another {seconds:.3g} s"
+    message = f"not sent, because the service asked for a pause of another {seconds:.3g} s"
     return RateLimitedError(message, retry_after=seconds)

@@ -155,8 +155,8 @@ class ResponseReader:
         if status < 400:
             location = response.location.partition("?")[0] if response.location and not request.private else None
             redirect = RedirectError(
-                f"the service redirects to {location or 'another address'}, which is never followed; "
-                "put the right address into base_url",
+                f"the service redirects to {location or 'another address'}, and the client never follows; "
+                "set base_url to the right address",
                 location=location,
             )
             return self._failure(Sent.ANSWERED, Cause.PERMANENT, redirect, request, response)
@@ -174,11 +174,11 @@ class ResponseReader:
             code = next((c for c in (400, 403, 404, 429, 500) if type(error) is status_error_type(c)), 500)
             sent, cause = Sent.ANSWERED, cause_of_status(code)
             if request.private:
-                message = "the service reported an error in an answer that claims success"
+                message = "the service reported an error in a response that claims success"
         else:
             sent, cause = Sent.ANSWERED, Cause.PERMANENT
             if request.private and isinstance(error, DecodeError):
-                message = f"{error.field_path or 'the answer'}: has an unexpected value"
+                message = f"{error.field_path or 'the response'}: has an unexpected value"
         return self._failure(sent, cause, error.evolve(message=message), request, response)
 
     def _failure(
@@ -189,7 +189,7 @@ class ResponseReader:
             fields["body_excerpt"] = self._excerpt(response.body, request)
         if response.retry_after is not None and isinstance(error, RateLimitedError | ServerError):
             fields["retry_after"] = response.retry_after
-            fields["message"] = f"{error.message}; it asked to wait {response.retry_after:g} s"
+            fields["message"] = f"{error.message}; it asked for a pause of {response.retry_after:g} s"
         return self.clean(Failure(sent, cause, error.evolve(**fields), response.retry_after), request)
 
     def clean(self, failure: Failure, request: Request[Any]) -> Failure:

@@ -175,7 +175,7 @@ def decide(
         return GiveUp(failure.error)
     cost = REFUSED_COST if probe or failure.is_refusal else TRANSIENT_COST
     if cost > tokens:
-        reason = "not tried again, as too many calls of this client failed for good"
+        reason = "not tried again, as too many calls of this client failed"
         return GiveUp(failure.error.evolve(message=f"{failure.error.message}; {reason}"))
     delay = failure.retry_after
     if delay is None:
@@ -189,9 +189,9 @@ def decide(
 def deadline_exceeded(last: Failure | None) -> DeadlineExceededError:
     """Return the error for a call whose time is over, caused by its last failure."""
     if last is None:
-        return DeadlineExceededError("the call's time was over before an answer came; raise Settings.call_timeout")
+        return DeadlineExceededError("the call timed out before a response came; raise Settings.call_timeout")
     error = DeadlineExceededError(
-        f"the call's time was over before it succeeded; at last: {last.error.message}",
+        f"the call timed out before it succeeded; last error: {last.error.message}",
         status=last.error.status,
         body_excerpt=last.error.body_excerpt,
     )

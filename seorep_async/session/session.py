@@ -245,7 +245,7 @@ class Session:
             raise deadline_exceeded(call.failure) from None
         if scope.error is not None:
             status = scope.error.status
-            raise AuthenticationError("not finished, because the API key was refused to another request", status=status)
+            raise AuthenticationError("stopped, because the API key was refused for another request", status=status)
 
     async def _probe(self, request: Request[Any], scope: CancelScope) -> None:
         """Ask for something that the key should be good for; only another refusal condemns it."""

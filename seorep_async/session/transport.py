@@ -109,7 +109,7 @@ class Transport:
         except SeoRepError:
             raise
         except _BodyTooLarge as error:
-            too_large = BodyTooLargeError(f"{error}; raise Settings.max_body_bytes, or ask with a smaller limit")
+            too_large = BodyTooLargeError(f"{error}; raise Settings.max_body_bytes, or use a smaller limit")
             return Failure(Sent.MAYBE, Cause.PERMANENT, too_large)
         except WireError as error:
             return _classify(error.cause, request)
@@ -167,7 +167,7 @@ class Transport:
     ) -> aiohttp.ClientResponse:
         """Authenticate one wire attempt, count it, and stop aiohttp from resending it."""
         if origin_of(request.url) != self._base_url.origin:
-            raise ConfigurationError(f"refused to send the API key to another origin than {self._base_url.text}")
+            raise ConfigurationError(f"refused to send the API key to an origin other than {self._base_url.text}")
         request.headers[hdrs.AUTHORIZATION] = self._authentication.header()
         request.headers.popall(hdrs.COOKIE, None)
         self.attempts += 1
@@ -179,14 +179,14 @@ class Transport:
     async def _read(self, response: aiohttp.ClientResponse) -> list[bytes | memoryview]:
         limit, content = self._settings.max_body_bytes, response.content
         if not content.is_eof() and (announced := response.content_length) is not None and announced > limit:
-            raise _BodyTooLarge(f"the answer announces {announced} bytes, more than the limit of {limit}")
+            raise _BodyTooLarge(f"the response announces {announced} bytes, more than the limit of {limit}")
         chunks: list[bytes | memoryview] = []
         size = 0
         while chunk := content.read_nowait() if content.is_eof() else await _read_any(content):
             size += len(chunk)
             self.bytes_received += len(chunk)
             if size > limit:
-                raise _BodyTooLarge(f"the answer is larger than the limit of {limit} bytes")
+                raise _BodyTooLarge(f"the response is larger than the limit of {limit} bytes")
             chunks.append(chunk)
             if content.at_eof():
                 break
@@ -256,9 +256,9 @@ def _classify(error: Exception, request: Request[Any]) -> Failure:
         case aiohttp.ClientConnectionError() | OSError():
             return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the connection broke ({reason})"))
         case aiohttp.ClientPayloadError():
-            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the answer broke off ({reason})"))
+            return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the response broke off ({reason})"))
         case _:
-            return Failure(Sent.MAYBE, Cause.TRANSIENT, ProtocolError(f"the answer is not valid HTTP ({reason})"))
+            return Failure(Sent.MAYBE, Cause.TRANSIENT, ProtocolError(f"the response is not valid HTTP ({reason})"))
 
 
 def _reason(error: Exception, request: Request[Any]) -> str:

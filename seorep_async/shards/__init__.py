@@ -1,8 +1,8 @@
 """A pull cut into shards: plain data that any engine can map over its workers.
 
-One process takes what the service allows, as a rule. Shards are for the rest: accounts that take hours and must survive
-the loss of a machine, rows that must land in a cluster or a bucket, orchestrators that want small tasks which can be
-retried. Nothing here imports an engine.
+One process can usually use all that the service allows. Shards are for other cases: pulls that take hours and must
+survive the loss of a machine, rows that must land in a cluster or a bucket, orchestrators that want small tasks to
+retry. Nothing here imports an engine.
 
 ```python
 from concurrent.futures import ThreadPoolExecutor  # or ProcessPoolExecutor, or a Dask client: `client.map`
@@ -18,14 +18,14 @@ print(summary.rows, "rows of", summary.campaigns, "campaigns")
 
 - **A shard is whole or absent.** Each becomes one part of each table of a dataset (see `seorep_async.export`), and its
   receipt is written last. `gather` checks that every receipt is there, and only then changes what readers see.
-- **Run again, it costs nothing.** A shard with a receipt returns it without a request. One that was killed resumes from
+- **Running again costs nothing.** A shard with a receipt returns it without a request. One that was killed resumes from
   the checkpoint in its `work_dir`; on another machine it starts over. One with failures fetches only those.
 - **A shard holds no key**, as engines log their tasks: only where the worker finds it, `env:NAME` or `module:function`.
   A key of another account than the plan's is refused. Put secrets of an object store into the environment, too.
 - **Limits are divided.** `workers` divides `max_concurrency` and `requests_per_second`; within that, each worker finds
   its own share of what the service allows, once for all the shards that it runs. A process for each shard, as some
-  orchestrators start them, finds it each time: set `requests_per_second` if you know the limit.
-- **The same call of `plan` resumes** an unfinished plan; `restart=True` deletes it and plans anew.
+  orchestrators start them, finds its share each time: set `requests_per_second` if you know the limit.
+- **The same call of `plan` resumes** an unfinished plan; `restart=True` deletes it and makes a new one.
 """
 
 from seorep_async.shards.planning import plan

@@ -65,8 +65,8 @@ async def plan(
         shards: how many; not more than there are campaigns.
         workers: how many of them run at once.
         key_from: where a worker finds the API key: `env:NAME`, or `module:function`, a function that returns it.
-        restart: plan anew, and delete unfinished plans of the same arguments with what their shards have brought.
-        retry_failed: return also a plan that was gathered, to fetch what had failed.
+        restart: make a new plan, and delete unfinished ones of the same arguments with their shards' results.
+        retry_failed: return also a gathered plan, to fetch what failed.
         storage_options: options of the object store; secrets are refused, as engines log shards.
         work_dir: a local folder for the checkpoints of the workers.
 
@@ -209,7 +209,7 @@ def _plan_names(storage: Storage, account: str) -> list[str]:
 def _read_plan(storage: Storage, name: str, account: str) -> tuple[dict[str, Any], Partition]:
     found: Any = read_json(storage, name)
     if not isinstance(found, dict) or not found.keys() >= _PLAN_FIELDS:
-        raise ExportError(f"{storage.address(name)} is no plan of this version; move it away, or pass restart=True")
+        raise ExportError(f"{storage.address(name)} is not a plan of this version; move it away, or pass restart=True")
     return found, Partition(account, dt.date.fromisoformat(found["snapshot_date"]))
 
 

@@ -115,7 +115,7 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
     ordered = [_checked(shard) for shard in shards]
     ordered.sort(key=lambda shard: shard.number)
     if not ordered or [shard.number for shard in ordered] != list(range(ordered[0].count)):
-        raise ConfigurationError("gather needs every shard of one pull, once")
+        raise ConfigurationError("gather needs every shard of one pull, each once")
     first = ordered[0]
     if len({(shard.pull, shard.night, shard.out) for shard in ordered}) > 1:
         raise ConfigurationError("gather needs the shards of one pull; these are of several")
@@ -157,7 +157,7 @@ def _commit(
     job, plan = shard.job(), read_json(storage, shard.night.plan(shard.pull))
     if plan is None:
         place = storage.address(shard.night.plan(shard.pull))
-        raise ExportError(f"the plan of these shards, {place}, is gone: another pull replaced theirs; plan again")
+        raise ExportError(f"the plan of these shards, {place}, is gone: another pull replaced it; plan again")
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         file, pulls = write_pull(pull_row(job, outcomes, requests), Path(folder))
         stage(storage, shard.pull, [(file, pulls)])
@@ -205,7 +205,7 @@ async def run_in_loop(shard: Shard) -> ShardReceipt:
     async with client, _known_limits((shard.pull, shard.settings), client):
         job = shard.job(cache(client._key_fingerprint))
         if await asyncio.to_thread(job.key_digest) != shard.key_digest:
-            raise ConfigurationError(f"{shard.key_from} holds the key of another account than the plan was made with")
+            raise ConfigurationError(f"{shard.key_from} does not hold the key of the plan's account")
         target = _target(shard, storage)
         while True:
             try:
@@ -278,7 +278,7 @@ def _read_receipt(storage: Storage, shard: Shard) -> ShardReceipt | None:
 
 def _checked(shard: object) -> Shard:
     if not isinstance(shard, Shard):
-        raise ConfigurationError(f"this needs a Shard, as plan returns them, and got {type(shard).__name__}")
+        raise ConfigurationError(f"expected a Shard, as plan returns them, got {type(shard).__name__}")
     return shard
 
 

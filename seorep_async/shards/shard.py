@@ -215,7 +215,7 @@ def _check_shard(shard: Shard) -> None:
 
 
 def _from_json(text: str | bytes, kind: type[T]) -> T:
-    problem = "it is no JSON object"
+    problem = "it is not a JSON object"
     with contextlib.suppress(ValueError, TypeError, RecursionError):
         found = json.loads(text)
         if isinstance(found, dict):
@@ -249,7 +249,7 @@ def _in_words(error: BaseException, _: type | None) -> str:
     if isinstance(error, KeyError):
         return "is missing"
     if isinstance(error, ForbiddenExtraKeysError):
-        return "is of a newer version of seorep"
+        return "is from a newer version of seorep"
     return f"is wrong: {error}" if isinstance(error, ConfigurationError | _WrongTypeError) else "is wrong"
 
 

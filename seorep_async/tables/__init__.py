@@ -85,9 +85,9 @@ print([line for line in lines if "row" not in line])  # the failure of campaign 
 
 ## Pictures
 
-Keywords by position over time, and what moved between two nights, drawn by altair from the database of a nightly
-pull. A keyword whose rank is null or 0 on one of the nights is not among the movers, as the
-reference does not say what these mean.
+Keywords by position over time, and what moved between two nights, drawn by altair from the database of a nightly pull.
+A keyword whose rank is null or 0 on one of the nights is not among the movers, as the reference does not say what
+these mean.
 
 ```python
 import altair as alt

@@ -34,8 +34,8 @@ _SNAPSHOT = Column(
 )
 _CAMPAIGN = Column("campaign_id", ColumnType.INTEGER, "Id of the campaign.", nullable=False)
 _KEYWORD = Column("keyword_id", ColumnType.INTEGER, "Id of the keyword.", nullable=False)
-_START = Column("start_date", ColumnType.DATE, "First day that the pull asked for.", nullable=False)
-_END = Column("end_date", ColumnType.DATE, "Last day that the pull asked for.", nullable=False)
+_START = Column("start_date", ColumnType.DATE, "First day that the pull requested.", nullable=False)
+_END = Column("end_date", ColumnType.DATE, "Last day that the pull requested.", nullable=False)
 _REPORT = (
     _ACCOUNT,
     _SNAPSHOT,
@@ -116,7 +116,7 @@ def keywords_table() -> Table:
     """Return the table of keywords: columns of the campaign feed's table that are the same every night."""
     rankings = table_of(Feed.CAMPAIGN).columns
     places = _keyword_places()
-    description = "A keyword, as it was when the campaign feed last had it; one that moved is there for both campaigns."
+    description = "A keyword, as the campaign feed last had it; one that moved is listed for both campaigns."
     return Table("keywords", description, tuple(rankings[n] for n in places), ("account", "campaign_id", "keyword_id"))
 
 
@@ -146,7 +146,7 @@ def failures_table() -> Table:
     error = (
         Column("error", ColumnType.STRING, "Name of the error's class, such as NotFoundError.", nullable=False),
         Column("message", ColumnType.STRING, "What went wrong.", nullable=False),
-        Column("status", ColumnType.INTEGER, "HTTP status of the last answer; null if there was none."),
+        Column("status", ColumnType.INTEGER, "HTTP status of the last response; null if there was none."),
         Column("attempts", ColumnType.INTEGER, "Requests that were made for the page that failed."),
     )
     return Table("failures", "A report that a pull could not fetch.", (*_REPORT, *error), _REPORT_KEY)
@@ -163,7 +163,7 @@ def pulls_table() -> Table:
         Column("feeds", ColumnType.STRING, "The feeds, separated by commas.", nullable=False),
         _START,
         _END,
-        Column("campaigns", ColumnType.INTEGER, "Campaigns that were asked for.", nullable=False),
+        Column("campaigns", ColumnType.INTEGER, "Campaigns that were requested.", nullable=False),
         Column("rows", ColumnType.INTEGER, "Rows of all feeds that were written.", nullable=False),
         Column(
             "requests", ColumnType.INTEGER, "Requests, retries included; of a resumed pull, of its last run.", False
@@ -174,7 +174,7 @@ def pulls_table() -> Table:
             "Reports that could not be fetched; a list of campaigns that could not be fetched is not counted.",
             nullable=False,
         ),
-        Column("compared", ColumnType.BOOLEAN, "Whether changes from the previous period were asked for.", False),
+        Column("compared", ColumnType.BOOLEAN, "Whether changes from the previous period were requested.", False),
         Column("version", ColumnType.STRING, "Version of seorep-async that wrote it.", nullable=False),
         Column(
             "key_digest",

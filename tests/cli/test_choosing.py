@@ -93,14 +93,14 @@ def test_days_that_follow_from_today_say_so(option: dict[str, Any], said: str) -
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ({"month": dt.date(2023, 7, 1)}, "the days after today are in the future"),
-        ({"to": dt.date(2023, 7, 16)}, "the days after today are in the future"),
-        ({"from": dt.date(2023, 7, 16), "to": dt.date(2023, 8, 1)}, "2023-07-16 to 2023-08-01 is in the future"),
+        ({"month": dt.date(2023, 7, 1)}, "2023-07-16 to 2023-07-31"),
+        ({"to": dt.date(2023, 7, 16)}, "2023-07-16 to 2023-07-16"),
+        ({"from": dt.date(2023, 7, 16), "to": dt.date(2023, 8, 1)}, "2023-07-16 to 2023-08-01"),
     ],
 )
 def test_days_in_the_future_are_pointed_out(option: dict[str, Any], said: str) -> None:
     (note,) = days("2023-07-15", **option).notes
-    assert note == f"Note: {said}, as today is 2023-07-15 (UTC+02:00): no rankings of them can be there."
+    assert note == f"Note: {said} is in the future, as today is 2023-07-15 (UTC+02:00); it has no rankings yet."
 
 
 def test_dates_and_notes_are_shown_unless_quiet(seorep: Seorep) -> None:
@@ -108,7 +108,7 @@ def test_dates_and_notes_are_shown_unless_quiet(seorep: Seorep) -> None:
     origin = "\n  Dates      the month up to 2023-07-15 (UTC+02:00)\n"
     assert origin in seorep(*pull, "--month-to-date").err
     assert origin in seorep(*pull, "--month-to-date", "--dry-run").out
-    assert seorep(*pull, "--month", "2023-07").err.startswith("Note: the days after today are")
+    assert seorep(*pull, "--month", "2023-07").err.startswith("Note: 2023-07-16 to 2023-07-31 is in the future")
     assert seorep(*pull, "--month", "2023-07", "--quiet").err == ""
 
 
@@ -150,24 +150,24 @@ def test_ids_are_read_from_what_excel_calls_unicode_text() -> None:
     [
         (
             b"1\n\n2x\n",
-            "ids.txt, line 3: '2x' is not a campaign's id, an integer from 1 to 2147483647;",
+            "ids.txt, line 3: '2x' is not a campaign id, an integer from 1 to 2147483647;",
         ),
-        (b"1,2,3x\n", "ids.txt, line 1: '3x' is not a campaign's id"),
-        (b"1\n2 3\n", "ids.txt, line 2: '2 3' is not a campaign's id"),
-        (b"1\n2.0\n", "ids.txt, line 2: '2.0' is not a campaign's id"),
-        (b"1\n0\n", "ids.txt, line 2: '0' is not a campaign's id"),
-        (b"1\n2147483648\n", "ids.txt, line 2: '2147483648' is not a campaign's id"),
-        (b"company\nAcme\n", "line 1: 'company' is not a campaign's id, an integer from 1 to 2147483647;"),
+        (b"1,2,3x\n", "ids.txt, line 1: '3x' is not a campaign id"),
+        (b"1\n2 3\n", "ids.txt, line 2: '2 3' is not a campaign id"),
+        (b"1\n2.0\n", "ids.txt, line 2: '2.0' is not a campaign id"),
+        (b"1\n0\n", "ids.txt, line 2: '0' is not a campaign id"),
+        (b"1\n2147483648\n", "ids.txt, line 2: '2147483648' is not a campaign id"),
+        (b"company\nAcme\n", "line 1: 'company' is not a campaign id, an integer from 1 to 2147483647;"),
         (b"company,url\nAcme,1\n", "If it is a CSV, give it a header with campaign_id or id."),
-        (b"4,5x\n", "ids.txt, line 1: '5x' is not a campaign's id"),
-        (b"1,Acme\n2,5x\n", "ids.txt, line 1: 'Acme' is not a campaign's id"),
-        (b"1,Acme\n2\n", "ids.txt, line 1: 'Acme' is not a campaign's id"),
-        (b"company,id\nAcme,1\nBeta\n", "ids.txt, line 3: '' is not a campaign's id"),
-        (b"id,company\n1,A\n,B\n", "ids.txt, line 3: '' is not a campaign's id"),
+        (b"4,5x\n", "ids.txt, line 1: '5x' is not a campaign id"),
+        (b"1,Acme\n2,5x\n", "ids.txt, line 1: 'Acme' is not a campaign id"),
+        (b"1,Acme\n2\n", "ids.txt, line 1: 'Acme' is not a campaign id"),
+        (b"company,id\nAcme,1\nBeta\n", "ids.txt, line 3: '' is not a campaign id"),
+        (b"id,company\n1,A\n,B\n", "ids.txt, line 3: '' is not a campaign id"),
         (b'id,company\n1,"A\n2,B\n', "can't read ids.txt: unexpected end of data."),
-        (b"", "there is no id in ids.txt."),
-        (b"# none yet\nid\n", "there is no id in ids.txt."),
-        (b"PAR1\xff\x00", "can't read ids.txt: it is not text in UTF-8."),
+        (b"", "no ids in ids.txt."),
+        (b"# none yet\nid\n", "no ids in ids.txt."),
+        (b"PAR1\xff\x00", "can't read ids.txt: it is not UTF-8 text."),
     ],
 )
 def test_a_bad_line_is_refused_with_its_number(contents: bytes, said: str) -> None:
@@ -199,7 +199,7 @@ def test_ids_of_options_file_and_stdin_are_pulled_once(
     assert pulled(seorep, "--campaign", "3, 1", "--campaign", 2, "--campaigns-from", "ids.txt") == ["3", "1", "2", "5"]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"4\n4\n6,4\n")))
     ended = seorep("pull", "--campaigns-from", "-", "-o", "a.csv")
-    assert "Campaigns: 2 from stdin.\nNote: campaign 4 is chosen more than once, and pulled once.\n" in ended.err
+    assert "Campaigns: 2 from stdin.\nNote: campaign 4 is chosen more than once, but pulled once.\n" in ended.err
 
 
 def test_the_campaigns_of_a_written_table_are_pulled_again(seorep: Seorep, account: Sandbox) -> None:
@@ -229,7 +229,7 @@ def test_a_filter_is_the_services(seorep: Seorep, account: Sandbox) -> None:
             "Error: there is no group 'Retail' among the campaigns that the filter 'Legal' finds; "
             "there are: 'Key accounts'\n",
         ),
-        (("--filter", "zzz"), "Error: the service finds no campaign for the filter 'zzz'; try another\n"),
+        (("--filter", "zzz"), "Error: the filter 'zzz' finds no campaign; try another filter\n"),
     ],
 )
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])

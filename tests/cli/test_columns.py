@@ -44,7 +44,7 @@ def test_on_a_terminal_meanings_have_its_width(seorep: Seorep, monkeypatch: pyte
     lines = seorep("columns", "keyword_rankings").out.splitlines()
     assert max(map(len, lines)) <= 80
     place = lines.index("  engine_a_ranking (integer)")
-    assert lines[place + 1] == "      By its name, position of the keyword in the first search engine. Of which"
+    assert lines[place + 1] == "      Judging by its name, position of the keyword in the first search engine."
 
 
 def test_as_json_it_has_every_table(seorep: Seorep) -> None:
@@ -60,7 +60,7 @@ def test_an_unknown_table_is_refused(seorep: Seorep) -> None:
 @pytest.mark.parametrize(("option", "said"), [((), 1), (("--compare-previous-period",), 0)])
 def test_the_summary_says_if_changes_were_not_asked_for(seorep: Seorep, option: tuple[str, ...], said: int) -> None:
     ended = seorep("pull", "--sandbox", "--campaigns", 1, "--keywords", 1, *option)
-    assert ended.err.count("Changes from the previous period were not asked for") == said
+    assert ended.err.count("Without changes from the previous period;") == said
 
 
 def test_another_account_of_the_shell_gets_its_options(seorep: Seorep) -> None:

@@ -172,17 +172,17 @@ def test_a_profile_of_another_user_is_refused(config: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("", "there is no profile 'acme' in {config}; there are: none."),
-        ("[other]\n[third]", "there is no profile 'acme' in {config}; there are: other, third."),
-        ("acme = 3", "there is no profile 'acme' in {config}; there are: none."),
+        ("", "there is no profile 'acme' in {config}; it has: none."),
+        ("[other]\n[third]", "there is no profile 'acme' in {config}; it has: other, third."),
+        ("acme = 3", "there is no profile 'acme' in {config}; it has: none."),
         ("[acme", "can't read {config}: "),
-        ("[acme]\nbase_uri = 'x'", "profile acme: there is no 'base_uri'; did you mean base_url?"),
-        ("[acme]\ncolour = 'x'", "profile acme: there is no 'colour'; there are base_url, account, key"),
+        ("[acme]\nbase_uri = 'x'", "profile acme: unknown setting 'base_uri'; did you mean base_url?"),
+        ("[acme]\ncolour = 'x'", "profile acme: unknown setting 'colour'; the settings are base_url, account, key"),
         (f"[acme]\n{ADDRESS}", "profile acme: there is no key; set one of key_command, key_file, key_env."),
-        (f"[acme]\n{ADDRESS}\nkey_env='A'\nkey_file='b'", "key_env and key_file exclude each other"),
+        (f"[acme]\n{ADDRESS}\nkey_env='A'\nkey_file='b'", "key_env and key_file can't be combined"),
         (
             f"[acme]\n{ADDRESS}\nkey_env='NO_SUCH_KEY'",
-            "profile acme: key_env gives no key, as the environment does not set",
+            "profile acme: key_env gives no key, as the environment variable that it names",
         ),
         (f"[acme]\n{ADDRESS}\nkey_file='/no/such'", "can't read key_file /no/such: No such file or directory."),
         (f"[acme]\n{ADDRESS}\nkey_env=3", "profile acme: key_env must be a string."),
@@ -208,7 +208,7 @@ def test_a_key_with_a_line_break_is_named_by_its_profile(config: Path) -> None:
 def test_without_a_file_there_is_no_profile(config: Path) -> None:
     assert (
         refused(profile="acme")
-        == f"there is no profile 'acme', as there is no file {config}; `seorep --help` shows one."
+        == f"there is no profile 'acme', as {config} does not exist; `seorep --help` shows an example."
     )
 
 
@@ -369,4 +369,4 @@ def test_no_option_takes_a_key_or_a_password() -> None:
 def test_a_sandbox_takes_no_other_service(seorep: Seorep, arguments: str) -> None:
     ended = seorep(*arguments.split())
     assert ended.code == 2
-    assert "not together with --sandbox" in ended.err
+    assert "not with --sandbox" in ended.err

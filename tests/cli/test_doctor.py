@@ -67,7 +67,7 @@ def test_a_wrong_key_is_3_and_not_shown(seorep: Seorep, monkeypatch: pytest.Monk
     ("address", "said"),
     [
         ("http://127.0.0.1:9", "127.0.0.1: Connection refused"),
-        ("https://no-such-host.invalid", "the name is not known"),
+        ("https://no-such-host.invalid", "its name can't be resolved"),
     ],
 )
 def test_an_unreachable_service_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, address: str, said: str) -> None:

@@ -70,7 +70,7 @@ def test_an_interrupt_before_the_first_report_leaves_nothing(tmp_path: Path) -> 
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=10)
     assert (running.returncode, names_in(tmp_path)) == (130, [])
-    assert without_slow_callbacks(err) == "Interrupted; no report was stored yet.\n"
+    assert without_slow_callbacks(err) == "Interrupted; no report is stored yet.\n"
 
 
 def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ pull.run_export = stuck
     ended = program(LEAVING.format(sent="SIGINT") + stuck, "pull", "--sandbox", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (
         130,
-        "Interrupted; no report was stored yet.\n",
+        "Interrupted; no report is stored yet.\n",
     )
 
 

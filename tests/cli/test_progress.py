@@ -112,9 +112,9 @@ async def test_quiet_shows_no_progress() -> None:
 
 WAITS = {
     "pace": "at the service's limit",
-    "asked to wait": "the service asked to wait",
+    "asked to wait": "the service asked for a pause",
     "backoff": "retrying",
-    "outage": "no answers, trying again",
+    "outage": "no responses, trying again",
 }
 
 

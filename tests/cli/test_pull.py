@@ -292,7 +292,7 @@ def test_a_failure_can_be_rehearsed_with_the_sandbox(seorep: Seorep) -> None:
     assert len(rows_in(Path("rankings-campaign.csv"))) == 3 * 50
     said = "Nothing to retry: no report failed in the last pull into rankings-campaign.csv. "
     ended = seorep(*pull, "--retry-failed")
-    assert (ended.code, ended.err) == (0, said + "Leave --retry-failed out to pull all.\n")
+    assert (ended.code, ended.err) == (0, said + "Omit --retry-failed to pull everything.\n")
     assert seorep(*pull, "--retry-failed", "--dry-run").out.startswith(said)
     assert json.loads(seorep(*pull, "--retry-failed", "--json", "--quiet").out)["requests"] == 0
 

@@ -23,7 +23,7 @@ from tests.cli.running import Seorep, process, shell
         ("campaigns get", "Missing argument 'ID'"),
         ("campaigns create --url u", "Missing option '--company'"),
         ("campaigns list --columns id,nme", "there is no 'nme'; choose from id, url, company"),
-        ("campaigns list --json --format csv", "--json and --format csv exclude each other"),
+        ("campaigns list --json --format csv", "--json and --format csv can't be combined"),
         ("campaigns list --limit x", "'x' is not an integer"),
         ("campaigns list --param x", "'x' is not of the form NAME=VALUE"),
         ("campaigns list --param filter=x", "--param filter: use --filter"),

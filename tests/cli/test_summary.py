@@ -132,13 +132,13 @@ def test_failures_of_several_feeds_name_the_feed() -> None:
 
 
 def test_account_and_night_are_named() -> None:
-    assert "  Account    acme, night of 2023-04-02" in shown()
+    assert "  Account    acme, snapshot of 2023-04-02" in shown()
 
 
 def test_a_pull_that_has_an_earlier_night_says_so() -> None:
     said = shown(night=dt.date(2023, 4, 3))[-1]
-    assert said.startswith("This finished the pull that began in the night of 2023-04-02, and its rows say so.")
-    assert said.endswith("For the night of 2023-04-03, run the command once more.")
+    assert said.startswith("This finished the pull of 2023-04-02; its rows have that snapshot date.")
+    assert said.endswith("To pull 2023-04-03, run the command once more.")
     assert shown(night=dt.date(2023, 4, 2)) == shown()
 
 

@@ -29,7 +29,7 @@ FORMATS = ["csv", "jsonl", "parquet", "duckdb"]
 
 @attrs.frozen
 class Owned:
-    """A report, and the campaign that it belongs to."""
+    """A report, and the campaign of the backlink."""
 
     campaign_id: int
     report: RankingReport[Any]

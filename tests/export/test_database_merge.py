@@ -151,7 +151,7 @@ async def test_a_table_is_found_whatever_the_case_of_its_name(tmp_path: Path) ->
     with duckdb.connect(str(path)) as database:
         database.execute("CREATE TABLE Keyword_Rankings (account BIGINT)")
     async with account() as (_, client):
-        with pytest.raises(ConfigurationError, match="is another's, as the column"):
+        with pytest.raises(ConfigurationError, match="is another program's, as its column"):
             await fill(client, path)
 
 
@@ -235,7 +235,7 @@ async def test_a_view_of_another_under_our_name_is_refused(tmp_path: Path) -> No
         await fill(client, path)  # ours is not
         with duckdb.connect(str(path)) as database:
             database.execute("CREATE OR REPLACE VIEW keyword_rankings_latest AS SELECT 42 AS answer")
-        with pytest.raises(ConfigurationError, match="not one that a pull made; rename the view"):
+        with pytest.raises(ConfigurationError, match="not made by a pull; rename the view"):
             await fill(client, path)
     assert ask(path, "FROM keyword_rankings_latest") == [(42,)]
 

@@ -127,7 +127,7 @@ async def test_an_existing_dataset_needs_no_slash(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("out", "words"),
     [
-        ("full/", "something is in this folder, and no pull wrote it"),
+        ("full/", "the folder holds files that no pull wrote"),
         ("full", "it is a folder; name a file in it, or end the name in / for a dataset"),
         ("a.csv/", "it is a file; a dataset is a folder"),
         ("missing/rankings/", "there is no folder"),

@@ -172,7 +172,7 @@ def test_the_last_night_of_an_account_is_found(storage: Storage) -> None:
 def test_a_damaged_receipt_is_one_line(tmp_path: Path, data: bytes) -> None:
     storage = storage_of(str(tmp_path))
     storage.write(NIGHT.receipt, data)
-    with pytest.raises(ExportError, match=r"^can't read [^\n]*no receipt of this version; move it away[^\n]*$"):
+    with pytest.raises(ExportError, match=r"^can't read [^\n]*not a receipt of this version; move it away[^\n]*$"):
         read_receipt(storage, NIGHT)
 
 

@@ -137,8 +137,8 @@ def test_a_file_system_without_links_copies(tmp_path: Path, monkeypatch: pytest.
     ("out", "options", "words"),
     [
         ("ftp://host/rankings/", {}, "begins with s3://, gs://, az://"),
-        ("s3://key:secret@bucket/", {}, "holds no credentials"),
-        ("s3://bucket/?sig=secret", {}, "holds no credentials"),
+        ("s3://key:secret@bucket/", {}, "must hold no credentials"),
+        ("s3://bucket/?sig=secret", {}, "must hold no credentials"),
         ("s3://", {}, "not an address such as s3://bucket/rankings/"),
         ("s3://bucket/a//b", {}, "not an address"),
         ("s3://bucket/../b", {}, "not an address"),

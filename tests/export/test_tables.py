@@ -34,7 +34,7 @@ def test_key_columns_are_not_nullable_unless_they_may_be_missing(table: Table) -
 
 def test_help_of_a_model_says_what_each_attribute_means() -> None:
     said = KeywordRanking.__doc__ or ""
-    assert "wmt_ctr: By its name, click-through rate in the first engine's webmaster tools" in said
+    assert "wmt_ctr: Judging by its name, click-through rate in the first engine's webmaster tools" in said
 
 
 def plain(value: Any, kind: ColumnType) -> Any:

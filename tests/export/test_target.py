@@ -96,7 +96,7 @@ async def test_where_a_link_leads_goes_what_is_there_no_more(tmp_path: Path) -> 
 
 def test_a_link_beside_it_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.totals.csv").symlink_to(tmp_path / "missing" / "file.csv")
-    with pytest.raises(ConfigurationError, match=r"a\.totals\.csv leads to .*missing, which is not there"):
+    with pytest.raises(ConfigurationError, match=r"a\.totals\.csv links to .*missing, which does not exist"):
         target_of(tmp_path / "a.csv", ONE)
 
 

@@ -168,7 +168,7 @@ def test_a_body_cut_short_anywhere_is_a_protocol_error(read: Reading) -> None:
             read(whole[:length])
 
 
-REASON = "the service reported an error in an answer that claims success: "
+REASON = "the service reported an error in a response that claims success: "
 DISGUISED: list[tuple[dict[str, Any], type[StatusError], str]] = [
     ({"status": "error"}, StatusError, "it gave no reason"),
     ({"status": "ERROR", "data": []}, StatusError, "it gave no reason"),
@@ -218,11 +218,11 @@ def test_an_error_nested_deeply_is_still_only_an_error() -> None:
 
 
 SHAPELESS: list[tuple[bytes, str, str | None]] = [
-    (b"null", "the answer is null where an object was expected", None),
-    (b"true", "the answer is true where an object was expected", None),
-    (b"7", "the answer is 7 where an object was expected", None),
-    (b'"data"', 'the answer is "data" where an object was expected', None),
-    (b"[]", "the answer is an array where an object was expected", None),
+    (b"null", "the response is null where an object was expected", None),
+    (b"true", "the response is true where an object was expected", None),
+    (b"7", "the response is 7 where an object was expected", None),
+    (b'"data"', 'the response is "data" where an object was expected', None),
+    (b"[]", "the response is an array where an object was expected", None),
     (b"{}", "data: is missing", "data"),
     (b'{"metadata": {}}', "data: is missing", "data"),
     (b'{"Data": []}', "data: is missing", "data"),

@@ -290,7 +290,7 @@ async def test_wait_that_is_too_long_is_reported_in_words() -> None:
     governor.observe(from_time(-1.0), Signal.THROTTLED, 1234.5)
     with pytest.raises(RateLimitedError) as caught:
         await governor.acquire(0, NEVER)
-    assert caught.value.message == "not sent, because the service asked to wait for another 1.23e+03 s"
+    assert caught.value.message == "not sent, because the service asked for a pause of another 1.23e+03 s"
 
 
 @pytest.mark.parametrize(("wait", "deadline"), [(5.1, 5.0), (120.1, NEVER), (3599.0, NEVER)])

@@ -264,7 +264,7 @@ def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
     assert isinstance(verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause]), Retry)
     refused = verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause] - 1)
     assert isinstance(refused, ServerError)
-    assert refused.message == "as it was; not tried again, as too many calls of this client failed for good"
+    assert refused.message == "as it was; not tried again, as too many calls of this client failed"
 
 
 @pytest.mark.parametrize(
@@ -296,13 +296,13 @@ def test_end_of_time_tells_the_last_failure() -> None:
     assert isinstance(error, DeadlineExceededError)
     assert (error.status, error.body_excerpt) == (500, "its body")
     assert isinstance(error.__cause__, ServerError)
-    assert error.message == "the call's time was over before it succeeded; at last: as it was"
+    assert error.message == "the call timed out before it succeeded; last error: as it was"
 
 
 def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
     error = deadline_exceeded(None)
     assert (error.status, error.body_excerpt, error.__cause__) == (None, None, None)
-    assert error.message == "the call's time was over before an answer came; raise Settings.call_timeout"
+    assert error.message == "the call timed out before a response came; raise Settings.call_timeout"
 
 
 @pytest.mark.parametrize("idempotent", [True, False])

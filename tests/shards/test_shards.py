@@ -243,7 +243,7 @@ async def test_gather_wants_every_shard_once(tmp_path: Path, chosen: list[int]) 
     async with account(campaigns=4, keywords=1) as (_, client):
         shards = await cut(client, tmp_path, shards=4)
     shards = [attrs.evolve(shard, count=3) for shard in shards]
-    with pytest.raises(ConfigurationError, match="every shard of one pull, once"):
+    with pytest.raises(ConfigurationError, match="every shard of one pull, each once"):
         gather(shards[number] for number in chosen)
 
 
@@ -370,7 +370,7 @@ def test_a_wrong_place_of_the_key_is_an_error_in_words(key_from: str) -> None:
 
 def test_what_is_no_shard_is_refused() -> None:
     for step in (lambda: gather(["{}"]), lambda: run_shard("{}"), lambda: gather([run_shard])):  # type: ignore[list-item,arg-type]
-        with pytest.raises(ConfigurationError, match="needs a Shard, as plan returns them"):
+        with pytest.raises(ConfigurationError, match="expected a Shard, as plan returns them"):
             step()
 
 
@@ -396,7 +396,7 @@ async def test_a_damaged_plan_and_a_damaged_receipt_are_named(tmp_path: Path) ->
             await asyncio.to_thread(run_shard, shards[0])
         (stored,) = receipt.parent.glob("*-plan.json")
         stored.write_text("[]")
-        with pytest.raises(ExportError, match=f"{stored} is no plan of this version"):
+        with pytest.raises(ExportError, match=f"{stored} is not a plan of this version"):
             await cut(client, tmp_path)
 
 
@@ -441,7 +441,7 @@ async def test_another_account_key_is_refused_by_the_worker(tmp_path: Path, monk
         shards = await cut(client, tmp_path)
         requests = sandbox.stats.requests
         monkeypatch.setenv("SEOREP_API_KEY", "another")
-        with pytest.raises(ConfigurationError, match="env:SEOREP_API_KEY holds the key of another account"):
+        with pytest.raises(ConfigurationError, match="env:SEOREP_API_KEY does not hold the key of the plan's account"):
             await asyncio.to_thread(run_shard, shards[0])
         monkeypatch.delenv("SEOREP_API_KEY")
         with pytest.raises(ConfigurationError, match="finds no API key in env:SEOREP_API_KEY"):
