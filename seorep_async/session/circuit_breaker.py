@@ -113,13 +113,16 @@ class RefusalTrial:
     """Finds out whether refusals come with the rate or by chance; those by chance are tolerated from then on.
 
     If some are refused after each of two cuts, the next refusal is answered with a burst at once. A limit that is used
-    up refuses nearly all of it; chance refuses no more of it than of anything else.
+    up refuses most of it, though some room comes back while a refusal is on its way, the more of it the higher the
+    limit; chance refuses no more of it than of anything else.
     """
 
     TOO_MANY = 0.09
     """Share of refusals after a cut that shows that it did not help."""
-    BURST = 4
-    """Attempts in a burst; if half of them are accepted, the refusals are by chance."""
+    SHORTEST, LONGEST = 4, 8
+    """Attempts in a burst: as many as start in a third of a second, within these."""
+    BY_CHANCE = 2
+    """Attempts of a burst that chance may refuse."""
     NEEDED = 2
     """Refusals after cuts that are reason enough for a burst; twice as many after each that was in vain."""
     LEAST = 0.03
@@ -138,7 +141,7 @@ class RefusalTrial:
         self._needed = self.NEEDED
         self._likelihood = 0.0
         self._began = math.inf
-        self._burst_accepted = self._burst_refused = 0
+        self._size = self._burst_accepted = self._burst_refused = 0
         self.burst: int = 0
         """Attempts of a burst that may start now."""
         self.tolerated: float = 0.0
@@ -149,15 +152,20 @@ class RefusalTrial:
         """Whether the answers to a burst are awaited."""
         return self._began < math.inf
 
-    def begin(self, now: float) -> bool:
-        """Begin a burst if there is reason to, and return whether it began."""
+    def begin(self, now: float, rate: float) -> bool:
+        """Begin a burst if there is reason to, and return whether it began.
+
+        Args:
+            now: the time.
+            rate: attempts that started a second.
+        """
         if self.tolerated or self.is_on or not self._refused or not self._refused_before:
             return False
         if self._refused + self._refused_before < self._needed:
             return False
         self._add_up()
-        self._began, self.burst = now, self.BURST
-        self._burst_accepted = self._burst_refused = 0
+        self._size = self.burst = max(self.SHORTEST, min(self.LONGEST, int(rate / 3)))
+        self._began, self._burst_accepted, self._burst_refused = now, 0, 0
         return True
 
     def end(self) -> None:
@@ -172,7 +180,7 @@ class RefusalTrial:
         """Note an accepted attempt."""
         if started >= self._began:
             self._burst_accepted += 1
-            if 2 * self._burst_accepted >= self.BURST:
+            if self._burst_accepted >= self._size - self.BY_CHANCE:
                 self.end()
                 self.tolerated = min(self.MOST, self._refused_before / self._tried_before)
                 self._likelihood = 0.0
@@ -185,7 +193,7 @@ class RefusalTrial:
         self._refused += 1
         if self.is_on:
             self._burst_refused += started >= self._began
-            if 2 * self._burst_refused <= self.BURST:
+            if self._burst_refused <= self.BY_CHANCE:
                 return False
             self.end()
             self._needed *= 2

@@ -243,7 +243,7 @@ class RateLimiter:
 
     def begin_trial(self, now: float) -> bool:
         """Begin a burst in place of a cut if there is reason to, and return whether it began."""
-        if not self.is_known or self._searching or not self._trial.begin(now):
+        if not self.is_known or self._searching or not self._trial.begin(now, self._known):
             return False
         self._next = now + 1 / self._cap
         return True

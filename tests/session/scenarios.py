@@ -238,6 +238,18 @@ def several_clients() -> Iterator[Scenario]:
                     | ({"refused": 0.04, "times": 1.4} if clients < 8 else {"refused": 0.065, "times": 1.5}),
                     least={"jain": 0.9},
                 )
+        for how, wait in (("late refusals", None), ("late refusals, Retry-After", 1.0)):
+            yield Scenario(
+                row="35",
+                name=f"{clients} clients 0.35 s apart, {how}",  # as processes do through the sandbox
+                service=service(bucket(200, 40), retry_after=wait, late_refusals=True),
+                pages=6000 // clients,
+                ideal=30,
+                options={"clients": clients, "apart": 0.35},
+                most={"lost": 0, "starved": 5.0}
+                | ({"refused": 0.04, "times": 1.4} if clients < 8 else {"refused": 0.065, "times": 1.5}),
+                least={"jain": 0.9},
+            )
     yield Scenario(
         row="35",
         name="4 clients, 20/s, burst 4",

@@ -36,6 +36,7 @@ class SimulatedService:
         retry_after: seconds that a refusal asks to wait, or None.
         down: from when to when nothing is answered as it should be.
         outage: what happens then: `503`, `refused` (no connection), `hang` (no answer).
+        late_refusals: whether a refusal takes as long as an answer.
         dead: answered with 503 whatever the limiter says: the path and the time.
         started: when attempts started.
         accepted: when attempts were let through, by client.
@@ -51,6 +52,7 @@ class SimulatedService:
     seed: int = 0
     down: tuple[float, float] = (0, 0)
     outage: str = "503"
+    late_refusals: bool = False
     dead: Callable[[str, float], bool] = lambda path, now: False
     started: list[float] = attrs.field(factory=list)
     accepted: defaultdict[int, list[float]] = attrs.field(factory=lambda: defaultdict(list))
@@ -98,7 +100,8 @@ class SimulatedService:
                 loop.call_later(0.8 * took, finish)
             else:
                 self.refused += 1
-                loop.call_later(0.1 * took, reply, Response(self.status, [b""], self.retry_after))
+                wait = (0.9 if self.late_refusals else 0.1) * took
+                loop.call_later(wait, reply, Response(self.status, [b""], self.retry_after))
 
         late = Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer"))
         alarm = loop.call_later(timeout, reply, late)

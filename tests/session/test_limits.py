@@ -228,37 +228,59 @@ def cut_in_vain(trial: RefusalTrial, *refused: int, closed: bool = False) -> Non
 def test_burst_begins_if_each_of_two_cuts_did_not_help(refused: tuple[int, ...], begins: bool) -> None:
     trial = RefusalTrial()
     cut_in_vain(trial, *refused)
-    assert trial.begin(1.0) is begins
-    assert trial.burst == (trial.BURST if begins else 0)
+    assert trial.begin(1.0, 100.0) is begins
+    assert trial.burst == (trial.LONGEST if begins else 0)
+
+
+@pytest.mark.parametrize(("rate", "size"), [(0.5, 4), (17, 5), (24, 8), (1000, 8)])
+def test_burst_is_a_third_of_a_second_of_the_rate(rate: float, size: int) -> None:
+    trial = RefusalTrial()
+    cut_in_vain(trial, 1, 1)
+    trial.begin(1.0, rate)
+    assert trial.burst == size
 
 
 def test_no_burst_begins_after_refusals_with_nothing_accepted() -> None:
     trial = RefusalTrial()
     cut_in_vain(trial, 3, 3, closed=True)
-    assert not trial.begin(1.0)
+    assert not trial.begin(1.0, 100.0)
 
 
 def tolerant(*refused: int) -> RefusalTrial:
     trial = RefusalTrial()
     cut_in_vain(trial, *refused)
-    assert trial.begin(1.0)
-    for _ in range(2):
+    assert trial.begin(1.0, 100.0)
+    for _ in range(6):
+        assert not trial.tolerated
         trial.record_success(1.0)
     assert trial.tolerated
     return trial
 
 
 @pytest.mark.parametrize(("refused", "tolerated"), [(1, 0.05), (2, 0.1), (5, 0.25), (12, 0.4)])
-def test_refusals_are_tolerated_if_half_of_a_burst_is_accepted(refused: int, tolerated: float) -> None:
+def test_refusals_are_tolerated_if_most_of_a_burst_is_accepted(refused: int, tolerated: float) -> None:
     trial = tolerant(refused, refused)
     assert trial.tolerated == pytest.approx(tolerated)
     assert not trial.is_on
 
 
+@pytest.mark.parametrize(("rate", "accepted", "refused"), [(100.0, 6, 2), (18.0, 4, 2), (5.0, 2, 2)])
+def test_two_of_a_burst_may_be_refused_by_chance(rate: float, accepted: int, refused: int) -> None:
+    trial = RefusalTrial()
+    cut_in_vain(trial, 3, 3)
+    trial.begin(1.0, rate)
+    assert not any(trial.record_refusal(1.0) for _ in range(refused))
+    for _ in range(accepted - 1):
+        trial.record_success(1.0)
+    assert trial.is_on
+    trial.record_success(1.0)
+    assert trial.tolerated == pytest.approx(0.15)
+
+
 def test_burst_that_is_refused_shows_that_the_rate_is_the_reason() -> None:
     trial = RefusalTrial()
     cut_in_vain(trial, 1, 1)
-    trial.begin(1.0)
+    trial.begin(1.0, 100.0)
     assert [trial.record_refusal(1.0) for _ in range(3)] == [False, False, True]
     assert (trial.is_on, trial.burst, trial.tolerated) == (False, 0, 0)
 
@@ -266,7 +288,7 @@ def test_burst_that_is_refused_shows_that_the_rate_is_the_reason() -> None:
 def test_answers_to_earlier_attempts_tell_nothing_of_a_burst() -> None:
     trial = RefusalTrial()
     cut_in_vain(trial, 1, 1)
-    trial.begin(1.0)
+    trial.begin(1.0, 100.0)
     for _ in range(9):
         trial.record_success(0.9)
         assert not trial.record_refusal(0.9)
@@ -277,18 +299,18 @@ def test_next_burst_after_one_in_vain_takes_twice_the_reason() -> None:
     trial = RefusalTrial()
     for refused in (1, 2):
         cut_in_vain(trial, refused, refused)
-        assert trial.begin(1.0)
+        assert trial.begin(1.0, 100.0)
         for _ in range(3):
             trial.record_refusal(1.0)
     cut_in_vain(trial, 2, 2)
-    assert not trial.begin(1.0)
+    assert not trial.begin(1.0, 100.0)
 
 
 def test_no_burst_begins_while_another_is_on_or_was_accepted() -> None:
     trial = RefusalTrial()
     cut_in_vain(trial, 2, 2)
-    assert [trial.begin(1.0), trial.begin(1.0)] == [True, False]
-    assert not tolerant(2, 2).begin(2.0)
+    assert [trial.begin(1.0, 100.0), trial.begin(1.0, 100.0)] == [True, False]
+    assert not tolerant(2, 2).begin(2.0, 100.0)
 
 
 def refusals_until_news(trial: RefusalTrial, share: float) -> int:
@@ -341,7 +363,7 @@ def burst_of(cap: float | None) -> list[float]:
         limiter.record_refusal(now, now + 0.6, suspect=False, again=False)
     assert limiter.begin_trial(14.0)
     starts, now = [], 14.0
-    for _ in range(RefusalTrial.BURST + 1):
+    for _ in range(RefusalTrial.SHORTEST + 1):
         now = limiter.next_start(now)
         limiter.start(now)
         starts.append(now)
