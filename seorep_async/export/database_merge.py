@@ -177,13 +177,15 @@ def _delete_replaced(database: duckdb.DuckDBPyConnection, table: Table) -> None:
 
 
 def _insert(database: duckdb.DuckDBPyConnection, table: Table, piece: Any) -> None:
-    rows = "piece"
+    rows = "SELECT * FROM piece"
     if table.name in ("campaigns", "keywords", "pulls"):
         same = " AND ".join(f"piece.{column} = {table.name}.{column}" for column in table.key)
         older = f"{same} AND piece.snapshot_date >= {table.name}.snapshot_date"
         _register(database, "piece", piece, f"DELETE FROM {table.name} USING piece WHERE {older}")
-        rows = f"piece ANTI JOIN {table.name} ON {same}"  # what a later night knows stays
-    _register(database, "piece", piece, f"INSERT INTO {table.name} BY NAME SELECT piece.* FROM {rows}")
+        # what a later night knows stays; threads that join give rows in any order
+        numbered = "(SELECT *, row_number() OVER () AS place FROM piece) piece"
+        rows = f"SELECT piece.* EXCLUDE (place) FROM {numbered} ANTI JOIN {table.name} ON {same} ORDER BY place"
+    _register(database, "piece", piece, f"INSERT INTO {table.name} BY NAME {rows}")
 
 
 def _register(database: duckdb.DuckDBPyConnection, name: str, rows: Any, statement: str) -> None:

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import ExportError, PullSummary, pull_to
+from seorep_async.export.database_merge import _insert, _make_table
 from seorep_async.export.job import Night, export_job
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.target import target_of
+from seorep_async.tables.declared import keywords_table
 from tests.export.reports import END, NIGHT, START, account, names_in
 
 
@@ -264,3 +267,15 @@ async def test_a_night_in_the_future_is_refused(tmp_path: Path) -> None:
             await fill(client, tmp_path / "a.duckdb", snapshot_date=today + dt.timedelta(3))
         assert sandbox.stats.requests == 0
         assert (await fill(client, tmp_path / "a.duckdb", snapshot_date=today + dt.timedelta(1))).ok
+
+
+def test_rows_of_a_database_are_in_the_order_of_the_pull() -> None:
+    table, count = keywords_table(), 200_000
+    day = pa.array([dt.date(2023, 4, 1)] * count)
+    columns = {"account": ["a"] * count, "snapshot_date": day, "campaign_id": [1] * count, "keyword_id": range(count)}
+    columns["keyword_phrase"] = ["tea"] * count
+    with duckdb.connect() as database:
+        _make_table(database, table, {})
+        _insert(database, table, pa.Table.from_batches(pa.table(columns).to_batches(500)))
+        found = database.execute("SELECT keyword_id FROM keywords").fetchnumpy()["keyword_id"]
+    assert found.tolist() == list(range(count))
