@@ -6,8 +6,9 @@ The chain: count -> limit -> latency -> faults -> refusals as JSON -> authentica
 
 import asyncio
 import base64
+import contextlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 from aiohttp import web
@@ -20,6 +21,8 @@ from seorep_async.sandbox.api.service import Service
 from seorep_async.sandbox.faults import RawResponse, inject_fault
 from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.traffic import Traffic
+
+Pause = Callable[[float], Awaitable[None]]
 
 DESCRIPTION = "/openapi.json"
 
@@ -48,11 +51,22 @@ def application(
         limiter: returns the limiter, or None if there is no limit.
         fault: gives the kind of fault that meets a request of some number, or None.
     """
-    chain: list[Middleware] = [_count(traffic), _pass_by, _apply_limit(limiter, latency)]
+    closing = asyncio.Event()
+
+    async def pause(seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await closing.wait()
+
+    async def end_pauses(_: web.Application) -> None:
+        closing.set()
+
+    chain: list[Middleware] = [_count(traffic), _pass_by, _apply_limit(limiter, latency, pause)]
     if latency:
-        chain.append(_wait(latency))
+        chain.append(_wait(latency, pause))
     chain += [_inject_faults(fault), _refusals_as_json, _authenticate(api_key)]
     app = web.Application(middlewares=[web.middleware(link) for link in chain], client_max_size=_LARGEST_BODY)
+    app.on_shutdown.append(end_pauses)  # or aiohttp would have to cancel them, and sometimes stumbles over that
     app.router.add_get(DESCRIPTION, _describe, allow_head=False)
     for operation in OPERATIONS:
         app.router.add_route(operation.method, operation.path.replace(":id", "{id}"), _answer(operation, service))
@@ -87,7 +101,7 @@ async def _pass_by(request: web.Request, handler: Handler) -> web.StreamResponse
     return await (_describe(request) if request.match_info.handler is _describe else handler(request))
 
 
-def _apply_limit(limiter: Callable[[], Limiter | None], latency: float) -> Middleware:
+def _apply_limit(limiter: Callable[[], Limiter | None], latency: float, pause: Pause) -> Middleware:
     async def apply_limit(request: web.Request, handler: Handler) -> web.StreamResponse:
         limit = limiter()
         if limit is None:
@@ -95,7 +109,7 @@ def _apply_limit(limiter: Callable[[], Limiter | None], latency: float) -> Middl
         try:
             limit.acquire()
         except Refusal as refusal:
-            await asyncio.sleep(latency)
+            await pause(latency)
             return _error(refusal.status, refusal.message, refusal.headers)
         try:
             return await handler(request)
@@ -105,12 +119,12 @@ def _apply_limit(limiter: Callable[[], Limiter | None], latency: float) -> Middl
     return apply_limit
 
 
-def _wait(seconds: float) -> Middleware:
+def _wait(seconds: float, pause: Pause) -> Middleware:
     async def wait(request: web.Request, handler: Handler) -> web.StreamResponse:
         clock = asyncio.get_running_loop().time
         started = clock()
         response = await handler(request)
-        await asyncio.sleep(seconds - (clock() - started))
+        await pause(seconds - (clock() - started))
         return response
 
     return wait

@@ -117,6 +117,14 @@ async def test_leaving_waits_for_no_open_connection_or_slow_answer(latency: floa
         await asyncio.gather(*calls, return_exceptions=True)
 
 
+async def test_leaving_answers_what_is_in_progress() -> None:
+    async with aiohttp.ClientSession() as session:
+        async with Sandbox(latency=30) as sandbox:
+            call = asyncio.ensure_future(session.get(f"{sandbox.base_url}/v3/campaigns"))
+            await asyncio.wait([call], timeout=0.1)
+        assert (await call).status == 403  # no key was sent
+
+
 async def test_nothing_listens_after_leaving() -> None:
     async with Sandbox() as sandbox:
         url = sandbox.base_url
