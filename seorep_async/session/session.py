@@ -72,7 +72,7 @@ class Session:
         self._transport = Transport(
             base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
         )
-        self.governor = Governor(settings, self.clock)
+        self.governor: Governor = Governor(settings, self.clock)
         self._closing = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
