@@ -109,7 +109,7 @@ def test_an_unknown_on_error_is_refused_with_those_there_are(client: SeoRepClien
 def test_an_unknown_option_of_a_pull_is_refused_with_the_known(client: SeoRepClient) -> None:
     pull: Any = client.rankings.pull
     said = refusal(lambda: pull([1], *JANUARY, filter="shoes"))
-    assert said.startswith("pull takes no 'filter'; the feeds take search, limit, sort_metric")
+    assert said.startswith("pull has no argument 'filter'; the feeds take search, limit, sort_metric")
 
 
 # --- limit
