@@ -88,7 +88,9 @@ def test_dask_brings_what_one_process_brings(tmp_path: Path, capfd: pytest.Captu
 
         other_account = attrs.evolve(shards[0], base_url="http://127.0.0.1:9", pull="other", key_digest="0")
         failed = client.submit(run_shard, other_account)
-        assert "another account" in str(failed.exception())  # Dask logs the arguments of a task that fails
+        assert "not hold the key of the plan's account" in str(
+            failed.exception()
+        )  # Dask logs the arguments of a task that fails
         scheduler = client.cluster.scheduler
         graph = cloudpickle.dumps([task.run_spec for task in scheduler.tasks.values()])
         site = client.dashboard_link.rpartition("/")[0]

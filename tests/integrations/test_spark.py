@@ -137,7 +137,7 @@ def test_columns_have_types_nullability_and_meanings(spark: Any, folder: Path, t
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"api_key": KEY}, "a key can't be an option, because Spark shows options; say where it is: key_from=env:NAME"),
+        ({"api_key": KEY}, "a key can't be an option, as Spark shows options; say where it is: key_from=env:NAME"),
         ({"nonsense": "1"}, "there is no option nonsense; the options are start_date, "),
         ({"table": "campaigns"}, "the option table must be one of keyword_rankings, "),
         ({"shards": "many"}, "the option shards can't be many"),
