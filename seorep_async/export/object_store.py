@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -132,7 +133,11 @@ class _Reader(RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._reader.read(len(buffer))
+        try:
+            data = self._reader.read(len(buffer))
+        except OSError as error:  # without a number it would pass for a file that pyarrow finds damaged
+            gone = isinstance(error, FileNotFoundError)
+            raise OSError(errno.ENOENT if gone else errno.EIO, str(error)) from error
         buffer[: len(data)] = data
         return len(data)
 

@@ -30,7 +30,13 @@ def is_ours(file: Path, kind: Format, table: Table) -> bool:
 
 
 def is_one_of_ours(opened: BinaryIO, *, kind: Format, table: Table) -> bool:
-    """Return whether a file has the columns of a table, or of another feed's, as a pull of that has written it, too."""
+    """Return whether a file has the columns of a table, or of another feed's, as a pull of that has written it, too.
+
+    An empty file may be one: JSON lines of no rows.
+    """
+    if not opened.read(1):
+        return True
+    opened.seek(0)
     tables = map(table_of, Feed) if isinstance(table, FeedTable) else (table,)
     found = _columns(opened, kind)
     return any(_has_columns(found, one) for one in tables)

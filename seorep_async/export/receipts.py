@@ -219,6 +219,9 @@ def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part], earlier: 
     data = _encoded(log)
     if not storage.create(receipt.night.log, data) and storage.read(receipt.night.log) != data:
         raise busy(storage, receipt.night)
+    if not {source for source, _ in places} <= set(storage.names(f"{STAGING}/{receipt.pull}")):
+        storage.delete([receipt.night.log])  # nothing has changed yet
+        raise busy(storage, receipt.night)
     if not _finish(storage, receipt.night, data, is_own=True):
         raise busy(storage, receipt.night)
 

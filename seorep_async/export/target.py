@@ -93,7 +93,7 @@ class Target:
         Raises:
             OSError: it can't be read.
         """
-        if self.force or self.format is Format.DUCKDB or not file.exists() or not file.stat().st_size:
+        if self.force or self.format is Format.DUCKDB or not file.exists():
             return True
         with open(file, "rb") as opened:
             return is_one_of_ours(opened, kind=self.format, table=table)
@@ -152,11 +152,11 @@ class StoredTarget(Target):
         """Refuse to replace what no pull wrote.
 
         Raises:
-            ConfigurationError: such an object has the name of a file of rows.
+            ConfigurationError: such an object has the name of a file that may be written.
             ExportError: the store can't be read.
         """
         self.storage.read(self.file(pulls_table()).name)  # tells a missing bucket, which a look into a file can't
-        for file, table in () if self.force else self.row_files():
+        for file, table in () if self.force else (*self.row_files(), *self.sidecar_files()):
             ours = self.storage.inspect(file.name, partial(is_one_of_ours, kind=self.format, table=table))
             if ours is False:
                 raise _refusal(self.storage.address(file.name), _FOREIGN.format("it"))

@@ -88,10 +88,9 @@ class Governor:
         self.waited: defaultdict[str, float] = defaultdict(float)
 
     def inherit(self, earlier: Governor) -> None:
-        """Begin with what a governor that was closed had found out about the same service."""
-        self._concurrency, self._rate, self._breaker = earlier._concurrency, earlier._rate, earlier._breaker
+        """Begin with the limits that a governor that was closed had found; an outage may have ended since."""
+        self._concurrency, self._rate = earlier._concurrency, earlier._rate
         self._suspects, self._paused_until = earlier._suspects, earlier._paused_until
-        self._refusal_to_judge = earlier._refusal_to_judge
 
     @property
     def in_flight(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime as dt
 import json
 import os
@@ -96,11 +95,14 @@ async def _stored_plan(
     parameters = json.loads(json.dumps(job.parameters(target) | {"shards": shards}))
     if job.keeps_snapshot:
         del parameters["snapshot date"]
-    step = _delete_earlier if restart else _earlier_plan
-    found = await asyncio.to_thread(step, target.storage, job.account, parameters, retry_failed)
+    found = None
+    if not restart:
+        found = await asyncio.to_thread(_earlier_plan, target.storage, job.account, parameters, retry_failed)
     if found is None:
         collector = _Collector()
         ids = await Fetcher(client, job, collector, ProgressTracker(None)).list_campaigns()
+        if restart:
+            await asyncio.to_thread(_delete_earlier, target.storage, job.account, parameters)
         found = await asyncio.to_thread(_store_plan, target.storage, job, ids, collector.campaigns, parameters)
     return found
 
@@ -191,15 +193,17 @@ def _earlier_plan(
     return None
 
 
-def _delete_earlier(storage: Storage, account: str, parameters: Mapping[str, Any], _: bool) -> None:
+def _delete_earlier(storage: Storage, account: str, parameters: Mapping[str, Any]) -> None:
     """Delete the plans of the same arguments that were not gathered, with what their shards have brought."""
     for name in _plan_names(storage, account):
-        with contextlib.suppress(ExportError):  # a damaged plan stays, as nobody knows whose it was
+        try:
             found, night = _read_plan(storage, name, account)
-            if found["parameters"] == parameters:
-                committed = read_receipt(storage, night)
-                if committed is None or committed.pull != found["pull"]:
-                    delete_pull(storage, night, found["pull"])
+        except ExportError:  # a damaged plan stays, as nobody knows whose it was
+            continue
+        if found["parameters"] == parameters:
+            committed = read_receipt(storage, night)
+            if committed is None or committed.pull != found["pull"]:
+                delete_pull(storage, night, found["pull"])
 
 
 def _plan_names(storage: Storage, account: str) -> list[str]:

@@ -202,7 +202,7 @@ async def run_in_loop(shard: Shard) -> ShardReceipt:
         return []
 
     client = SeoRepClient(shard.base_url, find_key(shard.key_from), settings=shard.settings)
-    async with client, _known_limits((shard.pull, shard.settings), client):
+    async with _known_limits((shard.pull, shard.settings), client), client:
         job = shard.job(cache(client._key_fingerprint))
         if await asyncio.to_thread(job.key_digest) != shard.key_digest:
             raise ConfigurationError(f"{shard.key_from} does not hold the key of the plan's account")

@@ -360,6 +360,14 @@ async def test_an_object_that_no_pull_wrote_needs_force(tmp_path: Path, bucket: 
         assert summary.paths[0] == out
 
 
+async def test_a_file_of_no_rows_in_a_bucket_is_replaced(tmp_path: Path, bucket: Bucket) -> None:
+    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+    async with account(campaigns=2, keywords=0) as (_, client):
+        for _ in range(2):
+            await pull_to(client, None, START, END, out=f"{bucket.url}/a.jsonl", **options, **ALL)
+    assert bucket.objects()["a.keyword_rankings.jsonl"] == b""
+
+
 async def test_a_database_is_not_put_into_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
     async with account() as (sandbox, client):
         with pytest.raises(ConfigurationError, match="a database can't be in an object store"):

@@ -92,6 +92,18 @@ async def test_as_many_start_at_once_as_the_limit_says(limit: int) -> None:
 
 
 @virtual
+async def test_an_heir_knows_the_pace_and_no_outage() -> None:
+    earlier = govern(max_concurrency=3)
+    earlier._rate._known = 5.0
+    for _ in range(20):
+        earlier.observe(from_time(here().time()), Signal.UNREACHABLE, None)
+    assert earlier._breaker.is_open
+    heir = govern(max_concurrency=3)
+    heir.inherit(earlier)
+    assert (heir._breaker.is_open, heir.pace) == (False, 5.0)
+
+
+@virtual
 async def test_leave_given_back_is_given_to_the_next() -> None:
     governor = govern(max_concurrency=1)
     first = await leave(governor)

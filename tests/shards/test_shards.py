@@ -22,7 +22,7 @@ import pytest
 
 from seorep_async import Feed, SeoRepClient, Settings
 from seorep_async.cli.application import run as command
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import AuthenticationError, ConfigurationError, ExportError
 from seorep_async.export import PullSummary, pull_to
 from seorep_async.export.dataset import write_parts
 from seorep_async.sandbox import Sandbox
@@ -211,6 +211,16 @@ async def test_a_restarted_plan_leaves_nothing_of_the_older_one(tmp_path: Path) 
         with pytest.raises(ExportError, match="3 of 3 shards have no receipt"):
             await asyncio.to_thread(gather, older)
         assert (await run_and_gather(newer)).rows == 4 * 2 + 4 * 2 * 3 + 4 * 3
+
+
+async def test_a_restart_that_can_not_plan_deletes_nothing(tmp_path: Path) -> None:
+    async with account(campaigns=2, keywords=1) as (sandbox, client):
+        shards = await cut(client, tmp_path)
+        await asyncio.to_thread(run_shard, shards[0])
+        async with SeoRepClient(sandbox.base_url, "wrong") as stranger:
+            with pytest.raises(AuthenticationError):
+                await cut(stranger, tmp_path, restart=True)
+        assert (await run_and_gather(shards)).ok
 
 
 async def test_a_night_on_which_all_failed_is_recorded(tmp_path: Path, fail: Fail) -> None:
