@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -136,8 +137,8 @@ class _Reader(RawIOBase):
         try:
             data = self._reader.read(len(buffer))
         except OSError as error:  # without a number it would pass for a file that pyarrow finds damaged
-            gone = isinstance(error, FileNotFoundError)
-            raise OSError(errno.ENOENT if gone else errno.EIO, str(error)) from error
+            number = errno.ENOENT if isinstance(error, FileNotFoundError) else errno.EIO
+            raise OSError(number, os.strerror(number)) from error  # its own text holds an address, which may be signed
         buffer[: len(data)] = data
         return len(data)
 

@@ -219,6 +219,17 @@ def test_a_large_file_is_sent_in_pieces_and_appears_once(
     assert bucket.objects() == {"a": file.read_bytes()}
 
 
+def test_a_store_that_fails_in_mid_file_shows_no_address(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def read(self, _: int) -> bytes:
+            raise OSError("https://account.example/a.csv?sig=a-signature: connection reset")
+
+    monkeypatch.setattr("obstore.open_reader", lambda *_: Broken())
+    with pytest.raises(ExportError, match=r"^can't read s3://\S+/a\.csv: ") as caught:
+        storage_of(f"{bucket.url}/", bucket.server.options).inspect("a.csv", lambda opened: opened.read(1))
+    assert "a-signature" not in str(caught.value)
+
+
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_: str) -> None:
         raise ModuleNotFoundError(name="obstore")
