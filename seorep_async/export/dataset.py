@@ -212,7 +212,7 @@ def _write_part(file: Path, table: Table, number: int, pieces: Iterable[Any], ch
     return Part(table.name, number, count, len(data), digest_of(data))
 
 
-def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callable[[], None] = lambda: None) -> Receipt:
+def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callable[[], None] = lambda: None) -> None:
     """Replace a night by staged parts, and by what it had and the pull did not replace.
 
     Args:
@@ -220,9 +220,6 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
         receipt: the night with the staged parts.
         scope: what the pull asked for and got.
         check: called now and then, until the night begins to change.
-
-    Returns:
-        The receipt that is there now.
     """
     earlier, night, pull = read_receipt(storage, receipt.night), receipt.night, receipt.pull
     before = () if earlier is None else earlier.parts
@@ -257,7 +254,6 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
     for part in unread:  # said now, as a part that another pull has replaced meanwhile was not lost
         place = storage.address(part.name(night))
         _log.warning("%s was missing, or did not match its receipt; its rows are lost, except those pulled now", place)
-    return receipt
 
 
 def _readable(storage: Storage, night: Partition, pull: str, part: Part, unread: list[Part]) -> Iterator[pa.Table]:

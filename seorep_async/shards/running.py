@@ -35,7 +35,7 @@ from seorep_async.export.dataset_merge import Scope
 from seorep_async.export.formats import GROUP_ROWS, Format
 from seorep_async.export.progress import CampaignOutcome, PullSummary, any_received
 from seorep_async.export.pull_to import run_export
-from seorep_async.export.receipts import Part, Receipt, read_json, read_receipt
+from seorep_async.export.receipts import Part, read_json, read_receipt
 from seorep_async.export.staging_area import AtWorkError
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.target import DatasetTarget
@@ -153,7 +153,7 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
 
 def _commit(
     storage: Storage, shard: Shard, receipts: Sequence[ShardReceipt], outcomes: Sequence[CampaignOutcome], requests: int
-) -> Receipt:
+) -> None:
     job, plan = shard.job(), read_json(storage, shard.night.plan(shard.pull))
     if plan is None:
         place = storage.address(shard.night.plan(shard.pull))
@@ -163,7 +163,7 @@ def _commit(
         stage(storage, shard.pull, [(file, pulls)])
     parts = (*(part for receipt in receipts for part in receipt.parts), Part(**plan["campaigns"]), pulls)
     scope = Scope(job.feeds, job.start_date, job.end_date, outcomes)
-    return commit_night(storage, receipt_of(job, shard.pull, parts, outcomes), scope)
+    commit_night(storage, receipt_of(job, shard.pull, parts, outcomes), scope)
 
 
 def _run(shard: Shard, started: list[asyncio.Task[Any]]) -> ShardReceipt:
