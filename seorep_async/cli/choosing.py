@@ -97,6 +97,11 @@ feed_option = click.option(
     help="campaign (a row is a keyword), campaign-by-date (a row is a date of a campaign) or keyword-by-date (a row is "
     "a date of a keyword); repeatable.",
 )
+key_renewed_option = click.option(
+    "--key-renewed",
+    is_flag=True,
+    help="Confirm that the account's key or the service's address has changed since the last pull.",
+)
 CHOOSING_NAMES = tuple(option.name or "" for option in _OPTIONS)
 
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seorep_async.cli.choosing import CHOOSING_NAMES, choosing_options, chosen_campaigns, chosen_days, feed_option
+from seorep_async.cli.choosing import (
+    CHOOSING_NAMES,
+    choosing_options,
+    chosen_campaigns,
+    chosen_days,
+    feed_option,
+    key_renewed_option,
+)
 from seorep_async.cli.failures import ExitCode
 from seorep_async.cli.options import (
     CONNECTION_NAMES,
@@ -38,7 +45,7 @@ Examples:
   seorep pull -o - --quiet | head
 
 \b
-Rehearse a failure, its exit code, and what follows:
+Rehearse a failure, its exit code, and a retry:
   seorep pull --sandbox --forbidden 3; echo $?
   seorep pull --sandbox --retry-failed"""
 
@@ -78,13 +85,13 @@ def _sandbox_options(section: str) -> list[click.Parameter]:
         option("--latency", "Minimum time of each response.", click.FLOAT, "SECONDS"),
         option(
             "--rate-limit",
-            "Refuse requests over a limit, such as 20/s or 100/10s,fixed-window or at-once=8; "
-            "after commas also sliding-window, burst=40, status=503, retry-after=seconds.",
+            "Refuse requests over a limit: 20/s, 100/10s or at-once=8. Add options after commas: fixed-window, "
+            "sliding-window, burst=40, status=503, retry-after=seconds.",
             metavar="LIMIT",
         ),
         option("--faults", "Faults to inject, such as resets=2%,500s=3%.", metavar="SHARES"),
-        option("--failing", "Always answer 500 for this campaign; repeatable.", click.INT, "ID", multiple=True),
-        option("--forbidden", "Always answer 403 for this campaign; repeatable.", click.INT, "ID", multiple=True),
+        option("--failing", "Always respond with 500 for this campaign; repeatable.", click.INT, "ID", multiple=True),
+        option("--forbidden", "Always respond with 403 for this campaign; repeatable.", click.INT, "ID", multiple=True),
     ]
 
 
@@ -96,7 +103,8 @@ def _sandbox(wanted: bool, given: Mapping[str, Any]) -> Sandbox | None:
         return build(given)
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise click.UsageError(f"{names}: only with --sandbox.")
+        hint = " To choose campaigns, use --campaign." if "campaigns" in given else ""
+        raise click.UsageError(f"{names}: only with --sandbox.{hint}")
     return None
 
 
@@ -152,7 +160,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     metavar="DATE",
     help="Snapshot date in every row.  [default: the UTC day on which the pull begins]",
 )
-@click.option("--key-renewed", is_flag=True, help="Confirm that the account's key has changed since the last pull.")
+@key_renewed_option
 @click.pass_obj
 def pull(
     now: dt.datetime,
@@ -170,8 +178,8 @@ def pull(
     Fetched reports are staged beside the target. The target appears, or is replaced, only when it is complete. To
     resume an interrupted pull, repeat the command.
 
-    Each of several feeds has its own file, such as rankings.keyword_rankings.csv, or its own table of a database.
-    Totals, names and failures go to further files or tables.
+    With several feeds, each has its own file, such as rankings.keyword_rankings.csv, or its own table of a database.
+    Totals, campaigns, keywords and failures are written to further files or tables.
     """
     own = {name: options.pop(name) for name in _PULL_OPTIONS}
     choosing = {name: options.pop(name) for name in CHOOSING_NAMES}

@@ -13,7 +13,7 @@ import click
 
 MAX_ID = 2**31 - 1
 EXTRA = "extra"
-# null in every documented answer, and nothing to show in any other
+# null in every documented response, and never to be shown
 _HIDDEN = ("password",)
 
 
@@ -64,6 +64,15 @@ class HelpContext(click.Context):
     """A context whose help is written by our formatter."""
 
     formatter_class: type[click.HelpFormatter] = _HelpFormatter
+
+
+class OrderedGroup(click.Group):
+    """Lists its commands in the order in which they were added."""
+
+    context_class = HelpContext
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
 
 
 class SectionedCommand(click.Command):
@@ -144,7 +153,11 @@ _CONNECTION_OPTIONS = (
         is_flag=True,
         default=None,
     ),
-    _connection_option("--engine-names", "Names of engineA, engineB and wmt in the account's fields.", "A,B,WMT"),
+    _connection_option(
+        "--engine-names",
+        "What the account's fields say for engineA, engineB and wmt, such as goo,bin,wmt.",
+        "A,B,WMT",
+    ),
     _connection_option(
         "--request-encoding",
         "How parameters are sent: form, json or query; the service does not document which.  "

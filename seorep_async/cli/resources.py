@@ -15,7 +15,7 @@ import click
 from seorep_async.cli.failures import ExitCode
 from seorep_async.cli.options import (
     EXTRA,
-    HelpContext,
+    OrderedGroup,
     OutputFormat,
     SectionedCommand,
     SectionedOption,
@@ -149,19 +149,10 @@ BACKLINKS = Resource(
 )
 
 
-class _Group(click.Group):
-    """Lists its commands in the order in which they were given."""
-
-    context_class = HelpContext
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
 def _group(resource: Resource) -> click.Group:
     examples = "\n".join(["\b", "Examples:", *(f"  seorep {example}" for example in resource.examples)])
     commands = [_command(resource, method) for method in resource.methods]
-    return _Group(resource.name, commands=commands, epilog=examples)
+    return OrderedGroup(resource.name, commands=commands, epilog=examples)
 
 
 def _command(resource: Resource, method: Method) -> click.Command:

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seorep_async.cli.choosing import CHOOSING_NAMES, choosing_options, chosen_campaigns, chosen_days, feed_option
+from seorep_async.cli.choosing import (
+    CHOOSING_NAMES,
+    choosing_options,
+    chosen_campaigns,
+    chosen_days,
+    feed_option,
+    key_renewed_option,
+)
 from seorep_async.cli.failures import ExitCode
-from seorep_async.cli.options import SectionedCommand, connection_options, day, whole_number
+from seorep_async.cli.options import OrderedGroup, SectionedCommand, connection_options, day, whole_number
 from seorep_async.models import Feed
 
 if TYPE_CHECKING:
@@ -24,11 +31,11 @@ Examples:
   seorep shards gather shards.jsonl          # readers see the rows"""
 
 
-@click.group(epilog=_EXAMPLES)
+@click.group(cls=OrderedGroup, epilog=_EXAMPLES)
 def shards() -> None:
     """Pull in shards that an orchestrator runs on many machines.
 
-    Running a shard again costs nothing. Shards hold no key; they say where a worker finds it.
+    A shard that has succeeded sends nothing when it is run again. Shards hold no key; they say where a worker finds it.
     """
 
 
@@ -61,9 +68,13 @@ def shards() -> None:
 )
 @click.option("--account", metavar="NAME", help="Name of the account.  [default: the profile's, or the host]")
 @click.option("--snapshot-date", type=day, metavar="DATE", help="Snapshot date in every row.  [default: today, in UTC]")
-@click.option("--key-renewed", is_flag=True, help="Confirm that the account's key has changed since the last pull.")
+@key_renewed_option
 @click.option("--restart", is_flag=True, help="Make a new plan instead of resuming an unfinished one.")
-@click.option("--retry-failed", is_flag=True, help="Print the gathered plan again, to fetch what failed.")
+@click.option(
+    "--retry-failed",
+    is_flag=True,
+    help="Print the plan of a gathered pull again, so that its failed reports can be fetched.",
+)
 @click.pass_obj
 def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any) -> ExitCode:
     """Cut a pull into shards, and print each as a line of JSON."""
@@ -101,9 +112,10 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
 @click.argument("file", type=click.File("rb"), default="-")
 @click.option("--number", type=click.IntRange(0), metavar="N", help="Run only this shard; the first is 0.")
 def run(file: Any, number: int | None) -> ExitCode:
-    """Run the shards in a file or stdin, and print the receipt of each as a line of JSON.
+    """Run shards, and print their receipts.
 
-    A shard that has run already prints its receipt and sends nothing, unless it had failed reports: it fetches those.
+    They are read from a file or stdin. Each receipt is a line of JSON. A shard that has run already sends nothing,
+    unless some of its reports failed: it fetches those.
     """
     from seorep_async.cli.signals import run_until_interrupted
     from seorep_async.cli.terminal import write_stdout
@@ -120,7 +132,10 @@ def run(file: Any, number: int | None) -> ExitCode:
 @shards.command(cls=SectionedCommand)
 @click.argument("file", type=click.File("rb"), default="-")
 def gather(file: Any) -> ExitCode:
-    """Commit the rows of a pull once every shard has run, and print the summary as JSON."""
+    """Commit a pull once every shard has run.
+
+    Readers see its rows from then on. The summary is printed as JSON.
+    """
     from seorep_async.cli.summary import summary_as_json
     from seorep_async.cli.terminal import write_stdout
     from seorep_async.shards import gather as gather_shards
@@ -138,5 +153,5 @@ def _shards(data: bytes, number: int | None) -> list[Shard]:
     chosen = [shard for shard in found if number in (None, shard.number)]
     if not chosen:
         wanted = "no shard" if number is None else f"no shard {number}"
-        raise click.UsageError(f"there is {wanted} in the input, which `seorep shards plan` prints.")
+        raise click.UsageError(f"there is {wanted} in the input; give it the lines that `seorep shards plan` printed.")
     return chosen

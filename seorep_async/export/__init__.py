@@ -1,4 +1,4 @@
-"""Pulls into files, databases and data frames: complete, in a fixed order, or not there at all.
+"""Pulls into files, databases and data frames: complete, in a fixed order, or not written at all.
 
 `pull_to` does what the command `seorep pull` does, and returns a summary with one outcome for each campaign:
 
@@ -29,7 +29,7 @@ The ending of `out` chooses the format: `.csv`, `.jsonl` (JSON lines), `.parquet
 
 In a database they are tables of these names. The files beside the rows belong to the newest pull into that name: it
 replaces or removes those of an earlier one. The phrases come with the campaign feed; a pull of `campaign-by-date` alone
-has no `keywords`. If the campaigns can't be listed although their reports came, a row of `failures` says so.
+has no `keywords`. If the campaigns can't be listed although their reports were fetched, a row of `failures` says so.
 
 Only an empty file, or one that a pull of this version wrote, is replaced, unless `force=True` (`--force`). A pull's
 file is recognised by its columns: those of one of these tables, or some of them.
@@ -109,15 +109,15 @@ There are no modes to choose. What a pull replaces follows from what it asked fo
   Days and their month can stand side by side: filter by `date_precision` before you add up.
 - **The campaign feed** has none: each night is a snapshot, and a second pull of the same night and the same window
   replaces the first. **Totals** are replaced likewise. The view `keyword_rankings_latest` shows the newest snapshot of
-  each campaign that has rows; of several windows in one night, the one that ends last. A campaign that is gone, or has
-  no keywords any more, stays in it with its last `snapshot_date`: compare `pulls`, which has every night, and
+  each campaign that has rows; of several windows in one night, the one that ends last. A campaign that was deleted, or
+  has no keywords any more, stays in it with its last `snapshot_date`: compare `pulls`, which has every night, and
   `campaigns`, which has the night on which each was last listed.
-- **Failed reports** keep the rows they had. A row of `failures` is removed when the same report of the same night
-  succeeds. If every campaign failed, only `pulls` and `failures` get rows.
+- **Failed reports**: their earlier rows are unchanged. A row of `failures` is removed when the same report of the same
+  night succeeds. If every campaign failed, only `pulls` and `failures` get rows.
 - **`campaigns`** and **`keywords`** hold each object once, as it was on the latest night that had it. A keyword that
   moved to another campaign stays under both: a sum over campaigns counts it twice.
 - **A `search`** is refused, as what it finds would replace whole reports: write it to a file of its own.
-- A resumed pull, and `retry_failed`, keep the night on which the pull began; `summary.snapshot_date` says which it was.
+- A resumed pull, and `retry_failed`, belong to the night on which the pull began, which `summary.snapshot_date` names.
   `snapshot_date=` (`--snapshot-date`) names another, tomorrow at the latest. A database with tables of an older layout
   is refused.
 
@@ -145,8 +145,8 @@ print(newest.collect().height)
 ```
 
 While a night is replaced, a pattern such as `**/*.parquet` may miss rows of it; one of several parts it never shows
-twice. To read exactly what is committed, read the files that the receipts name. If a receipt has changed or is gone
-afterwards, read again:
+twice. To read exactly what is committed, read the files that the receipts name. If a receipt has changed or no longer
+exists afterwards, read again:
 
 ```python
 import json
@@ -162,10 +162,10 @@ files = [
 print(duckdb.read_parquet(files, hive_partitioning=True).to_arrow_table().num_rows)
 ```
 
-- **A dataset keeps every night.** A second pull of the same night follows the rules of a database: it replaces what it
-  asked for and got. Reports that failed keep the rows they had, and so do campaigns, feeds and dates not asked for.
-  Days that the service no longer gives stay in the night that had them: `pulls` and `failures` say which later pulls
-  asked for them and got a response.
+- **A dataset stores every night.** A second pull of the same night follows the rules of a database: it replaces what it
+  asked for and got. The rows of failed reports are unchanged, and so are those of campaigns, feeds and dates not asked
+  for. Days that the service no longer gives stay in the night that had them: `pulls` and `failures` say which later
+  pulls asked for them and got a response.
 - **A night is committed by its receipt**, in `_receipts/`, which names every part with its digest. While a night is
   being replaced, it has none; if that is interrupted, the account's next pull, on any machine, completes it. If two
   pulls commit one night at the same time, one fails with an error that says to run it again.
@@ -206,9 +206,9 @@ print(to_arrow([report, report]).num_rows)  # several reports of one feed, or th
 
 ## Interrupted, resumed, repeated
 
-- **Complete, or not there.** Reports are stored in a hidden folder beside the target, `.rankings.parquet.pull`, which
-  only you can open. The target appears when everything is there, each file in one step; until then an older target
-  stays as it was.
+- **Complete, or not written.** Reports are stored in a hidden folder beside the target, `.rankings.parquet.pull`, which
+  only you can open. The target appears once every report is stored, each file in one step; until then an older
+  target stays as it was.
 - **The same call resumes.** Killed at any point, or after a power failure, it fetches only the reports that were in
   flight and those that had failed. It refuses to resume with other dates, campaigns or feeds, another service or
   another API key, because rows of two accounts must not mix; `restart=True` (`--restart`) starts over.

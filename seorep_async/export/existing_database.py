@@ -39,8 +39,8 @@ LATEST_VIEW = f"""CREATE OR REPLACE VIEW {LATEST} AS SELECT * FROM keyword_ranki
     QUALIFY rank() OVER (PARTITION BY account, campaign_id ORDER BY snapshot_date DESC, end_date DESC, start_date) = 1
 """
 LATEST_COMMENT = (
-    "The rows of each campaign on the newest night that has any. A campaign that is gone, or has no "
-    "keywords any more, stays with its last rows: pulls and campaigns show which were there when."
+    "The rows of each campaign on the newest night that has any. A deleted campaign, or one without "
+    "keywords, stays with its last rows: pulls and campaigns show which existed when."
 )
 _OLDER_NAMES = {
     Feed.CAMPAIGN: "campaign",

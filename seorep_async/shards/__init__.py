@@ -17,9 +17,9 @@ print(summary.rows, "rows of", summary.campaigns, "campaigns")
 ```
 
 - **A shard is whole or absent.** Each becomes one part of each table of a dataset (see `seorep_async.export`), and its
-  receipt is written last. `gather` checks that every receipt is there, and only then changes what readers see.
-- **Running again costs nothing.** A shard with a receipt returns it without a request. One that was killed resumes from
-  the checkpoint in its `work_dir`; on another machine it starts over. One with failures fetches only those.
+  receipt is written last. `gather` checks that every receipt exists, and only then changes what readers see.
+- **A shard may run again.** One that has succeeded returns its receipt without a request. One that was killed resumes
+  from the checkpoint in its `work_dir`; on another machine it starts over. One with failures fetches only those.
 - **A shard holds no key**, as engines log their tasks: only where the worker finds it, `env:NAME` or `module:function`.
   A key of another account than the plan's is refused. Put secrets of an object store into the environment, too.
 - **Limits are divided.** `workers` divides `max_concurrency` and `requests_per_second`; within that, each worker finds

@@ -133,7 +133,7 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
     requests = sum(receipt.requests for receipt in receipts)
     parts = {part for receipt in receipts for part in receipt.parts}
     if earlier is None or earlier.pull != first.pull or not parts <= set(earlier.parts):
-        check_dataset(storage, first.job())  # another account may have come since it was planned
+        check_dataset(storage, first.job())  # another account may have been added since it was planned
         _commit(storage, first, receipts, outcomes, requests)
     written = target.named_row_files(night.folder) if any_received(outcomes) else ()
     return PullSummary(
@@ -157,7 +157,7 @@ def _commit(
     job, plan = shard.job(), read_json(storage, shard.night.plan(shard.pull))
     if plan is None:
         place = storage.address(shard.night.plan(shard.pull))
-        raise ExportError(f"the plan of these shards, {place}, is gone: another pull replaced it; plan again")
+        raise ExportError(f"the plan of these shards, {place}, no longer exists: another pull replaced it; plan again")
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         file, pulls = write_pull(pull_row(job, outcomes, requests), Path(folder))
         stage(storage, shard.pull, [(file, pulls)])
@@ -273,7 +273,7 @@ def _read_receipt(storage: Storage, shard: Shard) -> ShardReceipt | None:
         return None if data is None else ShardReceipt.from_json(data)
     except ConfigurationError as error:
         problem = f"can't read {storage.address(shard.receipt_name)}: {error.message}"
-        raise ExportError(f"{problem}; move it away to run the shard anew") from error
+        raise ExportError(f"{problem}; move it away to run the shard again") from error
 
 
 def _checked(shard: object) -> Shard:

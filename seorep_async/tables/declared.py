@@ -158,7 +158,9 @@ def pulls_table() -> Table:
     columns = (
         _ACCOUNT,
         _SNAPSHOT,
-        Column("started_at", ColumnType.DATETIME, "When the pull began, in UTC; a resumed pull keeps it.", False),
+        Column(
+            "started_at", ColumnType.DATETIME, "When the pull began, in UTC; unchanged when a pull is resumed.", False
+        ),
         Column("service", ColumnType.STRING, "Address of the service.", nullable=False),
         Column("feeds", ColumnType.STRING, "The feeds, separated by commas.", nullable=False),
         _START,

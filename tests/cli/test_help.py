@@ -1,4 +1,4 @@
-"""The help pages at 80 columns, as a reader sees them: `python -m tests.cli.test_help` writes them anew."""
+"""The help pages at 80 columns, as a reader sees them: `python -m tests.cli.test_help` rewrites them."""
 
 from __future__ import annotations
 
@@ -67,6 +67,11 @@ def test_no_line_of_help_is_wider_than_80_columns() -> None:
         line for path in PAGES.iterdir() for line in path.read_text(encoding="utf-8").splitlines() if len(line) > 80
     ]
     assert wide == []
+
+
+def test_no_sentence_of_help_is_cut() -> None:
+    pages = [path.read_text(encoding="utf-8").splitlines() for path in PAGES.iterdir()]
+    assert [line for page in pages for line in page[1:] if line.endswith("...")] == []
 
 
 @pytest.mark.parametrize("name", ["pull", "doctor", "sandbox"])

@@ -26,6 +26,7 @@ PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command
         ("campaigns list --key=s3cret", "Set SEOREP_API_KEY, or use a --profile with key_command or key_file."),
         ("pull --campain 3", "--campain"),  # click's own words, which differ by version
         ("pull --seed 3 --rows older", "--seed, --rows: only with --sandbox"),
+        ("pull --campaigns 3", "--campaigns: only with --sandbox. To choose campaigns, use --campaign."),
         ("pull --latency 0", "--latency: only with --sandbox"),
         ("pull --failing 3", "--failing: only with --sandbox"),
         ("pull --sandbox --feed weekly", "'weekly' is not one of"),

@@ -206,7 +206,7 @@ async def test_a_pull_of_the_night_leaves_other_plans_alone(tmp_path: Path, monk
         check(out)
         for shard in one:
             await asyncio.to_thread(run_shard, shard)
-        with pytest.raises(ExportError, match="is gone: another pull replaced it; plan again"):
+        with pytest.raises(ExportError, match="no longer exists: another pull replaced it; plan again"):
             await asyncio.to_thread(gather, one)
 
 

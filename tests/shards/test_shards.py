@@ -402,7 +402,7 @@ async def test_a_damaged_plan_and_a_damaged_receipt_are_named(tmp_path: Path) ->
         shards = await cut(client, tmp_path)
         receipt = tmp_path / "shared" / shards[0].receipt_name
         receipt.write_text("{}")
-        with pytest.raises(ExportError, match=f"can't read {receipt}: .*; move it away to run the shard anew"):
+        with pytest.raises(ExportError, match=f"can't read {receipt}: .*; move it away to run the shard again"):
             await asyncio.to_thread(run_shard, shards[0])
         (stored,) = receipt.parent.glob("*-plan.json")
         stored.write_text("[]")
