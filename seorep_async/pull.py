@@ -151,7 +151,7 @@ class Pull(Generic[R]):
         self._raise_errors = on_error == "raise"
         self._ordered = ordered
         self._open = False
-        self._held = 0  # outcomes that were taken as they had arrived, and still count as waiting
+        self._held = 0  # outcomes that were taken when ready, and still count as waiting
 
     async def __aenter__(self) -> Pull[R]:
         self._session.require_open()
@@ -209,7 +209,7 @@ class Pull(Generic[R]):
         return outcome
 
     def take_arrived(self) -> PullOutcome[R] | None:
-        """Return the next outcome if it is there already, or None.
+        """Return the next outcome if it is ready, or None.
 
         Until the pull is iterated again, the outcome still counts as waiting, and nothing starts in its place.
         """

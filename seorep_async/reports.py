@@ -40,7 +40,7 @@ def _shown_rows(rows: Sequence[object]) -> str:
 
 @attrs.frozen(weakref_slot=False)
 class RankingReport(Tabular, Generic[R]):
-    """Every row of one feed for one campaign or keyword, with the request that it answers.
+    """Every row of one feed for one campaign or keyword, with the request that it is the response to.
 
     Attributes:
         feed: the feed that was requested.

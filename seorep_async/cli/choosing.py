@@ -185,7 +185,7 @@ class ChosenCampaigns:
     Attributes:
         ids: the ids; none for those that the service lists.
         groups: titles of groups; none for campaigns of any.
-        filter: the text that the service filters them by.
+        filter: the string that the service filters them by.
         notes: what a person should know about them.
     """
 

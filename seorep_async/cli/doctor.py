@@ -1,4 +1,4 @@
-"""`seorep doctor`: can the service be reached, do the clocks agree, and what do its answers look like?"""
+"""`seorep doctor`: can the service be reached, do the clocks agree, and what do its responses look like?"""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _check_connection(address: str) -> list[CheckResult]:
 
 
 def compare_clocks(date: str | None, now: dt.datetime) -> CheckResult:
-    """Compare this machine's time with the `Date` header of an answer."""
+    """Compare this machine's time with the `Date` header of a response."""
     try:
         theirs = parsedate_to_datetime(date or "")
     except (ValueError, OverflowError):
@@ -203,7 +203,7 @@ async def _check_answers(client: SeoRepClient, first: dt.date, last: dt.date) ->
 
 
 async def _page(client: SeoRepClient, feed: Listing[T, Any]) -> tuple[Page[T], Any]:
-    """Return page 1, and the data of its answer as it was received: the models do not show its shape."""
+    """Return page 1, and the data of its response as it was received: the models do not show its shape."""
     with client.record_answers() as answers:
         page = await feed.page(1)
     return page, json.loads(answers[-1].body)["data"]

@@ -105,7 +105,7 @@ class PullJob:
         Args:
             sandbox: the sandbox.
             settings: of the client.
-            service: a name that tells the sandbox from others; its port changes each time.
+            service: a name that distinguishes the sandbox from others; its port changes each time.
         """
 
         async def run() -> ExitCode:

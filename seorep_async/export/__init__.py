@@ -105,7 +105,7 @@ There are no modes to choose. What a pull replaces follows from what it asked fo
 - **Feeds by date** have their own dates. The last pull wins: it replaces the rows of every day in its window, also of
   days for which the service now gives no row, of the campaigns and keywords that succeeded, and no others. That holds
   for a pull of an old night, too. A row of a month stands for those of its days that its own pull asked for. It is
-  replaced by a pull that asks for all of these again, or that brings a row of the same month, be it of a single day.
+  replaced by a pull that asks for all of these again, or that returns a row of the same month, be it of a single day.
   Days and their month can stand side by side: filter by `date_precision` before you add up.
 - **The campaign feed** has none: each night is a snapshot, and a second pull of the same night and the same window
   replaces the first. **Totals** are replaced likewise. The view `keyword_rankings_latest` shows the newest snapshot of

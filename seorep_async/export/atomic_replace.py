@@ -1,4 +1,4 @@
-"""Files that appear at their places whole or not at all, and errors that name the file."""
+"""Files that appear whole or not at all, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ UNSTORABLE = (OverflowError, RecursionError, ValueError)
 
 
 def atomic_replace(temporary: Path, target: Path) -> None:
-    """Make a finished file durable, and move it to its place in one step; the permissions there stay.
+    """Make a finished file durable, and move it to its target in one step; the target's permissions stay.
 
     A link is followed, also to another disk.
 
     Raises:
-        ExportError: that was not possible; the target is as it was.
+        ExportError: that was not possible; the target is unchanged.
     """
     place = resolve(target)
     with translate_errors(target), contextlib.ExitStack() as cleaning:
@@ -35,7 +35,7 @@ def atomic_replace(temporary: Path, target: Path) -> None:
             temporary = near
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
-        with contextlib.suppress(OSError):  # none was there, or the file system has no permissions
+        with contextlib.suppress(OSError):  # no file existed, or the file system has no permissions
             temporary.chmod(place.stat().st_mode & 0o7777)
         try:
             os.replace(temporary, place)

@@ -2,7 +2,8 @@
 
 SQLite does not notice damaged pages by itself, so each record has a checksum that covers its values and its meaning,
 and `verify` checks them all, and SQLite's own structure, before an export is resumed. Campaigns whose rows are not as
-they were written, as may be after a power failure, are fetched again.
+they were written, as may be after a power failure, are fetched again. `ExportJob.resumes` decides whether an export is
+resumed; `StagingArea.open` does it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a finished target holds: its tables, and the rows of each in pieces that the target's format takes."""
+"""What a finished target holds: its tables, and the rows of each in chunks that the target's format takes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from seorep_async.tables.optional import require
 
 @attrs.frozen
 class Contents:
-    """What a pull has brought, for writers of every format.
+    """The fetched reports of a pull, for writers of every format.
 
     Attributes:
         area: the staged reports.

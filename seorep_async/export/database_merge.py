@@ -44,11 +44,11 @@ def write_database(contents: Contents, check: Callable[[], None]) -> list[Path]:
 
     Only rows of this account are replaced. A feed by date: the rows of the dates that the pull asked for, of reports
     that succeeded; a row of a month stands for those of its days that its own pull asked for. The campaign feed and
-    totals: the rows of the same snapshot date and the same dates. What failed keeps its rows. A new database appears in
-    one step.
+    totals: the rows of the same snapshot date and the same dates. The rows of failed reports are unchanged. A new
+    database appears in one step.
 
     Args:
-        contents: what the pull has brought.
+        contents: the fetched reports.
         check: called now and then; an exception that it raises ends the writing.
 
     Raises:
@@ -182,7 +182,7 @@ def _insert(database: duckdb.DuckDBPyConnection, table: Table, piece: Any) -> No
         same = " AND ".join(f"piece.{column} = {table.name}.{column}" for column in table.key)
         older = f"{same} AND piece.snapshot_date >= {table.name}.snapshot_date"
         _register(database, "piece", piece, f"DELETE FROM {table.name} USING piece WHERE {older}")
-        # what a later night knows stays; threads that join give rows in any order
+        # rows of a later night stay; threads that join give rows in any order
         numbered = "(SELECT *, row_number() OVER () AS place FROM piece) piece"
         rows = f"SELECT piece.* EXCLUDE (place) FROM {numbered} ANTI JOIN {table.name} ON {same} ORDER BY place"
     _register(database, "piece", piece, f"INSERT INTO {table.name} BY NAME {rows}")

@@ -1,7 +1,7 @@
 """A dataset: a folder or bucket of Parquet that grows by a partition for each account and night.
 
-What a second pull of the same night asked for and got replaces what the first one had; all else stays: other campaigns,
-other feeds, other dates of feeds by date, and the rows of reports that failed.
+A second pull of the same night replaces the rows that it asked for and got. All others stay: those of other campaigns,
+other feeds, other dates of feeds by date, and of reports that failed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def pull_name(job: ExportJob) -> str:
 
 
 def check_dataset(storage: Storage, job: ExportJob) -> None:
-    """Refuse an account that the dataset knows with another service or key, and a place that no pull wrote.
+    """Refuse an account that the dataset knows with another service or key, and a folder that no pull wrote.
 
     Raises:
         ConfigurationError: it knows another, or files of somebody else are where its tables would be.
@@ -141,7 +141,7 @@ def write_pull(row: Values, folder: Path) -> tuple[Path, Part]:
 
 
 def shard_tables(feeds: Sequence[Feed]) -> tuple[Table, ...]:
-    """Return the tables of which each shard writes a part; campaigns and the pull itself come once for all."""
+    """Return the tables of which each shard writes a part; `campaigns` and `pulls` are written once per pull."""
     return tuple(table for table in tables_of(feeds) if table not in (campaigns_table(), pulls_table()))
 
 
@@ -151,8 +151,8 @@ def write_parts(
     """Write a part of each table as a local file, but no empty ones.
 
     Args:
-        contents: what the pull has brought.
-        number: the part's number; part 0 is there for every table, so that each can be read.
+        contents: the fetched reports.
+        number: the part's number; part 0 exists for every table, so that each can be read.
         tables: the tables.
         check: called now and then; an exception that it raises ends the writing.
     """
@@ -171,7 +171,7 @@ def stage(storage: Storage, pull: str, files: Iterable[tuple[Path, Part]]) -> No
 
 
 def write_dataset(target: DatasetTarget, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
-    """Replace the night of a pull by what it has brought, and return the night's folder of each feed's table.
+    """Replace the night of a pull by the fetched reports, and return the night's folder of each feed's table.
 
     Raises:
         ExportError: it could not be written; if the night had begun to change, the next pull of the account, or the
@@ -187,7 +187,7 @@ def write_dataset(target: DatasetTarget, contents: Contents, check: Callable[[],
 
 
 def receipt_of(job: ExportJob, pull: str, parts: Iterable[Part], outcomes: Iterable[CampaignOutcome]) -> Receipt:
-    """Return the receipt of what a pull has brought."""
+    """Return the receipt of a pull's fetched reports."""
     return Receipt(
         account=job.account,
         snapshot_date=job.snapshot_date,
@@ -213,7 +213,7 @@ def _write_part(file: Path, table: Table, number: int, pieces: Iterable[Any], ch
 
 
 def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callable[[], None] = lambda: None) -> None:
-    """Replace a night by staged parts, and by what it had and the pull did not replace.
+    """Replace a night by staged parts, and by those of its rows that the pull does not replace.
 
     Args:
         storage: the dataset.
@@ -276,7 +276,7 @@ def read_part(storage: Storage, night: Partition, pull: str, part: Part) -> pa.T
     """Return the rows of a part, from its place or from where it is staged, in the columns of this version.
 
     Raises:
-        ExportError: it is not there, or not as its receipt says.
+        ExportError: it does not exist, or does not match its receipt.
     """
     rows = _rows_of(storage, part, [part.staged(pull), part.name(night)])
     if rows is None:

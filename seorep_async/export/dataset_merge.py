@@ -52,7 +52,7 @@ def remaining_rows(
         scope: what the pull asked for and got.
         table: the table, with the columns of parts.
         older: the parts that the night had.
-        newer: the parts that the pull has brought.
+        newer: the parts of the staged rows.
     """
     pa, pc = require("pyarrow"), require("pyarrow.compute")
     key = [name for name in table.key if name in {column.name for column in table.columns}]

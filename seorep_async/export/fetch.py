@@ -75,7 +75,7 @@ class Fetcher:
         """Fetch every report that the sink lacks.
 
         Raises:
-            AuthenticationError: the key was refused; reports that had arrived are stored.
+            AuthenticationError: the key was refused; reports fetched until then are stored.
             SeoRepError: the account's campaigns could not be listed.
             ExportError: a report could not be stored.
         """

@@ -23,7 +23,7 @@ def write_stored(target: StoredTarget, contents: Contents, check: Callable[[], N
     """Write every file of a target in an object store, as `write_files` does, on this machine first.
 
     Raises:
-        ExportError: a file could not be written; those before it are there, the rows come last.
+        ExportError: a file could not be written; those before it were written, the rows come last.
     """
     storage, folder = target.storage, contents.area.folder / "finished"
     local = Target(folder / target.path.name, target.named, target.format, target.feeds, target.force)
@@ -43,13 +43,13 @@ def write_stored(target: StoredTarget, contents: Contents, check: Callable[[], N
 
 
 def write_files(contents: Contents, check: Callable[[], None], target: Target | None = None) -> list[Path]:
-    """Write every file of a target, put them in their places, and return those that are there now, rows first.
+    """Write every file of a target, replace older ones, and return those that exist now, rows first.
 
-    The files of the feeds are always there, the others if their tables have rows. Those of an earlier pull into the
+    The files of the feeds always exist, the others if their tables have rows. Those of an earlier pull into the
     same target are deleted. A file that no pull wrote stays.
 
     Args:
-        contents: what the pull has brought.
+        contents: the fetched reports.
         check: called now and then; an exception that it raises ends the writing.
         target: the files, or None for those of the pull's target.
 

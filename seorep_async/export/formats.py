@@ -33,7 +33,7 @@ _PACKED_TYPES: dict[ColumnType, Any] = {
 
 
 class Format(enum.Enum):
-    """What a target is written as; the value is the ending of its name."""
+    """The format of a target; the value is the ending of its name."""
 
     CSV = ".csv"
     JSON_LINES = ".jsonl"

@@ -82,7 +82,7 @@ def _folded(title: str) -> str:
 
 @attrs.frozen
 class Night:
-    """Whose rows a pull brings, and of which night, as the caller named them.
+    """Whose rows a pull fetches, and of which night, as the caller named them.
 
     Attributes:
         account: the account's name, or None for the host of the service.
@@ -148,7 +148,7 @@ class ExportJob:
             self.check_whole(target.label)
 
     def check_whole(self, place: object) -> None:
-        """Check that whole reports are asked for, as a place needs that keeps what it has of others.
+        """Check that whole reports are requested; a database or dataset must not store parts of one.
 
         Raises:
             ConfigurationError: a search asks for a part of them.
@@ -164,7 +164,7 @@ class ExportJob:
         return self.fingerprint(hashlib.sha256(f"{self.service}\n{self.account}".encode()).digest()[:16])
 
     def check_account(self, place: object, service: str, key_digest: str) -> None:
-        """Check that rows which are somewhere under the account's name are of this account.
+        """Check that existing rows under the account's name are of this account.
 
         Raises:
             ConfigurationError: they are of another service, or another key fetched them.
@@ -215,10 +215,10 @@ class ExportJob:
         }
 
     def resumes(self, checkpoint: Checkpoint, target: Target, *, retry_failed: bool) -> bool:
-        """Whether the export resumes from a checkpoint, or else starts over.
+        """Return whether the export resumes from a checkpoint; otherwise it starts over.
 
         Args:
-            checkpoint: what an earlier run has left.
+            checkpoint: that of an earlier run.
             target: where the export goes.
             retry_failed: resume also an export that has ended, with failures.
 

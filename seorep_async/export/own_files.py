@@ -1,4 +1,4 @@
-"""Whether a pull wrote a file: what it wrote is known by its columns, and may be replaced by the next pull."""
+"""Whether a pull wrote a file: it recognises such a file by its columns, and may replace it."""
 
 from __future__ import annotations
 

@@ -85,9 +85,9 @@ async def pull_to(
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Raises:
-        ConfigurationError: an argument is wrong, or what is there is another's or can't be replaced; nothing was sent.
+        ConfigurationError: an argument is wrong, or the target belongs to something else; nothing was sent.
         ImportError: the format needs an extra.
-        SeoRepError: the key was refused, or the campaigns could not be listed; reports that had arrived are stored.
+        SeoRepError: the key was refused, or the campaigns could not be listed; reports fetched until then are stored.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.
     """
     night = Night(account, snapshot_date, key_renewed)
@@ -107,7 +107,7 @@ async def run_export(
     retry_failed: bool = False,
     write: Write | None = None,
 ) -> PullSummary:
-    """Run a checked job as `pull_to` does; `write` writes what it has brought, even if every campaign failed."""
+    """Run a checked job as `pull_to` does; `write` writes the fetched reports, even if every campaign failed."""
     _check_how(restart, retry_failed, target.force, on_progress)
     if job.campaigns == () and write is None:  # a plan for other machines may well be of none
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns")

@@ -1,10 +1,9 @@
 """What a dataset vouches for: one receipt for each night of an account, written last.
 
-A night is replaced by a redo log. Everything that it needs is staged first; the log then says which staged file goes to
-which place. Only one writer at a time can create it. From then on whoever comes next can finish the job, from any
-machine: the old receipt is removed, then the parts that the night no longer has, the new parts are copied to their
-places, and the new receipt appears. So a receipt never vouches for a mixture of two pulls, nor for more or less than
-what is there.
+A night is replaced by a redo log. All files are staged first; then the log lists each staged file with its final name.
+Only one writer at a time can create the log. From then on the next pull can finish the job, from any machine: it
+removes the old receipt and the parts that the night no longer has, copies the new parts to their final names, and
+writes the new receipt. So a receipt never vouches for a mixture of two pulls, nor for more or fewer files than exist.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class Partition:
 
     @property
     def log(self) -> str:
-        """The name of its redo log, which is there only while it is replaced."""
+        """The name of its redo log, which exists only while it is replaced."""
         return f"{RECEIPTS}/{self.folder}.replacing.json"
 
     def shard_receipt(self, pull: str, number: int) -> str:
@@ -112,7 +111,7 @@ class Part:
 
 @attrs.frozen(kw_only=True)
 class Receipt:
-    """What is there of a night.
+    """The committed files of a night.
 
     Attributes:
         account: the account's name.
@@ -206,7 +205,7 @@ def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part], earlier: 
 
     Args:
         storage: the dataset.
-        receipt: what will be there.
+        receipt: the night's new receipt.
         staged: those of its parts that are staged; the others are in their places.
         earlier: the receipt that it replaces.
 
@@ -303,7 +302,7 @@ def digest_of(data: bytes) -> str:
 
 
 def read_json(storage: Storage, name: str) -> Any:
-    """Return a small JSON file of a dataset, or None if it is not there.
+    """Return a small JSON file of a dataset, or None if it does not exist.
 
     Raises:
         ExportError: it can't be read, or is damaged.

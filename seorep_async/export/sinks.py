@@ -1,4 +1,7 @@
-"""The sinks of an export: a staging area on the disk, or a pipe."""
+"""The sinks of an export: they write fetched reports to a staging area on the disk, or to a pipe.
+
+`file_writers`, `database_merge` and `dataset` write the finished target.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ T = TypeVar("T")
 
 
 class Stopped(Exception):
-    """The export is being left, so the step of its thread ends early."""
+    """The export is being cancelled, so the step of its thread ends early."""
 
 
 class StagingWriter:
@@ -104,10 +107,10 @@ class StagingWriter:
         return await asyncio.get_running_loop().run_in_executor(self._thread, translated)
 
     def check(self) -> None:
-        """End a step of the thread early if the export is being left.
+        """End a step of the thread early if the export is being cancelled.
 
         Raises:
-            Stopped: the export is being left.
+            Stopped: the export is being cancelled.
         """
         if self._leaving.is_set():
             raise Stopped

@@ -86,12 +86,12 @@ class RowsFile:
         return data
 
     def cut(self, end: int) -> None:
-        """Drop everything from a place on, such as rows that a crash has left without a record."""
+        """Drop everything from an offset on, such as rows without a record after a crash."""
         self._file.truncate(end)
 
     def close(self) -> None:
         """Close it."""
-        with contextlib.suppress(OSError):  # what a full disk has refused is not in any record
+        with contextlib.suppress(OSError):  # no record names rows that a full disk refused
             self._file.close()
 
 

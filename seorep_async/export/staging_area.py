@@ -58,7 +58,7 @@ class StagingArea:
         """Create it, or resume from what an earlier run has staged.
 
         Args:
-            job: what the export brings.
+            job: what to export.
             restart: delete what an earlier run has staged, unread.
             retry_failed: resume also an export that has ended, with failures.
 

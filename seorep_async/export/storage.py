@@ -1,4 +1,4 @@
-"""Where finished files go: a local folder, or an object store; a file is there whole, or not at all."""
+"""Where finished files go: a local folder, or an object store; a file exists whole, or not at all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Storage(Protocol):
         """Put a few bytes under a name, in one step."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Put a few bytes under a name, in one step, unless a file of that name is there; return whether it was not."""
+        """Put a few bytes under a name, in one step, and return True, or False if a file of that name exists."""
 
     def read(self, name: str) -> bytes | None:
         """Return a file's bytes, or None if there is no file of that name."""
@@ -57,7 +57,7 @@ class Storage(Protocol):
         """Put a file under a second name, in one step; the first stays."""
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete files; those that are not there are no error."""
+        """Delete files; files that do not exist are no error."""
 
 
 def is_address(out: object) -> bool:

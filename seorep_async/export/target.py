@@ -84,11 +84,11 @@ class Target:
         return tuple(dict.fromkeys(self.as_named(file) for file, _ in self.row_files()))
 
     def is_there(self) -> bool:
-        """Whether every file of rows exists."""
+        """Return whether every file of rows exists."""
         return all(file.exists() for file, _ in self.row_files())
 
     def may_replace(self, file: Path, table: Table) -> bool:
-        """Whether a file may be replaced by a table: it is not there, empty, a database, or ours, or may be anything.
+        """Return whether a table may replace a file: it is missing, empty, a database, or ours, or `force` is set.
 
         Raises:
             OSError: it can't be read.
@@ -115,7 +115,7 @@ class Target:
 
     @property
     def accumulates(self) -> bool:
-        """Whether it keeps what earlier pulls brought, of several nights and accounts."""
+        """Whether it stores the rows of several nights and accounts."""
         return self.format is Format.DUCKDB or isinstance(self, DatasetTarget)
 
     def files(self) -> Iterator[Path]:
@@ -155,7 +155,7 @@ class StoredTarget(Target):
             ConfigurationError: such an object has the name of a file that may be written.
             ExportError: the store can't be read.
         """
-        self.storage.read(self.file(pulls_table()).name)  # tells a missing bucket, which a look into a file can't
+        self.storage.read(self.file(pulls_table()).name)  # detects a missing bucket, unlike a look into a file
         for file, table in () if self.force else (*self.row_files(), *self.sidecar_files()):
             ours = self.storage.inspect(file.name, partial(is_one_of_ours, kind=self.format, table=table))
             if ours is False:
@@ -166,7 +166,7 @@ class StoredTarget(Target):
         return tuple(self.storage.address(file.name) for file, _ in self.row_files())
 
     def is_there(self) -> bool:
-        """Whether every file of rows exists: nobody has looked."""
+        """Return False: nobody has looked whether its files exist."""
         return False
 
     def as_named(self, file: Path) -> Path:
@@ -197,7 +197,7 @@ class DatasetTarget(Target):
         return tuple(map(self.storage.address, names))
 
     def is_there(self) -> bool:
-        """Whether a night of any account is there."""
+        """Return whether a night of any account exists."""
         return bool(list(self.storage.names(RECEIPTS)))
 
     def as_named(self, file: Path) -> Path:
@@ -221,7 +221,7 @@ def target_of(
     work_dir: str | os.PathLike[str] | None = None,
     account: str | None = None,
 ) -> Target:
-    """Return the target that a path or an address names, after a look at the place.
+    """Return the target that a path or an address names, after a look at it.
 
     Args:
         out: the path or address; a dataset if it ends in `/`, or is one.
@@ -232,8 +232,8 @@ def target_of(
         account: the account's name.
 
     Raises:
-        ConfigurationError: the ending is none of the formats', no file can be written there, or a file of somebody
-            else's is there that is not to be replaced.
+        ConfigurationError: the ending is none of the formats', no file can be written there, or a file of another
+            program exists that is not to be replaced.
         ImportError: the format needs an extra.
     """
     try:

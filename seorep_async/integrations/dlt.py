@@ -13,8 +13,9 @@ print(await asyncio.to_thread(pipeline.run, source))  # in a script without an e
 ```
 
 - **Nights merge as in a database of `pull_to`.** Rows of a feed by date replace those of the dates that were asked for,
-  also those that the service no longer has; rows of the campaign feed and totals replace those of the same night.
-  Failed reports keep their rows, and are listed in the table `failures`. If everything failed, so does the run.
+  also those that the service no longer has; rows of the campaign feed and totals replace those of the same night. The
+  rows of failed reports are unchanged, and the reports are listed in the table `failures`. If everything failed, so
+  does the run.
 - **The arguments set the window.** `dlt.sources.incremental` would store one date for all campaigns, and leave a
   permanent gap in one that failed. Ask for a few days more than are new.
 - **A folder or a bucket gets Delta tables**: dlt can't merge into plain Parquet, and would silently append.

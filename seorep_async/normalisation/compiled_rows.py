@@ -2,7 +2,7 @@
 
 A piece of a page becomes raw rows: msgspec structs derived from the model, with the same fields under the wire's names.
 A generated function converts their values to the model's, and makes each raw row a model by setting its class
-(`models/gc_untracked.py`). What is refused here goes to the reference converter, which names the path of the bad field;
+(`models/gc_untracked.py`). Rows refused here go to the reference converter, which names the path of the bad field;
 property tests hold the two equal.
 """
 
@@ -251,6 +251,6 @@ def _optional_object(rows: CompiledRows[Any], wire: bytes) -> Any:
     try:
         return rows.read(b"[%b]" % wire)[0]
     except REFUSALS:
-        if msgspec.json.decode(wire) in (None, [], {}):  # an empty map may come as an empty array
+        if msgspec.json.decode(wire) in (None, [], {}):  # an empty map may be sent as an empty array
             return None
         raise

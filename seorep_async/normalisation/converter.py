@@ -115,7 +115,7 @@ class ModelConverter:
         return inexact
 
     def _optional_model(self, value: Any, optional: Any) -> Any:
-        if value is None or value in ([], {}):  # an empty map may come as an empty array
+        if value is None or value in ([], {}):  # an empty map may be sent as an empty array
             return None
         (model,) = (argument for argument in typing.get_args(optional) if argument is not type(None))
         return self._cattrs.structure(value, model)

@@ -1,4 +1,4 @@
-"""From the bytes of an answer to a page of models, or to one model."""
+"""From the bytes of a response to a page of models, or to one model."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Frame(msgspec.Struct, frozen=True, eq=False):
 
 
 class Decoder:
-    """Decodes answers under one account's names for the engines.
+    """Decodes responses under one account's names for the engines.
 
     Every method raises ProtocolError for a body that is no whole JSON, StatusError for an error under a success
     status, and DecodeError, with its path, for anything that is not of a documented shape.
@@ -164,7 +164,7 @@ class Decoder:
         return self._converter.structure(envelopes.parse(body)["data"], model, "data")
 
     def envelope(self, body: Body) -> dict[str, Any]:
-        """Parse any answer, without a look at what it holds; nothing (204) is an empty envelope."""
+        """Parse any response, without a look at its contents; no body (204) is an empty envelope."""
         return envelopes.parse(body, needs_data=False) if body else {}
 
     def _totals(self, totals: Any, path: str) -> RankingTotals | None:

@@ -112,7 +112,7 @@ def normalise_feed(envelope: dict[str, Any]) -> FeedPayload:
 
 
 def refused(path: str, problem: str) -> DecodeError:
-    """Return the error for a part of an answer that is not of a documented shape."""
+    """Return the error for a part of a response that is not of a documented shape."""
     return DecodeError(f"{path}: {problem}" if path else f"the response {problem}", field_path=path or None)
 
 

@@ -68,7 +68,7 @@ def string(value: object) -> str:
 
 
 def boolean(value: object) -> bool:
-    """Take true or false, also as a string in any case."""
+    """Take true or false, also as a string in any case; `row_fields` has the fast way, for ranking rows."""
     if type(value) is bool:
         return value
     if type(value) is str:

@@ -1,4 +1,4 @@
-"""What the wire calls each attribute: the one place that knows."""
+"""The wire's name for each attribute: the one place that knows."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Ledger(Generic[T]):
             PaginationError: the page can't belong to the listing that page 1 announced.
         """
         if self.last_page is None and self.has_all_records() and self._keys.has_all(map(self._key, page.items)):
-            self._ended = True  # all was there; beyond the end some services give the last page again
+            self._ended = True  # complete; beyond the end some services repeat the last page
             return False
         self._count(len(page.items))
         if not self._keys.add(map(self._key, page.items), len(page.items)):

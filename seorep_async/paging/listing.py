@@ -45,7 +45,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     Attributes:
         path: path from `/v3` on.
         query: the encoded query without `page`.
-        decode: gives, for the number of a page, what reads its body.
+        decode: returns, for the number of a page, the decoder of its body.
         key: identifies an item, so that a repeated one is noticed.
         subject: what an error should call it, such as `campaign 42`, or None.
     """
@@ -100,7 +100,7 @@ class Listing(Generic[T, R_co]):
     async def pages(self) -> AsyncGenerator[Page[T], None]:
         """Give the pages, in order; the next ones are fetched ahead in a bounded window.
 
-        Left early it stops by itself; `async with contextlib.aclosing(listing.pages())` says exactly when.
+        If you leave it early, it stops by itself; `async with contextlib.aclosing(listing.pages())` says exactly when.
         """
         schedule = Schedule()
         first = await self._session.send(self._query.page(1, schedule))

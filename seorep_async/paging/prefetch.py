@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Prefetch(Generic[T]):
-    """Pages 2 to the last: acquire a slot, start a page, give out the oldest. The first failure ends it at once.
+    """Pages 2 to the last: acquire a slot, start a page, yield the oldest. The first failure ends it at once.
 
     At most twice `max_concurrency` pages are in flight or wait to be taken. A page holds its slot until it is
     received, but for the waits between its attempts.

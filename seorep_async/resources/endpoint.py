@@ -24,7 +24,7 @@ class Endpoint(Generic[M]):
 
     Args:
         session: where requests go.
-        decoder: what reads the answers.
+        decoder: reads the responses.
         model: the model.
         path: path of the model's list; an object's is this and its id.
         object_name: what an error calls an object.

@@ -48,7 +48,7 @@ class RawRequests:
         request = Request(
             method=method,
             path=urllib.parse.quote(path, safe="/%:@!$&'()*+,;=~"),
-            decode=parse if method == "GET" else self._decoder.envelope,  # what reads nothing has lost its answer
+            decode=parse if method == "GET" else self._decoder.envelope,  # an empty body: a read's response was lost
             query=query,
             body=content,
             content_type=content_type,

@@ -13,7 +13,7 @@ async with Sandbox(campaigns=20, keywords=30, shape="mixed", rate_limit=RateLimi
 ```
 
 `seorep sandbox` serves it on a port of this machine until Ctrl-C, and `seorep pull --sandbox` pulls from one of its
-own; both take the same options. It answers all 21 operations of the service, stores changes until it is left, and
+own; both take the same options. It has all 21 operations of the service, stores changes until it is closed, and
 describes itself as OpenAPI at `/openapi.json`. The same seed gives the same account, in whatever shape.
 
 `faults` sets the share of requests that meet a fault: `resets=5%,500s=5%,cut=2%`, and `seed=7` to choose others:
@@ -52,7 +52,7 @@ last line is the exception: such a request is refused before anything is done.
 | `status=503` | the status of a refusal; 429 unless given |
 | `retry-after=seconds`, `retry-after=date` | refusals say when to come back; they do not unless given |
 
-`failing` and `forbidden` name campaigns that always answer 500 and 403.
+`failing` and `forbidden` name campaigns whose responses are always 500 and 403.
 """
 
 # From the outside in: `server` listens, `application` is the chain that every request passes (`traffic` counts it,

@@ -47,7 +47,7 @@ def application(
         service: what the operations work on.
         traffic: counts every request.
         api_key: the only key that is let in.
-        latency: seconds that every answer takes at least.
+        latency: seconds that every response takes at least.
         limiter: returns the limiter, or None if there is no limit.
         fault: gives the kind of fault that meets a request of some number, or None.
     """

@@ -68,12 +68,12 @@ class Sandbox:
         seed: any integer; the same seed gives the same account, in whatever shape.
         shape: the envelope of the feeds: "nested" (`data.rows`), "flat" (rows in `data`), or "mixed" by id.
         rows: the format of the feeds' rows: "current", "older", or "mixed" by id.
-        latency: seconds that each answer takes at least.
+        latency: seconds that each response takes at least.
         rate_limit: requests a second, a string such as "100/10s,fixed-window,status=503" or a `RateLimit`; over it the
-            answer is 429 or 503. May be changed while it runs.
-        failing: ids of campaigns that always answer 500, with their feeds and their keywords' feeds; or a mapping of
-            such ids to the status they answer with.
-        forbidden: ids of campaigns that the key has no access to: these answer 403 in the same places.
+            response is 429 or 503. May be changed while it runs.
+        failing: ids of campaigns whose responses are always 500, also those of their feeds and their keywords' feeds;
+            or a mapping of such ids to another status.
+        forbidden: ids of campaigns that the key has no access to: the same responses are 403.
         reports: rows of a test's own, by feed ("campaign", "campaign-by-date", "keyword-by-date") and id, such as
             `{("campaign", 1): [{"keywordPhrase": "shoes", "engineARanking": 3}]}`. They replace the seeded rows, and
             are sent as they are; fields that a row leaves out are those of the seeded row in its place. Rows by date

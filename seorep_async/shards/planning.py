@@ -1,4 +1,4 @@
-"""Planning: which campaigns there are, and who takes which."""
+"""Planning: which campaigns to pull, and which shard pulls which."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def plan(
         workers: how many of them run at once.
         key_from: where a worker finds the API key: `env:NAME`, or `module:function`, a function that returns it.
         restart: make a new plan, and delete unfinished ones of the same arguments with their shards' results.
-        retry_failed: return also a gathered plan, to fetch what failed.
+        retry_failed: return also a gathered plan, to fetch its failed reports.
         storage_options: options of the object store; secrets are refused, as engines log shards.
         work_dir: a local folder for the checkpoints of the workers.
 
@@ -183,7 +183,7 @@ def _check_plan(
 def _earlier_plan(
     storage: Storage, account: str, parameters: Mapping[str, Any], retry_failed: bool
 ) -> dict[str, Any] | None:
-    """Return the newest plan of the same arguments that was not gathered, or may be again for what had failed."""
+    """Return the newest plan of the same arguments that was not gathered, or may be again for its failed reports."""
     for name in reversed(_plan_names(storage, account)):
         found, night = _read_plan(storage, name, account)
         if found["parameters"] == parameters:
@@ -194,11 +194,11 @@ def _earlier_plan(
 
 
 def _delete_earlier(storage: Storage, account: str, parameters: Mapping[str, Any]) -> None:
-    """Delete the plans of the same arguments that were not gathered, with what their shards have brought."""
+    """Delete the plans of the same arguments that were not gathered, with their shards' results."""
     for name in _plan_names(storage, account):
         try:
             found, night = _read_plan(storage, name, account)
-        except ExportError:  # a damaged plan stays, as nobody knows whose it was
+        except ExportError:  # a damaged plan stays, as it may be another pull's
             continue
         if found["parameters"] == parameters:
             committed = read_receipt(storage, night)

@@ -1,4 +1,4 @@
-"""Running shards, and gathering what they have brought."""
+"""Running shards, and gathering their parts of a dataset."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def run_shard(shard: Shard) -> ShardReceipt:
     """Pull a shard into its part of the dataset; one that has its receipt, without failures, returns that.
 
     It is a plain function, so that any engine can map it, and may be called again at any time. In a thread with a
-    running event loop it works, and blocks that loop. Ctrl-C ends it at once; the next run resumes from what it had.
+    running event loop it works, and blocks that loop. Ctrl-C ends it at once; the next run resumes from its checkpoint.
 
     Raises:
         ConfigurationError: there is no key where the shard says, it is another account's, or the work folder can't be
             used.
         ImportError: an extra is missing.
-        AuthenticationError: the key was refused; reports that had arrived are stored.
-        ExportError: the dataset or the work folder could not be written; reports that had arrived are stored.
+        AuthenticationError: the key was refused; reports fetched until then are stored.
+        ExportError: the dataset or the work folder could not be written; reports fetched until then are stored.
     """
     try:
         asyncio.get_running_loop()
@@ -211,7 +211,7 @@ async def run_in_loop(shard: Shard) -> ShardReceipt:
             try:
                 await run_export(client, job, target, retry_failed=True, write=write)
                 return written[0]
-            except AtWorkError:  # an engine that believes it lost has begun it twice; the first one still works
+            except AtWorkError:  # an engine that believed it lost started it twice; the first run still works
                 await asyncio.sleep(_POLL_SECONDS)
                 found = await asyncio.to_thread(_read_receipt, storage, shard)
                 if found is not None and found.ok:

@@ -125,7 +125,7 @@ class Shard:
 
 @attrs.frozen(kw_only=True)
 class ShardReceipt:
-    """What one shard has brought.
+    """The result of one shard.
 
     Attributes:
         number: the shard's number.

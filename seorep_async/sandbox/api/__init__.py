@@ -1,1 +1,1 @@
-"""The service's operations, free of HTTP: what they take, what they answer, and the description of both."""
+"""The service's operations, free of HTTP: requests, responses, and the description of both."""

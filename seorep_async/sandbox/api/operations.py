@@ -1,4 +1,4 @@
-"""Every operation of the service: method, path, fields, answer; what is routed, read and described comes from here."""
+"""Every operation of the service: method, path, fields, response, for routing, parsing and the OpenAPI description."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ class Operation:
         method: the HTTP method.
         path: the path as the reference writes it.
         answer: answers a request, or refuses by raising `Refusal`; it never waits, so nothing comes between.
-        schema: the schema of the answer; None if there is no payload.
+        schema: the schema of the response; None if there is no payload.
         fields: the fields that it knows.
         refuses: statuses that `answer` refuses with.
         example_id: an id that the path can have in a new sandbox.

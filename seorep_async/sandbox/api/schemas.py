@@ -118,17 +118,17 @@ _ROW_FIELDS: dict[str, Schema] = {
 
 
 def record(properties: Mapping[str, Schema]) -> Schema:
-    """Return the schema of an answer with one record."""
+    """Return the schema of a response with one record."""
     return exactly({"metadata": exactly(_METADATA), "data": exactly(properties)})
 
 
 def records(properties: Mapping[str, Schema]) -> Schema:
-    """Return the schema of an answer with a list of records."""
+    """Return the schema of a response with a list of records."""
     return exactly({"metadata": exactly(_METADATA), "data": {"type": "array", "items": exactly(properties)}})
 
 
 def feed(feed_format: FeedFormat) -> Schema:
-    """Return the schema of a feed's answers: nested or flat, with current or older rows."""
+    """Return the schema of a feed's responses: nested or flat, with current or older rows."""
     version = {"version": {"type": "boolean", "enum": [False]}}
     answers = []
     for row_format in feed_format.row_formats:
