@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from seorep_async.cli.failures import EXIT_CODES_HELP, ExitCode, exit_code_of, explain, show_error
+from seorep_async.cli.exit_codes import EXIT_CODES_HELP, ExitCode, exit_code_of, explain, show_error
 from seorep_async.cli.options import HelpContext
 
 _COMMANDS = {

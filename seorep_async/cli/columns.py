@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from seorep_async.cli.failures import ExitCode
+from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import SectionedCommand
 from seorep_async.cli.resource_output import table_of_many
 from seorep_async.cli.terminal import stdout_is_terminal, write_stdout

@@ -17,7 +17,7 @@ import attrs
 import click
 import platformdirs
 
-from seorep_async.cli.failures import in_shell_words
+from seorep_async.cli.exit_codes import in_shell_words
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.resources.arguments import Secret, check_account

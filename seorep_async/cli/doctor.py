@@ -23,7 +23,7 @@ from rich.text import Text
 
 from seorep_async.cli.choosing import chosen_days
 from seorep_async.cli.connection import Connection, config_file
-from seorep_async.cli.failures import ExitCode, exit_code_of, explain
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain
 from seorep_async.cli.humanise import printable
 from seorep_async.cli.signals import run_until_interrupted
 from seorep_async.cli.terminal import print_hanging, stderr_console

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from seorep_async.cli.failures import ExitCode
+from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.signals import run_until_interrupted
 from seorep_async.cli.terminal import stderr_console, write_stdout
 from seorep_async.sandbox import Sandbox

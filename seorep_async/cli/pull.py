@@ -16,7 +16,7 @@ from rich.text import Text
 
 from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
 from seorep_async.cli.connection import Connection
-from seorep_async.cli.failures import ExitCode, exit_code_of, show_error
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, show_error
 from seorep_async.cli.humanise import counted, moment, printable
 from seorep_async.cli.progress import ProgressDisplay
 from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_until_interrupted

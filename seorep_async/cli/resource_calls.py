@@ -12,7 +12,7 @@ import click
 from rich.text import Text
 
 from seorep_async.cli.connection import Connection, connect
-from seorep_async.cli.failures import ExitCode, exit_code_of, explain, service_message, show_error
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, service_message, show_error
 from seorep_async.cli.humanise import printable
 from seorep_async.cli.options import OutputFormat, field_names
 from seorep_async.cli.resource_output import (

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import click
 
-from seorep_async.cli.failures import ExitCode
+from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import (
     EXTRA,
     OrderedGroup,

@@ -16,7 +16,7 @@ from seorep_async.cli.choosing import (
     feed_option,
     key_renewed_option,
 )
-from seorep_async.cli.failures import ExitCode
+from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import OrderedGroup, SectionedCommand, connection_options, day, whole_number
 from seorep_async.models import Feed
 

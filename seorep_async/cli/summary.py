@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.failures import ExitCode, in_shell_words
+from seorep_async.cli.exit_codes import ExitCode, in_shell_words
 from seorep_async.cli.humanise import counted, duration, moment, printable, size
 from seorep_async.cli.terminal import print_hanging
 from seorep_async.errors import SeoRepError

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.failures import ExitCode
+from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.errors import ExportError
 from seorep_async.resources.arguments import Secret
 

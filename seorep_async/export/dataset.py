@@ -21,7 +21,7 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import Contents
 from seorep_async.export.dataset_merge import Scope, remaining_rows
-from seorep_async.export.files import write_table
+from seorep_async.export.file_writers import write_table
 from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import CampaignOutcome

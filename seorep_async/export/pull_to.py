@@ -20,7 +20,7 @@ from seorep_async.export.database_merge import write_database
 from seorep_async.export.dataset import check_dataset, write_dataset
 from seorep_async.export.existing_database import check_database
 from seorep_async.export.fetch import Fetcher
-from seorep_async.export.files import write_files, write_stored
+from seorep_async.export.file_writers import write_files, write_stored
 from seorep_async.export.formats import Format
 from seorep_async.export.job import ExportJob, Night, export_job
 from seorep_async.export.preview import has_nothing_to_retry
@@ -85,7 +85,7 @@ async def pull_to(
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Raises:
-        ConfigurationError: an argument is wrong, or the target belongs to something else; nothing was sent.
+        ConfigurationError: an argument is wrong, or the target is another's or can't be replaced; nothing was sent.
         ImportError: the format needs an extra.
         SeoRepError: the key was refused, or the campaigns could not be listed; reports fetched until then are stored.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import seorep_async as api
-from seorep_async.cli.failures import exit_code_of, explain, in_shell_words
+from seorep_async.cli.exit_codes import exit_code_of, explain, in_shell_words
 from seorep_async.cli.humanise import printable
 from seorep_async.export import ExportError
 from tests.cli.running import Seorep

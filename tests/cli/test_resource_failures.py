@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seorep_async import InvalidRequestError, SeoRepClient
-from seorep_async.cli.failures import service_message
+from seorep_async.cli.exit_codes import service_message
 from seorep_async.session import Clock
 from tests.cli.resource_account import KEY, account, give_stdin
 from tests.cli.running import Seorep, process, shell

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from seorep_async import Feed, NotFoundError, SeoRepError, ServerError
-from seorep_async.cli.failures import ExitCode
+from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.summary import show_summary, summary_as_json
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
 

@@ -1,4 +1,4 @@
-"""How the command fails: exit codes, and errors in the words of the shell."""
+"""How the command ends: its exit codes, and the message of an error, in the words of the shell."""
 
 from __future__ import annotations
 
