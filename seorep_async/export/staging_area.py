@@ -196,7 +196,7 @@ class StagingArea:
 
     def _unlock(self) -> None:
         if self._lock is not None:
-            os.close(self._lock)
+            _unlock_and_close(self._lock)
             self._lock = None
 
     def _check_folder(self) -> None:
@@ -259,7 +259,7 @@ def turn_to_write(target: Target, check: Callable[[], None] = lambda: None) -> I
         yield
     finally:
         if folder is not None:
-            os.close(folder)
+            _unlock_and_close(folder)
 
 
 def _lock_now(folder: int) -> bool:
@@ -271,6 +271,13 @@ def _lock_now(folder: int) -> bool:
     except OSError:
         pass
     return True
+
+
+def _unlock_and_close(folder: int) -> None:
+    if fcntl is not None:
+        with contextlib.suppress(OSError):  # closing is not enough where a process that was forked meanwhile lives on
+            fcntl.flock(folder, fcntl.LOCK_UN)
+    os.close(folder)
 
 
 @contextlib.contextmanager

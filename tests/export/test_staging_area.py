@@ -9,12 +9,13 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
-from seorep_async.export.staging_area import StagingArea
+from seorep_async.export.staging_area import StagingArea, turn_to_write
 from seorep_async.export.target import target_of
 from tests.export.reports import END, START, account, export_job_of, names_in
 
@@ -147,6 +148,29 @@ def test_a_refused_pull_does_not_take_the_folder_away(tmp_path: Path) -> None:
     assert opened(tmp_path / "a.csv") is None
     assert names_in(tmp_path / ".a.csv.pull")
     area.close()
+
+
+def test_a_process_forked_meanwhile_keeps_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").touch()  # so that the folder stays
+    really_open, forked = os.open, []
+
+    def open_and_fork(*arguments: Any) -> int:
+        forked.append(os.dup(opened := really_open(*arguments)))  # a child has the same open file
+        return opened
+
+    with monkeypatch.context() as patched:
+        patched.setattr("seorep_async.export.staging_area.os.open", open_and_fork)
+        area = opened(tmp_path / "a.csv")
+        assert area is not None
+        with turn_to_write(area.target):
+            pass
+        area.close()
+    again = opened(tmp_path / "a.csv")
+    assert again is not None
+    with turn_to_write(area.target, check=lambda: pytest.fail("it waits for another")):
+        again.close()
+    for one in forked:
+        os.close(one)
 
 
 def test_files_of_an_interrupted_writing_are_deleted(tmp_path: Path) -> None:
