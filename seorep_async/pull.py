@@ -78,10 +78,10 @@ class UniqueIds:
 
     Args:
         ids: the ids.
-        check: raises a ConfigurationError if some are not valid.
+        check: returns some as ints, or raises a ConfigurationError if they are not valid.
     """
 
-    def __init__(self, ids: Iterable[int], check: Callable[[Sequence[int]], None]) -> None:
+    def __init__(self, ids: Iterable[int], check: Callable[[Sequence[int]], Sequence[int]]) -> None:
         self._ids = ids if isinstance(ids, range) else tuple(ids)
         self._check = check
         self._checked = 0
@@ -101,8 +101,7 @@ class UniqueIds:
             self._check([*ids[:1], *ids[-1:]])
             self._checked = len(ids)
         else:
-            some = ids[start : start + _CHECKED_AT_ONCE]
-            self._check(some)
+            some = self._check(ids[start : start + _CHECKED_AT_ONCE])
             self._unique.extend([one for one in some if self._seen.add((one,))])  # a dict stops for 50 ms to grow
             self._checked += len(some)
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from seorep_async import (
@@ -142,6 +143,12 @@ async def test_a_pull_knows_how_many_outcomes_there_will_be() -> None:
 async def test_ids_may_come_from_a_generator() -> None:
     async with serving(whole) as (client, _):
         assert len(await outcomes_of(client, (unit for unit in range(1, 50)))) == 49
+
+
+async def test_ids_may_be_integers_of_numpy() -> None:
+    async with serving(whole) as (client, _):
+        outcomes = await outcomes_of(client, np.array([7, 8, 7]), ordered=True)
+    assert [(type(outcome.id), outcome.id) for outcome in outcomes] == [(int, 7), (int, 8)]
 
 
 @pytest.mark.parametrize(("feed", "source"), list(zip(Feed, SOURCES[1:], strict=True)))

@@ -18,7 +18,7 @@ from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.formats import Format
 from seorep_async.export.target import Target
 from seorep_async.models import Campaign, Feed
-from seorep_async.resources.arguments import check_account, check_date, check_feed, check_flags
+from seorep_async.resources.arguments import check_account, check_date, check_feed, check_flags, check_ids
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import RFC_4180, CsvOptions
@@ -285,7 +285,7 @@ def export_job(
     if not wanted:
         raise ConfigurationError("feeds must name at least one feed")
     if ids is not None and isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
-        ids = tuple(ids)
+        ids = check_ids("campaign_id", tuple(ids))
     for feed in wanted:
         # a pull that is never entered only checks its arguments
         client.rankings.pull((), start_date, end_date, feed=feed, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
@@ -54,26 +55,35 @@ def _is_secret(name: object, value: object) -> bool:
     return isinstance(value, str) and isinstance(name, str) and _SECRET_NAME.search(name) is not None
 
 
+def as_int(value: object) -> int | None:
+    """Return an integer of any type, such as one of numpy's, as an int; None for a bool and for all that is none."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
 def check_id(name: str, value: object) -> int:
     """Return an id, an int from 1 to 2**31 - 1.
 
     Raises:
         ConfigurationError: it is something else, such as a string or a bool.
     """
-    if type(value) is not int or not 1 <= value <= MAX_ID:
+    number = as_int(value)
+    if number is None or not 1 <= number <= MAX_ID:
         raise ConfigurationError(f"{name} must be an integer from 1 to {MAX_ID}, got {shown(value)}")
-    return value
+    return number
 
 
-def check_ids(name: str, values: Sequence[int]) -> None:
-    """Check many ids fast.
+def check_ids(name: str, values: Sequence[int]) -> Sequence[int]:
+    """Return many ids, checked fast.
 
     Raises:
         ConfigurationError: as `check_id` does, for the first that is wrong.
     """
     if set(map(type, values)) - {int} or min(values, default=1) < 1 or max(values, default=1) > MAX_ID:
-        for one in values:
-            check_id(name, one)
+        return [check_id(name, one) for one in values]
+    return values
 
 
 def check_feed(value: object) -> Feed:
@@ -220,6 +230,8 @@ def build_params(
 
 
 def _checked(name: str, value: object) -> ParamValue:
+    if (number := as_int(value)) is not None:
+        value = number
     match value:
         case int() if abs(value) < 2**63:
             return value

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 
 from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError
@@ -197,6 +198,7 @@ async def test_a_wrong_key_leaves_nothing(tmp_path: Path) -> None:
     ("wrong", "problem"),
     [
         ({"ids": [0]}, "campaign_id must be an integer"),
+        ({"ids": [*range(1, 5002), 1.5]}, "campaign_id must be an integer .* got 1.5"),
         ({"ids": "12"}, "ids must be several"),
         ({"ids": 12}, "ids must be several"),
         ({"start_date": "2023-02-30"}, "start_date must be"),
@@ -222,6 +224,13 @@ async def test_a_wrong_argument_is_refused_before_any_request(
             await pull_to(client, **arguments)
         assert sandbox.stats.requests == 0
     assert names_in(tmp_path) == []
+
+
+async def test_ids_may_be_integers_of_numpy(tmp_path: Path) -> None:
+    async with account() as (_, client):
+        summary = await pull_to(client, np.array([2, 1, 2]), START, END, out=tmp_path / "a.csv")
+    assert [outcome.campaign_id for outcome in summary.outcomes] == [2, 1]
+    assert summary.rows == 60
 
 
 async def test_progress_counts_up_to_everything(tmp_path: Path) -> None:

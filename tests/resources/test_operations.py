@@ -459,7 +459,7 @@ async def test_a_further_parameter_of_a_listing_can_not_be_the_page(operation: O
 @each_input_with(
     lambda operation, name: name in IDS,
     "bad",
-    [0, -1, True, False, "7", 7.0, None, 2**31, 10**5000, "../x", Number.SEVEN, [7], b"7"],
+    [0, -1, True, False, "7", 7.0, None, 2**31, 10**5000, "../x", Name.TAG, [7], b"7"],
 )
 async def test_what_is_no_id_is_refused(bad: Any, operation: Operation, name: str) -> None:
     said = await refusal(operation, operation.changing | {name: bad})

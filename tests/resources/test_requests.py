@@ -7,6 +7,7 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from seorep_async import ArrayEncoding, Feed, FeedSearchParam, SeoRepClient
@@ -147,6 +148,14 @@ async def test_a_range_may_be_a_single_day() -> None:
 async def test_the_smallest_and_the_largest_id_can_be_asked_for(unit: int) -> None:
     asked = await asked_by(lambda client: client.rankings.campaign(unit, *JANUARY))
     assert asked.id == unit
+
+
+async def test_integers_of_numpy_are_integers() -> None:
+    values: dict[str, Any] = {"campaign_id": np.int64(7), "limit": np.int32(3), "extra_params": {"a": np.uint8(5)}}
+    asked = await asked_by(
+        lambda client: client.rankings.campaign(start_date=DATES[0][1], end_date=DATES[1][1], **values)
+    )
+    assert asked.pairs == [("campaign_id", "7"), *DATES, ("limit", "3"), ("a", "5"), ("page", "1")]
 
 
 async def test_pages_differ_in_their_number_only() -> None:
