@@ -114,7 +114,7 @@ class SeoRepClient:
     @property
     def base_url(self) -> str:
         """The address of the service, without `/v3`."""
-        return self._base_url.text
+        return self._base_url.string
 
     @property
     def settings(self) -> Settings:
@@ -168,7 +168,7 @@ class SeoRepClient:
     def __repr__(self) -> str:
         if not hasattr(self, "_session"):  # a traceback with locals shows clients whose arguments were refused
             return "<SeoRepClient (not built)>"
-        return f"<SeoRepClient {self._base_url.text} ({self._session.state})>"
+        return f"<SeoRepClient {self._base_url.string} ({self._session.state})>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a client cannot be pickled: it holds a key and connections; create one where you need it")

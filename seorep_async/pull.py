@@ -207,7 +207,7 @@ class Pull(Generic[R]):
         self._start()
         return outcome
 
-    def take_arrived(self) -> PullOutcome[R] | None:
+    def take_ready(self) -> PullOutcome[R] | None:
         """Return the next outcome if it is ready, or None.
 
         Until the pull is iterated again, the outcome still counts as waiting, and nothing starts in its place.

@@ -278,11 +278,11 @@ def _column(lines: list[list[str]]) -> tuple[int | None, str]:
     return None, ""
 
 
-def _records(text: str) -> Iterator[tuple[int, list[str]]]:
+def _records(content: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of its first line, and the cells, of each line that is not empty."""
-    first = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
+    first = next((line for line in content.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
     separator = max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    reader = csv.reader(io.StringIO(content, newline=""), delimiter=separator, strict=True)
     number = 1
     for record in reader:
         cells: list[str] = []

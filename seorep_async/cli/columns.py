@@ -35,11 +35,11 @@ def columns(table: str | None, as_json: bool) -> ExitCode:
     """
     tables = [_TABLES[table]] if table is not None else list(_TABLES.values())
     if as_json:
-        text = json.dumps([_described(one) for one in tables], ensure_ascii=False, indent=2) + "\n"
+        output = json.dumps([_described(one) for one in tables], ensure_ascii=False, indent=2) + "\n"
     else:
-        shown = _wrapped if stdout_is_terminal() else _shown
-        text = "\n".join(map(shown, tables))
-    write_stdout(text, as_data=as_json)
+        shown = _as_paragraphs if stdout_is_terminal() else _as_table
+        output = "\n".join(map(shown, tables))
+    write_stdout(output, as_data=as_json)
     return ExitCode.OK
 
 
@@ -51,7 +51,7 @@ class _Row:
     meaning: str
 
 
-def _shown(table: Table) -> str:
+def _as_table(table: Table) -> str:
     rows = [
         _Row("*" if column.name in table.key else "", column.name, column.type.value, column.description)
         for column in table.columns
@@ -59,7 +59,7 @@ def _shown(table: Table) -> str:
     return f"{table.name}: {table.description}\n\n" + table_of_many(rows, ["key", "column", "type", "meaning"])
 
 
-def _wrapped(table: Table) -> str:
+def _as_paragraphs(table: Table) -> str:
     """Return the columns as a terminal shows them best: a table would leave a third of 80 columns to the meanings."""
     width = shutil.get_terminal_size().columns
     lines = [textwrap.fill(f"{table.name}: {table.description}", width), ""]

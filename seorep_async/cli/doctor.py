@@ -122,10 +122,10 @@ async def _check(client: SeoRepClient, now: dt.datetime, console: Console) -> Ex
     days = chosen_days({}, now)
     try:
         async with client:
-            async for result in _check_answers(client, days.first, days.last):
+            async for result in _check_responses(client, days.first, days.last):
                 _show(console, result)
     except SeoRepError as error:
-        _show(console, CheckResult(Level.FAIL, "answers", explain(error)))
+        _show(console, CheckResult(Level.FAIL, "responses", explain(error)))
         return exit_code_of(error)
     return ExitCode.OK
 
@@ -149,7 +149,7 @@ def _check_connection(address: str) -> list[CheckResult]:
         connection.request("HEAD", f"{url.path.rstrip('/')}/v3/campaigns", headers={"User-Agent": "seorep-async"})
         response = connection.getresponse()
     except (OSError, http.client.HTTPException) as error:
-        return [CheckResult(Level.FAIL, "connection", f"{host}: {_reason(error)}")]
+        return [CheckResult(Level.FAIL, "connection", f"{host}: {_why_unreachable(error)}")]
     finally:
         connection.close()
     milliseconds = (time.monotonic() - started) * 1000
@@ -176,7 +176,7 @@ def compare_clocks(date: str | None, now: dt.datetime) -> CheckResult:
     return CheckResult(Level.NOTE, "clock", message)
 
 
-async def _check_answers(client: SeoRepClient, first: dt.date, last: dt.date) -> AsyncIterator[CheckResult]:
+async def _check_responses(client: SeoRepClient, first: dt.date, last: dt.date) -> AsyncIterator[CheckResult]:
     """Ask for a page of campaigns and of each feed, and report shapes, rows, page sizes and unknown fields."""
     campaigns = await client.campaigns.list().page(1)
     yield CheckResult(Level.OK, "key", "accepted")
@@ -246,7 +246,7 @@ def _count(number: int | None) -> str:
     return "an unknown number" if number is None else f"{number:,}"
 
 
-def _reason(error: Exception) -> str:
+def _why_unreachable(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, TimeoutError):

@@ -112,7 +112,7 @@ def show_error(message: str) -> None:
 def explain(error: Exception) -> str:
     """Return why the command ends, and the next step where there is one."""
     if isinstance(error, SeoRepError):
-        message = f"{error.subject}: {reason(error)}" if error.subject else reason(error)
+        message = f"{error.subject}: {failure_message(error)}" if error.subject else failure_message(error)
         if exit_code_of(error) is ExitCode.AUTHENTICATION:
             return f"{message}; check SEOREP_API_KEY or the profile"
         if isinstance(error, ConnectionFailedError):
@@ -131,7 +131,7 @@ def explain(error: Exception) -> str:
     return f"unexpected {type(error).__name__}: {error}{where}; this is a bug in seorep, please report it"
 
 
-def reason(error: SeoRepError) -> str:
+def failure_message(error: SeoRepError) -> str:
     """Return why something failed, without its subject, in the words of the shell."""
     facts = [f"status {error.status}"] if error.status is not None else []
     if error.attempts > 1:

@@ -48,13 +48,13 @@ _COLUMNS_FOR_INTERRUPTS = 4
 class _Cut:
     """A string that is cut to the room it has, but not within a number."""
 
-    text: str
+    string: str
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(1, len(self.text))
+        return Measurement(1, len(self.string))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        cut = self.text
+        cut = self.string
         if len(cut) > options.max_width:
             cut = re.sub(r"( ·[ \d,]*| )$", "", cut[: options.max_width - 1]) + "…"
         yield Text(cut, no_wrap=True)

@@ -172,7 +172,7 @@ class PullJob:
         )
         if staged is not None and not self.quiet:
             reports = counted(staged.reports, "report is", "reports are")
-            console.print(f"Resuming the pull of {moment(staged.begun)}: {reports} stored already.")
+            console.print(f"Resuming the pull of {moment(staged.started_at)}: {reports} stored already.")
         try:
             async with ProgressDisplay(console, client, quiet=self.quiet) as display:
                 summary = await run_export(

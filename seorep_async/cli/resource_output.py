@@ -55,17 +55,17 @@ def table_of_one(item: Any, columns: Sequence[str], *, with_empty: bool) -> str:
 
 def json_array(items: Sequence[Any], columns: Sequence[str]) -> str:
     """Return an array of objects."""
-    return as_json([values_of(item, columns) for item in items], indent=2) + "\n"
+    return printable_json([values_of(item, columns) for item in items], indent=2) + "\n"
 
 
 def json_object(item: Any, columns: Sequence[str]) -> str:
     """Return one object."""
-    return as_json(values_of(item, columns), indent=2) + "\n"
+    return printable_json(values_of(item, columns), indent=2) + "\n"
 
 
 def json_lines(items: Sequence[Any], columns: Sequence[str]) -> str:
     """Return a line for each object."""
-    return "".join(as_json(values_of(item, columns)) + "\n" for item in items)
+    return "".join(printable_json(values_of(item, columns)) + "\n" for item in items)
 
 
 def csv_rows(items: Sequence[Any], columns: Sequence[str], *, header: bool) -> str:
@@ -86,7 +86,7 @@ def values_of(item: Any, columns: Sequence[str]) -> dict[str, Any]:
     With `extra`, unknown fields stand beside the others under the service's names; only those that bear the name of an
     attribute are under `extra`.
     """
-    values = {name: _plain(getattr(item, name)) for name in columns if name != EXTRA}
+    values = {name: _iso_date(getattr(item, name)) for name in columns if name != EXTRA}
     if EXTRA in columns:
         reserved = {field.name for field in attrs.fields(type(item))}
         extra: Mapping[str, Any] = item.extra
@@ -107,10 +107,10 @@ def string_of(value: object) -> str:
             return value.isoformat()
         case Mapping() if not value:
             return ""
-    return as_json(value)
+    return printable_json(value)
 
 
-def as_json(value: object, *, indent: int | None = None) -> str:
+def printable_json(value: object, *, indent: int | None = None) -> str:
     """Return JSON with control characters escaped, so that no terminal obeys them."""
     encoded = json.dumps(value, ensure_ascii=False, indent=indent)
     if encoded.replace("\n", "").isprintable():
@@ -132,5 +132,5 @@ def _rendered(table: Table) -> str:
     return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines())
 
 
-def _plain(value: Any) -> Any:
+def _iso_date(value: Any) -> Any:
     return value.isoformat() if isinstance(value, dt.date) else value

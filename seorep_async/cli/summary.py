@@ -112,7 +112,7 @@ def preview_in_words(found: PullPreview, job: ExportJob, source: str, origin: st
         reports = counted(staged.reports, "report", "reports")
         then = "they would be resumed" if staged.reports != 1 else "it would be resumed"
         then = then if found.resumes else "the pull would start over"
-        lines.append(f"  Stored     {reports} of a pull of {moment(staged.begun)} {state}; {then}")
+        lines.append(f"  Stored     {reports} of a pull of {moment(staged.started_at)} {state}; {then}")
     return "\n".join(lines)
 
 
@@ -132,7 +132,7 @@ def preview_as_json(found: PullPreview, job: ExportJob) -> str:
         "unanswered": list(found.unanswered),
         "staged": None
         if staged is None
-        else {"begun": staged.begun, "reports": staged.reports, "ended": staged.ended, "resumes": found.resumes},
+        else {"begun": staged.started_at, "reports": staged.reports, "ended": staged.ended, "resumes": found.resumes},
     }
     return json.dumps(facts, ensure_ascii=False, indent=2)
 

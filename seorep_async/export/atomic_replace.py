@@ -75,14 +75,14 @@ def translate_errors(file: Path) -> Iterator[None]:
     except SeoRepError:
         raise
     except OSError as error:
-        raise export_error(file, reason(error)) from error
+        raise export_error(file, os_message(error)) from error
     except sqlite3.Error as error:
         raise export_error(file, str(error)) from error
     except UNSTORABLE as error:
         raise export_error(file, str(error)) from error
 
 
-def reason(error: OSError | ValueError) -> str:
+def os_message(error: OSError | ValueError) -> str:
     """Return the system's own words for an error."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.strerror or os.strerror(error.errno)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seorep_async.export.staged_report import DamagedError, Place, RowsFile, StagedReport
+from seorep_async.export.staged_report import DamagedError, RowsFile, RowsLocation, StagedReport
 from seorep_async.models import Feed
 from seorep_async.tables.declared import campaigns_table, table_of
 
@@ -258,8 +258,8 @@ class Checkpoint:
             ORDER BY c.place{", k.number" if keywords else ""}"""
         if table == CAMPAIGNS:
             order = "FROM reports r WHERE r.name = ? ORDER BY r.id"
-        for (name, campaign_id, id_, rows, totals), place in self._records(order, table):
-            yield StagedReport(name, campaign_id, id_, rows, totals, self._rows.read(place))
+        for (name, campaign_id, id_, rows, totals), location in self._records(order, table):
+            yield StagedReport(name, campaign_id, id_, rows, totals, self._rows.read(location))
 
     def verify(self) -> None:
         """Check everything, and forget campaigns of which some rows are not as they were written.
@@ -280,10 +280,10 @@ class Checkpoint:
         if campaigns != (self.read("planned") or 0):
             raise DamagedError("campaigns are missing")
         damaged, end = set(), 0
-        for (table, campaign_id, *_), place in self._records("FROM reports r"):
+        for (table, campaign_id, *_), location in self._records("FROM reports r"):
             try:
-                self._rows.read(place)
-                end = max(end, place.start + place.size)
+                self._rows.read(location)
+                end = max(end, location.start + location.size)
             except DamagedError:
                 if table == CAMPAIGNS:
                     raise
@@ -298,14 +298,14 @@ class Checkpoint:
             self._db.execute("DELETE FROM keywords WHERE campaign_id = ?", (campaign_id,))
             self._note_keywords(campaign_id, None)
 
-    def _records(self, from_: str, *values: object) -> Iterator[tuple[tuple[Any, ...], Place]]:
+    def _records(self, from_: str, *values: object) -> Iterator[tuple[tuple[Any, ...], RowsLocation]]:
         for *facts, checksum in self._query(f"SELECT {_REPORT} {from_}", *values):
             self._check(checksum, *facts)
-            yield tuple(facts[:-3]), Place(*facts[-3:])
+            yield tuple(facts[:-3]), RowsLocation(*facts[-3:])
 
-    def _record(self, report: StagedReport, place: Place) -> tuple[object, ...]:
+    def _record(self, report: StagedReport, location: RowsLocation) -> tuple[object, ...]:
         about = (report.table, report.campaign_id, report.id, report.rows, report.totals)
-        facts = (*about, place.start, place.size, place.checksum)
+        facts = (*about, location.start, location.size, location.checksum)
         return (*facts, self._checksum(*facts))
 
     def _checksum(self, *facts: object) -> int:

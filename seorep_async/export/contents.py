@@ -39,7 +39,7 @@ class Contents:
     requests: int
     unnamed: SeoRepError | None
 
-    def pieces(self, table: Table) -> Iterator[Any]:
+    def chunks(self, table: Table) -> Iterator[Any]:
         """Yield the rows of a table, in the order of the campaigns: bytes for a text format, else Arrow tables.
 
         Raises:
@@ -61,7 +61,7 @@ class Contents:
             return
         if table is keywords_table() and not kind.is_text and Feed.CAMPAIGN in self.area.job.feeds:
             names = [column.name for column in table.columns]
-            yield from (piece.select(names) for piece in self.pieces(table_of(Feed.CAMPAIGN)))
+            yield from (chunk.select(names) for chunk in self.chunks(table_of(Feed.CAMPAIGN)))
             return
         reports = self.area.checkpoint.reports(table.name)
         if kind.is_text:

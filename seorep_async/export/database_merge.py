@@ -24,7 +24,7 @@ from seorep_async.export.existing_database import (
     first_line,
 )
 from seorep_async.export.formats import GROUP_ROWS
-from seorep_async.export.staging_area import turn_to_write
+from seorep_async.export.staging_area import write_lock
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Column, FeedTable, Table
 from seorep_async.tables.declared import all_tables, table_of, totals_table
@@ -55,7 +55,7 @@ def write_database(contents: Contents, check: Callable[[], None]) -> list[Path]:
         ExportError: it could not be written, or is open elsewhere; nothing has changed in it.
     """
     place = contents.area.target.path
-    with turn_to_write(contents.area.target, check):
+    with write_lock(contents.area.target, check):
         _write(place, contents, check)
     return [place]
 
@@ -81,17 +81,17 @@ def _fill(file: Path, contents: Contents, check: Callable[[], None]) -> None:
             database.execute(f"SET temp_directory = {_quoted(str(area.folder / 'overflow'))}")
             database.execute("SET enable_progress_bar = false")
             database.execute("BEGIN")
-            there = all_columns(database)
+            existing = all_columns(database)
             for table in all_tables():
-                _make_table(database, table, there.get(table.name, {}))
+                _make_table(database, table, existing.get(table.name, {}))
             database.execute(LATEST_VIEW)
             database.execute(f"COMMENT ON VIEW {LATEST} IS {_quoted(LATEST_COMMENT)}")
             _note_scope(database, contents)
             for table in area.target.tables():
                 _delete(database, table)
-                for piece in contents.pieces(table):
+                for chunk in contents.chunks(table):
                     check()
-                    _insert(database, table, piece)
+                    _insert(database, table, chunk)
                 if table.name in ("campaign_periods", "keyword_periods"):
                     _delete_replaced(database, table)
             database.execute("DROP TABLE wanted; DROP TABLE fetched")
@@ -105,7 +105,7 @@ def _fill(file: Path, contents: Contents, check: Callable[[], None]) -> None:
 def _note_scope(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
     """Put the campaigns asked for and the reports fetched where queries can use them.
 
-    Ids of more than 64 bits are left out: there are no rows of them.
+    Ids of more than 64 bits are left out, as no rows have them.
     """
     pa, area, job = require("pyarrow"), contents.area, contents.area.job
     wanted = pa.table({"id": pa.array(filter(fits, area.checkpoint.campaigns()), pa.int64())})
@@ -176,16 +176,16 @@ def _delete_replaced(database: duckdb.DuckDBPyConnection, table: Table) -> None:
     )
 
 
-def _insert(database: duckdb.DuckDBPyConnection, table: Table, piece: Any) -> None:
-    rows = "SELECT * FROM piece"
+def _insert(database: duckdb.DuckDBPyConnection, table: Table, chunk: Any) -> None:
+    rows = "SELECT * FROM chunk"
     if table.name in ("campaigns", "keywords", "pulls"):
-        same = " AND ".join(f"piece.{column} = {table.name}.{column}" for column in table.key)
-        older = f"{same} AND piece.snapshot_date >= {table.name}.snapshot_date"
-        _register(database, "piece", piece, f"DELETE FROM {table.name} USING piece WHERE {older}")
+        same = " AND ".join(f"chunk.{column} = {table.name}.{column}" for column in table.key)
+        older = f"{same} AND chunk.snapshot_date >= {table.name}.snapshot_date"
+        _register(database, "chunk", chunk, f"DELETE FROM {table.name} USING chunk WHERE {older}")
         # rows of a later night stay; threads that join give rows in any order
-        numbered = "(SELECT *, row_number() OVER () AS place FROM piece) piece"
-        rows = f"SELECT piece.* EXCLUDE (place) FROM {numbered} ANTI JOIN {table.name} ON {same} ORDER BY place"
-    _register(database, "piece", piece, f"INSERT INTO {table.name} BY NAME {rows}")
+        numbered = "(SELECT *, row_number() OVER () AS place FROM chunk) chunk"
+        rows = f"SELECT chunk.* EXCLUDE (place) FROM {numbered} ANTI JOIN {table.name} ON {same} ORDER BY place"
+    _register(database, "chunk", chunk, f"INSERT INTO {table.name} BY NAME {rows}")
 
 
 def _register(database: duckdb.DuckDBPyConnection, name: str, rows: Any, statement: str) -> None:
@@ -194,15 +194,15 @@ def _register(database: duckdb.DuckDBPyConnection, name: str, rows: Any, stateme
     database.unregister(name)
 
 
-def _make_table(database: duckdb.DuckDBPyConnection, table: Table, there: Columns) -> None:
-    if not there:
+def _make_table(database: duckdb.DuckDBPyConnection, table: Table, existing: Columns) -> None:
+    if not existing:
         columns = ", ".join(f"{_declared(column)}{'' if column.nullable else ' NOT NULL'}" for column in table.columns)
         database.execute(f"CREATE TABLE {table.name} ({columns})")
         database.execute(f"COMMENT ON TABLE {table.name} IS {_quoted(table.description)}")
     for column in table.columns:
-        if there and column.name not in there:  # a later version knows more
+        if existing and column.name not in existing:  # a later version knows more
             database.execute(f"ALTER TABLE {table.name} ADD COLUMN {_declared(column)}")
-        if there.get(column.name, ("", None))[1] != column.description:
+        if existing.get(column.name, ("", None))[1] != column.description:
             comment = _quoted(column.description)
             database.execute(f'COMMENT ON COLUMN {table.name}."{column.name}" IS {comment}')
 

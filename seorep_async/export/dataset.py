@@ -61,8 +61,8 @@ def part_table(table: Table) -> Table:
 
 def pull_name(job: ExportJob) -> str:
     """Return a name for a pull, the same when it is resumed."""
-    begun = f"{job.account}\n{job.snapshot_date}\n{job.started_at.isoformat()}"
-    return hashlib.sha256(begun.encode()).hexdigest()[:12]
+    start = f"{job.account}\n{job.snapshot_date}\n{job.started_at.isoformat()}"
+    return hashlib.sha256(start.encode()).hexdigest()[:12]
 
 
 def check_dataset(storage: Storage, job: ExportJob) -> None:
@@ -89,7 +89,7 @@ def last_night_was_whole(storage: Storage, job: ExportJob) -> bool:
     If the caller named a night, it is that one in place of the last.
     """
     night = Partition(job.account, job.snapshot_date)
-    last = last_receipt(storage, job.account) if job.keeps_snapshot else read_receipt(storage, night)
+    last = last_receipt(storage, job.account) if job.snapshot_is_default else read_receipt(storage, night)
     feeds = {feed.value for feed in job.feeds}
     if (
         last is None
@@ -159,7 +159,7 @@ def write_parts(
     written = []
     for table in tables:
         file = contents.area.folder / f"{table.name}.parquet"
-        part = _write_part(file, table, number, contents.pieces(table), check)
+        part = _write_part(file, table, number, contents.chunks(table), check)
         if part.rows or number == 0:
             written.append((file, part))
     return written
@@ -203,9 +203,9 @@ def receipt_of(job: ExportJob, pull: str, parts: Iterable[Part], outcomes: Itera
     )
 
 
-def _write_part(file: Path, table: Table, number: int, pieces: Iterable[Any], check: Callable[[], None]) -> Part:
+def _write_part(file: Path, table: Table, number: int, chunks: Iterable[Any], check: Callable[[], None]) -> Part:
     own = part_table(table)
-    rows = (piece.select([column.name for column in own.columns]) for piece in pieces)
+    rows = (chunk.select([column.name for column in own.columns]) for chunk in chunks)
     write_table(file, Format.PARQUET, own, rows, check)
     data = file.read_bytes()
     count = require("pyarrow.parquet").read_metadata(file).num_rows
@@ -223,10 +223,10 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
     """
     earlier, night, pull = read_receipt(storage, receipt.night), receipt.night, receipt.pull
     before = () if earlier is None else earlier.parts
-    there = {name for table in all_tables() for name in storage.names(f"{table.name}/{night.folder}")}
+    existing = {name for table in all_tables() for name in storage.names(f"{table.name}/{night.folder}")}
     in_staging = set(storage.names(f"{STAGING}/{pull}"))
     in_place = {part for part in receipt.parts if part.staged(pull) not in in_staging}
-    if lost := sorted(part.name(night) for part in in_place if part not in before or part.name(night) not in there):
+    if lost := sorted(part.name(night) for part in in_place if part not in before or part.name(night) not in existing):
         raise _lost(storage, night, earlier, lost[0])
     remaining: list[tuple[Path, Part]] = []
     unread: list[Part] = []
@@ -234,8 +234,8 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
         for table in all_tables():
             old = [part for part in before if part.table == table.name and part not in receipt.parts]
             if not scope.touches(table):
-                in_place.update(part for part in old if part.name(night) in there)
-                unread += [part for part in old if part.name(night) not in there]
+                in_place.update(part for part in old if part.name(night) in existing)
+                unread += [part for part in old if part.name(night) not in existing]
             elif old:
                 new = [part for part in receipt.parts if part.table == table.name]
                 older = (rows for part in old for rows in _readable(storage, night, pull, part, unread))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import export_error
 from seorep_async.export.job import ExportJob
-from seorep_async.export.staging_area import turn_to_write
+from seorep_async.export.staging_area import write_lock
 from seorep_async.export.target import Target
 from seorep_async.models import Feed
 from seorep_async.tables.columns import ColumnType, Table
@@ -62,21 +62,21 @@ def check_database(target: Target, job: ExportJob) -> None:
         return
     duckdb = require("duckdb")
     try:
-        with turn_to_write(target), connected(target.path, target.path) as database:
+        with write_lock(target), connected(target.path, target.path) as database:
             views = _names(database, "view")
-            there = all_columns(database)
+            existing = all_columns(database)
             for table in all_tables():
-                _check_table(target, table, there.get(table.name, {}), views)
+                _check_table(target, table, existing.get(table.name, {}), views)
             for feed, name in _OLDER_NAMES.items():
                 columns = {column.name for column in table_of(feed).columns} - {"account", "snapshot_date"}
-                if name in there and columns <= set(there[name]) and "account" not in there[name]:
+                if name in existing and columns <= set(existing[name]) and "account" not in existing[name]:
                     raise _older_layout(target, name)
             if LATEST in _names(database, "table"):
                 raise _refusal(target, f"{LATEST} is a table in it, where a view is needed; rename the table")
             if LATEST in views and not _is_our_view(database):
                 raise _refusal(target, f"its view {LATEST} was not made by a pull; rename the view")
-            if "key_digest" in there.get("pulls", {}):
-                _check_account(target, job, database)
+            if "key_digest" in existing.get("pulls", {}):
+                _check_pulls_of_account(target, job, database)
     except duckdb.Error as error:
         raise ConfigurationError(
             f"can't write {target.path}: {first_line(error).rstrip('!')}; name another file"
@@ -102,7 +102,7 @@ def last_pull_was_whole(target: Target, job: ExportJob) -> bool:
         "feeds": [feed.value for feed in job.feeds],
         "tables": [table_of(feed).name for feed in job.feeds],
     }
-    with turn_to_write(target), connected(target.path, target.path) as database:
+    with write_lock(target), connected(target.path, target.path) as database:
         if not {"pulls", "failures"} <= _names(database, "table"):
             return False
         ((found,),) = database.execute(query, values).fetchall()
@@ -134,16 +134,16 @@ def connected(file: Path, place: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def _check_table(target: Target, table: Table, there: Columns, views: set[str]) -> None:
+def _check_table(target: Target, table: Table, existing: Columns, views: set[str]) -> None:
     if table.name in views:
         raise _refusal(target, f"{table.name} is a view in it, where a table is needed; rename the view")
-    for column in table.columns if there else ():
+    for column in table.columns if existing else ():
         # a column may be missing in a table of an earlier version, but not those that say whose a row is
-        if column.name not in there:
+        if column.name not in existing:
             if column.name in ("account", "snapshot_date", *table.key):
                 raise _older_layout(target, table.name)
             continue
-        found = there[column.name][0].replace('"', "")
+        found = existing[column.name][0].replace('"', "")
         if found != TYPES[column.type]:
             raise _refusal(
                 target,
@@ -152,7 +152,7 @@ def _check_table(target: Target, table: Table, there: Columns, views: set[str]) 
             )
 
 
-def _check_account(target: Target, job: ExportJob, database: duckdb.DuckDBPyConnection) -> None:
+def _check_pulls_of_account(target: Target, job: ExportJob, database: duckdb.DuckDBPyConnection) -> None:
     """Refuse rows of another service or key under the account's name."""
     # where every campaign failed, nobody knows whether the key was the account's
     some = "account = ? AND (rows > 0 OR failures < campaigns OR campaigns = 0)"

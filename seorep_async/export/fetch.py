@@ -200,7 +200,7 @@ class Fetcher:
             valid, job.start_date, job.end_date, feed=feed, ordered=sink.ordered, **job.options
         ) as outcomes:
             async for outcome in outcomes:
-                group = _with_arrived(outcome, outcomes)
+                group = _ready_group(outcome, outcomes)
                 reports = [one.report for one in group if one.report is not None]
                 if reports:
                     await sink.add(reports, rows=stage is Stage.ROWS, keywords=keywords)
@@ -239,7 +239,7 @@ def split_valid_ids(object_name: str, ids: Iterable[int]) -> tuple[list[int], di
     return valid, refused
 
 
-def _with_arrived(first: PullOutcome[Any], outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
+def _ready_group(first: PullOutcome[Any], outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
     """Return an outcome and those that have arrived with it, to be stored in one step: a few rows in all."""
     group: list[PullOutcome[Any]] = []
     outcome: PullOutcome[Any] | None = first
@@ -247,5 +247,5 @@ def _with_arrived(first: PullOutcome[Any], outcomes: Pull[Any]) -> list[PullOutc
     while outcome is not None:
         group.append(outcome)
         rows += 0 if outcome.report is None else len(outcome.report.rows)
-        outcome = outcomes.take_arrived() if rows < _GROUP_ROWS else None
+        outcome = outcomes.take_ready() if rows < _GROUP_ROWS else None
     return group

@@ -60,38 +60,38 @@ def write_files(contents: Contents, check: Callable[[], None], target: Target | 
     finished: list[tuple[Path, Path]] = []
     outdated: list[Path] = []
     for number, table in enumerate(target.tables()):
-        place, pieces = target.file(table), contents.pieces(table)
+        path, chunks = target.file(table), contents.chunks(table)
         if not isinstance(table, FeedTable):
-            with translate_errors(place):
-                may_replace = target.may_replace(place, table)
-                is_outdated = place.exists() and is_ours(place, target.format, table)
-            first = next(pieces, None)
+            with translate_errors(path):
+                may_replace = target.may_replace(path, table)
+                is_outdated = path.exists() and is_ours(path, target.format, table)
+            first = next(chunks, None)
             if first is None:
-                outdated += [place] if is_outdated else []
+                outdated += [path] if is_outdated else []
                 continue
             if not may_replace:
-                raise export_error(place, "it exists, and no pull wrote it; move it away, and run this again")
-            pieces = itertools.chain([first], pieces)
-        with temporary_file(folder / f"table-{number}", place) as file:
-            write_table(file, target.format, table, pieces, check, contents.area.job.csv)
-        finished.append((file, place))
-    for place, table in target.outdated_files():
-        with translate_errors(place):
-            outdated += [place] if place.exists() and is_ours(place, target.format, table) else []
+                raise export_error(path, "it exists, and no pull wrote it; move it away, and run this again")
+            chunks = itertools.chain([first], chunks)
+        with temporary_file(folder / f"table-{number}", path) as file:
+            write_table(file, target.format, table, chunks, check, contents.area.job.csv)
+        finished.append((file, path))
+    for path, table in target.outdated_files():
+        with translate_errors(path):
+            outdated += [path] if path.exists() and is_ours(path, target.format, table) else []
     # the rows come last: who sees them finds the others
-    for file, place in (*finished[len(target.feeds) :], *finished[: len(target.feeds)]):
-        atomic_replace(file, place)
-    for place in outdated:
+    for file, path in (*finished[len(target.feeds) :], *finished[: len(target.feeds)]):
+        atomic_replace(file, path)
+    for path in outdated:
         with contextlib.suppress(OSError):
-            resolve(place).unlink()
-    return [place for _, place in finished]
+            resolve(path).unlink()
+    return [path for _, path in finished]
 
 
 def write_table(
     path: Path,
     kind: Format,
     table: Table,
-    pieces: Iterable[Any],
+    chunks: Iterable[Any],
     check: Callable[[], None],
     csv: CsvOptions = RFC_4180,
 ) -> None:
@@ -100,21 +100,21 @@ def write_table(
     Args:
         path: the file.
         kind: CSV, JSON lines or Parquet.
-        table: the table, whose columns the pieces have.
-        pieces: bytes for a text format, else Arrow tables, each of which becomes a row group.
+        table: the table, whose columns the chunks have.
+        chunks: bytes for a text format, else Arrow tables, each of which becomes a row group.
         check: called now and then; an exception that it raises ends the writing.
-        csv: how CSV is written; the pieces are written so already.
+        csv: how CSV is written; the chunks are written so already.
     """
     if kind is Format.PARQUET:
         pq = require("pyarrow.parquet")
         with pq.ParquetWriter(path, arrow_schema(table), compression="zstd") as writer:
-            for piece in pieces:
+            for chunk in chunks:
                 check()
-                writer.write_table(piece, row_group_size=GROUP_ROWS)
+                writer.write_table(chunk, row_group_size=GROUP_ROWS)
         return
     with open(path, "wb") as file:
         if kind is Format.CSV:
             file.write(csv_header(table, csv))
-        for piece in pieces:
+        for chunk in chunks:
             check()
-            file.write(piece)
+            file.write(chunk)

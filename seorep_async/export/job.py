@@ -111,7 +111,7 @@ class ExportJob:
         account: the account's name in tables.
         started_at: when the pull began, in UTC.
         snapshot_date: the UTC day on which it began, unless the caller named one.
-        keeps_snapshot: whether a resumed run keeps its own snapshot date, as the caller named none.
+        snapshot_is_default: whether the caller named no snapshot date, so that a resumed run has that of its first run.
         key_renewed: whether rows of the account with another API key or address are the same account's.
         is_shard: whether it is one of several pieces of a pull.
         fingerprint: returns for a salt a digest that identifies the API key without showing it.
@@ -126,7 +126,7 @@ class ExportJob:
     account: str
     started_at: dt.datetime
     snapshot_date: dt.date
-    keeps_snapshot: bool
+    snapshot_is_default: bool
     key_renewed: bool
     fingerprint: Callable[[bytes], str] = attrs.field(eq=False, repr=False)
     choice: CampaignChoice = CampaignChoice()
@@ -192,7 +192,7 @@ class ExportJob:
 
     def parameters(self, target: Target) -> dict[str, Any]:
         """Return what a resumed run must have in common with the earlier one, by its name in messages."""
-        options: dict[str, Any] = {name: _plain(value) for name, value in self.options.items() if value is not None}
+        options = {name: _json_value(value) for name, value in self.options.items() if value is not None}
         options.pop("limit", None)  # changes the number of requests, but not the rows
         chosen = {
             name: value
@@ -230,7 +230,7 @@ class ExportJob:
         if earlier is None or checkpoint.is_empty() or (checkpoint.read("ended") and not retry_failed):
             return False
         wanted = self.parameters(target)
-        if self.keeps_snapshot:
+        if self.snapshot_is_default:
             del wanted["snapshot date"]
         wrong = _differences(earlier, wanted)
         same_account = earlier.get("service") == self.service and earlier.get("account") == self.account
@@ -301,7 +301,7 @@ def export_job(
         account=client._session.host if night.account is None else check_account(night.account),
         started_at=now,
         snapshot_date=_snapshot_date(night, now.date()),
-        keeps_snapshot=night.snapshot_date is None,
+        snapshot_is_default=night.snapshot_date is None,
         key_renewed=night.key_renewed,
         fingerprint=cache(client._key_fingerprint),
         choice=choice,
@@ -313,12 +313,12 @@ def _as_date(date: dt.date | str) -> dt.date:
     return dt.date.fromisoformat(date) if isinstance(date, str) else date
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Return a value as JSON can hold it and give it back."""
     if isinstance(value, dict):
-        return {str(name): _plain(held) for name, held in value.items()}
+        return {str(name): _json_value(held) for name, held in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(held) for held in value]
+        return [_json_value(held) for held in value]
     if isinstance(value, set | frozenset):
         return sorted(map(str, value))
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeVar
 from urllib.parse import urlsplit
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.atomic_replace import reason
+from seorep_async.export.atomic_replace import os_message
 from seorep_async.tables.optional import require
 
 T = TypeVar("T")
@@ -167,17 +167,17 @@ def _error_code(error: BaseException) -> str | None:
 
 
 def _in_words(error: BaseException) -> str:
-    text = str(error)
-    message = re.search(r"<Message>([^<]{1,200})", text)
+    string = str(error)
+    message = re.search(r"<Message>([^<]{1,200})", string)
     code = _error_code(error)
     if code or message:
         return ": ".join(part.strip() for part in (code, message and message[1].partition("\n")[0]) if part)
-    if found := re.search(r"status code: (\d{3}[ \w]{0,40})", text):
+    if found := re.search(r"status code: (\d{3}[ \w]{0,40})", string):
         return f"the store answered {found[1].strip()}"
-    if "BadScheme" in text:
+    if "BadScheme" in string:
         return "its endpoint is http://, which needs the option allow_http"
-    if found := re.search(r'(?:message|error): "([^"]{1,100})"', text):
+    if found := re.search(r'(?:message|error): "([^"]{1,100})"', string):
         return f"the store can't be reached ({found[1]})"
     if isinstance(error, OSError) and error.errno is not None:
-        return reason(error)
+        return os_message(error)
     return f"the store can't be reached ({type(error).__name__})"

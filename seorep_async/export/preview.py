@@ -33,12 +33,12 @@ class StagedPull:
     """What an earlier run has staged beside a target.
 
     Attributes:
-        begun: its start, as an ISO string.
+        started_at: its start, as an ISO string.
         reports: reports that are stored.
         ended: whether it ended, with failures; else it was cut off.
     """
 
-    begun: str
+    started_at: str
     reports: int
     ended: bool
 
@@ -108,7 +108,7 @@ def has_nothing_to_retry(target: Target, job: ExportJob) -> bool:
     if target.format is Format.DUCKDB:
         return last_pull_was_whole(target, job)
     failures = (file for file, table in target.sidecar_files() if table is failures_table())
-    return target.is_there() and not any(file.exists() for file in failures)
+    return target.exists() and not any(file.exists() for file in failures)
 
 
 def staged_pull(target: Target) -> StagedPull | None:
@@ -166,7 +166,7 @@ async def preview(
         staged, missing = await asyncio.to_thread(_look, target, job, restart, retry_failed)
     resumes = missing is not None
     if missing is None:
-        missing, requests = await _everything(client, job)
+        missing, requests = await _full_pull(client, job)
     judgement = await _judge(client, job, missing)
     return PullPreview(
         files=target.named_row_files() if target else (),
@@ -208,13 +208,13 @@ def _look(
 
 
 def _staged(checkpoint: Checkpoint) -> StagedPull | None:
-    begun = checkpoint.read("begun")
-    if begun is None or checkpoint.is_empty():
+    started_at = checkpoint.read("begun")
+    if started_at is None or checkpoint.is_empty():
         return None
-    return StagedPull(begun, sum(checkpoint.counts(feed)[0] for feed in Feed), bool(checkpoint.read("ended")))
+    return StagedPull(started_at, sum(checkpoint.counts(feed)[0] for feed in Feed), bool(checkpoint.read("ended")))
 
 
-async def _everything(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, int]:
+async def _full_pull(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, int]:
     """Return what a pull that starts over has to ask for, and the requests that listing the campaigns takes."""
     if job.campaigns is None and job.choice != CampaignChoice():
         before = client.stats.attempts

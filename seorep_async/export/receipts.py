@@ -152,7 +152,7 @@ class Receipt:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
-        return {"receipt": VERSION, **_plain(self)}
+        return {"receipt": VERSION, **_as_dict(self)}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Receipt:
@@ -336,7 +336,7 @@ def _damaged(storage: Storage, name: str) -> ExportError:
     )
 
 
-def _plain(receipt: Receipt) -> dict[str, Any]:
+def _as_dict(receipt: Receipt) -> dict[str, Any]:
     def as_plain(_: object, __: object, value: object) -> object:
         return value.isoformat() if isinstance(value, dt.date) else value
 

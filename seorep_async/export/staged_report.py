@@ -40,7 +40,7 @@ class StagedReport:
 
 
 @attrs.frozen
-class Place:
+class RowsLocation:
     """Where some rows are in a file, and the checksum that they have there."""
 
     start: int
@@ -61,11 +61,11 @@ class RowsFile:
         if path is not None:
             self._file = open(path, "a+b", _BUFFER_BYTES, opener=_open_own)  # noqa: SIM115
 
-    def append(self, data: bytes) -> Place:
+    def append(self, data: bytes) -> RowsLocation:
         """Append rows; they survive a crash after the next `flush`."""
         start = self._file.seek(0, os.SEEK_END)
         self._file.write(data)
-        return Place(start, len(data), zlib.crc32(data))
+        return RowsLocation(start, len(data), zlib.crc32(data))
 
     def flush(self, *, durable: bool) -> None:
         """Hand everything to the system; if durable, wait until it survives a power failure too."""
@@ -73,15 +73,15 @@ class RowsFile:
         if durable:
             os.fsync(self._file.fileno())
 
-    def read(self, place: Place) -> bytes:
-        """Return the rows at a place.
+    def read(self, location: RowsLocation) -> bytes:
+        """Return the rows at a location.
 
         Raises:
             DamagedError: they are not as they were written.
         """
-        self._file.seek(place.start)
-        data = self._file.read(place.size)
-        if zlib.crc32(data) != place.checksum:
+        self._file.seek(location.start)
+        data = self._file.read(location.size)
+        if zlib.crc32(data) != location.checksum:
             raise DamagedError("a report's rows are not as they were written")
         return data
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.atomic_replace import export_error, reason, translate_errors
+from seorep_async.export.atomic_replace import export_error, os_message, translate_errors
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.job import ExportJob
 from seorep_async.export.staged_report import DamagedError
@@ -28,7 +28,7 @@ except ImportError:  # Windows, where SQLite's own lock must do
 _CHECKPOINT = "checkpoint"
 _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _TRIES = 3
-_LONGEST_TURN, _POLL_SECONDS = 600.0, 0.1
+_LOCK_TIMEOUT, _POLL_SECONDS = 600.0, 0.1
 
 
 class AtWorkError(ExportError):
@@ -109,7 +109,7 @@ class StagingArea:
         empty = False
         if self.is_open:
             with contextlib.suppress(DamagedError, sqlite3.Error):
-                empty = self.checkpoint.is_empty() and not self.target.is_there()
+                empty = self.checkpoint.is_empty() and not self.target.exists()
             self.is_open = False
             with contextlib.suppress(sqlite3.Error):
                 self.checkpoint.close()
@@ -169,7 +169,7 @@ class StagingArea:
                 self._unlock()
                 if error.errno in (errno.ELOOP, errno.ENOTDIR):
                     self._refuse("it is a link or a file")
-                raise export_error(self.folder, reason(error)) from error
+                raise export_error(self.folder, os_message(error)) from error
             except BaseException:
                 self._unlock()
                 raise
@@ -182,7 +182,7 @@ class StagingArea:
             pass
         except OSError as error:
             raise ConfigurationError(
-                f"can't write {self.target.label}: {reason(error)}; name another folder"
+                f"can't write {self.target.label}: {os_message(error)}; name another folder"
             ) from error
 
     def _lock_once(self) -> bool:
@@ -236,7 +236,7 @@ class StagingArea:
 
 
 @contextlib.contextmanager
-def turn_to_write(target: Target, check: Callable[[], None] = lambda: None) -> Iterator[None]:
+def write_lock(target: Target, check: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Wait until no other pull has a database in the target's folder open.
 
     Args:
@@ -246,7 +246,7 @@ def turn_to_write(target: Target, check: Callable[[], None] = lambda: None) -> I
     Raises:
         AtWorkError: the other one does not end.
     """
-    folder, deadline = None, time.monotonic() + _LONGEST_TURN
+    folder, deadline = None, time.monotonic() + _LOCK_TIMEOUT
     try:
         if fcntl is not None:
             with contextlib.suppress(OSError):  # a folder that this user can't list, but write into

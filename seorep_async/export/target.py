@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.atomic_replace import reason, resolve
+from seorep_async.export.atomic_replace import os_message, resolve
 from seorep_async.export.formats import Format
 from seorep_async.export.own_files import is_one_of_ours
 from seorep_async.export.storage import RECEIPTS, STAGING, LocalFolder, Storage, is_address, storage_of
@@ -83,7 +83,7 @@ class Target:
         """Return every file of rows in the words in which the target was named."""
         return tuple(dict.fromkeys(self.as_named(file) for file, _ in self.row_files()))
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Return whether every file of rows exists."""
         return all(file.exists() for file, _ in self.row_files())
 
@@ -165,7 +165,7 @@ class StoredTarget(Target):
         """Return the address of every file of rows."""
         return tuple(self.storage.address(file.name) for file, _ in self.row_files())
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Return False: nobody has looked whether its files exist."""
         return False
 
@@ -196,7 +196,7 @@ class DatasetTarget(Target):
             return tuple(self.named / name for name in names)
         return tuple(map(self.storage.address, names))
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Return whether a night of any account exists."""
         return bool(list(self.storage.names(RECEIPTS)))
 
@@ -256,7 +256,7 @@ def target_of(
     except ConfigurationError:
         raise
     except (OSError, ValueError) as error:
-        raise _refusal(out, reason(error)) from error
+        raise _refusal(out, os_message(error)) from error
     except TypeError:
         raise ConfigurationError(f"out must be a path, got {type(out).__name__}") from None
     return target

@@ -1,6 +1,6 @@
 """Decoders compiled from the row models, which take every variation that the reference converter accepts.
 
-A piece of a page becomes raw rows: msgspec structs derived from the model, with the same fields under the wire's names.
+A chunk of a page becomes raw rows: msgspec structs derived from the model, with the same fields under the wire's names.
 A generated function converts their values to the model's, and makes each raw row a model by setting its class
 (`models/gc_untracked.py`). Rows refused here go to the reference converter, which names the path of the bad field;
 property tests hold the two equal.
@@ -22,7 +22,7 @@ import msgspec
 
 from seorep_async.models import SearchLanguage, SearchLocation, Tag
 from seorep_async.models.gc_untracked import raw_row_struct
-from seorep_async.normalisation.row_fields import FIELDS, SCOPE, Field, object_field
+from seorep_async.normalisation.row_fields import FIELDS, SCOPE, RowField, object_field
 from seorep_async.normalisation.row_text import RowText
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.settings import EngineNames
@@ -99,33 +99,33 @@ class CompiledRows(Generic[M]):
         """Read the text of an array of rows that all are current ones, or raise what `read` raises."""
         return self._read(array, self._ways[0])
 
-    def read_in_steps(self, text: RowText) -> Generator[None, None, list[M]]:
+    def read_in_steps(self, row_text: RowText) -> Generator[None, None, list[M]]:
         """Read the rows of a page as `read` does, in steps of less than a millisecond.
 
-        So that an odd row slows down few others, a piece that holds one is cut before it, and pieces are small after
+        So that an odd row slows down few others, a chunk that holds one is cut before it, and chunks are small after
         it, also those of the next page. Each is tried as current rows first, and then as the last odd row.
         """
         rows: list[M] = []
         ways = self._ways[:1]
         met: frozenset[str] = frozenset()  # unknown fields in the last odd part
-        start = stepped = text.start
-        row = text.piece(start, 1)[0] - start
+        start = stepped = row_text.start
+        row = row_text.chunk(start, 1)[0] - start
         most = size = min(row * self._piece, _STEP // 2)
         small = min(row * _PIECE, most)
         self._piece = min(2 * self._piece, _LARGEST_PIECE)
-        while start < text.end:
-            end, following = text.piece(start, size)
+        while start < row_text.end:
+            end, following = row_text.chunk(start, size)
             if end - stepped > _STEP:
                 yield
                 stepped = start
-            array = text.array(start, end)
+            array = row_text.array(start, end)
             try:
                 found, way = self._read_first(array, ways)
                 size = min(2 * size, most)
             except REFUSALS as error:
                 most, self._piece = small, _PIECE
                 if size > 1:
-                    size = min(text.size_before(_refused_row(error), array) or size // 2, size - 1)
+                    size = min(row_text.size_before(_refused_row(error), array) or size // 2, size - 1)
                     continue
                 found, way = self._read_first(array, self._ways[1:])
                 ways, size = [ways[0], way], small
@@ -181,7 +181,7 @@ class CompiledRows(Generic[M]):
         return self._cache[key]
 
     @cached_property
-    def _fields(self) -> list[tuple[str, Any, Field]]:
+    def _fields(self) -> list[tuple[str, Any, RowField]]:
         """The name, type and field of each attribute that the wire carries."""
         hints = typing.get_type_hints(self._model)
         return [(name, hints[name], FIELDS.get(hints[name]) or _field_of_objects(hints[name])) for name in self._names]
@@ -239,7 +239,7 @@ def _refused_row(error: Exception) -> int | None:
     return int(found[1]) if found else None
 
 
-def _field_of_objects(hint: Any) -> Field:
+def _field_of_objects(hint: Any) -> RowField:
     if hint == tuple[Tag, ...]:
         tags = CompiledRows(Tag, EngineNames())
         return object_field(lambda wire: () if wire == b"null" else tuple(tags.read(wire)))

@@ -87,28 +87,28 @@ class Decoder:
         The result is None if something in the page is refused, or its rows cannot be cut apart:
         `feed_page` takes it in one go, or raises.
         """
-        text = find_rows(body)
-        if text is None:
+        row_text = find_rows(body)
+        if row_text is None:
             return None
         compiled: CompiledRows[M] = self._compiled[row]
         try:
-            frame = self._frames.get(text.frame) or self._parsed_frame(text.frame)
-            rows = yield from compiled.read_in_steps(text)
+            frame = self._frames.get(row_text.frame) or self._parsed_frame(row_text.frame)
+            rows = yield from compiled.read_in_steps(row_text)
         except (SeoRepError, *REFUSALS):
             return None
         return frame.page(rows, number)
 
-    def _parsed_frame(self, text: bytes) -> _Frame:
-        envelope = envelopes.parse(text)
+    def _parsed_frame(self, frame: bytes) -> _Frame:
+        envelope = envelopes.parse(frame)
         feed = envelopes.normalise_feed(envelope)
         if feed.rows != [MARKER]:
             raise ValueError("the marker is not where the rows are")
-        frame = self._frame(envelopes.metadata(envelope), feed)
-        if frame.can_be_shared and len(text) <= _LARGEST_FRAME:
+        parsed = self._frame(envelopes.metadata(envelope), feed)
+        if parsed.can_be_shared and len(frame) <= _LARGEST_FRAME:
             if len(self._frames) >= _FRAMES:
                 self._frames.clear()
-            self._frames[text] = frame
-        return frame
+            self._frames[frame] = parsed
+        return parsed
 
     def _frame(self, metadata: envelopes.Metadata, feed: envelopes.FeedPayload) -> _Frame:
         return _Frame(
@@ -129,9 +129,9 @@ class Decoder:
     def _rows(self, feed: envelopes.FeedPayload, row: type[M]) -> list[M]:
         compiled: CompiledRows[M] = self._compiled[row]
         try:
-            text = find_rows(msgspec.json.encode({"data": feed.rows}))
-            if text is not None:
-                return _at_once(compiled.read_in_steps(text))
+            row_text = find_rows(msgspec.json.encode({"data": feed.rows}))
+            if row_text is not None:
+                return _at_once(compiled.read_in_steps(row_text))
         except (*REFUSALS, OverflowError):
             pass
         return [self._row(value, row, f"{feed.rows_path}[{place}]") for place, value in enumerate(feed.rows)]

@@ -152,8 +152,8 @@ def _strings(value: object, depth: int = 3) -> list[str]:
     if isinstance(value, str):
         return [value]
     if depth and isinstance(value, list):
-        return [text for item in value[:5] for text in _strings(item, depth - 1)]
+        return [one for item in value[:5] for one in _strings(item, depth - 1)]
     if depth and isinstance(value, dict):
         found = [value.get(name) for name in ("message", "messages", "error", "errors", "results")]
-        return [text for item in found for text in _strings(item, depth - 1)]
+        return [one for item in found for one in _strings(item, depth - 1)]
     return []

@@ -44,7 +44,7 @@ class Memo:
         return value
 
 
-class Field(msgspec.Struct, frozen=True, eq=False):
+class RowField(msgspec.Struct, frozen=True, eq=False):
     """How attributes of one type are read from the wire.
 
     In the lines of code, `{field}` is the raw row's field, and `{name}` its name on the wire; `{seen}` and `{learn}`
@@ -107,25 +107,25 @@ SCOPE: dict[str, Any] = {
 }
 """Names in the lines that belong to no field."""
 
-FIELDS: dict[Any, Field] = {
-    int: Field(int, int | str, (), _INTEGER_LINES, memo=_INTEGERS),
-    int | None: Field(int | None, int | str | None, (), _INTEGER_LINES, memo=_INTEGERS),
-    str: Field(str, str),
-    str | None: Field(str | None, str | None),
-    bool | None: Field(
+FIELDS: dict[Any, RowField] = {
+    int: RowField(int, int | str, (), _INTEGER_LINES, memo=_INTEGERS),
+    int | None: RowField(int | None, int | str | None, (), _INTEGER_LINES, memo=_INTEGERS),
+    str: RowField(str, str),
+    str | None: RowField(str | None, str | None),
+    bool | None: RowField(
         documented=Literal["true", "false"] | None,
         accepted=str | bool | None,
         documented_lines=("{field} = documented_booleans[{field}]",),
         accepted_lines=_EXTRA_LINES,
         memo=Memo(_boolean),
     ),
-    dt.date | None: Field(dt.date | None, str | None, (), _EXTRA_LINES, memo=Memo(_day, limit=16 * 1024)),
-    dt.date: Field(str, str, _PERIOD_LINES, _PERIOD_LINES, memo=Memo(values.period)),
+    dt.date | None: RowField(dt.date | None, str | None, (), _EXTRA_LINES, memo=Memo(_day, limit=16 * 1024)),
+    dt.date: RowField(str, str, _PERIOD_LINES, _PERIOD_LINES, memo=Memo(values.period)),
 }
 """How attributes of each type are read that hold no other models."""
 
 
-def object_field(convert: Callable[[bytes], Any]) -> Field:
+def object_field(convert: Callable[[bytes], Any]) -> RowField:
     """Return how other models are read: as bytes, so that objects that were seen before need no decoding.
 
     Neighbours often hold the same object, and comparing takes a sixth of the time of looking it up.
@@ -137,4 +137,4 @@ def object_field(convert: Callable[[bytes], Any]) -> Field:
         *_look_up("key", "{value}", indent="    "),
         "{field} = {value}",
     )
-    return Field(msgspec.Raw, msgspec.Raw, lines, lines, ("{last} = None",), Memo(convert))
+    return RowField(msgspec.Raw, msgspec.Raw, lines, lines, ("{last} = None",), Memo(convert))

@@ -1,6 +1,6 @@
-"""Pages cut at the ends of rows without parsing them, so that each piece can be decoded by itself.
+"""Pages cut at the ends of rows without parsing them, so that each chunk can be decoded by itself.
 
-Where rows begin and end is guessed from the text, and a wrong guess can't pass: then a piece or the frame is not whole
+Where rows begin and end is guessed from the text, and a wrong guess can't pass: then a chunk or the frame is not whole
 JSON, or the frame's rows are not the marker that was put in their place.
 """
 
@@ -41,13 +41,13 @@ class RowText(msgspec.Struct, eq=False):
     end: int
     first_name: bytes
 
-    def piece(self, start: int, size: int) -> tuple[int, int]:
+    def chunk(self, start: int, size: int) -> tuple[int, int]:
         """Return where the first row ends that reaches so many bytes from `start`, and where the next one begins."""
         found = _between(self.first_name).search(self.body, start + size, self.end)
         return (found.start() + 1, found.end()) if found else (self.end, self.end)
 
     def size_before(self, row: int | None, array: bytes) -> int:
-        """Return the size of a piece that ends before a row of an array, or 0 if that can't be found."""
+        """Return the size of a chunk that ends before a row of an array, or 0 if that can't be found."""
         if not row:
             return 0 if row is None else 1
         end_and_beginning = b"},{%b:" % self.first_name

@@ -31,7 +31,7 @@ class PageBudget:
         self._free = limit
         self._reserve = 3 * limit // 8
         self.first_pages: int = limit - self._reserve
-        self._waiting: list[tuple[tuple[bool, int], int, Turn]] = []
+        self._waiting: list[tuple[tuple[bool, int], int, Waiter]] = []
         self._arrivals = count()
 
     async def acquire(self, priority: int, *, first: bool = False) -> Slot:
@@ -43,11 +43,11 @@ class PageBudget:
         """
         while (slot := self.try_acquire(priority, first=first)) is None:
             woken = asyncio.Event()
-            turn = self.queue(priority, woken.set, first=first)
+            waiter = self.queue(priority, woken.set, first=first)
             try:
                 await woken.wait()
             except asyncio.CancelledError:
-                turn.is_over = True
+                waiter.is_over = True
                 self.pass_on()
                 raise
         self.pass_on()
@@ -60,11 +60,11 @@ class PageBudget:
         self._free -= 1
         return Slot(self, priority)
 
-    def queue(self, priority: int, wake: Callable[[], None], *, first: bool = False) -> Turn:
+    def queue(self, priority: int, wake: Callable[[], None], *, first: bool = False) -> Waiter:
         """Have a function called once a slot is free; it may acquire several, and then calls `pass_on`."""
-        turn = Turn(wake)
-        heapq.heappush(self._waiting, ((first, priority), next(self._arrivals), turn))
-        return turn
+        waiter = Waiter(wake)
+        heapq.heappush(self._waiting, ((first, priority), next(self._arrivals), waiter))
+        return waiter
 
     def pass_on(self) -> None:
         """Wake the most urgent that waits, if a slot is free for it."""
@@ -72,9 +72,9 @@ class PageBudget:
         while waiting and waiting[0][2].is_over:
             heapq.heappop(waiting)
         if waiting and self._has_slot_for(waiting[0][0]):
-            turn = waiting[0][2]
-            turn.is_over = True
-            turn.wake()
+            waiter = waiting[0][2]
+            waiter.is_over = True
+            waiter.wake()
 
     def release(self) -> None:
         """Give one slot back."""
@@ -87,8 +87,8 @@ class PageBudget:
         return not self._waiting or claim <= self._waiting[0][0]
 
 
-class Turn:
-    """The place of one that waits for a slot; whoever gives up sets `is_over`, and calls `PageBudget.pass_on`."""
+class Waiter:
+    """One waiter for a slot; to give up, set `is_over` and call `PageBudget.pass_on`."""
 
     __slots__ = ("is_over", "wake")
 

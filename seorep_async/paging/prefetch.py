@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import Page
-from seorep_async.paging.page_window import PageBudget, Slot, Turn, window_size
+from seorep_async.paging.page_window import PageBudget, Slot, Waiter, window_size
 from seorep_async.session import Request, Session, cancel_all
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Prefetch(Generic[T]):
         self._slot = slot
         self._limit = window_size(session.settings.max_concurrency)
         self._next = 2
-        self._turn: Turn | None = None
+        self._waiter: Waiter | None = None
         self._pages: deque[asyncio.Task[Page[T]]] = deque()
         self._failed: asyncio.Task[Page[T]] | None = None
         self._changed = asyncio.Event()
@@ -62,8 +62,8 @@ class Prefetch(Generic[T]):
                 self._start_pages()
         finally:
             self._last = 0
-            if self._turn is not None:
-                self._turn.is_over = True
+            if self._waiter is not None:
+                self._waiter.is_over = True
                 self._budget.pass_on()
             await cancel_all([page for page in self._pages if not page.done()])
             if self._slot is not None:
@@ -74,8 +74,8 @@ class Prefetch(Generic[T]):
         while self._next <= self._last and len(self._pages) < self._limit and self._failed is None:
             slot = self._slot or self._budget.try_acquire(self._priority)
             if slot is None:
-                if self._turn is None or self._turn.is_over:
-                    self._turn = self._budget.queue(self._priority, self._start_pages)
+                if self._waiter is None or self._waiter.is_over:
+                    self._waiter = self._budget.queue(self._priority, self._start_pages)
                 return
             self._slot = None
             request = self._request(self._next)

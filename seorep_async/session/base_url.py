@@ -20,8 +20,8 @@ class BaseURL:
 
     def __init__(self, base_url: str) -> None:
         url = URL(base_url)
-        self.text: str = str(url).rstrip("/")
-        self._url = URL(self.text)
+        self.string: str = str(url).rstrip("/")
+        self._url = URL(self.string)
         self._prefix = self._url.raw_path.rstrip("/")
         self.origin: tuple[str, str | None, int | None] = origin_of(self._url)
 
@@ -42,7 +42,7 @@ class BaseURL:
         )
 
     def __repr__(self) -> str:
-        return f"BaseURL({self.text!r})"
+        return f"BaseURL({self.string!r})"
 
 
 def origin_of(url: URL) -> tuple[str, str | None, int | None]:

@@ -30,8 +30,8 @@ class StepwiseDecode(Decode[T_co], Protocol[T_co]):
         ...
 
 
-class Slot(Protocol):
-    """A place among those in progress."""
+class Lendable(Protocol):
+    """Something held by a request, such as a slot for a page in progress, that others may have while it waits."""
 
     def lend(self) -> None:
         """Let another have it for a while."""
@@ -73,7 +73,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     deadline: float | None = None
     idempotent: bool = True
     cancel_scope: CancelScope | None = None
-    slot: Slot | None = None
+    slot: Lendable | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()
 

@@ -167,7 +167,7 @@ class Transport:
     ) -> aiohttp.ClientResponse:
         """Authenticate one wire attempt, count it, and stop aiohttp from resending it."""
         if origin_of(request.url) != self._base_url.origin:
-            raise ConfigurationError(f"refused to send the API key to an origin other than {self._base_url.text}")
+            raise ConfigurationError(f"refused to send the API key to an origin other than {self._base_url.string}")
         request.headers[hdrs.AUTHORIZATION] = self._authentication.header()
         request.headers.popall(hdrs.COOKIE, None)
         self.attempts += 1

@@ -93,7 +93,7 @@ async def _stored_plan(
 ) -> dict[str, Any]:
     """Return the plan that is to be resumed, or a new one."""
     parameters = json.loads(json.dumps(job.parameters(target) | {"shards": shards}))
-    if job.keeps_snapshot:
+    if job.snapshot_is_default:
         del parameters["snapshot date"]
     found = None
     if not restart:

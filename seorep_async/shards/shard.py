@@ -93,7 +93,7 @@ class Shard:
             account=self.account,
             started_at=self.started_at,
             snapshot_date=self.snapshot_date,
-            keeps_snapshot=False,
+            snapshot_is_default=False,
             key_renewed=self.key_renewed,
             fingerprint=fingerprint or (lambda _: self.key_digest),
             is_shard=True,
@@ -104,13 +104,13 @@ class Shard:
         return _converter().dumps(self)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Shard:
+    def from_json(cls, data: str | bytes) -> Shard:
         """Return it from its JSON.
 
         Raises:
             ConfigurationError: it is none.
         """
-        return _from_json(text, cls)
+        return _from_json(data, cls)
 
     @property
     def night(self) -> Partition:
@@ -160,13 +160,13 @@ class ShardReceipt:
         return _converter().dumps(self)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> ShardReceipt:
+    def from_json(cls, data: str | bytes) -> ShardReceipt:
         """Return it from its JSON.
 
         Raises:
             ConfigurationError: it is none.
         """
-        return _from_json(text, cls)
+        return _from_json(data, cls)
 
 
 def check_key_from(key_from: object) -> None:
@@ -214,10 +214,10 @@ def _check_shard(shard: Shard) -> None:
     check_options(shard.storage_options)
 
 
-def _from_json(text: str | bytes, kind: type[T]) -> T:
+def _from_json(data: str | bytes, kind: type[T]) -> T:
     problem = "it is not a JSON object"
     with contextlib.suppress(ValueError, TypeError, RecursionError):
-        found = json.loads(text)
+        found = json.loads(data)
         if isinstance(found, dict):
             result = _structured(found, kind)
             if not isinstance(result, str):

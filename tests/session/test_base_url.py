@@ -89,7 +89,7 @@ INSECURE = [
 @pytest.mark.parametrize(("base_url", "text"), GOOD)
 def test_address_is_taken(base_url: str, text: str) -> None:
     assert base_url_problem(base_url, allow_insecure_http=False) is None
-    assert BaseURL(base_url).text == text
+    assert BaseURL(base_url).string == text
 
 
 PATHS = [("/v3/campaigns", ""), ("/v3/campaigns/7", "page=1"), ("/v3/a%2Fb", "search=a%26b%20c&role%5B%5D=%3F")]
@@ -101,7 +101,7 @@ PATHS = [("/v3/campaigns", ""), ("/v3/campaigns/7", "page=1"), ("/v3/a%2Fb", "se
 def test_every_path_goes_behind_the_address_at_the_same_origin(base_url: str, path: str, query: str) -> None:
     base = BaseURL(base_url)
     address = base.address(path, query)
-    assert str(address) == base.text + path + (f"?{query}" if query else "")
+    assert str(address) == base.string + path + (f"?{query}" if query else "")
     assert address == URL(str(address), encoded=True)
     assert origin_of(address) == base.origin
 
