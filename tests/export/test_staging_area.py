@@ -15,7 +15,7 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
-from seorep_async.export.staging_area import StagingArea, turn_to_write
+from seorep_async.export.staging_area import StagingArea, write_lock
 from seorep_async.export.target import target_of
 from tests.export.reports import END, START, account, export_job_of, names_in
 
@@ -162,12 +162,12 @@ def test_a_process_forked_meanwhile_keeps_no_lock(tmp_path: Path, monkeypatch: p
         patched.setattr("seorep_async.export.staging_area.os.open", open_and_fork)
         area = opened(tmp_path / "a.csv")
         assert area is not None
-        with turn_to_write(area.target):
+        with write_lock(area.target):
             pass
         area.close()
     again = opened(tmp_path / "a.csv")
     assert again is not None
-    with turn_to_write(area.target, check=lambda: pytest.fail("it waits for another")):
+    with write_lock(area.target, check=lambda: pytest.fail("it waits for another")):
         again.close()
     for one in forked:
         os.close(one)
