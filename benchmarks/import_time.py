@@ -25,7 +25,8 @@ def measure(quick: bool) -> Findings:
     """Run each in new processes, in turn, and compare the median processor time, the interpreter's own included."""
     programs = {_BARE: _BARE, **{name: program for name, (program, _) in _PROGRAMS.items()}}
     times: dict[str, list[float]] = {name: [] for name in programs}
-    with tempfile.TemporaryDirectory() as bytecode:
+    with tempfile.TemporaryDirectory() as folder:
+        bytecode = None if quick else folder
         for program in () if quick else programs.values():  # compiled, and in the system's memory
             _seconds(program, bytecode)
         for _ in range(1 if quick else 21):
@@ -41,14 +42,15 @@ def measure(quick: bool) -> Findings:
     )
 
 
-def _seconds(program: str, bytecode: str) -> float:
+def _seconds(program: str, bytecode: str | None) -> float:
     """Return the processor time of a program, whose modules are compiled already, as in an installed package.
 
     Else the figure would depend on who happens to have bytecode: pip compiles what it installs, nobody compiles a
     checkout under PYTHONDONTWRITEBYTECODE.
     """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = bytecode
+    if bytecode is not None:
+        environment["PYTHONPYCACHEPREFIX"] = bytecode
     running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL, env=environment)
     _, status, used = os.wait4(running.pid, 0)
     running.returncode = os.waitstatus_to_exitcode(status)

@@ -29,7 +29,18 @@ from seorep_async.tables.declared import all_tables
 from tests.export.reports import END, NIGHT, START, account
 from tests.export.s3 import Bucket
 from tests.export.test_dataset import Fail, fail, parts, rows
-from tests.export.test_receipts import NEWER, OLDER, Cut, PowerFailure, found, receipt, replace, storage, vouched_for
+from tests.export.test_receipts import (
+    NEWER,
+    OLDER,
+    Cut,
+    PowerFailure,
+    found,
+    points,
+    receipt,
+    replace,
+    storage,
+    vouched_for,
+)
 from tests.export.test_receipts import NIGHT as ACME
 
 __all__ = ["fail", "storage"]
@@ -170,7 +181,7 @@ def test_two_that_finish_one_log_agree(storage: Storage, step: str) -> None:
 def test_no_reader_sees_a_row_twice(storage: Storage) -> None:
     older = {("keyword_rankings", 0): b"1 2", ("keyword_rankings", 1): b"3", ("keyword_rankings", 2): b"4"}
     newer = {("keyword_rankings", 0): b"4", ("keyword_rankings", 1): b"2", ("keyword_rankings", 3): b"1 3"}
-    for steps in range(20):
+    for steps in points(storage, 20):
         replace(storage, "older", older)
         try:
             replace(Cut(storage, steps), "newer", newer)
@@ -182,7 +193,7 @@ def test_no_reader_sees_a_row_twice(storage: Storage) -> None:
 
 def test_a_single_part_is_replaced_in_one_step(storage: Storage) -> None:
     older, newer = {("totals", 0): b"older"}, {("totals", 0): b"newer"}
-    for steps in range(10):
+    for steps in points(storage, 10):
         replace(storage, "older", older)
         with contextlib.suppress(PowerFailure):
             replace(Cut(storage, steps), "newer", newer)
