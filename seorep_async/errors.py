@@ -265,6 +265,12 @@ def status_error_type(status: int) -> type[StatusError]:
     return ServerError if status >= 500 else StatusError
 
 
+def one_line(string: str) -> str:
+    """Return a string as one line that can't control a terminal: a service may send control characters."""
+    line = " ".join(string.split())
+    return line if line.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+
+
 def shown(value: object) -> str:
     """Return a wrong value as a message quotes it, shortened."""
     try:

@@ -20,7 +20,7 @@ import platformdirs
 from seorep_async.cli.exit_codes import in_shell_words
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
-from seorep_async.resources.arguments import Secret, check_account
+from seorep_async.resources.arguments import Secret, check_account_name
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
 
 _KEYS = ("key", "key_env", "key_command", "key_file")
@@ -112,7 +112,7 @@ def connect(options: Mapping[str, Any], otherwise: str) -> Connection:
     account = _string(profile, "account", source)
     problem = ""
     try:
-        account = None if account is None else check_account(account)
+        account = None if account is None else check_account_name(account)
     except ConfigurationError as error:
         problem = error.message
     if problem:

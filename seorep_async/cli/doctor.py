@@ -24,11 +24,10 @@ from rich.text import Text
 from seorep_async.cli.choosing import chosen_days
 from seorep_async.cli.connection import Connection, config_file
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain
-from seorep_async.cli.humanise import printable
 from seorep_async.cli.signals import run_until_interrupted
 from seorep_async.cli.terminal import print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import SeoRepError
+from seorep_async.errors import SeoRepError, one_line
 from seorep_async.models import Page
 from seorep_async.paging import Listing
 from seorep_async.settings import Settings
@@ -131,7 +130,7 @@ async def _check(client: SeoRepClient, now: dt.datetime, console: Console) -> Ex
 
 
 def _show(console: Console, result: CheckResult) -> None:
-    line = f"  {result.subject:<20}{printable(result.message)}"
+    line = f"  {result.subject:<20}{one_line(result.message)}"
     print_hanging(console, Text.assemble((f"{result.level.value:<4}", _STYLES[result.level]), line), 26)
 
 

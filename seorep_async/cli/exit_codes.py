@@ -15,7 +15,6 @@ from typing import Any
 
 import click
 
-from seorep_async.cli.humanise import printable
 from seorep_async.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -31,6 +30,7 @@ from seorep_async.errors import (
     SeoRepError,
     StatusError,
     TransportError,
+    one_line,
 )
 
 _LONGEST_QUOTE = 300
@@ -101,7 +101,7 @@ def exit_code_of(error: BaseException) -> ExitCode:
 def show_error(message: str) -> None:
     """Print why the command ends, on stderr: one line in a log, wrapped between words on a terminal."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
-    message = f"Error: {printable(message)}"
+    message = f"Error: {one_line(message)}"
     if terminal:
         width = shutil.get_terminal_size().columns
         message = textwrap.fill(message, width, break_long_words=False, break_on_hyphens=False)
@@ -158,9 +158,9 @@ def service_message(error: SeoRepError) -> str | None:
         found = list(dict.fromkeys(_messages(json.loads(body))))
     except (ValueError, RecursionError):
         found = [] if body.startswith(("{", "[")) and body.endswith("…") else [body]
-    quote = printable("; ".join(found))
+    quote = one_line("; ".join(found))
     # an error made from the body has it in its message already
-    if not quote or quote in printable(error.message):
+    if not quote or quote in one_line(error.message):
         return None
     return quote if len(quote) <= _LONGEST_QUOTE else f"{quote[:_LONGEST_QUOTE]}…"
 

@@ -1,4 +1,4 @@
-"""Counts, times, sizes and foreign strings as a person reads them."""
+"""Counts, times and sizes as a person reads them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,3 @@ def size(count: float) -> str:
 def moment(iso: str) -> str:
     """Return an ISO date and time to the minute."""
     return dt.datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M")
-
-
-def printable(line: str) -> str:
-    """Return a string as one line that can't control a terminal: a service may send control characters."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(line.split()))

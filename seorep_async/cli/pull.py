@@ -17,7 +17,7 @@ from rich.text import Text
 from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
 from seorep_async.cli.connection import Connection
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, show_error
-from seorep_async.cli.humanise import counted, moment, printable
+from seorep_async.cli.humanise import counted, moment
 from seorep_async.cli.progress import ProgressDisplay
 from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_until_interrupted
 from seorep_async.cli.summary import (
@@ -29,7 +29,7 @@ from seorep_async.cli.summary import (
 )
 from seorep_async.cli.terminal import print_hanging, stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ExportError
+from seorep_async.errors import ExportError, one_line
 from seorep_async.export import CsvOptions, PullSummary
 from seorep_async.export.formats import Format
 from seorep_async.export.job import CampaignChoice, ExportJob, Night, export_job
@@ -137,7 +137,7 @@ class PullJob:
             if self.out is not None:
                 target = await asyncio.to_thread(self._target, job)
             for note in () if self.quiet else (*days.notes, *chosen.notes):
-                print_hanging(console, Text(printable(note)), 2)
+                print_hanging(console, Text(one_line(note)), 2)
             if self.dry_run:
                 found = await preview(client, job, target, restart=self.restart, retry_failed=self.retry_failed)
                 shown = preview_in_words(found, job, source, days.origin)
@@ -249,7 +249,7 @@ def _code_of(summary: PullSummary, *, written: bool) -> ExitCode:
 
 
 def _nothing_to_retry(paths: Sequence[Path | str]) -> str:
-    files = printable(", ".join(map(str, paths)))
+    files = one_line(", ".join(map(str, paths)))
     return f"Nothing to retry: no report failed in the last pull into {files}. Omit --retry-failed to pull everything."
 
 

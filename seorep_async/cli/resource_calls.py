@@ -13,7 +13,6 @@ from rich.text import Text
 
 from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, service_message, show_error
-from seorep_async.cli.humanise import printable
 from seorep_async.cli.options import OutputFormat, field_names
 from seorep_async.cli.resource_output import (
     csv_rows,
@@ -34,7 +33,7 @@ from seorep_async.cli.terminal import (
     write_stdout,
 )
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import StatusError
+from seorep_async.errors import StatusError, one_line
 from seorep_async.models import Page
 from seorep_async.paging import ModelListing
 
@@ -152,7 +151,7 @@ def _confirm(command: ResourceCommand, connection: Connection, number: int) -> b
     getting = attrs.evolve(command, method="get")
     found = run_until_interrupted(_send(getting, connection, {"id": number}))
     label = ", ".join(filter(None, (string_of(getattr(found, name)) for name in command.label_fields)))
-    return click.confirm(f"Delete {command.object_name} {number} ({printable(label)})?", err=True)
+    return click.confirm(f"Delete {command.object_name} {number} ({one_line(label)})?", err=True)
 
 
 def _list(

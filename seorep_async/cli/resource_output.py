@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from seorep_async.cli.humanise import printable
 from seorep_async.cli.options import EXTRA
 from seorep_async.cli.terminal import stdout_is_terminal
+from seorep_async.errors import one_line
 
 _NO_WRAPPING = 1_000_000
 
@@ -49,7 +49,7 @@ def table_of_one(item: Any, columns: Sequence[str], *, with_empty: bool) -> str:
     table.add_column(overflow="fold")
     for name, value in values.items():
         if with_empty or value is not None:
-            table.add_row(Text(printable(name)), Text(_cell(value)))
+            table.add_row(Text(one_line(name)), Text(_cell(value)))
     return _rendered(table)
 
 
@@ -121,7 +121,7 @@ def printable_json(value: object, *, indent: int | None = None) -> str:
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return value.isoformat(" ") if isinstance(value, dt.datetime) else printable(string_of(value))
+    return value.isoformat(" ") if isinstance(value, dt.datetime) else one_line(string_of(value))
 
 
 def _rendered(table: Table) -> str:

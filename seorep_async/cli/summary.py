@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from seorep_async.cli.exit_codes import ExitCode, in_shell_words
-from seorep_async.cli.humanise import counted, duration, moment, printable, size
+from seorep_async.cli.humanise import counted, duration, moment, size
 from seorep_async.cli.terminal import print_hanging
-from seorep_async.errors import SeoRepError
+from seorep_async.errors import SeoRepError, one_line
 from seorep_async.export import PullFailure, PullSummary
 from seorep_async.export.job import ExportJob
 from seorep_async.export.preview import PullPreview
@@ -58,7 +58,7 @@ def show_summary(
     names = [feed.value for feed in summary.feeds]
     feeds = f"the {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} feed{'s' if len(names) > 1 else ''}"
     title = ("Pulled " if pulled else "Pulled nothing of ") + feeds
-    days = f", {summary.start_date} to {summary.end_date}, from {printable(source)}"
+    days = f", {summary.start_date} to {summary.end_date}, from {one_line(source)}"
     print_hanging(console, Text.assemble((title, "bold"), days), 2)
     dates = [("Dates", Text(origin))] if origin else []
     for label, value in (*dates, *_facts(summary, retries, to_file)):
@@ -100,13 +100,13 @@ def preview_in_words(found: PullPreview, job: ExportJob, source: str, origin: st
     """Return what a pull would do, for a person to read."""
     lines = [
         f"Would pull {', '.join(feed.value for feed in job.feeds)}, {job.start_date} to {job.end_date}, "
-        f"from {printable(source)}",
+        f"from {one_line(source)}",
         *([f"  Dates      {origin}"] if origin else []),
-        f"  Account    {printable(job.account)}",
+        f"  Account    {one_line(job.account)}",
         f"  Campaigns  {found.campaigns:,}",
         f"  Requests   about {found.requests:,}{_estimated(found)}",
     ]
-    lines += [f"  File       {printable(str(file))}" for file in found.files]
+    lines += [f"  File       {one_line(str(file))}" for file in found.files]
     if (staged := found.staged) is not None:
         state = "that ended with failures" if staged.ended else "that was interrupted"
         reports = counted(staged.reports, "report", "reports")
@@ -151,14 +151,14 @@ def _failure(failure: PullFailure) -> dict[str, Any]:
         "campaign_id": failure.campaign_id,
         "keyword_id": failure.keyword_id,
         "error": type(error).__name__,
-        "message": printable(in_shell_words(error.message)),
+        "message": one_line(in_shell_words(error.message)),
         "status": error.status,
         "attempts": error.attempts,
     }
 
 
 def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[str, Text]]:
-    yield "Account", Text(f"{printable(summary.account)}, snapshot of {summary.snapshot_date}")
+    yield "Account", Text(f"{one_line(summary.account)}, snapshot of {summary.snapshot_date}")
     if summary.ok:
         yield "Campaigns", Text(f"{summary.campaigns:,}")
     else:
@@ -176,13 +176,13 @@ def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[
     if to_file and not summary.paths:
         yield "File", Text("none written, as every campaign failed")
     if summary.leftover is not None:
-        yield "Leftover", Text(f"{printable(str(summary.leftover))} could not be removed; please remove it")
+        yield "Leftover", Text(f"{one_line(str(summary.leftover))} could not be removed; please remove it")
     with_rows = summary.paths[: len(summary.feeds)]
     for number, path in enumerate(with_rows):
         held = f" ({size(path.stat().st_size)})" if isinstance(path, Path) and path.is_file() else ""
-        yield "" if number else "File", Text(f"{printable(str(path))}{held}")
+        yield "" if number else "File", Text(f"{one_line(str(path))}{held}")
     if beside := summary.paths[len(with_rows) :]:
-        yield "Beside it", Text(printable(", ".join(Path(path).name for path in beside)))
+        yield "Beside it", Text(one_line(", ".join(Path(path).name for path in beside)))
 
 
 def _failures(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str]:
@@ -191,7 +191,7 @@ def _failures(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str
     for failure in failures:
         campaign = None if failure.keyword_id is None else failure.campaign_id
         feed = failure.feed if several else None
-        groups.setdefault((feed, campaign, printable(_why(failure.error))), []).append(failure)
+        groups.setdefault((feed, campaign, one_line(_why(failure.error))), []).append(failure)
     for (feed, campaign, why), group in groups.items():
         prefix = f"{feed.value}: " if feed is not None else ""
         if campaign is None:

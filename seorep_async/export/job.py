@@ -18,7 +18,7 @@ from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.formats import Format
 from seorep_async.export.target import Target
 from seorep_async.models import Campaign, Feed
-from seorep_async.resources.arguments import check_account, check_date, check_feed, check_flags, check_ids
+from seorep_async.resources.arguments import check_account_name, check_date, check_feed, check_flags, check_ids
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import RFC_4180, CsvOptions
@@ -298,7 +298,7 @@ def export_job(
         end_date=_as_date(end_date),
         campaigns=None if ids is None else tuple(dict.fromkeys(ids)),
         options=options,
-        account=client._session.host if night.account is None else check_account(night.account),
+        account=client._session.host if night.account is None else check_account_name(night.account),
         started_at=now,
         snapshot_date=_snapshot_date(night, now.date()),
         snapshot_is_default=night.snapshot_date is None,

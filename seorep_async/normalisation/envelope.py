@@ -141,7 +141,7 @@ def _error_code(envelope: dict[str, Any], name: str) -> int | None:
 
 
 def _service_error(envelope: dict[str, Any]) -> StatusError:
-    said = values.printable("; ".join(_strings(envelope))[:_MESSAGE_LENGTH])
+    said = values.escape_controls("; ".join(_strings(envelope))[:_MESSAGE_LENGTH])
     code = _error_code(envelope, "code") or _error_code(envelope, "status")
     kind = StatusError if code is None else status_error_type(code)
     reason = said or "it gave no reason"

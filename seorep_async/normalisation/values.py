@@ -22,7 +22,7 @@ def describe(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        shown = printable(value[:_SHOWN])
+        shown = escape_controls(value[:_SHOWN])
         return f'"{shown}"' if len(value) <= _SHOWN else f'"{shown}…"'
     if isinstance(value, int) and abs(value) >= 10**_SHOWN:  # Python refuses to write out thousands of digits
         return f"an integer of more than {_SHOWN} digits"
@@ -31,7 +31,7 @@ def describe(value: object) -> str:
     return "an array" if isinstance(value, list) else "an object"
 
 
-def printable(value: str) -> str:
+def escape_controls(value: str) -> str:
     """Return a string fit for an error message: line breaks and terminal controls are escaped."""
     return value if value.isprintable() else ascii(value)[1:-1]
 

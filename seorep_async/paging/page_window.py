@@ -31,7 +31,7 @@ class PageBudget:
         self._free = limit
         self._reserve = 3 * limit // 8
         self.first_pages: int = limit - self._reserve
-        self._waiting: list[tuple[tuple[bool, int], int, Waiter]] = []
+        self._waiting: list[tuple[tuple[bool, int], int, SlotWaiter]] = []
         self._arrivals = count()
 
     async def acquire(self, priority: int, *, first: bool = False) -> Slot:
@@ -60,9 +60,9 @@ class PageBudget:
         self._free -= 1
         return Slot(self, priority)
 
-    def queue(self, priority: int, wake: Callable[[], None], *, first: bool = False) -> Waiter:
+    def queue(self, priority: int, wake: Callable[[], None], *, first: bool = False) -> SlotWaiter:
         """Have a function called once a slot is free; it may acquire several, and then calls `pass_on`."""
-        waiter = Waiter(wake)
+        waiter = SlotWaiter(wake)
         heapq.heappush(self._waiting, ((first, priority), next(self._arrivals), waiter))
         return waiter
 
@@ -87,7 +87,7 @@ class PageBudget:
         return not self._waiting or claim <= self._waiting[0][0]
 
 
-class Waiter:
+class SlotWaiter:
     """One waiter for a slot; to give up, set `is_over` and call `PageBudget.pass_on`."""
 
     __slots__ = ("is_over", "wake")

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import Page
-from seorep_async.paging.page_window import PageBudget, Slot, Waiter, window_size
+from seorep_async.paging.page_window import PageBudget, Slot, SlotWaiter, window_size
 from seorep_async.session import Request, Session, cancel_all
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Prefetch(Generic[T]):
         self._slot = slot
         self._limit = window_size(session.settings.max_concurrency)
         self._next = 2
-        self._waiter: Waiter | None = None
+        self._waiter: SlotWaiter | None = None
         self._pages: deque[asyncio.Task[Page[T]]] = deque()
         self._failed: asyncio.Task[Page[T]] | None = None
         self._changed = asyncio.Event()

@@ -160,7 +160,7 @@ def check_flags(**named: object) -> None:
             raise ConfigurationError(f"{name} must be True or False, got {shown(value)}")
 
 
-def check_account(account: object) -> str:
+def check_account_name(account: object) -> str:
     """Return the name of an account.
 
     Raises:

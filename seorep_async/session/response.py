@@ -18,6 +18,7 @@ from seorep_async.errors import (
     SeoRepError,
     ServerError,
     StatusError,
+    one_line,
     status_error_type,
 )
 from seorep_async.session.authentication import Authentication
@@ -195,9 +196,9 @@ class ResponseReader:
     def clean(self, failure: Failure, request: Request[Any]) -> Failure:
         """Return a failure without what the service may have put into its error, to be logged, stored or raised."""
         error = failure.error
-        cleaned = error.evolve(message=_printable(self._scrub(error.message, request)))
+        cleaned = error.evolve(message=one_line(self._scrub(error.message, request)))
         if isinstance(cleaned, RedirectError) and cleaned.location is not None:
-            cleaned = cleaned.evolve(location=_printable(self._scrub(cleaned.location, request)))
+            cleaned = cleaned.evolve(location=one_line(self._scrub(cleaned.location, request)))
         if isinstance(cleaned, DecodeError) and cleaned.field_path is not None:
             cleaned = cleaned.evolve(field_path=self._scrub(cleaned.field_path, request))
         return attrs.evolve(failure, error=cleaned)
@@ -211,7 +212,7 @@ class ResponseReader:
         # scrubbed before it is cut, or half a key could remain at the cut
         beginning = bytes(body[: 8 * _EXCERPT])
         scrubbed = self._scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
-        line = _printable(scrubbed)
+        line = one_line(scrubbed)
         return (line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…") or None
 
 
@@ -232,8 +233,3 @@ def is_foreign(request: Request[Any], body: bytes | memoryview) -> bool:
     if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
         return False
     return not (names_an_object and parsed.keys() & {"code", "error", "errors", "message", "messages"})
-
-
-def _printable(string: str) -> str:
-    line = " ".join(string.split())
-    return line if line.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)

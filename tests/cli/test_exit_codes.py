@@ -8,7 +8,7 @@ import pytest
 
 import seorep_async as api
 from seorep_async.cli.exit_codes import exit_code_of, explain, in_shell_words
-from seorep_async.cli.humanise import printable
+from seorep_async.errors import one_line
 from seorep_async.export import ExportError
 from tests.cli.running import Seorep
 
@@ -66,7 +66,7 @@ def test_an_error_shows_its_subject_status_and_attempts() -> None:
 
 
 def test_control_characters_are_replaced_in_messages() -> None:
-    assert printable("a\x1b[2Jb\nc") == "a\N{REPLACEMENT CHARACTER}[2Jb c"
+    assert one_line("a\x1b[2Jb\nc") == "a\N{REPLACEMENT CHARACTER}[2Jb c"
 
 
 @pytest.mark.parametrize(
