@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from seorep_async.errors import NotFoundError, SeoRepError
+from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, NotFoundError, SeoRepError
 from seorep_async.session.request import Request
 from seorep_async.session.retry_policy import Failure, certainly_not_executed
 
@@ -47,6 +47,11 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     def was_refused(self) -> bool:
         """Whether the last attempt was answered with 429 or 503."""
         return self.failure is not None and self.failure.is_refusal
+
+    @property
+    def may_reuse(self) -> bool:
+        """Whether the next attempt may use a connection that was kept alive: not if the last one had no response."""
+        return self.failure is None or not isinstance(self.failure.error, AttemptTimeoutError | ConnectionFailedError)
 
     def was_deleted_before(self, failure: Failure) -> bool:
         """Return whether an earlier attempt, whose response was lost, deleted the object that is not found."""

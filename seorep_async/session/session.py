@@ -273,7 +273,7 @@ class Session:
                 if request.deadline is None and not call.attempts:
                     call.deadline = self.deadline()
                 call.attempts += 1
-                outcome = await self._transport.attempt(request, call.deadline - self.clock.monotonic())
+                outcome = await self._transport.attempt(request, call.deadline - self.clock.monotonic(), call.may_reuse)
                 signal, retry_after = outcome.signal, outcome.retry_after
             finally:
                 self.governor.release(permit, signal, retry_after)

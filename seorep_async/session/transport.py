@@ -48,7 +48,8 @@ class Transport:
         fair_queue: when work may be done that holds the event loop up.
         borrowed: an open session of the caller's, which is used for everything and never closed; None to own two,
             one of them for writes, whose connections are never reused, so that what fails before it was sent
-            certainly was not executed.
+            certainly was not executed. Reads whose connection failed use it too: after a network change or a failover,
+            all connections that were kept alive are dead.
     """
 
     def __init__(
@@ -95,17 +96,18 @@ class Transport:
             for session in owned:
                 closing.push_async_callback(session.close)
 
-    async def attempt(self, request: Request[Any], remaining: float) -> Response | Failure:
+    async def attempt(self, request: Request[Any], remaining: float, may_reuse: bool) -> Response | Failure:
         """Send a request once, within `Settings.attempt_timeout` from opening the connection to the last byte.
 
         Args:
             request: what to send.
             remaining: seconds until the call must have ended; may be infinite.
+            may_reuse: whether a connection that was kept alive may serve a read.
         """
         limit = self._timeouts.limit(self._settings.attempt_timeout, remaining)
         try:
             with limit:
-                return await self._exchange(request)
+                return await self._exchange(request, may_reuse)
         except SeoRepError:
             raise
         except _BodyTooLarge as error:
@@ -129,11 +131,11 @@ class Transport:
             error.add_note("".join(traceback.format_tb(error.__traceback__)))  # which shows no locals
             raise error.with_traceback(None) from None
 
-    async def _exchange(self, request: Request[Any]) -> Response:
+    async def _exchange(self, request: Request[Any], may_reuse: bool) -> Response:
         headers = None if self._borrowed is None else self._headers  # sessions of our own send them by themselves
         if request.content_type is not None:
             headers = self._headers | {"Content-Type": request.content_type}
-        session = self._reads if request.method == "GET" else self._writes
+        session = self._reads if request.method == "GET" and may_reuse else self._writes
         if session.closed:
             raise ConfigurationError("the session that was passed in was closed while the client was in use")
         response = await session.request(

@@ -152,10 +152,10 @@ def watch_attempts(client: SeoRepClient) -> list[float]:
     transport = client._session._transport
     attempt = transport.attempt
 
-    async def timed(request: object, remaining: float) -> object:
+    async def timed(request: object, remaining: float, may_reuse: bool) -> object:
         begun = time.monotonic()
         try:
-            return await attempt(request, remaining)  # type: ignore[arg-type]
+            return await attempt(request, remaining, may_reuse)  # type: ignore[arg-type]
         finally:
             durations.append(time.monotonic() - begun)
 

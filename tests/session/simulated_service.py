@@ -117,7 +117,7 @@ class _Wire:
         self._service, self._client, self._timeout = service, client, timeout
         self.attempts = self.bytes_received = 0
 
-    async def attempt(self, request: Request[Any], remaining: float) -> Response | Failure:
+    async def attempt(self, request: Request[Any], remaining: float, may_reuse: bool) -> Response | Failure:
         self.attempts += 1
         return await self._service.attempt(self._client, request, min(self._timeout, remaining))
 

@@ -149,6 +149,25 @@ async def test_a_single_attempt_on_a_reused_connection_is_sent_once(
     assert [request.connection for request in server.requests] == [1, 1]
 
 
+async def test_a_retry_uses_no_other_old_connection(scripted_server: StartServer, open_client: OpenClient) -> None:
+    together, old = asyncio.Barrier(4), set[Connection]()
+
+    async def once(connection: Connection) -> None:
+        if connection in old:
+            connection.reset()
+            return
+        old.add(connection)
+        if len(old) <= 4:
+            await together.wait()
+        await connection.send(FINE)
+
+    server = await scripted_server(forever=once)
+    client = await open_client(server.base_url, max_attempts=2)
+    await asyncio.gather(*(ask(client) for _ in range(4)))
+    await ask(client)
+    assert server.connections == 5
+
+
 async def test_server_that_closes_at_random_costs_attempts_and_no_call(
     scripted_server: StartServer, open_client: OpenClient
 ) -> None:
