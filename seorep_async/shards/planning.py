@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import json
 import os
@@ -99,8 +100,9 @@ async def _stored_plan(
     if not restart:
         found = await asyncio.to_thread(_earlier_plan, target.storage, job.account, parameters, retry_failed)
     if found is None:
-        collector = _Collector()
-        ids = await Fetcher(client, job, collector, ProgressTracker(None)).list_campaigns()
+        with contextlib.closing(Checkpoint(None)) as nothing_stored:
+            collector = _Collector(nothing_stored)
+            ids = await Fetcher(client, job, collector, ProgressTracker(None)).list_campaigns()
         if restart:
             await asyncio.to_thread(_delete_earlier, target.storage, job.account, parameters)
         found = await asyncio.to_thread(_store_plan, target.storage, job, ids, collector.campaigns, parameters)
@@ -145,7 +147,7 @@ def _cut(job: ExportJob, found: Mapping[str, Any], count: int, common: Mapping[s
 class _Collector:
     """A sink that takes campaigns only."""
 
-    checkpoint: Checkpoint = attrs.field(factory=lambda: Checkpoint(None))
+    checkpoint: Checkpoint
     ordered: bool = False
     campaigns: list[Campaign] = attrs.field(factory=list)
 

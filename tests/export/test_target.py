@@ -27,7 +27,7 @@ ONE = (Feed.CAMPAIGN,)
         ("folder.csv", "it is a folder; name a file in it"),
         ("fifo.csv", "is not a regular file"),
         ("a" * 300 + ".csv", "File name too long"),
-        ("a\0b.csv", "null byte"),
+        ("a\0b.csv", "null byte|null character"),
         ("a.xls", "the name must end in .csv, .jsonl, .parquet or .duckdb"),
         ("csv", "the name must end in"),
     ],
