@@ -57,7 +57,7 @@ Some fields of `campaigns`, such as `timezone`, have no documented type: a strin
 the table says JSON.
 
 CSV is RFC 4180 in UTF-8. `csv=CsvOptions(line_end="\\n", bom=True, guard=True)` (`--csv-line-end lf`, `--csv-bom`,
-`--csv-guard`) writes it for other readers: a byte order mark is what Excel needs to know UTF-8, and the guard keeps
+`--csv-guard`) writes it for other readers: a byte order mark is what Excel needs to know UTF-8, and the guard stops
 spreadsheets from running a phrase such as `=1+1` as a formula: it puts a `'` before it.
 
 `seorep columns` shows what each column means; so do `help()` of the models, the fields' metadata of Parquet and Arrow,

@@ -16,7 +16,7 @@ _TIME_OF_DAY = re.compile(r"[ T](?!0?0:00:00)(?:[01]?[0-9]|2[0-3]):[0-5][0-9]:[0
 
 
 class Memo:
-    """Values that were converted before: the same few dates, places and tags come in row after row, page after page.
+    """Values that were converted before: the same few dates, places and tags recur row after row, page after page.
 
     Args:
         convert: converts a value that was not seen.

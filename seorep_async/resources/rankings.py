@@ -259,7 +259,7 @@ class Rankings:
             end_date: last day.
             feed: one of the three feeds, or its value: `campaign`, `campaign-by-date`, `keyword-by-date`.
             on_error: `collect` makes a failure an outcome like any other, `raise` ends the pull with it.
-            ordered: outcomes come in the order of `ids`, not as they finish.
+            ordered: outcomes are in the order of `ids`, not as they finish.
 
         Returns:
             A `Pull`: `async with` it, then iterate over its `PullOutcome`s.

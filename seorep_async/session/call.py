@@ -60,7 +60,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     def note(self, failure: Failure, *, probe: bool) -> None:
         """Take note of a failed attempt."""
         self.failure = failure
-        self.throttled += probe or failure.asks_for_patience
+        self.throttled += probe or failure.asks_to_wait
         self.may_have_run = self.may_have_run or not certainly_not_executed(failure)
         if _log.isEnabledFor(logging.DEBUG):
             method, path = self.request.method, self.request.path

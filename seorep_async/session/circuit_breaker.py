@@ -133,7 +133,7 @@ class RefusalTrial:
     CERTAINTY = math.log(100)
     """Likelihood of that, rather than chance, at which it is taken for true (as in CUSUM)."""
     ENOUGH = 24
-    """Attempts after a cut that tell the share anew."""
+    """Attempts after a cut, after which the share is measured again."""
 
     def __init__(self) -> None:
         self._tried = self._refused = 0
@@ -149,7 +149,7 @@ class RefusalTrial:
 
     @property
     def is_on(self) -> bool:
-        """Whether the answers to a burst are awaited."""
+        """Whether the responses to a burst are awaited."""
         return self._began < math.inf
 
     def begin(self, now: float, rate: float) -> bool:

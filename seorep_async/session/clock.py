@@ -12,7 +12,7 @@ import attrs
 
 
 class Alarm(Protocol):
-    """A call that is still to come."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
         """Take the call back."""

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 HUGE = 4 * 1024 * 1024
-"""Bytes of an answer with which even copying it holds others up."""
+"""Bytes of a response with which even copying it holds others up."""
 SHARE = 640 * 1024
 """Bytes that are decoded before others on the loop get their turn."""
 

@@ -16,9 +16,9 @@ class Step(enum.Enum):
     GO = "go"
     """Start: the key works as far as is known."""
     WAIT = "wait"
-    """Wait for an attempt in flight: its answer decides."""
+    """Wait for an attempt in flight: its response decides."""
     PROBE = "probe"
-    """Send one request that names no object; its answer decides."""
+    """Send one request that names no object; its response decides."""
     CANCEL = "cancel"
     """End: the key was refused."""
 

@@ -1,4 +1,4 @@
-"""The limits that a client keeps to, and how it finds them out: small rules without a clock, the time is an argument.
+"""The limits that a client obeys, and how it finds them out: small rules without a clock, the time is an argument.
 
 A 429 and a 503 both mean too fast, too many at once, or down; what else is accepted meanwhile shows which. So:
 
@@ -9,7 +9,7 @@ A 429 and a 503 both mean too fast, too many at once, or down; what else is acce
    fast where nothing was refused yet. A closed time is counted, so the rate of a windowed limit comes out right.
 4. A refusal is no news if it is about one request or campaign (`Suspects`), if it was under way when the breaker
    opened, if it is the first in a long time, or a rare one while a rate is held: another process has caused it.
-5. If cuts do not help, a burst tells whether a limit is used up or refusals are by chance (`RefusalTrial`).
+5. If cuts do not help, a burst shows whether a limit is used up or refusals are by chance (`RefusalTrial`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class AdaptiveConcurrency:
     """
 
     CUT = 0.7
-    """Part of the limit that is left after a timeout."""
+    """Part of the limit that remains after a timeout."""
     TOGETHER = 0.75
     """If a smaller part of the attempts in flight was accepted, there were too many of them."""
     STEP = 128
@@ -90,7 +90,7 @@ class AdaptiveConcurrency:
         return True
 
     def watch(self, in_flight: int) -> None:
-        """Begin to count how many of the attempts in flight are accepted, unless they are too few to tell anything."""
+        """Begin to count how many of the attempts in flight are accepted, unless they are too few to judge."""
         self._together = in_flight if in_flight >= self.TOGETHER * self.limit else 0
         self._accepted_together = 0
 
@@ -124,7 +124,7 @@ class RateLimiter:
     """
 
     BACK_OFF = 0.8
-    """Part of the accepted rate that is left by a cut."""
+    """Part of the accepted rate that remains after a cut."""
     BACK_OFF_SEARCH = 0.9
     """The same after a search, which goes beyond the limit for a moment only."""
     HOLD = 2.0

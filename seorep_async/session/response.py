@@ -160,12 +160,12 @@ class ResponseReader:
                 "set base_url to the right address",
                 location=location,
             )
-            return self._failure(Sent.ANSWERED, Cause.PERMANENT, redirect, request, response)
+            return self._failure(Sent.RESPONDED, Cause.PERMANENT, redirect, request, response)
         message = _MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
         if status == 404 and not self._knows_service and is_foreign(request, response.body):
             message = _WRONG_SERVER
         error = status_error_type(status)(message)
-        return self._failure(Sent.ANSWERED, cause_of_status(status), error, request, response)
+        return self._failure(Sent.RESPONDED, cause_of_status(status), error, request, response)
 
     def _undecodable(self, error: SeoRepError, request: Request[Any], response: Response) -> Failure:
         message = error.message
@@ -173,11 +173,11 @@ class ResponseReader:
             sent, cause = Sent.MAYBE, Cause.TRANSIENT
         elif isinstance(error, StatusError):
             code = next((c for c in (400, 403, 404, 429, 500) if type(error) is status_error_type(c)), 500)
-            sent, cause = Sent.ANSWERED, cause_of_status(code)
+            sent, cause = Sent.RESPONDED, cause_of_status(code)
             if request.private:
                 message = "the service reported an error in a response that claims success"
         else:
-            sent, cause = Sent.ANSWERED, Cause.PERMANENT
+            sent, cause = Sent.RESPONDED, Cause.PERMANENT
             if request.private and isinstance(error, DecodeError):
                 message = f"{error.field_path or 'the response'}: has an unexpected value"
         return self._failure(sent, cause, error.evolve(message=message), request, response)

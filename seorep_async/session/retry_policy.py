@@ -1,4 +1,7 @@
-"""What a failed attempt means and what to do next: values in, values out, nothing sent and nothing slept."""
+"""What a failed attempt means and what to do next: values in, values out, nothing sent and nothing slept.
+
+`Session._send` acts on it.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,11 @@ class Sent(enum.Enum):
     """How far a request got."""
 
     NO = "no"
-    """Certainly not executed: the connection was never there."""
+    """Certainly not executed: there was never a connection."""
     MAYBE = "maybe"
-    """Sent in part or whole; the answer was lost."""
-    ANSWERED = "answered"
-    """The service answered with a status."""
+    """Sent in part or whole; the response was lost."""
+    RESPONDED = "responded"
+    """The service responded with a status."""
 
 
 class Cause(enum.Enum):
@@ -49,15 +52,15 @@ class Signal(enum.Enum):
     """What an attempt says about the state of the service."""
 
     FINE = "fine"
-    """It answered, if only with an error of its own."""
+    """It responded, if only with an error of its own."""
     THROTTLED = "throttled"
     """It said that we ask too fast (429)."""
     OVERLOADED = "overloaded"
     """It said that it can't keep up (503)."""
     TIMED_OUT = "timed out"
-    """There was no answer in time."""
+    """There was no response in time."""
     UNREACHABLE = "unreachable"
-    """There was no answer (refused, reset, 502, 504)."""
+    """There was no response (refused, reset, 502, 504)."""
 
 
 @attrs.frozen
@@ -80,11 +83,11 @@ class Failure:
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the service answered with 429 or 503."""
-        return self.cause is Cause.THROTTLE or (self.cause is Cause.OVERLOAD and self.sent is Sent.ANSWERED)
+        """Whether the service responded with 429 or 503."""
+        return self.cause is Cause.THROTTLE or (self.cause is Cause.OVERLOAD and self.sent is Sent.RESPONDED)
 
     @property
-    def asks_for_patience(self) -> bool:
+    def asks_to_wait(self) -> bool:
         """Whether the service asked to try again later (429, or 503 with Retry-After)."""
         return self.cause is Cause.THROTTLE or (self.is_refusal and self.retry_after is not None)
 
@@ -94,7 +97,7 @@ class Failure:
         if self.says_nothing:
             return None
         if self.cause is Cause.OVERLOAD:
-            return Signal.OVERLOADED if self.sent is Sent.ANSWERED else Signal.TIMED_OUT
+            return Signal.OVERLOADED if self.sent is Sent.RESPONDED else Signal.TIMED_OUT
         return Signal.UNREACHABLE if self.sent is Sent.NO or self.cause is Cause.TRANSIENT else Signal.FINE
 
 
@@ -153,12 +156,12 @@ def decide(
     Args:
         failure: what happened.
         attempts: attempts so far, the failed one included.
-        throttled: how many of them were throttled or probes; these count as a third, as they ask for patience, not for
-            an end.
+        throttled: how many of them were throttled or probes; these count as a third, because the service asked to
+            wait, not to stop.
         probe: whether the failed one was a probe, which finds out for all others if the service accepts anything.
         idempotent: `Request.idempotent`.
         remaining: seconds until the call's deadline, possibly infinite.
-        tokens: what is left of the retry quota.
+        tokens: remaining tokens of the retry quota.
         jitter: a random number from 0 to 1.
         settings: the limits.
     """
@@ -170,7 +173,7 @@ def decide(
         return GiveUp(_outcome_unknown(failure))
     if failure.retry_after is not None and failure.retry_after > min(settings.retry_after_max, remaining):
         return GiveUp(failure.error)
-    counts_a_third = probe or failure.asks_for_patience
+    counts_a_third = probe or failure.asks_to_wait
     if 3 * (attempts - throttled) + throttled > 3 * (settings.max_attempts - 1):
         return GiveUp(failure.error)
     cost = REFUSED_COST if probe or failure.is_refusal else TRANSIENT_COST
@@ -201,7 +204,7 @@ def deadline_exceeded(last: Failure | None) -> DeadlineExceededError:
 
 def certainly_not_executed(failure: Failure) -> bool:
     """Return whether the service certainly did not carry out a request that failed."""
-    if failure.sent is Sent.ANSWERED:
+    if failure.sent is Sent.RESPONDED:
         return failure.cause is Cause.THROTTLE or (failure.cause is Cause.OVERLOAD and failure.retry_after is not None)
     return failure.sent is Sent.NO
 
@@ -231,7 +234,7 @@ class RetryQuota:
 
     @property
     def tokens(self) -> int:
-        """Tokens that are left."""
+        """Remaining tokens."""
         return self._tokens
 
     def spend(self, cost: int) -> None:
@@ -239,7 +242,7 @@ class RetryQuota:
         self._tokens -= cost
 
     def give_back(self, spent: int) -> None:
-        """Give back what a call had spent that was cancelled: that is no news of the service."""
+        """Give back the tokens of a call that was cancelled: that is no news of the service."""
         self._tokens = min(self.CAPACITY, self._tokens + spent)
 
     def succeed(self, spent: int) -> None:

@@ -16,7 +16,7 @@ class Scrubber:
     """Knows some secrets in every form that a service or a library may give them.
 
     Args:
-        secrets: the secrets in plain; one of a single character is in every string, so it is left there.
+        secrets: the secrets in plain; one of a single character is in every string, so it is not removed.
     """
 
     __slots__ = ("_forms", "_heads")

@@ -144,7 +144,7 @@ class Session:
 
     @contextmanager
     def record_answers(self) -> Iterator[list[RawAnswer]]:
-        """Collect the answers to all requests that are sent from inside a block."""
+        """Collect the responses to all requests that are sent from inside a block."""
         answers: list[RawAnswer] = []
         token = _recordings.set((*_recordings.get(), (self, answers)))
         try:

@@ -38,7 +38,7 @@ from seorep_async import ConfigurationError, KeywordRanking, Pull, SeoRepClient
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, SeoRepClient]]:
-    async with SeoRepClient() as client:  # one for all requests, which together keep to the service's limits
+    async with SeoRepClient() as client:  # one for all requests, which together stay within the service's limits
         yield {"client": client}
 
 
@@ -60,7 +60,7 @@ async def rankings(
 
 async def json_lines(pull: Pull[KeywordRanking]) -> AsyncIterator[bytes]:
     rows = failures = 0
-    async with pull as outcomes:  # a slow reader slows the pull, and one that leaves ends it
+    async with pull as outcomes:  # a slow reader slows the pull, and one that stops ends it
         async for outcome in outcomes:
             if outcome.report is not None:
                 rows += len(outcome.report.rows)

@@ -116,7 +116,7 @@ def keywords_table() -> Table:
     """Return the table of keywords: columns of the campaign feed's table that are the same every night."""
     rankings = table_of(Feed.CAMPAIGN).columns
     places = _keyword_places()
-    description = "A keyword, as the campaign feed last had it; one that moved is listed for both campaigns."
+    description = "A keyword, as the campaign feed last listed it; one that moved is listed for both campaigns."
     return Table("keywords", description, tuple(rankings[n] for n in places), ("account", "campaign_id", "keyword_id"))
 
 

@@ -111,7 +111,7 @@ def _integers(values: Sequence[Any]) -> list[str]:
 
 
 def _dates(values: Sequence[Any]) -> list[str]:
-    strings = {value: "" if value is None else str(value) for value in set(values)}  # they are few, and come often
+    strings = {value: "" if value is None else str(value) for value in set(values)}  # they are few, and recur
     return list(map(strings.__getitem__, values))
 
 

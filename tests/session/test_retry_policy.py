@@ -40,7 +40,7 @@ def failure(sent: Sent, cause: Cause, retry_after: float | None = None) -> Failu
 
 
 def verdict(
-    sent: Sent = Sent.ANSWERED,
+    sent: Sent = Sent.RESPONDED,
     cause: Cause = Cause.TRANSIENT,
     *,
     retry_after: float | None = None,
@@ -105,11 +105,11 @@ LOST = {
     (Sent.MAYBE, Cause.TRANSIENT): Signal.UNREACHABLE,
     (Sent.MAYBE, Cause.AUTHENTICATION): Signal.FINE,
     (Sent.MAYBE, Cause.PERMANENT): Signal.FINE,
-    (Sent.ANSWERED, Cause.THROTTLE): Signal.FINE,
-    (Sent.ANSWERED, Cause.OVERLOAD): Signal.OVERLOADED,
-    (Sent.ANSWERED, Cause.TRANSIENT): Signal.UNREACHABLE,
-    (Sent.ANSWERED, Cause.AUTHENTICATION): Signal.FINE,
-    (Sent.ANSWERED, Cause.PERMANENT): Signal.FINE,
+    (Sent.RESPONDED, Cause.THROTTLE): Signal.FINE,
+    (Sent.RESPONDED, Cause.OVERLOAD): Signal.OVERLOADED,
+    (Sent.RESPONDED, Cause.TRANSIENT): Signal.UNREACHABLE,
+    (Sent.RESPONDED, Cause.AUTHENTICATION): Signal.FINE,
+    (Sent.RESPONDED, Cause.PERMANENT): Signal.FINE,
 }
 
 
@@ -123,7 +123,7 @@ def test_causes_have_the_names_that_figures_stay_under() -> None:
 
 
 def test_no_wait_was_asked_for_unless_it_was() -> None:
-    assert Failure(Sent.ANSWERED, Cause.OVERLOAD, ServerError("no")).retry_after is None
+    assert Failure(Sent.RESPONDED, Cause.OVERLOAD, ServerError("no")).retry_after is None
 
 
 @pytest.mark.parametrize("sent", Sent)
@@ -137,7 +137,7 @@ def test_final_cause_is_never_retried(sent: Sent, idempotent: bool, cause: Cause
 @pytest.mark.parametrize("sent", Sent)
 @pytest.mark.parametrize("cause", PASSING)
 def test_safe_request_is_retried_however_far_it_got(sent: Sent, cause: Cause) -> None:
-    cost = 14 if cause is Cause.OVERLOAD and sent is not Sent.ANSWERED else COST[cause]
+    cost = 14 if cause is Cause.OVERLOAD and sent is not Sent.RESPONDED else COST[cause]
     assert verdict(sent, cause, throttled=int(cause is Cause.THROTTLE)) == Retry(0.5, cost)
 
 
@@ -160,13 +160,13 @@ NOT_EXECUTED = {
     (Sent.MAYBE, Cause.OVERLOAD, 1.0): False,
     (Sent.MAYBE, Cause.TRANSIENT, None): False,
     (Sent.MAYBE, Cause.TRANSIENT, 1.0): False,
-    (Sent.ANSWERED, Cause.THROTTLE, None): True,
-    (Sent.ANSWERED, Cause.THROTTLE, 1.0): True,
-    (Sent.ANSWERED, Cause.OVERLOAD, None): False,
-    (Sent.ANSWERED, Cause.OVERLOAD, 0.0): True,
-    (Sent.ANSWERED, Cause.OVERLOAD, 1.0): True,
-    (Sent.ANSWERED, Cause.TRANSIENT, None): False,
-    (Sent.ANSWERED, Cause.TRANSIENT, 1.0): False,
+    (Sent.RESPONDED, Cause.THROTTLE, None): True,
+    (Sent.RESPONDED, Cause.THROTTLE, 1.0): True,
+    (Sent.RESPONDED, Cause.OVERLOAD, None): False,
+    (Sent.RESPONDED, Cause.OVERLOAD, 0.0): True,
+    (Sent.RESPONDED, Cause.OVERLOAD, 1.0): True,
+    (Sent.RESPONDED, Cause.TRANSIENT, None): False,
+    (Sent.RESPONDED, Cause.TRANSIENT, 1.0): False,
 }
 
 
@@ -287,7 +287,7 @@ def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
 def test_wait_fits_its_limits_or_the_call_ends_at_once(
     retry_after: float | None, remaining: float, expected: Any
 ) -> None:
-    decided = verdict(Sent.ANSWERED, Cause.OVERLOAD, retry_after=retry_after, remaining=remaining)
+    decided = verdict(Sent.RESPONDED, Cause.OVERLOAD, retry_after=retry_after, remaining=remaining)
     assert decided == expected or type(decided) is expected
 
 
@@ -307,7 +307,7 @@ def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
 
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_throttling_on_the_last_attempt_is_reported_as_such(idempotent: bool) -> None:
-    throttled = Failure(Sent.ANSWERED, Cause.THROTTLE, RateLimitedError("slow down"), 1.0)
+    throttled = Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("slow down"), 1.0)
     decided = decide(
         throttled, attempts=4, throttled=1, idempotent=idempotent, remaining=9, tokens=500, jitter=1, settings=SETTINGS
     )
