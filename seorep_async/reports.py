@@ -199,15 +199,15 @@ def schema(feed: Feed) -> pa.Schema:
     declared = arrow_schema(table_of(feed))
     if feed is not Feed.KEYWORD_BY_DATE:
         return declared
-    place = declared.get_field_index("campaign_id")  # which a keyword's report does not know
-    return declared.set(place, declared.field(place).with_nullable(True))
+    index = declared.get_field_index("campaign_id")  # which a keyword's report does not know
+    return declared.set(index, declared.field(index).with_nullable(True))
 
 
 def _in_memory(declared: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:
     """Return a schema that allows null where a report in memory does not know a key: its campaign, or its account."""
-    for place, field in enumerate(declared):
-        if not field.nullable and any(batch.column(place).null_count for batch in batches):
-            declared = declared.set(place, field.with_nullable(True))
+    for index, field in enumerate(declared):
+        if not field.nullable and any(batch.column(index).null_count for batch in batches):
+            declared = declared.set(index, field.with_nullable(True))
     return declared
 
 

@@ -252,10 +252,10 @@ def ids_in(data: bytes, file: str) -> tuple[list[int], str]:
     except (UnicodeDecodeError, csv.Error) as error:
         problem = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
         raise click.UsageError(f"--campaigns-from: can't read {file}: {problem}.") from None
-    place, column = _column([cells for _, cells in records])
+    index, column = _column([cells for _, cells in records])
     ids = []
     for number, cells in records[bool(column) and column != _FIRST :]:
-        for cell in filter(None, cells) if place is None else cells[place : place + 1] or [""]:
+        for cell in filter(None, cells) if index is None else cells[index : index + 1] or [""]:
             try:
                 ids.append(_id(cell))
             except click.BadParameter as error:
@@ -267,11 +267,11 @@ def ids_in(data: bytes, file: str) -> tuple[list[int], str]:
 
 
 def _column(lines: list[list[str]]) -> tuple[int | None, str]:
-    """Return the place and the name of the column that holds the ids, or None and an empty name if there is none."""
+    """Return the index and the name of the column that holds the ids, or None and an empty name if there is none."""
     for header in _HEADERS:
-        for place, name in enumerate(lines[0] if lines else ()):
+        for index, name in enumerate(lines[0] if lines else ()):
             if header.fullmatch(name):
-                return place, f"column {name}"
+                return index, f"column {name}"
     further = [cell for cells in lines for cell in cells[1:] if cell]
     if further and len(set(map(len, lines))) == 1 and all(map(_WORD.search, further)):
         return 0, _FIRST

@@ -124,10 +124,10 @@ def explain(error: Exception) -> str:
         return message
     if isinstance(error, ImportError) and "pip install" in str(error):
         return str(error)
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = f" ({Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno})" if place is not None else ""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})" if trace is not None else ""
     return f"unexpected {type(error).__name__}: {error}{where}; this is a bug in seorep, please report it"
 
 

@@ -172,9 +172,9 @@ class ProgressDisplay:
         object_name = "keyword" if by_keyword else "campaign"
         parts = [f"{progress.done:,}/{counted(progress.total, object_name, f'{object_name}s')}"]
         seconds = self._clock() - self._stage_began
-        done, left = progress.done - self._done_before, progress.total - progress.done
-        if done and left and seconds >= _ENOUGH_SECONDS and not self._is_stalled():
-            parts.append(f"{duration(left * seconds / done, rough=True)} left")
+        done, remaining = progress.done - self._done_before, progress.total - progress.done
+        if done and remaining and seconds >= _ENOUGH_SECONDS and not self._is_stalled():
+            parts.append(f"{duration(remaining * seconds / done, rough=True)} left")
         if self._waiting:
             parts.append(self._waiting)
         if progress.failures:

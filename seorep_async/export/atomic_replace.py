@@ -23,10 +23,10 @@ def atomic_replace(temporary: Path, target: Path) -> None:
     Raises:
         ExportError: that was not possible; the target is unchanged.
     """
-    place = resolve(target)
+    path = resolve(target)
     with translate_errors(target), contextlib.ExitStack() as cleaning:
-        if temporary.stat().st_dev != place.parent.stat().st_dev:
-            near = place.with_name(f".{place.name[-100:]}.pull.new")
+        if temporary.stat().st_dev != path.parent.stat().st_dev:
+            near = path.with_name(f".{path.name[-100:]}.pull.new")
             near.unlink(missing_ok=True)
             cleaning.callback(near.unlink, missing_ok=True)
             with open(temporary, "rb") as source, open(near, "xb") as copy:  # "x" follows no link
@@ -36,13 +36,13 @@ def atomic_replace(temporary: Path, target: Path) -> None:
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         with contextlib.suppress(OSError):  # no file existed, or the file system has no permissions
-            temporary.chmod(place.stat().st_mode & 0o7777)
+            temporary.chmod(path.stat().st_mode & 0o7777)
         try:
-            os.replace(temporary, place)
+            os.replace(temporary, path)
         except PermissionError as error:
             # a system that locks open files says so like this
             raise export_error(target, f"{error.strerror}; is it open in another program?") from error
-        sync_folder(place.parent)
+        sync_folder(path.parent)
 
 
 def resolve(path: Path) -> Path:

@@ -80,8 +80,8 @@ class Contents:
 
     def _failures(self) -> Iterator[Values]:
         failures = [failure for outcome in self.outcomes for failure in outcome.failures]
-        place = {feed: number for number, feed in enumerate(Feed)}
-        for one in sorted(failures, key=lambda failure: place[failure.feed]):
+        order = {feed: number for number, feed in enumerate(Feed)}
+        for one in sorted(failures, key=lambda failure: order[failure.feed]):
             yield (*self._lead(table_of(one.feed).name, one.campaign_id, one.keyword_id), *_about_error(one.error))
         if self.unnamed is not None:
             yield (*self._lead(CAMPAIGNS, None, None), *_about_error(self.unnamed))

@@ -54,30 +54,30 @@ def write_database(contents: Contents, check: Callable[[], None]) -> list[Path]:
     Raises:
         ExportError: it could not be written, or is open elsewhere; nothing has changed in it.
     """
-    place = contents.area.target.path
+    path = contents.area.target.path
     with write_lock(contents.area.target, check):
-        _write(place, contents, check)
-    return [place]
+        _write(path, contents, check)
+    return [path]
 
 
-def _write(place: Path, contents: Contents, check: Callable[[], None]) -> None:
-    if place.exists():
-        _fill(place, contents, check)
+def _write(path: Path, contents: Contents, check: Callable[[], None]) -> None:
+    if path.exists():
+        _fill(path, contents, check)
         return
     file = contents.area.folder / "rows.duckdb"
     for leftover in (file, file.with_name(f"{file.name}.wal")):
         leftover.unlink(missing_ok=True)
     _fill(file, contents, check)
     if file.with_name(f"{file.name}.wal").exists():
-        raise export_error(place, "the database could not be completed; is the disk full?")
-    atomic_replace(file, place)
+        raise export_error(path, "the database could not be completed; is the disk full?")
+    atomic_replace(file, path)
 
 
 def _fill(file: Path, contents: Contents, check: Callable[[], None]) -> None:
     duckdb, area = require("duckdb"), contents.area
-    place = area.target.path
+    path = area.target.path
     try:
-        with translate_errors(place), connected(file, place) as database:
+        with translate_errors(path), connected(file, path) as database:
             database.execute(f"SET temp_directory = {_quoted(str(area.folder / 'overflow'))}")
             database.execute("SET enable_progress_bar = false")
             database.execute("BEGIN")
@@ -96,10 +96,10 @@ def _fill(file: Path, contents: Contents, check: Callable[[], None]) -> None:
                     _delete_replaced(database, table)
             database.execute("DROP TABLE wanted; DROP TABLE fetched")
             database.execute("COMMIT")
-            if file != place:
+            if file != path:
                 database.execute("CHECKPOINT")  # closing would do it too, but not raise if it failed
     except duckdb.Error as error:
-        raise export_error(place, f"{first_line(error)}; nothing has changed in it") from error
+        raise export_error(path, f"{first_line(error)}; nothing has changed in it") from error
 
 
 def _note_scope(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
@@ -183,8 +183,8 @@ def _insert(database: duckdb.DuckDBPyConnection, table: Table, chunk: Any) -> No
         older = f"{same} AND chunk.snapshot_date >= {table.name}.snapshot_date"
         _register(database, "chunk", chunk, f"DELETE FROM {table.name} USING chunk WHERE {older}")
         # rows of a later night stay; threads that join give rows in any order
-        numbered = "(SELECT *, row_number() OVER () AS place FROM chunk) chunk"
-        rows = f"SELECT chunk.* EXCLUDE (place) FROM {numbered} ANTI JOIN {table.name} ON {same} ORDER BY place"
+        numbered = "(SELECT *, row_number() OVER () AS position FROM chunk) chunk"
+        rows = f"SELECT chunk.* EXCLUDE (position) FROM {numbered} ANTI JOIN {table.name} ON {same} ORDER BY position"
     _register(database, "chunk", chunk, f"INSERT INTO {table.name} BY NAME {rows}")
 
 

@@ -115,12 +115,12 @@ def dataset_of(
     work_dir: Path | None = None,
 ) -> DatasetTarget:
     """Return the dataset that a path or an address names, with or without a slash at the end; raises as `target_of`."""
-    if not isinstance(out, str | os.PathLike) or not isinstance(place := os.fspath(out), str):
+    if not isinstance(out, str | os.PathLike) or not isinstance(path := os.fspath(out), str):
         raise ConfigurationError(f"out must be a path, got {type(out).__name__}")
-    if place in ("", "-"):
-        raise ConfigurationError(f"out must name the folder or the address of a dataset, got {place!r}")
-    place = place if place.endswith(("/", os.sep)) else f"{place}/"
-    target = target_of(place, feeds, storage_options=storage_options, work_dir=work_dir)
+    if path in ("", "-"):
+        raise ConfigurationError(f"out must name the folder or the address of a dataset, got {path!r}")
+    path = path if path.endswith(("/", os.sep)) else f"{path}/"
+    target = target_of(path, feeds, storage_options=storage_options, work_dir=work_dir)
     if not isinstance(target, DatasetTarget):
         raise ConfigurationError(f"{out} is not a dataset")
     return target
@@ -252,8 +252,8 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
     receipt = attrs.evolve(receipt, parts=tuple(parts))
     commit(storage, receipt, staged, earlier)
     for part in unread:  # said now, as a part that another pull has replaced meanwhile was not lost
-        place = storage.address(part.name(night))
-        _log.warning("%s was missing, or did not match its receipt; its rows are lost, except those pulled now", place)
+        named = storage.address(part.name(night))
+        _log.warning("%s was missing, or did not match its receipt; its rows are lost, except those pulled now", named)
 
 
 def _readable(storage: Storage, night: Partition, pull: str, part: Part, unread: list[Part]) -> Iterator[pa.Table]:

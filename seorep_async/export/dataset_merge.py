@@ -60,10 +60,10 @@ def remaining_rows(
     for rows in older:
         remaining = rows.filter(pc.invert(_covered(scope, table, rows)))
         if keys:
-            # joined by their places, as Arrow can't join rows with lists
-            numbered = remaining.select(key).append_column("place", pa.array(range(remaining.num_rows), pa.int64()))
-            places = numbered.join(pa.concat_tables(keys), key, join_type="left anti")["place"]
-            remaining = remaining.take(places.take(pc.sort_indices(places)))
+            # joined by their indices, as Arrow can't join rows with lists
+            numbered = remaining.select(key).append_column("index", pa.array(range(remaining.num_rows), pa.int64()))
+            indices = numbered.join(pa.concat_tables(keys), key, join_type="left anti")["index"]
+            remaining = remaining.take(indices.take(pc.sort_indices(indices)))
         yield remaining
 
 

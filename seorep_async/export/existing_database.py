@@ -110,7 +110,7 @@ def last_pull_was_whole(target: Target, job: ExportJob) -> bool:
 
 
 @contextlib.contextmanager
-def connected(file: Path, place: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def connected(file: Path, path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database; errors name the target.
 
     Raises:
@@ -121,14 +121,14 @@ def connected(file: Path, place: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         database = duckdb.connect(str(file))
     except duckdb.IOException as error:
         if "Could not set lock" in str(error) or "Conflicting lock" in str(error):
-            raise export_error(place, "it is open in another program; close it there, and run this again") from error
+            raise export_error(path, "it is open in another program; close it there, and run this again") from error
         raise
     except duckdb.ConnectionException as error:
         if "different configuration" in str(error):
             problem = (
                 "this program has it open already, read-only or with settings; close that connection, and run this"
             )
-            raise export_error(place, f"{problem} again") from error
+            raise export_error(path, f"{problem} again") from error
         raise
     with database:
         yield database

@@ -135,16 +135,16 @@ def unstorable(kind: Format, error: Exception) -> ExportError:
 
 
 def _check_integers(table: Table, columns: Sequence[Sequence[Any]]) -> None:
-    for place, is_tags in _integer_places(table):
-        for value in [id_ for tags in columns[place] for id_, _, _ in tags] if is_tags else columns[place]:
+    for index, is_tags in _integer_indices(table):
+        for value in [id_ for tags in columns[index] for id_, _, _ in tags] if is_tags else columns[index]:
             if value is not None and not fits(value):
                 raise OverflowError("an integer has more than 64 bits")
 
 
 @cache
-def _integer_places(table: Table) -> list[tuple[int, bool]]:
+def _integer_indices(table: Table) -> list[tuple[int, bool]]:
     types = enumerate(column.type for column in table.columns)
-    return [(place, kind is ColumnType.TAGS) for place, kind in types if kind in (ColumnType.INTEGER, ColumnType.TAGS)]
+    return [(index, kind is ColumnType.TAGS) for index, kind in types if kind in (ColumnType.INTEGER, ColumnType.TAGS)]
 
 
 def check_totals(kind: Format, totals: RankingTotals | None) -> None:

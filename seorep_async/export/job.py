@@ -147,7 +147,7 @@ class ExportJob:
         if target.accumulates:
             self.check_whole(target.label)
 
-    def check_whole(self, place: object) -> None:
+    def check_whole(self, label: object) -> None:
         """Check that whole reports are requested; a database or dataset must not store parts of one.
 
         Raises:
@@ -155,7 +155,7 @@ class ExportJob:
         """
         if self.options.get("search") is not None:
             raise ConfigurationError(
-                f"search narrows the rows, and the rows found would replace whole reports in {place}; "
+                f"search narrows the rows, and the rows found would replace whole reports in {label}; "
                 "leave it out, or write to a separate file: .csv, .jsonl or .parquet"
             )
 
@@ -163,7 +163,7 @@ class ExportJob:
         """Return a digest of the API key, salted by service and account; it takes a twentieth of a second, once."""
         return self.fingerprint(hashlib.sha256(f"{self.service}\n{self.account}".encode()).digest()[:16])
 
-    def check_account(self, place: object, service: str, key_digest: str) -> None:
+    def check_account(self, label: object, service: str, key_digest: str) -> None:
         """Check that existing rows under the account's name are of this account.
 
         Raises:
@@ -178,7 +178,7 @@ class ExportJob:
         else:
             return
         raise ConfigurationError(
-            f"{place} has rows under the account name {self.account} {problem}. If this is another account, give this "
+            f"{label} has rows under the account name {self.account} {problem}. If this is another account, give this "
             f"account a name of its own with account=…; if {change}, say so once with key_renewed=True"
         )
 

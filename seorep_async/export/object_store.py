@@ -26,8 +26,8 @@ _CLIENT_OPTIONS = {
 }
 _RETRIES = {"max_retries": 5}
 _ONE_PUT = 64 << 20
-"""Bytes of the largest file that is sent in one request; larger ones in pieces, which appear together."""
-_PIECE = 16 << 20
+"""Bytes of the largest file that is sent in one request; larger ones in chunks, which appear together."""
+_CHUNK = 16 << 20
 _PARALLEL = 4
 _OPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -62,7 +62,7 @@ class ObjectStore:
         def step() -> None:
             large = file.stat().st_size > _ONE_PUT
             self._obstore.put(
-                self._store, name, file, use_multipart=large, chunk_size=_PIECE, max_concurrency=_PARALLEL
+                self._store, name, file, use_multipart=large, chunk_size=_CHUNK, max_concurrency=_PARALLEL
             )
 
         self._do(step, name)
@@ -92,8 +92,8 @@ class ObjectStore:
 
     def names(self, folder: str) -> list[str]:
         def step() -> list[str]:
-            pieces = self._obstore.list(self._store, prefix=folder)
-            return sorted(entry["path"] for piece in pieces for entry in piece)
+            chunks = self._obstore.list(self._store, prefix=folder)
+            return sorted(entry["path"] for chunk in chunks for entry in chunk)
 
         return self._do(step, folder, "read") or []
 

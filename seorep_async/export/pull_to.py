@@ -92,8 +92,8 @@ async def pull_to(
     """
     night = Night(account, snapshot_date, key_renewed)
     job = export_job(client, ids, start_date, end_date, feeds, options, night=night, csv=csv)
-    place = partial(target_of, out, force=force, storage_options=storage_options, work_dir=work_dir)
-    target = await asyncio.to_thread(place, job.feeds, account=job.account)  # importing an extra takes long
+    find_target = partial(target_of, out, force=force, storage_options=storage_options, work_dir=work_dir)
+    target = await asyncio.to_thread(find_target, job.feeds, account=job.account)  # importing an extra takes long
     return await run_export(client, job, target, on_progress, restart=restart, retry_failed=retry_failed)
 
 
@@ -242,12 +242,12 @@ class _Run:
         missing: dict[int, list[PullFailure]] = {}
         for failure in self.tracker.failures:
             missing.setdefault(failure.campaign_id, []).append(failure)
-        place = {feed: number for number, feed in enumerate(Feed)}
+        order = {feed: number for number, feed in enumerate(Feed)}
         return tuple(
             CampaignOutcome(
                 campaign_id,
                 rows.get(campaign_id, {}),
-                tuple(sorted(missing.get(campaign_id, ()), key=lambda one: (place[one.feed], one.keyword_id or 0))),
+                tuple(sorted(missing.get(campaign_id, ()), key=lambda one: (order[one.feed], one.keyword_id or 0))),
             )
             for campaign_id in checkpoint.campaigns()
         )

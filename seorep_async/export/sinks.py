@@ -66,7 +66,7 @@ class StagingWriter:
         self._tracker = tracker
         self._open_area = lambda: area.open(job, restart=restart, retry_failed=retry_failed)
         self._thread = ThreadPoolExecutor(1, "seorep-export")
-        self._leaving = threading.Event()
+        self._closing = threading.Event()
         self._next_sync = time.monotonic() + _SYNC_SECONDS
         self._key_digest: asyncio.Future[str] | None = None
 
@@ -83,7 +83,7 @@ class StagingWriter:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._leaving.set()
+        self._closing.set()
         try:
             # not awaited: a second Ctrl-C must not come between fetched reports and the disk
             self._thread.submit(self._area.close).result()
@@ -112,7 +112,7 @@ class StagingWriter:
         Raises:
             Stopped: the export is being cancelled.
         """
-        if self._leaving.is_set():
+        if self._closing.is_set():
             raise Stopped
 
     async def plan(self, campaigns: Iterable[int]) -> None:

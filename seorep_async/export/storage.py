@@ -103,47 +103,47 @@ class LocalFolder:
         return str(self._root / name)
 
     def put(self, file: Path, name: str) -> None:
-        place = self._place(name)
-        with translate_errors(place):
-            if file.stat().st_dev != place.parent.stat().st_dev:  # a copy beside the target would be seen by readers
+        path = self._path(name)
+        with translate_errors(path):
+            if file.stat().st_dev != path.parent.stat().st_dev:  # a copy beside the target would be seen by readers
                 near = self._temporary()
                 shutil.copyfile(file, near)
                 file.unlink()
                 file = near
-        atomic_replace(file, place)
+        atomic_replace(file, path)
 
     def write(self, name: str, data: bytes) -> None:
-        place = self._place(name)
-        with translate_errors(place):
+        path = self._path(name)
+        with translate_errors(path):
             near = self._temporary()
             near.write_bytes(data)
-        atomic_replace(near, place)
+        atomic_replace(near, path)
 
     def create(self, name: str, data: bytes) -> bool:
-        place = self._place(name)
-        with translate_errors(place):
+        path = self._path(name)
+        with translate_errors(path):
             near = self._temporary()
             near.write_bytes(data)
             try:
-                os.link(near, place)  # unlike a rename, it replaces nothing
+                os.link(near, path)  # unlike a rename, it replaces nothing
             except FileExistsError:
                 return False
             except OSError:  # a file system without links
                 try:
-                    with open(place, "xb") as file:
+                    with open(path, "xb") as file:
                         file.write(data)
                 except FileExistsError:
                     return False
             finally:
                 near.unlink()
-            sync_folder(place.parent)
+            sync_folder(path.parent)
         return True
 
     def read(self, name: str) -> bytes | None:
-        place = self._root / name
-        with translate_errors(place):
+        path = self._root / name
+        with translate_errors(path):
             try:
-                return place.read_bytes()
+                return path.read_bytes()
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
@@ -157,8 +157,8 @@ class LocalFolder:
         return sorted(file.relative_to(self._root).as_posix() for file in files)
 
     def copy(self, source: str, name: str) -> None:
-        place = self._place(name)
-        with translate_errors(place):
+        path = self._path(name)
+        with translate_errors(path):
             near = self._temporary()
             try:
                 os.link(self._root / source, near)
@@ -166,27 +166,27 @@ class LocalFolder:
                 raise
             except OSError:  # a file system without links
                 shutil.copyfile(self._root / source, near)
-        atomic_replace(near, place)
+        atomic_replace(near, path)
         with contextlib.suppress(OSError):  # it stays if it is the same file already
             near.unlink()
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
-            place = self._root / name
-            with translate_errors(place):
-                place.unlink(missing_ok=True)
-                for folder in list(place.relative_to(self._root).parents)[:-1]:
+            path = self._root / name
+            with translate_errors(path):
+                path.unlink(missing_ok=True)
+                for folder in list(path.relative_to(self._root).parents)[:-1]:
                     with contextlib.suppress(OSError):  # it is not empty
                         (self._root / folder).rmdir()
 
-    def _place(self, name: str) -> Path:
-        place = self._root / name
-        with translate_errors(place):
-            missing = [folder for folder in place.parents if not folder.is_dir()]
-            place.parent.mkdir(parents=True, exist_ok=True)
+    def _path(self, name: str) -> Path:
+        path = self._root / name
+        with translate_errors(path):
+            missing = [folder for folder in path.parents if not folder.is_dir()]
+            path.parent.mkdir(parents=True, exist_ok=True)
             for folder in missing:
                 sync_folder(folder.parent)
-        return place
+        return path
 
     def _temporary(self) -> Path:
         """Return the path for a file in the making, on the same disk as the root."""

@@ -45,9 +45,9 @@ from airflow.sdk import task
 
 from seorep_async.shards import Shard, gather, run_shard
 
-run = task(retries=3, task_id="run")(lambda text: run_shard(Shard.from_json(text)).to_json())
-done = run.expand(text=[shard.to_json() for shard in shards])
-done >> task(task_id="gather")(lambda texts: gather(map(Shard.from_json, texts)).rows)([s.to_json() for s in shards])
+run = task(retries=3, task_id="run")(lambda line: run_shard(Shard.from_json(line)).to_json())
+done = run.expand(line=[shard.to_json() for shard in shards])
+done >> task(task_id="gather")(lambda lines: gather(map(Shard.from_json, lines)).rows)([s.to_json() for s in shards])
 ```
 """
 

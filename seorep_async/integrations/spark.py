@@ -103,10 +103,10 @@ class SeoRepDataSource(DataSource, DataSourceReader):  # type: ignore[misc]
         """Return the rows of a shard."""
         table = _table(_parse(self.options))
         schema = arrow_schema(table)
-        for place, field in enumerate(schema):
-            if table.columns[place].type is ColumnType.TAGS:  # Spark compares the names of lists' elements, too
+        for index, field in enumerate(schema):
+            if table.columns[index].type is ColumnType.TAGS:  # Spark compares the names of lists' elements, too
                 kind = require("pyarrow").list_(field.type.value_field.with_name("element"))
-                schema = schema.set(place, field.with_type(kind))
+                schema = schema.set(index, field.with_type(kind))
         return (batch.cast(schema) for batch in read_shard(partition.value, table.name))
 
 

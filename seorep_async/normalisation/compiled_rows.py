@@ -32,12 +32,12 @@ M = TypeVar("M")
 REFUSALS = (ValueError, RecursionError)
 """What reading raises for anything that is refused; the errors of msgspec are ValueErrors."""
 
-_PIECE, _LARGEST_PIECE = 50, 800  # rows that are read at once: in a page after an odd row, and after plain pages
+_CHUNK, _LARGEST_CHUNK = 50, 800  # rows that are read at once: in a page after an odd row, and after plain pages
 _STEP = 340 * 1024  # bytes of rows that are read before others on the loop get their turn
 _EXPECTED = 8  # unknown fields that are expected at once
 _WAYS = 64  # ways with expected fields that are stored
 
-_PLACE = re.compile(r" - at `\$\[([0-9]+)\]")
+_INDEX = re.compile(r" - at `\$\[([0-9]+)\]")
 _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
@@ -85,7 +85,7 @@ class CompiledRows(Generic[M]):
         self._names = wire_names(model, engine_names)
         self._known = frozenset(self._names.values())
         self._cache: dict[tuple[int, frozenset[str] | None], _Way] = {}
-        self._piece = _PIECE
+        self._chunk = _CHUNK
 
     def read(self, array: bytes) -> list[M]:
         """Read the text of an array of rows.
@@ -110,9 +110,9 @@ class CompiledRows(Generic[M]):
         met: frozenset[str] = frozenset()  # unknown fields in the last odd part
         start = stepped = row_text.start
         row = row_text.chunk(start, 1)[0] - start
-        most = size = min(row * self._piece, _STEP // 2)
-        small = min(row * _PIECE, most)
-        self._piece = min(2 * self._piece, _LARGEST_PIECE)
+        most = size = min(row * self._chunk, _STEP // 2)
+        small = min(row * _CHUNK, most)
+        self._chunk = min(2 * self._chunk, _LARGEST_CHUNK)
         while start < row_text.end:
             end, following = row_text.chunk(start, size)
             if end - stepped > _STEP:
@@ -123,7 +123,7 @@ class CompiledRows(Generic[M]):
                 found, way = self._read_first(array, ways)
                 size = min(2 * size, most)
             except REFUSALS as error:
-                most, self._piece = small, _PIECE
+                most, self._chunk = small, _CHUNK
                 if size > 1:
                     size = min(row_text.size_before(_refused_row(error), array) or size // 2, size - 1)
                     continue
@@ -219,13 +219,13 @@ class CompiledRows(Generic[M]):
             within = ["extra = {}", *within, "if extra: row.extra = {**row.extra, **extra}"]
         if unknown:  # the raw row has more fields than the model
             values = ", ".join(f"row.{field.name}" for field in attrs.fields(typing.cast("Any", self._model)))
-            within.append(f"rows[place] = model({values})")
+            within.append(f"rows[index] = model({values})")
         else:
             within.append("row.__class__ = model")
         code = [
             "def convert(rows):",
             *(f"    {line}" for line in before),
-            "    for place, row in enumerate(rows):" if unknown else "    for row in rows:",
+            "    for index, row in enumerate(rows):" if unknown else "    for row in rows:",
             *(f"        {line}" for line in within),
         ]
         name = f"<compiled for {self._model.__name__}>"
@@ -234,8 +234,8 @@ class CompiledRows(Generic[M]):
 
 
 def _refused_row(error: Exception) -> int | None:
-    """Return the place of the row that msgspec refuses, as it names it, or None."""
-    found = _PLACE.search(str(error))
+    """Return the index of the row that msgspec refuses, as it names it, or None."""
+    found = _INDEX.search(str(error))
     return int(found[1]) if found else None
 
 

@@ -134,7 +134,7 @@ class Decoder:
                 return _at_once(compiled.read_in_steps(row_text))
         except (*REFUSALS, OverflowError):
             pass
-        return [self._row(value, row, f"{feed.rows_path}[{place}]") for place, value in enumerate(feed.rows)]
+        return [self._row(value, row, f"{feed.rows_path}[{index}]") for index, value in enumerate(feed.rows)]
 
     def _row(self, value: object, row: type[M], path: str) -> M:
         compiled: CompiledRows[M] = self._compiled[row]

@@ -55,5 +55,5 @@ def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
             parts = [(f"{path}.{name}" if path else name, item) for name, item in value.items()]
             remaining += reversed(parts)
         elif isinstance(value, list):
-            remaining += reversed([(f"{path}[{place}]", item) for place, item in enumerate(value)])
+            remaining += reversed([(f"{path}[{index}]", item) for index, item in enumerate(value)])
     return "", "holds a character that JSON does not allow"

@@ -32,22 +32,22 @@ class FairQueue:
     async def wait(self, amount: int) -> None:
         """Wait until so much work may be done; it is to be done before the next `await`."""
         loop = asyncio.get_running_loop()
-        turn = loop.create_future()
-        self._waiting.append((amount, turn))
+        waiter = loop.create_future()
+        self._waiting.append((amount, waiter))
         if not self._dealing:
             self._dealing = True
             loop.call_soon(self._deal, loop)
-        await turn
+        await waiter
 
     def _deal(self, loop: asyncio.AbstractEventLoop) -> None:
         dealt = 0
         while self._waiting:
-            amount, turn = self._waiting[0]
+            amount, waiter = self._waiting[0]
             if dealt and dealt + amount > self._share:
                 break
             self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            if not waiter.done():
+                waiter.set_result(None)
                 dealt += amount
         self._dealing = dealt > 0
         if self._dealing:

@@ -82,9 +82,9 @@ async def plan(
     job.check_target(target)
     await asyncio.to_thread(check_dataset, target.storage, job)
     found = await _stored_plan(client, job, target, shards, restart=restart, retry_failed=retry_failed)
-    place = f"{target.storage.address().rstrip('/')}/"
+    address = f"{target.storage.address().rstrip('/')}/"
     folder = None if work_dir is None else str(resolve(Path(work_dir)))
-    common: dict[str, Any] = {"out": place, "storage_options": stored, "work_dir": folder, "key_from": key_from}
+    common: dict[str, Any] = {"out": address, "storage_options": stored, "work_dir": folder, "key_from": key_from}
     common |= {"key_digest": await asyncio.to_thread(job.key_digest), "settings": _share(client.settings, workers)}
     return _cut(job, found, min(shards, len(found["ids"])) or 1, common)
 

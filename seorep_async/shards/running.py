@@ -156,8 +156,10 @@ def _commit(
 ) -> None:
     job, plan = shard.job(), read_json(storage, shard.night.plan(shard.pull))
     if plan is None:
-        place = storage.address(shard.night.plan(shard.pull))
-        raise ExportError(f"the plan of these shards, {place}, no longer exists: another pull replaced it; plan again")
+        missing = storage.address(shard.night.plan(shard.pull))
+        raise ExportError(
+            f"the plan of these shards, {missing}, no longer exists: another pull replaced it; plan again"
+        )
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         file, pulls = write_pull(pull_row(job, outcomes, requests), Path(folder))
         stage(storage, shard.pull, [(file, pulls)])

@@ -45,14 +45,14 @@ def record_batch(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBat
 def plain_columns(table: Table, columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
     """Return columns with tags as lists of `(id, label, extra)`, and unknown fields as JSON strings or None."""
     plain = list(columns)
-    for place, make_plain in _plain_places(table):
-        plain[place] = make_plain(plain[place])
+    for index, make_plain in _plain_indices(table):
+        plain[index] = make_plain(plain[index])
     return plain
 
 
 @cache
-def _plain_places(table: Table) -> list[tuple[int, Callable[[Sequence[Any]], Sequence[Any]]]]:
-    return [(place, _PLAIN[column.type]) for place, column in enumerate(table.columns) if column.type in _PLAIN]
+def _plain_indices(table: Table) -> list[tuple[int, Callable[[Sequence[Any]], Sequence[Any]]]]:
+    return [(index, _PLAIN[column.type]) for index, column in enumerate(table.columns) if column.type in _PLAIN]
 
 
 def batch_of_plain(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:

@@ -142,13 +142,13 @@ def reader_of_model(model: type) -> Callable[[Any], Values]:
     """Return a function that returns a model's values, one for each column."""
     attributes = _attributes(model)
     read: Callable[[Any], Values] = attrgetter(*attributes)
-    nested = [(place, _nested_reader(held)) for place, held in enumerate(attributes.values()) if attrs.has(held)]
-    nested.reverse()  # from the back, so that places before stay right
+    nested = [(index, _nested_reader(held)) for index, held in enumerate(attributes.values()) if attrs.has(held)]
+    nested.reverse()  # from the back, so that indices before stay right
 
     def values(row: Any) -> Values:
         found = read(row)
-        for place, read_nested in nested:
-            found = (*found[:place], *read_nested(found[place]), *found[place + 1 :])
+        for index, read_nested in nested:
+            found = (*found[:index], *read_nested(found[index]), *found[index + 1 :])
         return found
 
     return values if nested else read
@@ -164,20 +164,20 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
         columns = list(zip(*values, strict=True))
     else:
         flat = list(chain.from_iterable(values))  # of many rows, slices take half the time of `zip`
-        columns = [flat[place :: len(absent)] for place in range(len(absent))]
-    for place, held in nested:
-        columns[place : place + 1] = model_columns(held, columns[place])
+        columns = [flat[index :: len(absent)] for index in range(len(absent))]
+    for index, held in nested:
+        columns[index : index + 1] = model_columns(held, columns[index])
     return columns
 
 
 @cache
 def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return how to read a model's values, the values of None, and the places of models among them, the last first."""
+    """Return how to read a model's values, the values of None, and the indices of models among them, the last first."""
     attributes = _attributes(model)
     absent: Values = tuple({} if _TYPES.get(held) is ColumnType.FIELDS else None for held in attributes.values())
     # a struct gives all its values in half the time that they take one by one
     read: Callable[[Any], Values] = astuple if issubclass(model, msgspec.Struct) else attrgetter(*attributes)
-    nested = [(place, held) for place, held in enumerate(attributes.values()) if attrs.has(held)]
+    nested = [(index, held) for index, held in enumerate(attributes.values()) if attrs.has(held)]
     return read, absent, nested[::-1]
 
 

@@ -115,27 +115,27 @@ def campaign_columns(campaigns: Sequence[Campaign], account: str, snapshot_date:
 def keywords_table() -> Table:
     """Return the table of keywords: columns of the campaign feed's table that are the same every night."""
     rankings = table_of(Feed.CAMPAIGN).columns
-    places = _keyword_places()
+    indices = _keyword_indices()
     description = "A keyword, as the campaign feed last listed it; one that moved is listed for both campaigns."
-    return Table("keywords", description, tuple(rankings[n] for n in places), ("account", "campaign_id", "keyword_id"))
+    return Table("keywords", description, tuple(rankings[n] for n in indices), ("account", "campaign_id", "keyword_id"))
 
 
 def keyword_columns(ranking_columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
     """Return the columns of the table of keywords, from those of the campaign feed's table; each keyword once."""
-    columns = [ranking_columns[place] for place in _keyword_places()]
+    columns = [ranking_columns[index] for index in _keyword_indices()]
     ids = columns[3]
     if len(set(ids)) == len(ids):
         return columns
-    first = {id_: place for place, id_ in reversed(list(enumerate(ids)))}
-    return [[column[place] for place in sorted(first.values())] for column in columns]
+    first = {id_: index for index, id_ in reversed(list(enumerate(ids)))}
+    return [[column[index] for index in sorted(first.values())] for column in columns]
 
 
 @cache
-def _keyword_places() -> tuple[int, ...]:
+def _keyword_indices() -> tuple[int, ...]:
     wanted = ("account", "snapshot_date", "campaign_id", "keyword_id", "keyword_phrase", "primary_keyword")
     return tuple(
-        place
-        for place, column in enumerate(table_of(Feed.CAMPAIGN).columns)
+        index
+        for index, column in enumerate(table_of(Feed.CAMPAIGN).columns)
         if column.name in wanted or (column.name.startswith("search_") and column.type is not ColumnType.FIELDS)
     )
 

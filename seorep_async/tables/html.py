@@ -41,19 +41,19 @@ def html_table(
     footer = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
     caption += f": {total:,} {'row' if total == 1 else 'rows'}"
     caption += f", the first {len(shown)} shown" * (len(shown) < total) + (", and totals" if footer else "")
-    places = [
-        place
-        for place, column in enumerate(columns)
-        if column.name in footer or any(row[place] not in _EMPTY for row in shown)
+    indices = [
+        index
+        for index, column in enumerate(columns)
+        if column.name in footer or any(row[index] not in _EMPTY for row in shown)
     ]
-    places.sort(key=lambda place: _FIRST.fullmatch(columns[place].name) is None)
-    sides = ["right" if columns[place].type in _NUMBERS else "left" for place in places]
+    indices.sort(key=lambda index: _FIRST.fullmatch(columns[index].name) is None)
+    sides = ["right" if columns[index].type in _NUMBERS else "left" for index in indices]
     head = "".join(
-        _HEAD.format(side=side, name=_BREAK.sub("_<wbr>", html.escape(columns[place].name)))
-        for place, side in zip(places, sides, strict=True)
+        _HEAD.format(side=side, name=_BREAK.sub("_<wbr>", html.escape(columns[index].name)))
+        for index, side in zip(indices, sides, strict=True)
     )
-    body = "".join(f"<tr>{_cells('td', [row[place] for place in places], sides)}</tr>" for row in shown)
-    last = [footer.get(columns[place].name, "totals" if number == 0 else None) for number, place in enumerate(places)]
+    body = "".join(f"<tr>{_cells('td', [row[index] for index in indices], sides)}</tr>" for row in shown)
+    last = [footer.get(columns[index].name, "totals" if number == 0 else None) for number, index in enumerate(indices)]
     foot = f"<tfoot><tr>{_cells('th', last, sides)}</tr></tfoot>" if footer else ""
     return _TABLE.format(caption=html.escape(caption), head=head, body=body, foot=foot)
 

@@ -113,17 +113,17 @@ class ModelList(list[T], Tabular):
         self._model: type[Any] = model
 
     @overload
-    def __getitem__(self, place: SupportsIndex, /) -> T: ...
+    def __getitem__(self, index: SupportsIndex, /) -> T: ...
     @overload
-    def __getitem__(self, place: slice, /) -> ModelList[T]: ...
-    def __getitem__(self, place: SupportsIndex | slice, /) -> T | ModelList[T]:
-        found = super().__getitem__(place)
-        return ModelList(found, self._model) if isinstance(place, slice) else found  # type: ignore[arg-type,return-value]
+    def __getitem__(self, index: slice, /) -> ModelList[T]: ...
+    def __getitem__(self, index: SupportsIndex | slice, /) -> T | ModelList[T]:
+        found = super().__getitem__(index)
+        return ModelList(found, self._model) if isinstance(index, slice) else found  # type: ignore[arg-type,return-value]
 
     def _columns(self) -> tuple[Table, list[Sequence[Any]]]:
-        table, places = _list_table(self._model)  # type: ignore[arg-type]  # a type is hashable
+        table, indices = _list_table(self._model)  # type: ignore[arg-type]  # a type is hashable
         columns = model_columns(self._model, self)
-        return table, [columns[place] for place in places]
+        return table, [columns[index] for index in indices]
 
     def _repr_html_(self) -> str:
         table, columns = self._columns()
@@ -132,7 +132,7 @@ class ModelList(list[T], Tabular):
 
 @cache
 def _list_table(model: type) -> tuple[Table, list[int]]:
-    """Return the table of a list of models, and the places of its columns among the model's; secrets have none."""
+    """Return the table of a list of models, and the indices of its columns among the model's; secrets have none."""
     shown = attrs.fields_dict(model)
-    columns = [(place, one) for place, one in enumerate(columns_of_model(model)) if shown[one.name].repr]
-    return Table(model.__name__, "", tuple(one for _, one in columns), ("id",)), [place for place, _ in columns]
+    columns = [(index, one) for index, one in enumerate(columns_of_model(model)) if shown[one.name].repr]
+    return Table(model.__name__, "", tuple(one for _, one in columns), ("id",)), [index for index, _ in columns]

@@ -89,8 +89,8 @@ def csv_lines(cells: Sequence[Sequence[str]], csv: CsvOptions = RFC_4180) -> byt
     # cells and what is between them, joined in one step, which takes a third of the time of `csv.writer`
     step = 2 * len(columns)
     flat = [","] * (step * len(cells[0]))
-    for place, column in enumerate(columns):
-        flat[2 * place :: step] = column
+    for index, column in enumerate(columns):
+        flat[2 * index :: step] = column
     flat[step - 1 :: step] = [csv.line_end] * len(cells[0])
     return "".join(flat).encode()
 

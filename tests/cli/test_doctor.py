@@ -59,7 +59,7 @@ def test_a_wrong_key_is_3_and_not_shown(seorep: Seorep, monkeypatch: pytest.Monk
         monkeypatch.setenv("SEOREP_API_KEY", "s3cret-k3y")
         ended = seorep("doctor")
     assert ended.code == 3
-    assert "FAIL  answers" in ended.err
+    assert "FAIL  responses" in ended.err
     assert "s3cret" not in ended.err
 
 

@@ -213,7 +213,7 @@ def test_a_large_file_is_sent_in_pieces_and_appears_once(
     bucket: Bucket, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(object_store, "_ONE_PUT", 6 << 20)
-    monkeypatch.setattr(object_store, "_PIECE", 5 << 20)
+    monkeypatch.setattr(object_store, "_CHUNK", 5 << 20)
     file.write_bytes(os.urandom(1 << 20) * 12)
     storage_of(bucket.url, bucket.server.options).put(file, "a")
     assert bucket.objects() == {"a": file.read_bytes()}
