@@ -26,7 +26,7 @@ _TABLES = {table.name: table for table in all_tables()}
 def columns(table: str | None, as_json: bool) -> ExitCode:
     """Explain the columns of the tables that a pull writes: of one table, or of all.
 
-    A * marks the columns that tell the rows of a table apart. The names and types are the same in every format.
+    A * marks the columns that together identify a row. The names and types are the same in every format.
 
     \b
     Tables:

@@ -203,9 +203,9 @@ async def _check_responses(client: SeoRepClient, first: dt.date, last: dt.date) 
 
 async def _page(client: SeoRepClient, feed: Listing[T, Any]) -> tuple[Page[T], Any]:
     """Return page 1, and the data of its response as it was received: the models do not show its shape."""
-    with client.record_answers() as answers:
+    with client.record_answers() as responses:
         page = await feed.page(1)
-    return page, json.loads(answers[-1].body)["data"]
+    return page, json.loads(responses[-1].body)["data"]
 
 
 def _check_feed(name: str, subject: str, page: Page[Any], data: Any) -> Iterator[CheckResult]:

@@ -178,7 +178,7 @@ print(duckdb.read_parquet(files, hive_partitioning=True).to_arrow_table().num_ro
   made whole in `work_dir`, by default the current folder, and appear in one step; nothing is lost if the store refuses.
 - A name such as `007` or `2026-01-01` is a string in the dataset, but readers guess types from paths: name the type, in
   DuckDB with `hive_types={'account': VARCHAR}`.
-- Files over 64 MB are sent in pieces. Let a lifecycle rule remove the pieces of uploads that were cut off.
+- Files over 64 MB are multipart uploads. Let a lifecycle rule abort those that were never completed.
 
 ## Into DuckDB, polars and pandas
 

@@ -113,7 +113,7 @@ class ExportJob:
         snapshot_date: the UTC day on which it began, unless the caller named one.
         snapshot_is_default: whether the caller named no snapshot date, so that a resumed run has that of its first run.
         key_renewed: whether rows of the account with another API key or address are the same account's.
-        is_shard: whether it is one of several pieces of a pull.
+        is_shard: whether it is one shard of a pull.
         fingerprint: returns for a salt a digest that identifies the API key without showing it.
     """
 

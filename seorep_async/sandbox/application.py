@@ -69,7 +69,7 @@ def application(
     app.on_shutdown.append(end_pauses)  # or aiohttp would have to cancel them, and sometimes stumbles over that
     app.router.add_get(DESCRIPTION, _describe, allow_head=False)
     for operation in OPERATIONS:
-        app.router.add_route(operation.method, operation.path.replace(":id", "{id}"), _answer(operation, service))
+        app.router.add_route(operation.method, operation.path.replace(":id", "{id}"), _respond(operation, service))
     return app
 
 
@@ -81,7 +81,7 @@ def _count(traffic: Traffic) -> Middleware:
         status, size = None, 0
         try:
             response = await handler(request)
-            if not isinstance(response, RawResponse) or response.answered:
+            if not isinstance(response, RawResponse) or response.responded:
                 status = response.status
             if isinstance(response, web.Response) and isinstance(response.body, bytes):
                 size = len(response.body)
@@ -140,10 +140,10 @@ def _inject_faults(fault: Callable[[int], str | None]) -> Middleware:
         request[_FAULT] = kind
         if kind[0].isdigit():
             return _error(int(kind[:3]), "an injected fault")
-        answer, connection = await handler(request), request.transport
-        if isinstance(answer, web.Response) and isinstance(connection, asyncio.Transport):
-            return await inject_fault(kind, answer, connection)
-        return answer  # the caller hung up before
+        response, connection = await handler(request), request.transport
+        if isinstance(response, web.Response) and isinstance(connection, asyncio.Transport):
+            return await inject_fault(kind, response, connection)
+        return response  # the caller hung up before
 
     return inject
 
@@ -172,20 +172,20 @@ def _authenticate(api_key: str) -> Middleware:
     return authenticate
 
 
-def _answer(operation: Operation, service: Service) -> Handler:
-    async def answer(request: web.Request) -> web.StreamResponse:
+def _respond(operation: Operation, service: Service) -> Handler:
+    async def respond(request: web.Request) -> web.StreamResponse:
         body = None
         if operation.writes:
             if "Content-Encoding" in request.headers:
                 raise Refusal(415, "the body must not be compressed")
             body = Body.read(request.content_type, await request.read())
         query = {name: request.query.getall(name) for name in request.query}
-        answered = operation.answer(
+        response = operation.handler(
             service, ApiRequest(operation.fields, query, body, request.match_info.get("id", ""))
         )
-        return web.Response(body=answered.body or None, status=answered.status, headers=_JSON if answered.body else {})
+        return web.Response(body=response.body or None, status=response.status, headers=_JSON if response.body else {})
 
-    return answer
+    return respond
 
 
 async def _describe(request: web.Request) -> web.StreamResponse:

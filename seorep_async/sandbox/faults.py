@@ -64,7 +64,7 @@ class Faults:
         shares: dict[str, float] = {}
         seed = None
         for part in filter(None, (part.strip() for part in string.split(","))):
-            name, equals, value = (piece.strip() for piece in part.partition("="))
+            name, equals, value = (one.strip() for one in part.partition("="))
             if not equals:
                 raise ValueError(f"faults: {part!r} is not of the form kind=share, such as resets=5%")
             if name in shares or (name == "seed" and seed is not None):
@@ -126,7 +126,7 @@ class RawResponse(web.Response):
 
     def __init__(self, status: int | None = None, body: bytes = b"") -> None:
         super().__init__(body=body, status=status or 500)
-        self.answered: bool = status is not None
+        self.responded: bool = status is not None
 
     async def prepare(self, request: web.BaseRequest) -> None:
         """Let aiohttp know that the connection is lost."""

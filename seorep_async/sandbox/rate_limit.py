@@ -207,7 +207,7 @@ _RULES: dict[LimitKind, type[_Bucket | _FixedWindow | _SlidingWindow]] = {
 
 
 def _parse_part(part: str) -> tuple[str, Any]:
-    name, _, value = (piece.strip() for piece in part.partition("="))
+    name, _, value = (one.strip() for one in part.partition("="))
     if part in KINDS:
         return "kind", part
     if part == "counts-refused":

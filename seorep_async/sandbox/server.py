@@ -58,7 +58,7 @@ def _faults(faults: str | Faults | None) -> Faults:
 class Sandbox:
     """The whole service on a local port, with a seeded account; an asynchronous context manager.
 
-    Writes last until it is left: entered again, the account is as it was at first.
+    Writes last until it is closed: entered again, the account is as it was at first.
 
     Attributes:
         campaigns: how many campaigns the account has at first; their ids are 1 to this.

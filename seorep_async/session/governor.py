@@ -72,7 +72,7 @@ class Governor:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._clock = clock
         self._longest_wait = settings.retry_after_max
-        self._patience = math.inf if settings.call_timeout is None else settings.call_timeout
+        self._longest_outage = math.inf if settings.call_timeout is None else settings.call_timeout
         self._concurrency = AdaptiveConcurrency(settings.max_concurrency)
         self._rate = RateLimiter(settings.requests_per_second)
         self._breaker = CircuitBreaker()
@@ -286,7 +286,7 @@ class Governor:
         return self._paused_until - now > min(self._longest_wait, deadline - now)
 
     def _outage_is_too_long(self, now: float) -> bool:
-        return now - self._breaker.opened > self._patience
+        return now - self._breaker.opened > self._longest_outage
 
     def _obstacle(self, now: float) -> tuple[str, float] | None:
         """Return why nothing may start now, and when to look again; None where something may."""

@@ -27,7 +27,7 @@ class CancelScope(msgspec.Struct, eq=False):
     """Cancels the requests of one pull once the service refuses the API key itself.
 
     Attempts are numbered as they start. A 403 leaves the key in doubt until an attempt that started later succeeds: the
-    403 was about one object then. Nothing starts in doubt: if no attempt in flight can bring the proof, one probe
+    403 was about one object then. Nothing starts in doubt: if no attempt in flight can prove the key, one probe
     decides. It asks for the list of campaigns, or once an attempt has succeeded for the same again, as a key may be
     good for reports and not for the list.
 

@@ -192,7 +192,7 @@ def decide(
 def deadline_exceeded(last: Failure | None) -> DeadlineExceededError:
     """Return the error for a call whose time is over, caused by its last failure."""
     if last is None:
-        return DeadlineExceededError("the call timed out before a response came; raise Settings.call_timeout")
+        return DeadlineExceededError("the call timed out before a response was received; raise Settings.call_timeout")
     error = DeadlineExceededError(
         f"the call timed out before it succeeded; last error: {last.error.message}",
         status=last.error.status,

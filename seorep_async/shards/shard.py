@@ -37,7 +37,7 @@ _KEY_FROM = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][\w.]*:[A-Za-z_][\w
 
 @attrs.frozen(kw_only=True)
 class Shard:
-    """One piece of a pull, as plain data: it pickles, and `to_json` and `from_json` carry it anywhere.
+    """Some campaigns of a pull, as plain data: it pickles, and `to_json` and `from_json` carry it anywhere.
 
     Attributes:
         number: its number, from 0.

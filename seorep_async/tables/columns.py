@@ -84,7 +84,7 @@ class Table:
         name: its name in a database, and in the names of files and folders.
         description: what one row is.
         columns: its columns in their order; `account` and `snapshot_date` come first.
-        key: the columns that tell its rows apart.
+        key: the columns that together identify a row.
     """
 
     name: str

@@ -87,7 +87,7 @@ def list_(service: Service, request: ApiRequest) -> ApiResponse:
             and (span is None or span[0].isoformat() <= record["date_published"] <= span[1].isoformat())
         )
 
-    return LIST.answer(
+    return LIST.respond(
         service,
         request,
         lambda: service.account.backlink_ids(campaign.id),

@@ -46,7 +46,7 @@ def update(service: Service, request: ApiRequest) -> ApiResponse:
 
 def list_(service: Service, request: ApiRequest) -> ApiResponse:
     """List the account's campaigns."""
-    return LIST.answer(service, request, service.account.campaign_ids, lambda id_: _listed(service, id_))
+    return LIST.respond(service, request, service.account.campaign_ids, lambda id_: _listed(service, id_))
 
 
 def delete(service: Service, request: ApiRequest) -> ApiResponse:

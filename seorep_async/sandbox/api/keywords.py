@@ -18,7 +18,7 @@ def get(service: Service, request: ApiRequest) -> ApiResponse:
 def list_(service: Service, request: ApiRequest) -> ApiResponse:
     """List the account's keywords; an unknown campaign has none."""
     campaign_id = request[CAMPAIGN_ID]
-    return LIST.answer(
+    return LIST.respond(
         service,
         request,
         lambda: service.account.keyword_ids(campaign_id),

@@ -31,7 +31,7 @@ class RecordList:
         """The fields that the request may carry."""
         return self.search, PAGE, LIMIT, self.order, self.direction
 
-    def answer(
+    def respond(
         self,
         service: Service,
         request: ApiRequest,

@@ -54,9 +54,9 @@ def describe() -> dict[str, Any]:
 
 def _operation(operation: Operation) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "operationId": f"{_tag(operation)}.{operation.answer.__name__.rstrip('_')}",
+        "operationId": f"{_tag(operation)}.{operation.handler.__name__.rstrip('_')}",
         "tags": [_tag(operation)],
-        "summary": (operation.answer.__doc__ or "").strip(),
+        "summary": (operation.handler.__doc__ or "").strip(),
         "parameters": [*_path_parameters(operation), *_query(operation)],
         "responses": _responses(operation),
     }
@@ -73,7 +73,7 @@ def _path(operation: Operation) -> str:
 
 
 def _tag(operation: Operation) -> str:
-    return operation.answer.__module__.rpartition(".")[2]
+    return operation.handler.__module__.rpartition(".")[2]
 
 
 def _path_parameters(operation: Operation) -> Iterable[dict[str, Any]]:
@@ -119,6 +119,6 @@ def _links(creating: Operation) -> Iterable[tuple[str, dict[str, Any]]]:
         on_it = operation.path.startswith(f"{creating.path}/:id")
         about_it = not operation.writes and any(field.name == f"{singular}_id" for field in operation.fields)
         if on_it or about_it:
-            name = f"{_tag(operation)}.{operation.answer.__name__.rstrip('_')}"
+            name = f"{_tag(operation)}.{operation.handler.__name__.rstrip('_')}"
             parameter = "id" if on_it else f"{singular}_id"
             yield name, {"operationId": name, "parameters": {parameter: "$response.body#/data/id"}}

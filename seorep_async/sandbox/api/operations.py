@@ -19,16 +19,16 @@ class Operation:
     Attributes:
         method: the HTTP method.
         path: the path as the reference writes it.
-        answer: answers a request, or refuses by raising `Refusal`; it never waits, so nothing comes between.
+        handler: responds to a request, or refuses by raising `Refusal`; it never waits, so nothing comes between.
         schema: the schema of the response; None if there is no payload.
         fields: the fields that it knows.
-        refuses: statuses that `answer` refuses with.
+        refuses: statuses that `handler` refuses with.
         example_id: an id that the path can have in a new sandbox.
     """
 
     method: str
     path: str
-    answer: Callable[[Service, ApiRequest], ApiResponse]
+    handler: Callable[[Service, ApiRequest], ApiResponse]
     schema: Schema | None
     fields: Fields = ()
     refuses: tuple[int, ...] = ()
@@ -47,10 +47,10 @@ _LINK = 100_001
 
 
 def _feed(
-    path: str, answer: Callable[[Service, ApiRequest], ApiResponse], id_: Field[Any], feed_format: FeedFormat
+    path: str, handler: Callable[[Service, ApiRequest], ApiResponse], id_: Field[Any], feed_format: FeedFormat
 ) -> Operation:
     fields = (id_, *rankings.COMMON, rankings.SORT_METRICS[feed_format.feed])
-    return Operation("GET", f"/v3/resources/rankings/{path}", answer, feed(feed_format), fields, (404,))
+    return Operation("GET", f"/v3/resources/rankings/{path}", handler, feed(feed_format), fields, (404,))
 
 
 OPERATIONS = (

@@ -130,18 +130,18 @@ def records(properties: Mapping[str, Schema]) -> Schema:
 def feed(feed_format: FeedFormat) -> Schema:
     """Return the schema of a feed's responses: nested or flat, with current or older rows."""
     version = {"version": {"type": "boolean", "enum": [False]}}
-    answers = []
+    responses = []
     for row_format in feed_format.row_formats:
         metrics = {metric: exactly({"value": INTEGER_OR_NULL}) for metric in row_format.totals}
         no_totals: Schema = {"type": "boolean", "enum": [False]}
         totals = {"anyOf": [no_totals, exactly(metrics)]} if metrics else no_totals
         rows = {"type": "array", "items": exactly({name: _row_field(row_format, name) for name in row_format.fields})}
         nested = exactly({"totals": totals, "rows": rows})
-        answers += [
+        responses += [
             exactly({"metadata": exactly(_METADATA), "data": nested}),
             exactly({"metadata": exactly(_METADATA | version), "data": rows, "totals": totals}),
         ]
-    return {"anyOf": answers}
+    return {"anyOf": responses}
 
 
 def _row_field(row_format: RowFormat, name: str) -> Schema:

@@ -78,7 +78,7 @@ def update(service: Service, request: ApiRequest) -> ApiResponse:
 def list_(service: Service, request: ApiRequest) -> ApiResponse:
     """List the account's users."""
     roles = request[ROLES]
-    return LIST.answer(
+    return LIST.respond(
         service,
         request,
         service.account.user_ids,
