@@ -50,7 +50,9 @@ class ModelConverter:
         try:
             return self._cattrs.structure(value, model)
         except Exception as error:
-            raise self._decode_error(error, path) from None
+            refused = self._decode_error(error, path)
+        # out here, so that no error of cattrs is its context: those don't unpickle, and Dask pickles contexts
+        raise refused from None
 
     def structure_all(self, items: list[object], model: type[M], path: str) -> tuple[M, ...]:
         """Turn an array of parsed JSON objects into models, as `structure` does with one."""
@@ -60,8 +62,10 @@ class ModelConverter:
             for item in items:
                 structured.append(structure(item, model))
         except Exception as error:
-            raise self._decode_error(error, f"{path}[{len(structured)}]") from None
-        return tuple(structured)
+            refused = self._decode_error(error, f"{path}[{len(structured)}]")
+        else:
+            return tuple(structured)
+        raise refused from None
 
     def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
         names = wire_names(model, self._engine_names)

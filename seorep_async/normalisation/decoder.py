@@ -141,7 +141,8 @@ class Decoder:
         try:
             return compiled.read(msgspec.json.encode([value]))[0]
         except (*REFUSALS, OverflowError):  # msgspec writes no integer of more than 64 bits
-            return self._converter.structure(value, row, path)
+            pass
+        return self._converter.structure(value, row, path)
 
     def model_page(self, body: Body, model: type[M], number: int) -> Page[M]:
         """Decode a page of a list response: `data` is an array (the service's reference, section 1)."""

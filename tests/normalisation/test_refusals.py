@@ -200,5 +200,5 @@ def test_a_refusal_with_its_path_survives_a_pickle() -> None:
 
 def test_a_refusal_shows_no_cause_that_is_not_ours() -> None:
     error = refusal(KeywordRanking, {"engineARanking": "n/a"}, "nested")
-    assert error.__cause__ is None
     assert error.__suppress_context__
+    assert (error.__cause__, error.__context__) == (None, None)
