@@ -28,8 +28,8 @@ CAMPAIGNS = (1, 2, 3, 4)
 MONTHLY = 4
 """The campaign of which the service knows months only."""
 FIRST_NIGHT = dt.date(2023, 3, 24)
-NIGHTS = [FIRST_NIGHT + dt.timedelta(days=number) for number in range(14)]
-"""Over the end of a month; what fails comes again every eighth night."""
+NIGHTS = [FIRST_NIGHT + dt.timedelta(days=number) for number in range(30)]
+"""Over the end of a month (of the first 14 too); what fails comes again every eighth night."""
 TWICE, KILLED, RENEWED = NIGHTS[3], NIGHTS[10], NIGHTS[11]
 
 Key = tuple[Any, ...]
@@ -183,12 +183,13 @@ def cheap_digests(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.parametrize("nights", [NIGHTS[:14], pytest.param(NIGHTS, marks=pytest.mark.slow)], ids=len)
 @pytest.mark.parametrize("place", ["nights.duckdb", "nights/"])
-async def test_two_weeks_of_nights_of_two_accounts_are_as_served(tmp_path: Path, place: str) -> None:
+async def test_nights_of_two_accounts_are_as_served(tmp_path: Path, place: str, nights: list[dt.date]) -> None:
     out = tmp_path / place
     failed: dict[Key, tuple[int, ...]] = {}
     async with accounts(out, f"{tmp_path}/{place}") as both:
-        for number, night in enumerate(NIGHTS):
+        for number, night in enumerate(nights):
             for account in both:
                 failing = {1: (1,), 4: (2, 3), 6: (1, 2, 3)}.get(number % 8, ()) if account.name == "acme" else ()
                 renewed = {}
@@ -203,7 +204,7 @@ async def test_two_weeks_of_nights_of_two_accounts_are_as_served(tmp_path: Path,
                     await account.pull_and_kill(night)
                 await account.pull(night, *failing, **renewed)
                 failed[account.name, night] = failing
-            if number in (6, 13):  # in the middle and at the end
+            if night in (nights[len(nights) // 2], nights[-1]):
                 check(both[0])
                 check(both[1])
         await both[1].client.close()
@@ -214,9 +215,11 @@ async def test_two_weeks_of_nights_of_two_accounts_are_as_served(tmp_path: Path,
         for name, night, id_ in ask(out, query):
             found.setdefault((name, night), set()).add(id_)
         assert found == missing
-    assert ask(out, "SELECT account, count(*) FROM pulls GROUP BY 1 ORDER BY 1") == [("acme", 15), ("other", 15)]
+    assert ask(out, "SELECT account, count(*) FROM pulls GROUP BY 1 ORDER BY 1") == [
+        (name, len(nights) + 1) for name in ("acme", "other")
+    ]
     newest = "SELECT account, max(snapshot_date), count(*) FROM keyword_rankings_latest GROUP BY 1 ORDER BY 1"
-    assert ask(out, newest) == [("acme", NIGHTS[-1], 8), ("other", NIGHTS[-1], 8)]
+    assert ask(out, newest) == [(name, nights[-1], 8) for name in ("acme", "other")]
     assert ask(out, "SELECT count(*), min(company) FROM campaigns") == [(8, "Company 1")]
     assert ask(out, "SELECT count(*) FROM keywords") == [(16,)]
 
