@@ -81,7 +81,7 @@ def _count(traffic: Traffic) -> Middleware:
         status, size = None, 0
         try:
             response = await handler(request)
-            if not isinstance(response, RawResponse) or response.responded:
+            if not isinstance(response, RawResponse) or response.has_status:
                 status = response.status
             if isinstance(response, web.Response) and isinstance(response.body, bytes):
                 size = len(response.body)

@@ -126,7 +126,7 @@ class RawResponse(web.Response):
 
     def __init__(self, status: int | None = None, body: bytes = b"") -> None:
         super().__init__(body=body, status=status or 500)
-        self.responded: bool = status is not None
+        self.has_status: bool = status is not None
 
     async def prepare(self, request: web.BaseRequest) -> None:
         """Let aiohttp know that the connection is lost."""
