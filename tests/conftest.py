@@ -40,6 +40,7 @@ from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import ScriptedServer, Step
 
 _SLOW_SECONDS = 1800
+_LONGEST = ("test_benchmarks.py", "test_user_code.py")
 
 mend_aioresponses()
 
@@ -63,6 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
+    items.sort(key=lambda item: item.path.name not in _LONGEST)  # else one worker ends with them, and one idles
 
 
 def pytest_collection_finish() -> None:
