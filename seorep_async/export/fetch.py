@@ -78,6 +78,7 @@ class Fetcher:
             AuthenticationError: the key was refused; reports fetched until then are stored.
             SeoRepError: the account's campaigns could not be listed.
             ExportError: a report could not be stored.
+            ConfigurationError: the client was closed meanwhile, or its session.
         """
         sink, checkpoint, feeds = self.sink, self.sink.checkpoint, self.job.feeds
         if not await sink.run(lambda: checkpoint.planned):
@@ -152,7 +153,7 @@ class Fetcher:
         try:
             await self._store_campaigns(self._named(ids), frozenset(ids))
         except SeoRepError as error:
-            if isinstance(error, ExportError):
+            if isinstance(error, ExportError | ConfigurationError):
                 raise
             self.tracker.unnamed = error
         await self.sink.run(lambda: self.sink.checkpoint.note(named=self.tracker.unnamed is None))
@@ -169,7 +170,7 @@ class Fetcher:
             for result in await asyncio.gather(*map(self.client.campaigns.get, ids), return_exceptions=True):
                 if isinstance(result, Campaign):
                     yield result
-                elif not isinstance(result, SeoRepError):
+                elif not isinstance(result, SeoRepError) or isinstance(result, ConfigurationError):
                     raise result
                 else:
                     self.tracker.unnamed = result
@@ -210,6 +211,9 @@ class Fetcher:
                             # the other errors only follow from it, and the export can be resumed
                             refusal.subject = None
                             raise refusal
+                        if isinstance(one.error, ConfigurationError):  # the client was closed, or its session
+                            one.error.subject = None
+                            raise one.error
                         await self._fail(feed, shown, one.id, one.error)
 
     async def _fail(self, asked: Feed, shown: Feed, id_: int, error: SeoRepError) -> None:

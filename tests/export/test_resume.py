@@ -75,6 +75,27 @@ async def test_it_resumes_and_asks_for_nothing_twice(tmp_path: Path, feed: Feed,
     assert not target_of(out, (feed,), account="127.0.0.1").staging_folder.exists()
 
 
+@pytest.mark.parametrize("after", [5, pytest.param(CAMPAIGNS, id="while campaigns are named")])
+async def test_a_pull_whose_client_is_closed_is_resumed(tmp_path: Path, after: int) -> None:
+    out, ids = tmp_path / "a.csv", range(1, CAMPAIGNS + 1)
+    closing: list[asyncio.Future[None]] = []
+
+    def close(progress: PullProgress) -> None:
+        if progress.rows and progress.done >= after and not closing:
+            closing.append(asyncio.ensure_future(client.close()))
+
+    async with slow() as (sandbox, client):
+        await again(client, out, ids=ids)
+        before = out.read_bytes()
+        with pytest.raises(ConfigurationError, match=r"client (was|is) closed"):
+            await again(client, out, ids=ids, on_progress=close)
+        await closing[0]
+        assert out.read_bytes() == before
+        async with SeoRepClient(sandbox.base_url, "sandbox") as another:
+            summary = await again(another, out, ids=ids)
+    assert (summary.ok, summary.rows, summary.resumed >= after) == (True, CAMPAIGNS * 5, True)
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 async def test_a_resumed_pull_gives_the_same_bytes(tmp_path: Path, ending: str) -> None:
     async with slow(keywords=2, latency=0.005) as (_, client):
