@@ -37,7 +37,7 @@ CALLS: list[tuple[Call, str]] = [
     (lambda _: Settings(request_encoding="json"), "must be one of RequestEncoding.FORM, RequestEncoding.JSON"),  # type: ignore[arg-type]
     (lambda _: EngineNames(engine_a="a b"), "'a b' is not one word of ASCII letters and digits"),
     (lambda c: c.rankings.campaign(1, "31.01.2023", DAYS[1]), 'must be a datetime.date or a string "YYYY-MM-DD"'),
-    (lambda c: c.rankings.campaign(1, dt.datetime.min, DAYS[1]), "start_date must be a datetime.date or a string"),
+    (lambda c: c.rankings.campaign(1, dt.datetime.min, DAYS[1]), r"got datetime.datetime\(1, .*; pass its .date\(\)"),
     (lambda c: c.rankings.campaign(1, *DAYS[::-1]), "end_date 2023-01-01 is before start_date 2023-01-31; swap them"),
     (lambda c: c.rankings.campaign("1", *DAYS), "campaign_id must be an integer from 1 to 2147483647, got '1'"),
     (lambda c: c.rankings.campaign(1.0, *DAYS), "campaign_id must be an integer from 1 to 2147483647, got 1.0"),

@@ -29,6 +29,7 @@ from seorep_async.tables.declared import (
     totals_table,
 )
 
+_NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
 _FOREIGN = "{} exists, and no pull of this version wrote it; name another file, or replace it with force=True"
 
 
@@ -266,6 +267,8 @@ def _check_files(out: object, target: Target) -> None:
     for file in target.files():
         _check_file(out, file)
     target.format.require_extra()
+    if target.format is Format.DUCKDB and _NOT_FOR_DUCKDB & {*f"{target.path}{target.staging_folder}"}:
+        raise _refusal(out, r"DuckDB takes no path with a ? or a \ in it; name another")
     for file, table in (*target.row_files(), *target.sidecar_files()):
         if not target.may_replace(file, table):
             raise _refusal(out, _FOREIGN.format(file.name))

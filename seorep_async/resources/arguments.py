@@ -112,7 +112,8 @@ def check_date(name: str, value: object) -> dt.date:
             return dt.date.fromisoformat(value)
         except ValueError:
             pass
-    raise ConfigurationError(f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {shown(value)}')
+    hint = "; pass its .date()" if isinstance(value, dt.datetime) else ""
+    raise ConfigurationError(f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {shown(value)}{hint}')
 
 
 def check_dates(

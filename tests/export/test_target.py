@@ -28,6 +28,8 @@ ONE = (Feed.CAMPAIGN,)
         ("fifo.csv", "is not a regular file"),
         ("a" * 300 + ".csv", "File name too long"),
         ("a\0b.csv", "null byte|null character"),
+        ("a?.duckdb", r"DuckDB takes no path with a \? or a \\ in it"),
+        ("a\\b.duckdb", r"DuckDB takes no path with a \? or a \\ in it"),
         ("a.xls", "the name must end in .csv, .jsonl, .parquet or .duckdb"),
         ("csv", "the name must end in"),
     ],

@@ -471,7 +471,8 @@ async def test_what_is_no_id_is_refused(bad: Any, operation: Operation, name: st
 )
 async def test_what_is_no_date_is_refused(bad: Any, operation: Operation, name: str) -> None:
     said = await refusal(operation, operation.changing | {name: bad})
-    assert said == f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}'
+    hint = "; pass its .date()" if isinstance(bad, dt.datetime) else ""
+    assert said == f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}{hint}'
 
 
 @each_input(lambda operation, name: name == "status")

@@ -77,7 +77,8 @@ def test_what_is_no_date_is_refused(client: SeoRepClient, method: str, argument:
     dates = {"start_date": "2023-01-01", "end_date": "2023-01-31", argument: bad}
     first: Any = [42] if method == "pull" else 42
     said = refusal(lambda: getattr(client.rankings, method)(first, **dates))
-    assert said == f'{argument} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}'
+    hint = "; pass its .date()" if isinstance(bad, dt.datetime) else ""
+    assert said == f'{argument} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}{hint}'
 
 
 @pytest.mark.parametrize("end", ["2022-12-31", dt.date(2022, 12, 31)])
