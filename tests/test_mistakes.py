@@ -70,6 +70,7 @@ CALLS: list[tuple[Call, str]] = [
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", csv=True), "csv must be CsvOptions, .* got True"),  # type: ignore[arg-type]
     (lambda c: pull_to(c, None, *DAYS, out="a.duckdb", csv=CsvOptions(bom=True)), "csv=… is only for CSV: leave it"),
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", on_progress=5), "on_progress must be a function that takes"),  # type: ignore[arg-type]
+    (lambda c: pull_to(c, None, *DAYS, out="a.csv", on_progress=_made), "and not an async one, got <function"),  # type: ignore[arg-type]
 ]
 
 

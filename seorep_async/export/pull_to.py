@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import inspect
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -210,8 +211,9 @@ def _check_how(restart: bool, retry_failed: bool, force: bool, on_progress: obje
     check_flags(restart=restart, retry_failed=retry_failed, force=force)
     if restart and retry_failed:
         raise ConfigurationError("restart and retry_failed can't be combined; give one of them")
-    if on_progress is not None and not callable(on_progress):
-        raise ConfigurationError(f"on_progress must be a function that takes a PullProgress, got {shown(on_progress)}")
+    if on_progress is not None and (not callable(on_progress) or inspect.iscoroutinefunction(on_progress)):
+        takes = "a function that takes a PullProgress, and not an async one"
+        raise ConfigurationError(f"on_progress must be {takes}, got {shown(on_progress)}")
 
 
 def _check_csv(job: ExportJob, kind: Format) -> None:
