@@ -10,12 +10,19 @@ from typing import Any, Protocol, TypeVar
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, ExportError, SeoRepError
+from seorep_async.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    DecodeError,
+    ExportError,
+    PaginationError,
+    SeoRepError,
+)
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import ProgressTracker, PullFailure, Stage
 from seorep_async.models import Campaign, Feed
-from seorep_async.pull import Pull, PullOutcome
+from seorep_async.pull import MAX_REPULLS, Pull, PullOutcome
 from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import check_id
 
@@ -123,22 +130,33 @@ class Fetcher:
         if self.job.campaigns is not None:
             return list(self.job.campaigns)
         self.tracker.start_stage(Stage.LISTING, self.job.feeds[0])
-        return await self._store_campaigns(self.job.choice.campaigns(self.client))
+        return await self._store_campaigns(lambda: self.job.choice.campaigns(self.client))
 
     async def _store_campaigns(
-        self, campaigns: AsyncIterable[Campaign], only: Container[int] | None = None
+        self, listing: Callable[[], AsyncIterable[Campaign]], only: Container[int] | None = None
     ) -> list[int]:
-        """Store campaigns' rows part by part, as the list may be long, and return their ids."""
-        ids: dict[int, None] = {}
+        """Store campaigns' rows part by part, as the list may be long, and return their ids.
+
+        If campaigns were created or deleted while they were listed, they are listed again, up to 3 times.
+        """
+        seen: set[int] = set()
         waiting: list[Campaign] = []
         parts = count()
-        async for campaign in campaigns:
-            if campaign.id not in ids and (only is None or campaign.id in only):
-                ids[campaign.id] = None
-                waiting.append(campaign)
-            if len(waiting) == _GROUP_ROWS:
-                await self.sink.add_campaigns(waiting, next(parts))
-                waiting = []
+        for tries_left in reversed(range(MAX_REPULLS + 1)):
+            ids: dict[int, None] = {}
+            try:
+                async for campaign in listing():
+                    if only is None or campaign.id in only:
+                        ids[campaign.id] = None
+                        waiting += [campaign] * (campaign.id not in seen)
+                        seen.add(campaign.id)
+                    if len(waiting) == _GROUP_ROWS:
+                        await self.sink.add_campaigns(waiting, next(parts))
+                        waiting = []
+                break
+            except PaginationError:
+                if not tries_left:
+                    raise
         if waiting:
             await self.sink.add_campaigns(waiting, next(parts))
         return list(ids)
@@ -151,7 +169,7 @@ class Fetcher:
         if await self.sink.run(self.sink.checkpoint.read, "named"):
             return
         try:
-            await self._store_campaigns(self._named(ids), frozenset(ids))
+            await self._store_campaigns(lambda: self._named(ids), frozenset(ids))
         except SeoRepError as error:
             if isinstance(error, ExportError | ConfigurationError):
                 raise

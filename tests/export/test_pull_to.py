@@ -19,6 +19,7 @@ from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import csv_header
 from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
+from tests.scripted_api import FEED, LIST, Asked, serving
 
 
 @pytest.mark.parametrize(
@@ -224,6 +225,21 @@ async def test_a_wrong_argument_is_refused_before_any_request(
             await pull_to(client, **arguments)
         assert sandbox.stats.requests == 0
     assert names_in(tmp_path) == []
+
+
+async def test_a_list_that_changes_as_it_is_read_is_read_again(tmp_path: Path) -> None:
+    present = [1, 2, 3, 4]
+
+    def script(asked: Asked) -> object:
+        if asked.path != "/v3/campaigns":
+            return FEED.envelope([1], 1, 1)
+        if asked.page == 2 and 1 in present:
+            present.remove(1)
+        return LIST.envelope(present[2 * asked.page - 2 : 2 * asked.page], 2, len(present))
+
+    async with serving(script) as (client, _):
+        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+    assert [outcome.campaign_id for outcome in summary.outcomes] == [2, 3, 4]
 
 
 async def test_ids_may_be_integers_of_numpy(tmp_path: Path) -> None:
