@@ -78,6 +78,7 @@ class Governor:
         self._breaker = CircuitBreaker()
         self._suspects = Suspects()
         self._paused_until = -math.inf
+        self._pauses_since_cut = 0
         self._refusal_to_judge = False
         self._in_flight = 0
         self._closed = False
@@ -253,6 +254,7 @@ class Governor:
             self._refusal_to_judge = False
             if rate.is_known or self._paused_until > breaker.opened or not concurrency.judge():
                 resumed = now if breaker.probes == 1 else max(breaker.opened, min(now, self._paused_until))
+                self._pauses_since_cut = 0
                 rate.slow_down(breaker.opened, now, excused=resumed - breaker.opened)
             rate.forget()
 
@@ -262,7 +264,8 @@ class Governor:
         suspect = suspect and not (rate.is_unproven or concurrency.is_unproven)
         again = self._suspects.record_refusal(permit.subject)
         is_news = rate.record_refusal(permit.started, now, suspect=suspect, again=again)
-        is_news = is_news or (concurrency.has_maximum and not suspect)
+        pauses_again = rate.is_known and self._pauses_since_cut > 1 and self._paused_until > now
+        is_news = is_news or (not suspect and (concurrency.has_maximum or pauses_again))
         if permit.started <= breaker.opened:
             return
         if is_news and not breaker.is_open and not concurrency.step_back(permit.started, now, self._in_flight):
@@ -277,6 +280,7 @@ class Governor:
     def _pause(self, signal: Signal, seconds: float, now: float) -> None:
         # an overload may be about one object only; and no mistake in a header should stop the client for ever
         longest = self._longest_wait if signal is Signal.OVERLOADED else max(self._longest_wait, self.LONGEST_PAUSE)
+        self._pauses_since_cut += self._paused_until <= now
         self._paused_until = max(self._paused_until, now + min(seconds, longest))
         for waiter in self._waiting:
             if self._pause_is_too_long(now, waiter.deadline):

@@ -8,7 +8,8 @@ A 429 and a 503 both mean too fast, too many at once, or down; what else is acce
 3. `RateLimiter` holds a rate for a while, then raises it: by the same step for all, so that processes converge, and
    fast where nothing was refused yet. A closed time is counted, so the rate of a windowed limit comes out right.
 4. A refusal is no news if it is about one request or campaign (`Suspects`), if it was under way when the breaker
-   opened, if it is the first in a long time, or a rare one while a rate is held: another process has caused it.
+   opened, if it is the first in a long time, or a rare one while a rate is held: another process has caused it. The
+   second wait that is asked for since a cut is news all the same: to tolerate it would cost a wait again and again.
 5. If cuts do not help, a burst shows whether a limit is used up or refusals are by chance (`RefusalTrial`).
 """
 

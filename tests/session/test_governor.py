@@ -490,6 +490,21 @@ async def test_request_that_was_refused_before_is_no_news(known: bool) -> None:
     assert (governor.pace is None) == (pace is None)
 
 
+@pytest.mark.parametrize("wait", [None, 1.0])
+@virtual
+async def test_second_wait_since_a_cut_is_news_while_a_rate_is_held(wait: float | None) -> None:
+    governor = govern()
+    governor._rate._known, governor._rate._held_until = 50.0, 10.0
+    for _ in range(50):
+        governor._rate._trial.start()
+    governor.observe(from_time(0.0), Signal.THROTTLED, wait)
+    governor.observe(from_time(0.0), Signal.THROTTLED, wait)
+    assert not governor._breaker.is_open
+    here().now = 2.0
+    governor.observe(from_time(1.5), Signal.THROTTLED, wait)
+    assert governor._breaker.is_open == (wait is not None)
+
+
 @virtual
 async def test_campaign_that_fails_while_others_succeed_is_no_news() -> None:
     governor = govern()
