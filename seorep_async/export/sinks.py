@@ -74,8 +74,7 @@ class StagingWriter:
         try:
             await self.run(self._open_area)
         except BaseException:
-            self._thread.shutdown()
-            self._area.close()  # it was interrupted as the area was opened
+            await self._close()
             raise
         self.checkpoint = self._area.checkpoint
         return self
@@ -84,10 +83,15 @@ class StagingWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._closing.set()
+        await self._close()
+
+    async def _close(self) -> None:
+        """Close the area after the step that runs now, which may take long, and let others use the loop meanwhile."""
+        closing = self._thread.submit(self._area.close)
         try:
-            # not awaited: a second Ctrl-C must not come between fetched reports and the disk
-            self._thread.submit(self._area.close).result()
+            await asyncio.shield(asyncio.wrap_future(closing))
         finally:
+            # a second Ctrl-C waits here: it must not come between fetched reports and the disk
             self._thread.shutdown()
 
     async def run(self, step: Callable[..., T], *args: Any) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 
 from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError
 from seorep_async.export import PullProgress, Stage, pull_to
+from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.formats import encode
+from seorep_async.export.staging_area import StagingArea
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import csv_header
 from tests.export.made_service import made
@@ -321,3 +324,28 @@ async def test_cancelled_it_keeps_what_came_and_puts_nothing_in_place(tmp_path: 
         with pytest.raises(asyncio.CancelledError):
             await pull
     assert names_in(tmp_path) == [".a.csv.pull"]
+
+
+@pytest.mark.parametrize("step", [(StagingArea, "open"), (Checkpoint, "add")], ids=["open", "add"])
+async def test_cancelling_it_does_not_hold_the_loop_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: tuple[type, str]
+) -> None:
+    begun, resumes = threading.Event(), threading.Event()
+    run, resumed = getattr(*step), list[bool]()
+
+    def slowly(*args: Any, **options: Any) -> Any:
+        begun.set()
+        resumed.append(resumes.wait(5))
+        return run(*args, **options)
+
+    monkeypatch.setattr(*step, slowly)
+    async with account() as (_, client):
+        pull = asyncio.create_task(pull_to(client, None, START, END, out=tmp_path / "a.csv"))
+        await asyncio.to_thread(begun.wait)
+        pull.cancel()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        resumes.set()
+        with pytest.raises(asyncio.CancelledError):
+            await pull
+    assert resumed == [True]
