@@ -24,6 +24,7 @@ aioresponses is mended here for aiohttp ≥ 3.14 (`tests.aioresponses_shim`): `w
 import asyncio
 import gc
 import os
+import signal
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -53,6 +54,8 @@ if os.environ.get("TEST_LOOP") == "uvloop":
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to what it runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     cache: pytest.Cache | None = getattr(config, "cache", None)
     if cache is not None and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         # each of the workers and of a hundred processes would compile all that it imports, at twice the time
