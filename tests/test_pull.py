@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import logging
 import subprocess
 import sys
 from collections import Counter
@@ -871,3 +872,17 @@ async def test_reports_of_a_pull_bear_the_day_on_which_it_began() -> None:
         reports.append(await client.rankings.campaign(1, "2023-01-01", "2023-03-31"))
     assert [one.snapshot_date and one.snapshot_date.day for one in reports] == [1, 1, 2]
     assert {one.account for one in reports} == {"127.0.0.1"}
+
+
+async def test_unknown_names_of_engines_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    def branded(asked: Asked) -> Any:
+        answer = whole(asked, 1)
+        answer["data"]["rows"][0]["googleRanking"] = 3
+        return answer
+
+    async with serving(branded) as (client, _):
+        with caplog.at_level(logging.WARNING, "seorep_async"):
+            await outcomes_of(client, [1, 2, 3])
+            await client.rankings.campaign(4, *JANUARY)
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith("rows have 'googleRanking', ")

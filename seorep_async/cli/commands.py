@@ -148,7 +148,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 @click.option("--retry-failed", is_flag=True, help="Fetch only the reports that failed last time.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be fetched, and in how many requests.")
 @click.option("--json", is_flag=True, help="Print the summary, or the dry run, as JSON on stdout.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only errors and failures.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors, failures and warnings.")
 @click.option("--compare-previous-period", is_flag=True, help="Request changes from the previous period, too.")
 @click.option("--limit", type=whole_number, metavar="N", help="Records per page.  [default: the service's]")
 @click.option(

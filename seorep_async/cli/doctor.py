@@ -11,7 +11,6 @@ import socket
 import ssl
 import time
 import urllib.parse
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,12 +22,13 @@ from rich.text import Text
 
 from seorep_async.cli.choosing import chosen_days
 from seorep_async.cli.connection import Connection, config_file
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, in_shell_words
 from seorep_async.cli.signals import run_until_interrupted
 from seorep_async.cli.terminal import print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import SeoRepError, one_line
 from seorep_async.models import Page
+from seorep_async.normalisation import engine_warning
 from seorep_async.paging import Listing
 from seorep_async.settings import Settings
 
@@ -192,6 +192,8 @@ async def _check_responses(client: SeoRepClient, first: dt.date, last: dt.date) 
     periods, data = await _page(client, client.rankings.campaign_by_date(campaign_id, first, last))
     for result in _check_feed("campaign-by-date", f"campaign {campaign_id}", periods, data):
         yield result
+    if warning := next(filter(None, map(engine_warning, (*rankings.items, *periods.items))), None):
+        yield CheckResult(Level.NOTE, "engine-names", in_shell_words(warning))
     if not rankings.items:
         yield CheckResult(Level.NOTE, "keyword-by-date", f"not checked, as campaign {campaign_id} has no keyword")
         return
@@ -225,7 +227,7 @@ def _check_feed(name: str, subject: str, page: Page[Any], data: Any) -> Iterator
 
 def _unknown_fields(name: str, items: Iterable[Any]) -> Iterator[CheckResult]:
     """Report fields that no model knows."""
-    fields: Counter[str] = Counter()
+    fields: set[str] = set()
     for item in items:
         fields.update(item.extra)
         for field in attrs.fields(type(item)):

@@ -35,7 +35,7 @@ from seorep_async.errors import (
 
 _LONGEST_QUOTE = 300
 _SHELL_WORDS = (
-    (r"Settings\((\w+)=True\)|\b(\w+)=True\b", r"--\1\2"),
+    (r"Settings\((\w+)=(?:True|…)\)|\b(\w+)=True\b", r"--\1\2"),
     (r"\boriginal call\b", "original command"),
     (r"(\(\w[\w ]*), or None\)", r"\1)"),
     (r"\baccount=…", "--account NAME"),

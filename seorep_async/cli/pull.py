@@ -27,7 +27,7 @@ from seorep_async.cli.summary import (
     show_summary,
     summary_as_json,
 )
-from seorep_async.cli.terminal import print_hanging, stderr_console, write_stdout, write_stdout_bytes
+from seorep_async.cli.terminal import print_hanging, shown_warnings, stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, one_line
 from seorep_async.export import CsvOptions, PullSummary
@@ -65,7 +65,7 @@ class PullJob:
         force: replace files that no pull wrote.
         restart: start over instead of resuming.
         retry_failed: fetch only the reports that failed last time.
-        quiet: print only errors and failures.
+        quiet: print only errors, failures and warnings.
         json: print the summary, or the dry run, as JSON on stdout.
         dry_run: only show what would be fetched.
     """
@@ -147,10 +147,11 @@ class PullJob:
                     shown = _nothing_to_retry(found.files)
                 await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
                 return ExitCode.OK
-            if target is None:
-                code = await self._to_stdout(client, job, console, source)
-            else:
-                code = await self._to_target(client, job, target, console, source)
+            with shown_warnings(console) as warnings:
+                if target is None:
+                    code = await self._to_stdout(client, job, console, source)
+                else:
+                    code = await self._to_target(client, job, target, console, source, warnings)
             exit_on_signal(code)
             return code
 
@@ -165,7 +166,13 @@ class PullJob:
         )
 
     async def _to_target(
-        self, client: SeoRepClient, job: ExportJob, target: Target, console: Console, source: str
+        self,
+        client: SeoRepClient,
+        job: ExportJob,
+        target: Target,
+        console: Console,
+        source: str,
+        warnings: Sequence[str],
     ) -> ExitCode:
         staged = await asyncio.to_thread(
             resumable_pull, target, job, restart=self.restart, retry_failed=self.retry_failed
@@ -186,7 +193,7 @@ class PullJob:
                 console.print(f"Stopped; {_how_to_resume(target)}")
             raise
         code = _code_of(summary, written=bool(summary.paths))
-        problem = await self._write_summary(summary, code)
+        problem = await self._write_summary(summary, code, warnings)
         self._report(client, console, summary, source, job.snapshot_date, to_file=True)
         if problem is None:
             return code
@@ -204,14 +211,14 @@ class PullJob:
         self._report(client, console, summary, source, job.snapshot_date, to_file=False)
         return code
 
-    async def _write_summary(self, summary: PullSummary, code: ExitCode) -> str | None:
+    async def _write_summary(self, summary: PullSummary, code: ExitCode, warnings: Sequence[str]) -> str | None:
         """Write the summary to stdout if `--json` says so; return why that failed, or None.
 
         A closed stdout is not an error: the export succeeded.
         """
         if self.json:
             try:
-                await run_in_daemon_thread(partial(write_stdout, summary_as_json(summary, code) + "\n"))
+                await run_in_daemon_thread(partial(write_stdout, summary_as_json(summary, code, warnings) + "\n"))
             except ExportError as error:
                 return error.message
             except (asyncio.CancelledError, click.exceptions.Exit):

@@ -118,14 +118,15 @@ def run(file: Any, number: int | None) -> ExitCode:
     unless some of its reports failed: it fetches those.
     """
     from seorep_async.cli.signals import run_until_interrupted
-    from seorep_async.cli.terminal import write_stdout
+    from seorep_async.cli.terminal import shown_warnings, stderr_console, write_stdout
     from seorep_async.shards.running import run_in_loop
 
     code = ExitCode.OK
-    for shard in _shards(file.read(), number):
-        receipt = run_until_interrupted(run_in_loop(shard))
-        write_stdout(f"{receipt.to_json()}\n", as_data=True)
-        code = code if receipt.ok else ExitCode.PARTIAL
+    with shown_warnings(stderr_console()):
+        for shard in _shards(file.read(), number):
+            receipt = run_until_interrupted(run_in_loop(shard))
+            write_stdout(f"{receipt.to_json()}\n", as_data=True)
+            code = code if receipt.ok else ExitCode.PARTIAL
     return code
 
 
@@ -137,12 +138,13 @@ def gather(file: Any) -> ExitCode:
     Readers see its rows from then on. The summary is printed as JSON.
     """
     from seorep_async.cli.summary import summary_as_json
-    from seorep_async.cli.terminal import write_stdout
+    from seorep_async.cli.terminal import shown_warnings, stderr_console, write_stdout
     from seorep_async.shards import gather as gather_shards
 
-    summary = gather_shards(_shards(file.read(), None))
+    with shown_warnings(stderr_console()) as warnings:
+        summary = gather_shards(_shards(file.read(), None))
     code = ExitCode.OK if summary.ok else ExitCode.PARTIAL
-    write_stdout(f"{summary_as_json(summary, code)}\n", as_data=True)
+    write_stdout(f"{summary_as_json(summary, code, warnings)}\n", as_data=True)
     return code
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def show_summary(
         console.print("Repeat the command with --retry-failed to fetch only what failed.")
 
 
-def summary_as_json(summary: PullSummary, code: ExitCode) -> str:
+def summary_as_json(summary: PullSummary, code: ExitCode, warnings: Sequence[str] = ()) -> str:
     """Return the summary of a pull as one JSON object, for a program to read."""
     facts: dict[str, Any] = {
         "ok": summary.ok,
@@ -91,6 +91,7 @@ def summary_as_json(summary: PullSummary, code: ExitCode) -> str:
         "requests": summary.requests,
         "seconds": round(summary.seconds, 3),
         "leftover": None if summary.leftover is None else str(summary.leftover),
+        "warnings": list(warnings),
         "failures": [_failure(failure) for failure in summary.failures],
     }
     return json.dumps(facts, ensure_ascii=False, indent=2)

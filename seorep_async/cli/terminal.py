@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.errors import ExportError
+from seorep_async.cli.exit_codes import ExitCode, in_shell_words
+from seorep_async.errors import ExportError, one_line
 from seorep_async.resources.arguments import Secret
 
 _NO_WRAPPING = 1_000_000
@@ -32,6 +35,26 @@ def print_hanging(console: Console, text: Text, indent: int) -> None:
     rest = Text(" ").join(more)
     for line in rest.wrap(console, max(1, console.width - indent)) if rest else []:
         console.print(Text(" " * indent) + line)
+
+
+@contextmanager
+def shown_warnings(console: Console) -> Iterator[list[str]]:
+    """Collect the library's warnings, each once and in the words of the shell, and print them at the end."""
+    warnings: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            warning = one_line(in_shell_words(record.getMessage()))
+            warnings.extend([warning] * (warning not in warnings))
+
+    collector, library = Collector(logging.WARNING), logging.getLogger("seorep_async")
+    library.addHandler(collector)
+    try:
+        yield warnings
+    finally:
+        library.removeHandler(collector)
+        for warning in warnings:
+            print_hanging(console, Text.assemble(("Warning:", "yellow"), f" {warning}"), 2)
 
 
 def stdout_is_terminal() -> bool:

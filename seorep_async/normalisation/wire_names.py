@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import attrs
 
+from seorep_async.errors import shown
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, RankingTotals
 from seorep_async.settings import EngineNames
 
@@ -38,3 +40,14 @@ def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
         for field in attrs.fields(model)
         if field.name not in _NOT_ON_THE_WIRE
     }
+
+
+def engine_warning(row: Any) -> str | None:
+    """Return a warning if a ranking row has a rank in `extra`, and lacks that of an engine."""
+    if not row.extra or (row.engine_a_ranking is not None and row.engine_b_ranking is not None):
+        return None
+    name = next((name for name in row.extra if name.endswith("Ranking")), None)
+    return name and (
+        f"rows have {shown(name)}, which no column takes: its values are only in `extra`, and rank columns may be "
+        "null; if the account calls a search engine so, pass Settings(engine_names=…)"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from itertools import chain
@@ -14,7 +15,7 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
-from seorep_async.normalisation import Decoder, FeedPageDecode
+from seorep_async.normalisation import Decoder, FeedPageDecode, engine_warning
 from seorep_async.paging import Listing, Query
 from seorep_async.pull import Pull, UniqueIds
 from seorep_async.reports import RankingReport
@@ -31,6 +32,8 @@ from seorep_async.resources.arguments import (
 )
 from seorep_async.session import Session, encode_query
 from seorep_async.settings import FeedSearchParam
+
+_log = logging.getLogger("seorep_async")
 
 R = TypeVar("R")
 ReportListing: TypeAlias = Listing[R, RankingReport[R]]
@@ -101,6 +104,7 @@ class Rankings:
     def __init__(self, session: Session, decoder: Decoder) -> None:
         self._session = session
         self._decoder = decoder
+        self._warned = False
 
     def campaign(
         self,
@@ -291,18 +295,20 @@ class Rankings:
     def _today(self) -> dt.date:
         return dt.datetime.fromtimestamp(self._session.clock.wall_clock(), dt.UTC).date()
 
-    def _feed(
-        self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions
-    ) -> Listing[Any, RankingReport[Any]]:
+    def _feed(self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions) -> ReportListing[Any]:
         one = check_id(_ENDPOINTS[feed].id_param, one)
         start, end = check_dates(start_date, end_date)
         return self._listing(self._asked(feed, start, end, options), one)
 
-    def _listing(self, asked: _Asked, one: int) -> Listing[Any, RankingReport[Any]]:
+    def _listing(self, asked: _Asked, one: int) -> ReportListing[Any]:
         endpoint = asked.endpoint
 
         def report(pages: list[Page[Any]]) -> RankingReport[Any]:
             first = pages[0]
+            # an account has one set of names, so any row will do
+            if not self._warned and first.items and (warning := engine_warning(first.items[0])) is not None:
+                self._warned = True
+                _log.warning("%s", warning)
             return RankingReport(
                 feed=asked.feed,
                 id=one,
@@ -339,11 +345,5 @@ class Rankings:
         reserved = dict.fromkeys((endpoint.id_param, "start_date", "end_date", "page"))
         chosen = encode_query(build_params(reserved | named, options.get("extra_params")), settings.array_encoding)
         dates = f"start_date={start.isoformat()}&end_date={end.isoformat()}"
-        return _Asked(
-            feed,
-            endpoint,
-            start,
-            end,
-            query=f"{dates}&{chosen}" if chosen else dates,
-            decode=partial(FeedPageDecode, decoder, endpoint.row),
-        )
+        query = f"{dates}&{chosen}" if chosen else dates
+        return _Asked(feed, endpoint, start, end, query, partial(FeedPageDecode, decoder, endpoint.row))

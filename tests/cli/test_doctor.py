@@ -39,6 +39,13 @@ def test_undocumented_fields_are_named(seorep: Seorep) -> None:
     assert "undocumented fields, stored in `extra`: type" in seorep("doctor", "--sandbox").err
 
 
+def test_unknown_names_of_engines_are_noted(seorep: Seorep) -> None:
+    ended = seorep("doctor", "--sandbox", "--engine-names", "google,bing,wmt")
+    assert (ended.code, ended.err.count("pass --engine-names")) == (0, 1)
+    assert findings(ended.err)["engine-names"].startswith("note rows have 'engineARanking', ")
+    assert "--engine-names" not in seorep("doctor", "--sandbox").err
+
+
 def test_it_sends_five_requests_that_only_read(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving() as sandbox:
         monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)

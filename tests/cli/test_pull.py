@@ -116,6 +116,21 @@ def test_the_summary_goes_to_stdout_as_json(seorep: Seorep) -> None:
     assert (json.loads(ended.out)["rows"], ended.err) == ({"campaign": 6}, "")
 
 
+@pytest.mark.parametrize("out", ["a.csv", "-"])
+def test_unknown_names_of_engines_are_said_even_if_quiet(seorep: Seorep, out: str) -> None:
+    said = seorep("pull", "--sandbox", "--engine-names", "google,bing,wmt", "-o", out, "--quiet").err
+    assert said.startswith("Warning: rows have 'engineARanking', ")
+    assert said.endswith("pass --engine-names\n")
+    assert said.count("\n") == 1
+
+
+def test_warnings_are_in_the_summary_as_json(seorep: Seorep) -> None:
+    pull = ("pull", "--sandbox", "--json", "--restart")
+    assert json.loads(seorep(*pull).out)["warnings"] == []
+    (said,) = json.loads(seorep(*pull, "--engine-names", "google,bing,wmt").out)["warnings"]
+    assert said.startswith("rows have 'engineARanking', ")
+
+
 def test_quiet_prints_only_failures(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     assert seorep("pull", "--sandbox", "--quiet").err == ""
     ended = failing(seorep, monkeypatch, {2: 404}, "--quiet")

@@ -50,6 +50,19 @@ def test_failed_campaigns_make_the_code_4(seorep: Seorep, monkeypatch: pytest.Mo
     assert [failure["campaign_id"] for failure in json.loads(gathered.out)["failures"]] == [2]
 
 
+def test_a_warning_of_several_shards_is_said_once(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    with serving(campaigns=2, keywords=1) as sandbox:
+        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+        options = ("--shards", 2, "--engine-names", "google,bing,wmt")
+        (folder / "shards.jsonl").write_text(seorep("shards", "plan", "-o", "rankings/", *options, *DAYS).out)
+        said = seorep("shards", "run", "shards.jsonl").err
+    assert said.startswith("Warning: rows have 'engineARanking', ")
+    assert said.endswith("pass --engine-names\n")
+    assert said.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [("", "there is no shard in the input"), ("{}", "not the JSON of a Shard"), ("\xff", "not the JSON of a Shard")],

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.normalisation.wire_names import wire_names
+from seorep_async.models import KeywordRanking
+from seorep_async.normalisation.wire_names import engine_warning, wire_names
 from seorep_async.settings import EngineNames
 from tests.normalisation.wire import BRANDS, TABLES, branded
 
@@ -74,3 +75,20 @@ def test_accepted_engine_names_give_no_field_twice(**chosen: Any) -> None:
     for model in TABLES:
         names = wire_names(model, engine_names)
         assert len(set(names.values())) == len(names), names
+
+
+@pytest.mark.parametrize(
+    ("ranks", "extra", "warned"),
+    [
+        ({}, {"googleRanking": 3}, True),
+        ({}, {"bingRanking": None}, True),
+        ({"engine_b_ranking": 4}, {"googleMobileRanking": 3}, True),
+        ({"engine_a_ranking": 3, "engine_b_ranking": 4}, {"engineCRanking": 5}, False),
+        ({}, {"type": "real"}, False),
+        ({}, {}, False),
+    ],
+)
+def test_a_rank_under_another_name_is_noticed(ranks: dict[str, Any], extra: dict[str, Any], warned: bool) -> None:
+    warning = engine_warning(KeywordRanking(1, "shoes", **ranks, extra=extra))
+    assert (warning is not None) is warned
+    assert warning is None or (next(iter(extra)) in warning and "Settings(engine_names=…)" in warning)
