@@ -30,9 +30,12 @@ _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFO
 _TRIES = 3
 _LOCK_TIMEOUT, _POLL_SECONDS = 600.0, 0.1
 
+_locked_here: dict[Path, StagingArea] = {}
+"""The folders that this process has locked: to wait for a pull on a loop that stands still would not help."""
+
 
 class AtWorkError(ExportError):
-    """Another process is at work on the same export."""
+    """Another pull is at work on the same export."""
 
 
 class StagingArea:
@@ -191,11 +194,14 @@ class StagingArea:
             return True
         self._lock = os.open(self.folder, _OPEN_FOLDER)
         if not _lock_now(self._lock):  # without such locks, SQLite's own must do
-            raise _at_work(self.target)
+            raise _at_work(self.target, here=self.folder in _locked_here)
+        _locked_here[self.folder] = self
         return os.path.samestat(os.fstat(self._lock), self.folder.lstat())
 
     def _unlock(self) -> None:
         if self._lock is not None:
+            if _locked_here.get(self.folder) is self:
+                del _locked_here[self.folder]
             _unlock_and_close(self._lock)
             self._lock = None
 
@@ -300,5 +306,9 @@ def damaged(target: Target) -> ExportError:
     )
 
 
-def _at_work(target: Target) -> AtWorkError:
-    return AtWorkError(f"can't write {target.label}: another pull is writing it; wait for its end", file=target.path)
+def _at_work(target: Target, *, here: bool = False) -> AtWorkError:
+    problem = "another pull is writing it; wait for its end"
+    if here:
+        end = "await or cancel it, or close its client and await asyncio.sleep(1)"
+        problem = f"another pull of this program is writing it; {end}"
+    return AtWorkError(f"can't write {target.label}: {problem}", file=target.path)

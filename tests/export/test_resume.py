@@ -339,7 +339,7 @@ async def test_two_pulls_at_once_are_refused(tmp_path: Path) -> None:
     async with slow() as (_, client):
         first = asyncio.create_task(again(client, out))
         await asyncio.sleep(0.15)
-        with pytest.raises(ExportError, match="another pull is writing it"):
+        with pytest.raises(ExportError, match="another pull of this program is writing it; await or cancel it"):
             await again(client, out)
         assert (await first).ok
 

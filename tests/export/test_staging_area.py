@@ -150,6 +150,18 @@ def test_a_refused_pull_does_not_take_the_folder_away(tmp_path: Path) -> None:
     area.close()
 
 
+def test_a_folder_that_another_process_has_locked_is_waited_for(tmp_path: Path) -> None:
+    area, folder = StagingArea(target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,))), tmp_path / ".a.csv.pull"
+    folder.mkdir(0o700)
+    area.open(export_job_of(), restart=False, retry_failed=False)
+    area.close()  # what this process had locked once is not what it has locked
+    folder.mkdir(0o700)
+    with write_lock(target_of(folder / "b.duckdb", (Feed.CAMPAIGN,))):  # locks the folder, as another process would
+        for _ in range(2):
+            with pytest.raises(ExportError, match="another pull is writing it; wait for its end"):
+                area.open(export_job_of(), restart=False, retry_failed=False)
+
+
 def test_a_process_forked_meanwhile_keeps_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.csv").touch()  # so that the folder stays
     really_open, forked = os.open, []
