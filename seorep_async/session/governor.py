@@ -12,9 +12,9 @@ from typing import TypeAlias
 import msgspec
 
 from seorep_async.errors import RateLimitedError
+from seorep_async.session.adaptive_limits import AdaptiveConcurrency, RateLimiter
 from seorep_async.session.circuit_breaker import CircuitBreaker, Suspects
 from seorep_async.session.clock import Alarm, Clock
-from seorep_async.session.limits import AdaptiveConcurrency, RateLimiter
 from seorep_async.session.retry_policy import RetryQuota, Signal
 from seorep_async.settings import Settings
 

@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from seorep_async import RateLimitedError, Settings
 from seorep_async.session import Clock
+from seorep_async.session.adaptive_limits import RateLimiter
 from seorep_async.session.circuit_breaker import CircuitBreaker
 from seorep_async.session.governor import Governor, Permit
-from seorep_async.session.limits import RateLimiter
 from seorep_async.session.retry_policy import Signal
 from tests.session.virtual_loop import VirtualLoop, here, virtual
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seorep_async.session.circuit_breaker import CircuitBreaker, RefusalTrial, Suspects
-from seorep_async.session.limits import AdaptiveConcurrency, RateLimiter
+from seorep_async.session.adaptive_limits import AdaptiveConcurrency, RateLimiter
+from seorep_async.session.circuit_breaker import CircuitBreaker, Suspects
+from seorep_async.session.refusal_trial import RefusalTrial
 from seorep_async.session.retry_policy import RetryQuota
 
 CLOSE = 1e-6

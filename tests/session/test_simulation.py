@@ -16,7 +16,7 @@ import pytest
 
 from seorep_async import DeadlineExceededError, RateLimitedError, SeoRepError
 from seorep_async.session import Request, Session
-from seorep_async.session.limits import RateLimiter
+from seorep_async.session.adaptive_limits import RateLimiter
 from tests.session.limiters import AtRandom, TokenBucket
 from tests.session.scenarios import Scenario, scenarios
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate

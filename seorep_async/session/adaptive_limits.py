@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from seorep_async.session.circuit_breaker import RefusalTrial
+from seorep_async.session.refusal_trial import RefusalTrial
 
 
 class AdaptiveConcurrency:
