@@ -22,7 +22,6 @@ aioresponses is mended here for aiohttp ≥ 3.14 (`tests.aioresponses_shim`): `w
 """
 
 import asyncio
-import gc
 import os
 import signal
 import ssl
@@ -68,17 +67,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
     items.sort(key=lambda item: item.path.name not in _LONGEST)  # else one worker ends with them, and one idles
-
-
-def pytest_collection_finish() -> None:
-    # what was imported stays to the end: collections that look through it take a twentieth of all time
-    gc.collect()
-    gc.freeze()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish() -> None:
-    gc.unfreeze()
 
 
 @pytest.fixture
