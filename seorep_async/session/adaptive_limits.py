@@ -6,7 +6,8 @@ A 429 and a 503 both mean too fast, too many at once, or down; what else is acce
 2. Then the cause is judged. If the attempts in flight were accepted in part, as many may be in flight from now on
    (`AdaptiveConcurrency`); refused again soon, or else, the rate is a little less than what was accepted lately.
 3. `RateLimiter` holds a rate for a while, then raises it: by the same step for all, so that processes converge, and
-   fast where nothing was refused yet. A closed time is counted, so the rate of a windowed limit comes out right.
+   fast where nothing was refused yet, or not for long. A closed time is counted, so the rate of a windowed limit comes
+   out right.
 4. A refusal is no news if it is about one request or campaign (`Suspects`), if it was under way when the breaker
    opened, if it is the first in a long time, or a rare one while a rate is held: another process has caused it. The
    second wait that is asked for since a cut is news all the same: to tolerate it would cost a wait again and again.
@@ -131,7 +132,10 @@ class RateLimiter:
     HOLD = 2.0
     """Seconds, or as long as 20 attempts take, for which a rate is held after a cut."""
     STEP = 8.0
-    """Attempts a second by which the rate grows in a second, unless it is so small that a twentieth is less."""
+    """Attempts a second by which the rate grows in a second, unless it is so small that a fifth is less."""
+    ENOUGH = 90
+    QUIET = 2.0
+    """So many attempts accepted in a row, and as many as start in so many seconds, show that the limit has risen."""
     SPAN = 1.0
     """Seconds over which accepted attempts are counted, or longer: 16 attempts, or 8 times what it was closed."""
     FEW = 8
@@ -153,8 +157,9 @@ class RateLimiter:
         self._refused_at = math.inf
         self._next = self._last = self._since = self._held_until = -math.inf
         self._accepted_at: deque[float] = deque(maxlen=4096)
-        self._accepted = self._refused = 0
-        self._doubts = 0
+        self._accepted = self._refused = self._doubts = 0
+        self._accepted_in_a_row = 0
+        self._went_too_far = False
         self._trial = RefusalTrial()
 
     @property
@@ -203,8 +208,9 @@ class RateLimiter:
         return now < self._held_until and not self._searching
 
     def _is_search(self) -> bool:
-        """Whether the rate is one that was never refused."""
-        return self._searching or self._known > max(1.1 * self._refused_at, self._refused_at + 10)
+        """Whether the limit is not known yet, or was found to be higher."""
+        is_quiet = self._accepted_in_a_row > max(self.ENOUGH, self.QUIET * self._refused_at)
+        return self._searching or (is_quiet and self._known > 1.1 * self._refused_at)
 
     def _grow(self) -> None:
         rate = self._known
@@ -217,6 +223,7 @@ class RateLimiter:
         """Note an accepted attempt."""
         self._accepted_at.append(now)
         self._accepted += 1
+        self._accepted_in_a_row += 1
         self._last = now
         self._trial.record_success(started)
 
@@ -229,6 +236,9 @@ class RateLimiter:
             again: whether nothing of its subject was accepted since the last refusal.
         """
         self._refused += 1
+        if not suspect:
+            self._went_too_far = self._went_too_far or self._is_search()
+            self._accepted_in_a_row = 0
         if self._trial.is_on:
             return self._trial.record_refusal(started)
         if self._trial.tolerated:
@@ -262,6 +272,7 @@ class RateLimiter:
             excused: seconds of it in which nothing was tried that could have been accepted.
         """
         closed, elapsed = now - opened, now - self._since
+        hold = 4 * (closed - excused) + 3 * excused
         if not self.is_known:
             span = elapsed = max(elapsed, self.SPAN)  # a burst is no rate
             excused = 0.0
@@ -278,9 +289,9 @@ class RateLimiter:
             if accepted < self.FEW:
                 seen = self._known * self._accepted / max(1, self._accepted + self._refused)
         self._trial.judge(closed=closed - excused > self.SPAN / 2 + 2 / self._known)
-        back_off = self.BACK_OFF_SEARCH if self._is_search() and not self._searching else self.BACK_OFF
+        back_off = self.BACK_OFF_SEARCH if self._went_too_far and not self._searching else self.BACK_OFF
         self._searching, self._refused_at = not self.is_known, min(self._known, seen)
         self._known = max(self.SLOWEST, least, min(self._known, back_off * seen / (1 - self._trial.tolerated)))
-        self._held_until = now + max(min(elapsed, self.HOLD), 4 * closed, min(10.0, 20 / self._known))
-        self._since = now
+        self._held_until = now + max(min(elapsed, self.HOLD), hold, min(10.0, 20 / self._known))
+        self._since, self._went_too_far = now, False
         self._next = now + 1 / self.rate

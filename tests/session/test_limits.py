@@ -89,8 +89,25 @@ def test_cut_after_a_search_leaves_nearly_what_was_accepted() -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 30.0)
     accepted = sum(moment > 29.0 for moment in limiter._accepted_at)
+    limiter.record_refusal(30.0, 30.0, suspect=False, again=False)
     limiter.slow_down(30.0, 30.1, excused=0.1)
     assert limiter.rate == pytest.approx(0.9 * accepted, rel=0.03)
+
+
+def test_limit_that_refuses_nothing_for_long_is_searched_again() -> None:
+    limiter = after_the_search()
+    limiter.record_refusal(12.1, 12.1, suspect=False, again=False)
+    send(limiter, 12.1, 40.0)
+    assert limiter.rate > 4 * limiter._refused_at
+
+
+def test_rate_that_is_refused_now_and_then_is_not_searched() -> None:
+    limiter = after_the_search()
+    refused_at = limiter._refused_at
+    for second in range(13, 41):
+        send(limiter, second - 0.9, float(second))
+        limiter.record_refusal(float(second), float(second), suspect=False, again=False)
+    assert 1.1 * refused_at < limiter.rate < 2 * refused_at
 
 
 def test_rate_is_not_held_for_long_however_slow_it_is() -> None:
