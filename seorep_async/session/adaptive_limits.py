@@ -135,7 +135,7 @@ class RateLimiter:
     """Attempts a second by which the rate grows in a second, unless it is so small that a fifth is less."""
     ENOUGH = 90
     QUIET = 2.0
-    """So many attempts accepted in a row, and as many as start in so many seconds, show that the limit has risen."""
+    """So many attempts accepted in a row, and so many seconds of them at the rate refused, show that a limit rose."""
     SPAN = 1.0
     """Seconds over which accepted attempts are counted, or longer: 16 attempts, or 8 times what it was closed."""
     FEW = 8
