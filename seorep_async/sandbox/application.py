@@ -33,7 +33,7 @@ _FAULT = web.RequestKey("fault", str)
 
 
 def application(
-    service: Service,
+    service: Callable[[], Service],
     traffic: Traffic,
     *,
     api_key: str,
@@ -44,7 +44,7 @@ def application(
     """Build the application.
 
     Args:
-        service: what the operations work on.
+        service: returns what the operations work on; aiohttp keeps the application itself in a cache for ever.
         traffic: counts every request.
         api_key: the only key that is let in.
         latency: seconds that every response takes at least.
@@ -172,7 +172,7 @@ def _authenticate(api_key: str) -> Middleware:
     return authenticate
 
 
-def _respond(operation: Operation, service: Service) -> Handler:
+def _respond(operation: Operation, service: Callable[[], Service]) -> Handler:
     async def respond(request: web.Request) -> web.StreamResponse:
         body = None
         if operation.writes:
@@ -181,7 +181,7 @@ def _respond(operation: Operation, service: Service) -> Handler:
             body = Body.read(request.content_type, await request.read())
         query = {name: request.query.getall(name) for name in request.query}
         response = operation.handler(
-            service, ApiRequest(operation.fields, query, body, request.match_info.get("id", ""))
+            service(), ApiRequest(operation.fields, query, body, request.match_info.get("id", ""))
         )
         return web.Response(body=response.body or None, status=response.status, headers=_JSON if response.body else {})
 

@@ -110,6 +110,7 @@ class Sandbox:
     api_key: str = field(default="sandbox", validator=not_empty, repr=False)
     host: str = field(default="127.0.0.1", validator=not_empty)
     port: int = field(default=0, validator=between(0, 65535))
+    _service: Service | None = field(init=False, default=None, repr=False)
     _limiter: Limiter | None = field(init=False, default=None, repr=False)
     _traffic: Traffic = field(init=False, factory=Traffic, repr=False)
     _listener: asyncio.Server | None = field(init=False, default=None, repr=False)
@@ -163,7 +164,7 @@ class Sandbox:
             raise RuntimeError("the sandbox is running already")
         self._traffic, self._limiter = Traffic(), None
         account = Account(self.seed, self.campaigns, self.keywords, self.users, self.backlinks)
-        service = Service(
+        self._service = Service(
             account=account,
             shapes=Shapes(account.key, self.shape, self.rows),
             clock=self.clock,
@@ -173,7 +174,7 @@ class Sandbox:
             failing={**self.failing, **dict.fromkeys(self.forbidden, 403)},
         )
         app = application(
-            service,
+            self._current_service,
             self._traffic,
             api_key=self.api_key,
             latency=self.latency,
@@ -208,6 +209,11 @@ class Sandbox:
         await asyncio.sleep(0)
         listener.close()
         await runner.cleanup()
+        self._service = None
+
+    def _current_service(self) -> Service:
+        assert self._service is not None, "a request is served before the sandbox is left"  # noqa: S101
+        return self._service
 
     def _current_limiter(self) -> Limiter | None:
         if self.rate_limit is None:

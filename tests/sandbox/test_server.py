@@ -2,14 +2,18 @@
 
 import asyncio
 import errno
+import gc
 import subprocess
 import sys
 from typing import Any
+from unittest.mock import patch
+from weakref import WeakSet
 
 import aiohttp
 import pytest
 
-from seorep_async.sandbox import Sandbox
+from seorep_async.sandbox import Sandbox, server
+from seorep_async.sandbox.data.account import Account
 from tests.sandbox.calls import USERS, Caller, calling
 
 
@@ -100,6 +104,22 @@ async def test_entered_again_the_account_is_as_it_was_at_first() -> None:
     assert seen == [5, 5]
 
 
+async def test_the_account_is_freed_on_leaving() -> None:
+    made = WeakSet[Account]()
+
+    def make(*options: int) -> Account:
+        made.add(account := Account(*options))
+        return account
+
+    with patch.object(server, "Account", make):
+        async with calling() as call:
+            await call.get("/v3/campaigns/1")
+            assert len(made) == 1
+    del call
+    gc.collect()
+    assert not made
+
+
 async def test_several_run_side_by_side() -> None:
     async with calling(seed=1) as one, calling(seed=2) as other:
         assert await one.get("/v3/campaigns/1") != await other.get("/v3/campaigns/1")
@@ -137,7 +157,8 @@ def test_it_leaves_without_a_warning_with_callers_in_every_state() -> None:
     program = """
 import asyncio
 import socket
-from seorep_async.sandbox import Sandbox
+from seorep_async.sandbox import Sandbox, server
+from seorep_async.sandbox.data.account import Account
 
 async def main():
     async with Sandbox(latency=30) as sandbox:

@@ -8,6 +8,7 @@ import unicodedata
 from datetime import date, datetime, timedelta
 from urllib.parse import quote
 
+import msgspec
 from attrs import frozen
 
 from seorep_async.sandbox.data.seeding import SeededRandom, mix
@@ -102,8 +103,7 @@ KEYWORDS_PER_CAMPAIGN = 100_000
 """Keyword ids are `campaign id x this + number`, so that a keyword's campaign can be read off its id."""
 
 
-@frozen
-class Trend:
+class Trend(msgspec.Struct, frozen=True, gc=False):
     """How a rank moves from month to month: a level, and a wave of some height and speed around it."""
 
     level: int
@@ -113,8 +113,7 @@ class Trend:
     best: int
 
 
-@frozen
-class Keyword:
+class Keyword(msgspec.Struct, frozen=True, gc=False):
     """What the account holds about one keyword; `trends` are None where an engine is not tracked."""
 
     id: int
