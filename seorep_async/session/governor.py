@@ -246,8 +246,7 @@ class Governor:
         breaker, concurrency, rate = self._breaker, self._concurrency, self._rate
         self._suspects.record_success(permit.subject)
         rate.record_success(permit.started, now)
-        if concurrency.is_limited:
-            concurrency.record_success()
+        concurrency.record_success(self._in_flight)
         if breaker.is_open and permit.started <= breaker.opened:
             concurrency.record_success_of_watched()
         if breaker.record_success(permit.started) and self._refusal_to_judge:
@@ -264,7 +263,7 @@ class Governor:
         suspect = suspect and not (rate.is_unproven or concurrency.is_unproven)
         again = self._suspects.record_refusal(permit.subject)
         is_news = rate.record_refusal(permit.started, now, suspect=suspect, again=again)
-        pauses_again = rate.is_known and self._pauses_since_cut > 1 and self._paused_until > now
+        pauses_again = self._pauses_since_cut > 1 and self._paused_until > now
         is_news = is_news or (not suspect and (concurrency.has_maximum or pauses_again))
         if permit.started <= breaker.opened:
             return

@@ -38,6 +38,7 @@ class SimulatedService:
         outage: what happens then: `503`, `refused` (no connection), `hang` (no answer).
         late_refusals: whether a refusal takes as long as an answer.
         dead: answered with 503 whatever the limiter says: the path and the time.
+        stall: seconds that all stands still at most, the client and the service, every few seconds.
         started: when attempts started.
         accepted: when attempts were let through, by client.
         refused: how many were refused by the limiter.
@@ -54,6 +55,7 @@ class SimulatedService:
     outage: str = "503"
     late_refusals: bool = False
     dead: Callable[[str, float], bool] = lambda path, now: False
+    stall: float = 0.0
     started: list[float] = attrs.field(factory=list)
     accepted: defaultdict[int, list[float]] = attrs.field(factory=lambda: defaultdict(list))
     refused: int = 0
@@ -62,6 +64,7 @@ class SimulatedService:
 
     def __attrs_post_init__(self) -> None:
         self._chance = random.Random(self.seed)
+        self._next_stall = self._chance.random() if self.stall else math.inf
 
     @property
     def attempts(self) -> int:
@@ -85,6 +88,9 @@ class SimulatedService:
 
         def arrive() -> None:
             now = loop.now
+            if now > self._next_stall:
+                self._next_stall = now + 5 * self._chance.random()
+                loop.now += self.stall * self._chance.random()
             if self.down[0] <= now < self.down[1]:
                 self.failed += 1
                 if self.outage == "503":

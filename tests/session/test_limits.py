@@ -67,9 +67,9 @@ def after_the_search(until: float = 12.0) -> RateLimiter:
 def test_rate_is_held_after_a_cut_and_then_grows() -> None:
     limiter = after_the_search()
     cut = limiter.rate
-    send(limiter, 12.1, 14.0)
+    send(limiter, 12.1, 13.5)
     held = limiter.rate
-    send(limiter, 14.1, 15.1)
+    send(limiter, 13.6, 14.6)
     assert held == cut
     assert limiter.rate - cut == pytest.approx(RateLimiter.STEP, rel=0.1)
 
@@ -83,6 +83,15 @@ def test_cut_leaves_half_of_the_rate_at_least(cuts: int) -> None:
         now += 5
         assert limiter.rate >= max(RateLimiter.SLOWEST, before / 2 - CLOSE)
     assert limiter.rate >= RateLimiter.SLOWEST
+
+
+@pytest.mark.parametrize(("elapsed", "rate"), [(0.9, 36), (1.1, 0.8 * 10)])
+def test_cut_soon_after_the_first_leaves_half_of_the_rate(elapsed: float, rate: float) -> None:
+    limiter = slowed_down()  # to 72 a second
+    for _ in range(10):
+        limiter.record_success(0.0, 10.5)
+    limiter.slow_down(10.1 + elapsed, 10.1 + elapsed, excused=0.0)
+    assert limiter.rate == pytest.approx(rate)
 
 
 def test_cut_after_a_search_leaves_nearly_what_was_accepted() -> None:
@@ -401,8 +410,8 @@ def test_burst_keeps_to_the_hard_cap() -> None:
 # requests at once
 
 
-def found(accepted: int, together: int) -> AdaptiveConcurrency:
-    concurrency = AdaptiveConcurrency(16)
+def found(accepted: int, together: int, concurrency: AdaptiveConcurrency | None = None) -> AdaptiveConcurrency:
+    concurrency = concurrency or AdaptiveConcurrency(16)
     concurrency.watch(together)
     for _ in range(accepted):
         concurrency.record_success_of_watched()
@@ -413,6 +422,14 @@ def found(accepted: int, together: int) -> AdaptiveConcurrency:
 @pytest.mark.parametrize(("accepted", "limit"), [(0, 16), (1, 1), (8, 8), (11, 11), (12, 16), (15, 16)])
 def test_attempts_accepted_together_are_the_limit(accepted: int, limit: int) -> None:
     assert found(accepted, 16).limit == limit
+
+
+@pytest.mark.parametrize(("accepted", "in_flight", "limit"), [(31, 16, 5), (32, 16, 16), (500, 15, 5)])
+def test_attempts_that_were_accepted_before_are_not_too_many(accepted: int, in_flight: int, limit: int) -> None:
+    concurrency = AdaptiveConcurrency(16)
+    for _ in range(accepted):
+        concurrency.record_success(in_flight)
+    assert found(5, 16, concurrency).limit == limit
 
 
 @pytest.mark.parametrize(("accepted", "limit"), [(3, 16), (4, 4), (7, 7), (8, 16)])
@@ -430,7 +447,7 @@ def test_first_guess_is_corrected_once(accepted: int, limit: int) -> None:
 def test_one_more_is_tried_and_taken_back_if_refused() -> None:
     concurrency = found(8, 16)
     for _ in range(AdaptiveConcurrency.STEP):
-        concurrency.record_success()
+        concurrency.record_success(8)
     tried = concurrency.limit
     taken_back = [concurrency.step_back(5.0, 6.0, in_flight=9) for _ in range(3)]  # refusals of the same step
     assert (tried, taken_back, concurrency.limit) == (9, [True] * 3, 8)
@@ -443,7 +460,7 @@ def test_one_more_is_tried_and_taken_back_if_refused() -> None:
 def test_refusal_that_no_step_explains_takes_none_back(accepted: int, in_flight: int) -> None:
     concurrency = found(8, 16)
     for _ in range(accepted):
-        concurrency.record_success()
+        concurrency.record_success(8)
     assert not concurrency.step_back(5.0, 6.0, in_flight)
 
 
