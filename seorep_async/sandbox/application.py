@@ -44,7 +44,7 @@ def application(
     """Build the application.
 
     Args:
-        service: returns what the operations work on; aiohttp keeps the application itself in a cache for ever.
+        service: returns what the operations work on; aiohttp keeps the application itself in a cache of handlers.
         traffic: counts every request.
         api_key: the only key that is let in.
         latency: seconds that every response takes at least.

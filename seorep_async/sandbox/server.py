@@ -189,6 +189,7 @@ class Sandbox:
             self._listener = await loop.create_server(connect, self.host, self.port, backlog=_BACKLOG)
         except OSError as error:
             await runner.cleanup()
+            self._service = None
             problem = f"the sandbox cannot listen on {self.host}:{self.port}: {error.strerror}"
             raise OSError(error.errno, problem) from error
         self._runner = runner
@@ -208,8 +209,10 @@ class Sandbox:
                 asyncio.get_running_loop().remove_reader(sock.fileno())
         await asyncio.sleep(0)
         listener.close()
-        await runner.cleanup()
-        self._service = None
+        try:
+            await runner.cleanup()
+        finally:
+            self._service = None
 
     def _current_service(self) -> Service:
         assert self._service is not None, "a request is served before the sandbox is left"  # noqa: S101

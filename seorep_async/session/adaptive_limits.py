@@ -3,15 +3,15 @@
 A 429 and a 503 both mean too fast, too many at once, or down; what else is accepted meanwhile shows which. So:
 
 1. A refusal that is news opens the `CircuitBreaker`: single probes, until an attempt that started later is accepted.
-2. Then the cause is judged. If the attempts in flight were accepted in part, and never were all, as many may be in
-   flight from now on (`AdaptiveConcurrency`); refused again soon, or else, the rate is a little less than what was
-   accepted lately.
+2. Then the cause is judged. If the attempts in flight were accepted in part, and as many were not accepted before, that
+   part may be in flight from now on (`AdaptiveConcurrency`); refused again soon, or else, the rate is a little less
+   than what was accepted lately.
 3. `RateLimiter` holds a rate for a while, then raises it: by the same step for all, so that processes converge, and
    fast where nothing was refused yet, or not for long. A closed time is counted, so the rate of a windowed limit comes
    out right.
 4. A refusal is no news if it is about one request or campaign (`Suspects`), if it was under way when the breaker
    opened, if it is the first in a long time, or a rare one while a rate is held: another process has caused it. The
-   second wait that is asked for, at first or since a cut, is news all the same: each costs so much.
+   second Retry-After is news, since the last cut or the start: to tolerate it would cost a wait again and again.
 5. If cuts do not help, a burst shows whether a limit is used up or refusals are by chance (`RefusalTrial`).
 """
 
@@ -36,8 +36,8 @@ class AdaptiveConcurrency:
     """If a smaller part of the attempts in flight was accepted, there were too many of them."""
     STEP = 128
     """Accepted attempts after which one more is tried."""
-    ROUNDS = 2
-    """So many times the ceiling, accepted while all that may be were in flight, show that those are not too many."""
+    PROOF = 32
+    """Attempts accepted while the whole ceiling was in flight: so many show that it is not too high."""
     SOON = 48
     """Accepted attempts within which a refusal is due to such a step; any other is due to something else."""
 
@@ -45,7 +45,7 @@ class AdaptiveConcurrency:
         self._ceiling = self._maximum = ceiling
         self._limit = float(ceiling)
         self._last_cut = self._last_step = -math.inf
-        self._accepted = self._accepted_at_most = 0
+        self._accepted = self._accepted_at_ceiling = 0
         self._is_guess = False
         self._together = self._accepted_together = 0
         self.limit: int = ceiling
@@ -64,7 +64,7 @@ class AdaptiveConcurrency:
     def record_success(self, in_flight: int) -> None:
         """Raise the limit: by one for each round of attempts up to the known maximum, and that after `STEP` of them."""
         self._accepted += 1
-        self._accepted_at_most += in_flight >= self.limit
+        self._accepted_at_ceiling += in_flight >= self._ceiling
         if self._limit < self._maximum:
             self._set(min(self._maximum, self._limit + 1 / self._limit))
         elif self._limit < self._ceiling and self._accepted % self.STEP == 0:
@@ -103,13 +103,13 @@ class AdaptiveConcurrency:
         """Return whether there were too many at once, and limit them if so; a first guess may be corrected once."""
         accepted, together = self._accepted_together, self._together
         if self._maximum == self._ceiling:
-            is_new = self._accepted_at_most < self.ROUNDS * self._ceiling
-            self._is_guess = is_reason = is_new and 0 < accepted < self.TOGETHER * together
+            is_proven = self._accepted_at_ceiling >= self.PROOF
+            self._is_guess = is_reason = not is_proven and 0 < accepted < self.TOGETHER * together
         else:
             is_reason = self._is_guess and together / 2 <= accepted < together
             self._is_guess = False
         self._maximum = accepted if is_reason else self._ceiling
-        self._accepted = self._accepted_at_most = 0
+        self._accepted = self._accepted_at_ceiling = 0
         self._set(self._maximum)
         return self._maximum < self._ceiling
 
@@ -134,8 +134,9 @@ class RateLimiter:
     STEP = 8.0
     """Attempts a second by which the rate grows in a second, unless it is so small that a fifth is less."""
     ENOUGH = 90
+    """Attempts accepted in a row, at least, that show that a limit rose."""
     QUIET = 2.0
-    """So many attempts accepted in a row, and so many seconds of them at the rate refused, show that a limit rose."""
+    """As many as start in so many seconds at the rate that was refused."""
     SPAN = 1.0
     """Seconds over which accepted attempts are counted, or longer: 16 attempts, or 8 times what it was closed."""
     FEW = 8

@@ -263,7 +263,7 @@ class Governor:
         suspect = suspect and not (rate.is_unproven or concurrency.is_unproven)
         again = self._suspects.record_refusal(permit.subject)
         is_news = rate.record_refusal(permit.started, now, suspect=suspect, again=again)
-        pauses_again = self._pauses_since_cut > 1 and self._paused_until > now
+        pauses_again = self._pauses_since_cut > 1 and self._paused_until > now and (rate.is_known or not again)
         is_news = is_news or (not suspect and (concurrency.has_maximum or pauses_again))
         if permit.started <= breaker.opened:
             return

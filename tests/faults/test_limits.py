@@ -121,8 +121,9 @@ async def test_limit_that_changes_is_followed(seed: int, check: Check) -> None:
         campaigns=2000, keywords=25 * PAGES, api_key=KEY, rate_limit="200/s,burst=40", latency=0.02, seed=seed
     ) as sandbox:
         with multiprocessing.get_context("spawn").Pool(1) as pool:  # or they would take each other's time
-            pool.apply_async(_pull_in_a_process, (sandbox.base_url, 2000))
-            while not sandbox.stats.requests:  # noqa: ASYNC110 - it tells nobody of the first one
+            pulling = pool.apply_async(_pull_in_a_process, (sandbox.base_url, 2000))
+            while not sandbox.stats.requests:
+                assert not pulling.ready()
                 await asyncio.sleep(0.01)
             for second, limit in ((10, "50/s,burst=10"), (15, None), (20, "400/s,burst=40"), (25, None), (28, None)):
                 await asyncio.sleep(second - max(sent, default=0))

@@ -157,8 +157,7 @@ def test_it_leaves_without_a_warning_with_callers_in_every_state() -> None:
     program = """
 import asyncio
 import socket
-from seorep_async.sandbox import Sandbox, server
-from seorep_async.sandbox.data.account import Account
+from seorep_async.sandbox import Sandbox
 
 async def main():
     async with Sandbox(latency=30) as sandbox:

@@ -100,7 +100,7 @@ class SimulatedService:
                     loop.call_later(0.1 * took, reply, Failure(Sent.NO, Cause.TRANSIENT, unreachable))
             elif self.dead(request.path, now):
                 self.failed += 1
-                loop.call_later(0.1 * took, reply, Response(503, [b""]))
+                loop.call_later(0.1 * took, reply, Response(503, [b""], self.retry_after))
             elif self.limiter.take(now):
                 self.accepted[client].append(now)
                 loop.call_later(0.8 * took, finish)

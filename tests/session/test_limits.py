@@ -424,12 +424,22 @@ def test_attempts_accepted_together_are_the_limit(accepted: int, limit: int) -> 
     assert found(accepted, 16).limit == limit
 
 
-@pytest.mark.parametrize(("accepted", "in_flight", "limit"), [(31, 16, 5), (32, 16, 16), (500, 15, 5)])
-def test_attempts_that_were_accepted_before_are_not_too_many(accepted: int, in_flight: int, limit: int) -> None:
+@pytest.mark.parametrize(
+    ("accepted", "in_flight", "limit"), [(31, 16, 5), (AdaptiveConcurrency.PROOF, 16, 16), (500, 15, 5)]
+)
+def test_ceiling_that_was_accepted_before_is_not_too_high(accepted: int, in_flight: int, limit: int) -> None:
     concurrency = AdaptiveConcurrency(16)
     for _ in range(accepted):
         concurrency.record_success(in_flight)
     assert found(5, 16, concurrency).limit == limit
+
+
+def test_attempts_accepted_at_a_lower_limit_prove_no_ceiling() -> None:
+    concurrency = AdaptiveConcurrency(16)
+    concurrency.record_timeout(1.0, 2.0)
+    for _ in range(100):
+        concurrency.record_success(11)
+    assert found(5, 16, concurrency).limit == 5
 
 
 @pytest.mark.parametrize(("accepted", "limit"), [(3, 16), (4, 4), (7, 7), (8, 16)])

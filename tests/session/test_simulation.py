@@ -83,6 +83,13 @@ def test_waits_asked_for_again_and_again_are_learnt_from() -> None:
         assert simulate(service, 1500).seconds <= 1.6 * 7.5
 
 
+def test_waits_asked_for_by_one_dead_campaign_show_no_rate() -> None:
+    pages = [f"dead/{number}" if 300 <= number < 340 else str(number) for number in range(6000)]
+    for seed in range(8):
+        service = SimulatedService(dead=lambda path, now: path.startswith("dead"), retry_after=1.0, seed=seed)
+        assert simulate(service, pages).accepted[-1] <= 40
+
+
 def get(session: Session) -> Request[int]:
     return Request("GET", "/v3/x", len, deadline=session.deadline())
 
@@ -174,5 +181,5 @@ async def test_figures_of_a_client_add_up() -> None:
     assert (stats.requests, stats.attempts, stats.in_flight) == (100, service.attempts, 0)
     assert stats.retries == {"throttle": service.refused}
     assert stats.throttled == service.refused == service.attempts - 100
-    assert stats.pace == pytest.approx(20, rel=0.3)
+    assert stats.pace == pytest.approx(20, rel=0.3)  # it grows until it is refused
     assert set(stats.waited) <= {"concurrency", "pace", "backoff"}

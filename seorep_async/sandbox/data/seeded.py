@@ -103,7 +103,7 @@ KEYWORDS_PER_CAMPAIGN = 100_000
 """Keyword ids are `campaign id x this + number`, so that a keyword's campaign can be read off its id."""
 
 
-class Trend(msgspec.Struct, frozen=True, gc=False):
+class Trend(msgspec.Struct, frozen=True, gc=False):  # hundreds of thousands would slow the garbage collector down
     """How a rank moves from month to month: a level, and a wave of some height and speed around it."""
 
     level: int
