@@ -165,17 +165,17 @@ def long_windows(latency: float) -> Iterator[Scenario]:
             )
 
 
+def rising_limit(phase: float = 0.0) -> Limiter:
+    """Return a limit of 200/s that becomes 50/s after 10 s and a phase, and 400/s after 20 s."""
+    return Changing((10 + phase, TokenBucket(200, 40)), (20, TokenBucket(50, 10)), (math.inf, TokenBucket(400, 40)))
+
+
 def changing_limits(latency: float) -> Iterator[Scenario]:
     highest = min(400.0, 16 / latency)
     yield Scenario(
         row="32",
         name=f"200/s, then 50/s, then 400/s, {latency * 1000:g} ms",
-        service=service(
-            lambda seed: Changing(
-                (10, TokenBucket(200, 40)), (20, TokenBucket(50, 10)), (math.inf, TokenBucket(400, 40))
-            ),
-            latency=latency,
-        ),
+        service=service(lambda seed: rising_limit(), latency=latency),
         pages=6000,
         most={"lost": 0},
         least={"share of 50/s": 0.8, "share of 400/s": 0.8},
