@@ -24,32 +24,44 @@ from seorep_async.session.refusal_trial import RefusalTrial
 
 
 class AdaptiveConcurrency:
-    """Attempts that may be in flight: as many as the service was seen to take at once, and one more now and then.
+    """Attempts that may be in flight: few at first, then as many as the service takes at once, and more now and then.
 
     Args:
         ceiling: never more than this.
     """
 
+    FIRST = 8
+    """So many at once at first, until as many were accepted: a limit that is not known refuses what is too many."""
+    PAUSE = 0.1
+    """Seconds, or for so long, if no answer comes."""
     CUT = 0.7
     """Part of the limit that remains after a timeout."""
     TOGETHER = 0.75
     """If a smaller part of the attempts in flight was accepted, there were too many of them."""
     STEP = 128
     """Accepted attempts after which one more is tried."""
-    PROOF = 32
+    PROOF = 24
     """Attempts accepted while the whole ceiling was in flight: so many show that it is not too high."""
     SOON = 48
     """Accepted attempts within which a refusal is due to such a step; any other is due to something else."""
 
     def __init__(self, ceiling: int) -> None:
         self._ceiling = self._maximum = ceiling
-        self._limit = float(ceiling)
+        self._limit = float(min(ceiling, self.FIRST))
+        self._is_start = ceiling > self.FIRST
         self._last_cut = self._last_step = -math.inf
         self._accepted = self._accepted_at_ceiling = 0
         self._is_guess = False
         self._together = self._accepted_together = 0
-        self.limit: int = ceiling
+        self.limit: int = int(self._limit)
         """Attempts that may be in flight now, at least 1."""
+        self.grows_at: float = math.inf
+        """When as many as the ceiling may start, unless one is refused before."""
+
+    @property
+    def limit_after_start(self) -> int:
+        """Attempts that may be in flight now, or as soon as the start is over."""
+        return self._ceiling if self._is_start else self.limit
 
     @property
     def has_maximum(self) -> bool:
@@ -62,19 +74,40 @@ class AdaptiveConcurrency:
         return self.has_maximum and self._accepted < self.STEP
 
     def record_success(self, in_flight: int) -> None:
-        """Raise the limit: by one for each round of attempts up to the known maximum, and that after `STEP` of them."""
+        """Raise the limit up to the maximum, by one for each round of attempts, and that after `STEP` of them."""
         self._accepted += 1
         self._accepted_at_ceiling += in_flight >= self._ceiling
-        if self._limit < self._maximum:
+        if self._is_start:
+            if self._accepted >= self.FIRST:
+                self.end_start()
+        elif self._limit < self._maximum:
             self._set(min(self._maximum, self._limit + 1 / self._limit))
         elif self._limit < self._ceiling and self._accepted % self.STEP == 0:
             self._maximum += 1
             self._set(self._maximum)
 
+    def try_to_grow(self, now: float) -> bool:
+        """End the start if it lasted long enough, and return whether it ended so."""
+        if not self._is_start:
+            self.grows_at = math.inf
+            return False
+        self.grows_at = min(self.grows_at, now + self.PAUSE)
+        if now < self.grows_at:
+            return False
+        self.end_start()
+        return True
+
+    def end_start(self) -> None:
+        """Let as many be in flight as the ceiling says."""
+        self._is_start = False
+        self._set(self._ceiling)
+
     def record_timeout(self, started: float, now: float) -> None:
         """Cut the limit, unless the attempt started before the last cut, and so is no news."""
         if started > self._last_cut:
             self._last_cut = now
+            if self._is_start:
+                self.end_start()
             self._set(max(1.0, self._limit * self.CUT))
 
     def step_back(self, started: float, now: float, in_flight: int) -> bool:
@@ -93,6 +126,8 @@ class AdaptiveConcurrency:
     def watch(self, in_flight: int) -> None:
         """Begin to count how many of the attempts in flight are accepted, unless they are too few to judge."""
         self._together = in_flight if in_flight >= self.TOGETHER * self.limit else 0
+        if self._is_start:
+            self.end_start()
         self._accepted_together = 0
 
     def record_success_of_watched(self) -> None:

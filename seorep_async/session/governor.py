@@ -100,8 +100,8 @@ class Governor:
 
     @property
     def concurrency(self) -> int:
-        """Attempts that may be in flight now."""
-        return self._concurrency.limit
+        """Attempts that may be in flight, but for the start."""
+        return self._concurrency.limit_after_start
 
     @property
     def pace(self) -> float | None:
@@ -162,7 +162,7 @@ class Governor:
         turn: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
         waiter = _Waiter(priority, next(self._arrivals), deadline, group, refused, subject, turn)
         heapq.heappush(self._waiting, waiter)
-        if reason != "concurrency" or obstacle is None:  # else there is nothing to do until an attempt ends
+        if obstacle is None or obstacle[1] < math.inf:  # else there is nothing to do until an attempt ends
             self._dispatch()
         try:
             outcome = await self._turn_of(waiter, now)
@@ -293,8 +293,9 @@ class Governor:
 
     def _obstacle(self, now: float) -> tuple[str, float] | None:
         """Return why nothing may start now, and when to look again; None where something may."""
-        if self._in_flight >= self._concurrency.limit:
-            return "concurrency", math.inf
+        concurrency = self._concurrency
+        if self._in_flight >= concurrency.limit and not concurrency.try_to_grow(now):
+            return "concurrency", concurrency.grows_at
         if self._paused_until > now:
             return "asked to wait", self._paused_until
         if (moment := self._breaker.next_start(now)) > now:

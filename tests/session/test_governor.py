@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from seorep_async import RateLimitedError, Settings
 from seorep_async.session import Clock
-from seorep_async.session.adaptive_limits import RateLimiter
+from seorep_async.session.adaptive_limits import AdaptiveConcurrency, RateLimiter
 from seorep_async.session.circuit_breaker import CircuitBreaker
 from seorep_async.session.governor import Governor, Permit
 from seorep_async.session.retry_policy import Signal
@@ -24,8 +24,15 @@ NEVER = math.inf
 NO_CONTACT = [Signal.TIMED_OUT, Signal.UNREACHABLE]
 
 
-def govern(**options: Any) -> Governor:
+def new_governor(**options: Any) -> Governor:
     return Governor(Settings(**options), Clock(monotonic=here().time))
+
+
+def govern(**options: Any) -> Governor:
+    """Return a governor that is past its start."""
+    governor = new_governor(**options)
+    governor._concurrency.end_start()
+    return governor
 
 
 def from_time(started: float) -> Permit:
@@ -89,6 +96,39 @@ async def test_as_many_start_at_once_as_the_limit_says(limit: int) -> None:
     governor = govern(max_concurrency=limit)
     async with Queue(governor, *[0] * (limit + 3)) as waiters:
         assert (len(waiters.served), governor.in_flight, governor.concurrency) == (limit, limit, limit)
+
+
+@virtual
+async def test_eight_start_at_once_at_first_and_the_rest_soon() -> None:
+    governor = new_governor(max_concurrency=16)
+    async with Queue(governor, *[0] * 20) as waiters:
+        await asyncio.sleep(100)
+        assert waiters.times == pytest.approx([0] * 8 + [AdaptiveConcurrency.PAUSE] * 8)
+
+
+@virtual
+async def test_all_start_when_the_first_eight_were_accepted() -> None:
+    governor = new_governor(max_concurrency=16)
+    first = [await leave(governor) for _ in range(8)]
+    async with Queue(governor, *[0] * 30) as waiters:
+        for permit in first[:7]:
+            governor.release(permit, Signal.FINE)
+        await turn()
+        before = len(waiters.served)
+        governor.release(first[7], Signal.FINE)
+        await turn()
+        assert (before, len(waiters.served), governor.in_flight) == (7, 16, 16)
+
+
+@virtual
+async def test_refusals_at_the_start_let_no_more_start() -> None:
+    governor = new_governor(max_concurrency=16)
+    first = [await leave(governor) for _ in range(2)]
+    async with Queue(governor, *[0] * 20) as waiters:
+        for permit in first:
+            governor.release(permit, Signal.THROTTLED)
+        await asyncio.sleep(1)
+        assert (len(waiters.served), governor.in_flight) == (8, 8)
 
 
 @virtual

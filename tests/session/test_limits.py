@@ -424,8 +424,15 @@ def test_attempts_accepted_together_are_the_limit(accepted: int, limit: int) -> 
     assert found(accepted, 16).limit == limit
 
 
+def test_refusals_at_the_start_leave_the_ceiling() -> None:
+    concurrency = AdaptiveConcurrency(16)
+    concurrency.watch(8)
+    assert concurrency.limit == 16
+
+
 @pytest.mark.parametrize(
-    ("accepted", "in_flight", "limit"), [(31, 16, 5), (AdaptiveConcurrency.PROOF, 16, 16), (500, 15, 5)]
+    ("accepted", "in_flight", "limit"),
+    [(AdaptiveConcurrency.PROOF - 1, 16, 5), (AdaptiveConcurrency.PROOF, 16, 16), (500, 15, 5)],
 )
 def test_ceiling_that_was_accepted_before_is_not_too_high(accepted: int, in_flight: int, limit: int) -> None:
     concurrency = AdaptiveConcurrency(16)
@@ -475,10 +482,10 @@ def test_refusal_that_no_step_explains_takes_none_back(accepted: int, in_flight:
 
 
 def test_timeouts_of_one_burst_cut_the_limit_once() -> None:
-    concurrency = AdaptiveConcurrency(16)
+    concurrency = AdaptiveConcurrency(8)
     for started in (1.0, 1.1, 2.0):
         concurrency.record_timeout(started, 2.0)
-    assert concurrency.limit == 11
+    assert concurrency.limit == 5
 
 
 def test_timeouts_leave_one() -> None:
