@@ -4,8 +4,8 @@ A 429 and a 503 both mean too fast, too many at once, or down; what else is acce
 
 1. A refusal that is news opens the `CircuitBreaker`: single probes, until an attempt that started later is accepted.
 2. Then the cause is judged. If the attempts in flight were accepted in part, and as many were not accepted before, that
-   part may be in flight from now on (`AdaptiveConcurrency`); refused again soon, or else, the rate is a little less
-   than what was accepted lately.
+   part may be in flight from now on (`AdaptiveConcurrency`, which begins with a few); refused again soon, or else, the
+   rate is a little less than what was accepted lately.
 3. `RateLimiter` holds a rate for a while, then raises it: by the same step for all, so that processes converge, and
    fast where nothing was refused yet, or not for long. A closed time is counted, so the rate of a windowed limit comes
    out right.
@@ -33,7 +33,7 @@ class AdaptiveConcurrency:
     FIRST = 8
     """So many at once at first, until as many were accepted: a limit that is not known refuses what is too many."""
     PAUSE = 0.1
-    """Seconds, or for so long, if no answer comes."""
+    """Seconds for which this lasts at most, from when one has to wait for it."""
     CUT = 0.7
     """Part of the limit that remains after a timeout."""
     TOGETHER = 0.75
@@ -89,7 +89,6 @@ class AdaptiveConcurrency:
     def try_to_grow(self, now: float) -> bool:
         """End the start if it lasted long enough, and return whether it ended so."""
         if not self._is_start:
-            self.grows_at = math.inf
             return False
         self.grows_at = min(self.grows_at, now + self.PAUSE)
         if now < self.grows_at:
@@ -98,16 +97,16 @@ class AdaptiveConcurrency:
         return True
 
     def end_start(self) -> None:
-        """Let as many be in flight as the ceiling says."""
-        self._is_start = False
-        self._set(self._ceiling)
+        """Let as many be in flight as the ceiling says, unless the start is over."""
+        if self._is_start:
+            self._is_start, self.grows_at = False, math.inf
+            self._set(self._ceiling)
 
     def record_timeout(self, started: float, now: float) -> None:
         """Cut the limit, unless the attempt started before the last cut, and so is no news."""
         if started > self._last_cut:
             self._last_cut = now
-            if self._is_start:
-                self.end_start()
+            self.end_start()
             self._set(max(1.0, self._limit * self.CUT))
 
     def step_back(self, started: float, now: float, in_flight: int) -> bool:
@@ -126,8 +125,7 @@ class AdaptiveConcurrency:
     def watch(self, in_flight: int) -> None:
         """Begin to count how many of the attempts in flight are accepted, unless they are too few to judge."""
         self._together = in_flight if in_flight >= self.TOGETHER * self.limit else 0
-        if self._is_start:
-            self.end_start()
+        self.end_start()
         self._accepted_together = 0
 
     def record_success_of_watched(self) -> None:
