@@ -115,7 +115,8 @@ class Settings:
     """All options of a client; immutable, comparable, picklable, free of secrets.
 
     Args:
-        max_concurrency: requests in flight at once, 1 to 1024; 8 at most in the first tenth of a second.
+        max_concurrency: requests in flight at once, 1 to 1024; no more than 8 at first, until as many were accepted or
+            one waited 0.1 s.
         requests_per_second: a hard cap on the rate of requests, or None to let the client find the service's limit.
         attempt_timeout: seconds that one attempt may take, from its start to the last byte of the response.
         connect_timeout: seconds that opening one connection may take.

@@ -37,9 +37,11 @@ class AdaptiveConcurrency:
     CUT = 0.7
     """Part of the limit that remains after a timeout."""
     TOGETHER = 0.75
-    """If a smaller part of the attempts in flight was accepted, there were too many of them."""
+    """If a smaller part of the attempts in flight was accepted, there were too many; at the start, if not all were."""
     STEP = 128
     """Accepted attempts after which one more is tried."""
+    QUICK_STEP, QUICK_ROUNDS = 8, 2
+    """The same, at least and in rounds of attempts, until a step is refused: the first refusals may have passed."""
     PROOF = 24
     """Attempts accepted while the whole ceiling was in flight: so many show that it is not too high."""
     SOON = 48
@@ -51,8 +53,11 @@ class AdaptiveConcurrency:
         self._is_start = ceiling > self.FIRST
         self._last_cut = self._last_step = -math.inf
         self._accepted = self._accepted_at_ceiling = 0
+        self._accepted_at_step, self._next_step = -math.inf, 0
+        self._was_step_refused = False
         self._is_guess = False
         self._together = self._accepted_together = 0
+        self._enough_together = 0.0
         self.limit: int = int(self._limit)
         """Attempts that may be in flight now, at least 1."""
         self.grows_at: float = math.inf
@@ -82,8 +87,9 @@ class AdaptiveConcurrency:
                 self.end_start()
         elif self._limit < self._maximum:
             self._set(min(self._maximum, self._limit + 1 / self._limit))
-        elif self._limit < self._ceiling and self._accepted % self.STEP == 0:
-            self._maximum += 1
+        elif self._limit < self._ceiling and self._accepted >= self._next_step:
+            self._accepted_at_step = self._accepted
+            self._set_maximum(self._maximum + 1)
             self._set(self._maximum)
 
     def try_to_grow(self, now: float) -> bool:
@@ -114,17 +120,18 @@ class AdaptiveConcurrency:
         if self._maximum == self._ceiling:
             return False
         if started > self._last_step:
-            since_step = self._accepted % self.STEP if self._accepted >= self.STEP else self.STEP
-            if since_step >= self.SOON or in_flight < self._maximum or self._maximum == 1:
+            if self._accepted - self._accepted_at_step >= self.SOON or in_flight < self._maximum or self._maximum == 1:
                 return False
-            self._last_step, self._accepted = now, 0
-            self._maximum -= 1
+            self._last_step, self._was_step_refused = now, True
+            self._forget()
+            self._set_maximum(self._maximum - 1)
             self._set(min(self._limit, self._maximum))
         return True
 
     def watch(self, in_flight: int) -> None:
         """Begin to count how many of the attempts in flight are accepted, unless they are too few to judge."""
         self._together = in_flight if in_flight >= self.TOGETHER * self.limit else 0
+        self._enough_together = self._together * (1.0 if self._is_start else self.TOGETHER)
         self.end_start()
         self._accepted_together = 0
 
@@ -137,14 +144,23 @@ class AdaptiveConcurrency:
         accepted, together = self._accepted_together, self._together
         if self._maximum == self._ceiling:
             is_proven = self._accepted_at_ceiling >= self.PROOF
-            self._is_guess = is_reason = not is_proven and 0 < accepted < self.TOGETHER * together
+            self._is_guess = is_reason = not is_proven and 0 < accepted < self._enough_together
         else:
             is_reason = self._is_guess and together / 2 <= accepted < together
             self._is_guess = False
-        self._maximum = accepted if is_reason else self._ceiling
-        self._accepted = self._accepted_at_ceiling = 0
+        self._forget()
+        self._accepted_at_ceiling = 0
+        self._set_maximum(accepted if is_reason else self._ceiling)
         self._set(self._maximum)
         return self._maximum < self._ceiling
+
+    def _forget(self) -> None:
+        self._accepted, self._accepted_at_step = 0, -math.inf
+
+    def _set_maximum(self, maximum: int) -> None:
+        self._maximum = maximum
+        quick_step = max(self.QUICK_STEP, self.QUICK_ROUNDS * maximum)
+        self._next_step = self._accepted + (self.STEP if self._was_step_refused else quick_step)
 
     def _set(self, limit: float) -> None:
         self._limit = limit

@@ -68,6 +68,7 @@ class Governor:
 
     LONGEST_PAUSE = 3600.0
     """Seconds for which a 429 can stop everything."""
+    MOST_COURTEOUS = 10.0
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._clock = clock
@@ -80,7 +81,8 @@ class Governor:
         self._paused_until = -math.inf
         self._pauses_since_cut = 0
         self._refusal_to_judge = False
-        self._in_flight = 0
+        self.in_flight: int = 0
+        """Attempts in flight."""
         self._closed = False
         self._waiting: list[_Waiter] = []
         self._arrivals = itertools.count()
@@ -94,20 +96,14 @@ class Governor:
         self._suspects, self._paused_until = earlier._suspects, earlier._paused_until
 
     @property
-    def in_flight(self) -> int:
-        """Attempts in flight."""
-        return self._in_flight
-
-    @property
     def concurrency(self) -> int:
-        """Attempts that may be in flight, but for the start."""
+        """Attempts that may be in flight once the start is over."""
         return self._concurrency.limit_after_start
 
     @property
     def pace(self) -> float | None:
         """Attempts a second that may start now, or None where no limit is known."""
-        rate = self._rate.rate
-        return None if rate == math.inf else rate
+        return None if self._rate.rate == math.inf else self._rate.rate
 
     def try_acquire(self, deadline: float, refused: bool = False, subject: str | None = None) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, else None: the way without a coroutine.
@@ -117,7 +113,7 @@ class Governor:
             refused: whether the request was refused before (429, 503).
             subject: what the request is about, such as a campaign, or None.
         """
-        if self._waiting or self._closed or self._in_flight >= self._concurrency.limit:
+        if self._waiting or self._closed or self.in_flight >= self._concurrency.limit:
             return None
         now = self._clock.monotonic()
         if now >= deadline or self._obstacle(now) is not None:
@@ -187,6 +183,12 @@ class Governor:
             if expiry is not None:
                 expiry.cancel()
 
+    def courtesy(self, subject: str | None, deadline: float) -> float:
+        """Return how many seconds a retry leaves to those that wait for the pace, if its subject alone is refused."""
+        if not (self._rate.is_known and self._suspects.is_suspect(subject, refused=False)):
+            return 0.0
+        return min(len(self._waiting) / self._rate.rate, self.MOST_COURTEOUS, (deadline - self._clock.monotonic()) / 4)
+
     def withdraw(self, group: object) -> None:
         """End the waits of a group; its members get no permit."""
         for waiter in self._waiting:
@@ -213,7 +215,7 @@ class Governor:
             self._breaker.end_probe()
         if signal is not None:
             self.observe(permit, signal, retry_after)
-        self._in_flight -= 1
+        self.in_flight -= 1
         if self._waiting:
             self._dispatch()
 
@@ -246,7 +248,7 @@ class Governor:
         breaker, concurrency, rate = self._breaker, self._concurrency, self._rate
         self._suspects.record_success(permit.subject)
         rate.record_success(permit.started, now)
-        concurrency.record_success(self._in_flight)
+        concurrency.record_success(self.in_flight)
         if breaker.is_open and permit.started <= breaker.opened:
             concurrency.record_success_of_watched()
         if breaker.record_success(permit.started) and self._refusal_to_judge:
@@ -267,11 +269,11 @@ class Governor:
         is_news = is_news or (not suspect and (concurrency.has_maximum or pauses_again))
         if permit.started <= breaker.opened:
             return
-        if is_news and not breaker.is_open and not concurrency.step_back(permit.started, now, self._in_flight):
+        if is_news and not breaker.is_open and not concurrency.step_back(permit.started, now, self.in_flight):
             if self._paused_until <= now and rate.begin_trial(now):
                 return
             self._refusal_to_judge = True
-            concurrency.watch(self._in_flight)
+            concurrency.watch(self.in_flight)
             breaker.open(now, 1 / rate.rate)
         elif not suspect or permit.probe:
             breaker.record_failure(now)
@@ -294,7 +296,7 @@ class Governor:
     def _obstacle(self, now: float) -> tuple[str, float] | None:
         """Return why nothing may start now, and when to look again; None where something may."""
         concurrency = self._concurrency
-        if self._in_flight >= concurrency.limit and not concurrency.try_to_grow(now):
+        if self.in_flight >= concurrency.limit and not concurrency.try_to_grow(now):
             return "concurrency", concurrency.grows_at
         if self._paused_until > now:
             return "asked to wait", self._paused_until
@@ -305,7 +307,7 @@ class Governor:
         return None
 
     def _start(self, now: float, refused: bool, subject: str | None) -> Permit:
-        self._in_flight += 1
+        self.in_flight += 1
         self._rate.start(now, probe=self._breaker.is_open)
         if self._breaker.is_open:
             self._breaker.start_probe(now)

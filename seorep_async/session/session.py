@@ -25,15 +25,7 @@ from seorep_async.session.governor import Governor, Permit
 from seorep_async.session.key_refusal import CancelScope, Step
 from seorep_async.session.request import Request
 from seorep_async.session.response import LARGE, RawAnswer, Response, ResponseReader
-from seorep_async.session.retry_policy import (
-    Cause,
-    Failure,
-    GiveUp,
-    Retry,
-    Signal,
-    deadline_exceeded,
-    decide,
-)
+from seorep_async.session.retry_policy import Cause, Failure, GiveUp, Retry, Signal, deadline_exceeded, decide
 from seorep_async.session.stats import Stats
 from seorep_async.session.transport import Transport
 from seorep_async.settings import Settings
@@ -321,11 +313,12 @@ class Session:
         self.governor.quota.spend(retry.cost)
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
-        self.governor.waited["backoff"] += retry.delay
+        delay = max(retry.delay, self.governor.courtesy(call.request.subject, call.deadline))
+        self.governor.waited["backoff"] += delay
         slot = call.request.slot
         if slot is not None:
             slot.lend()
-        ends = [asyncio.ensure_future(self.clock.sleep(retry.delay)), asyncio.ensure_future(self._closing.wait())]
+        ends = [asyncio.ensure_future(self.clock.sleep(delay)), asyncio.ensure_future(self._closing.wait())]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -18,7 +18,7 @@ class Stats:
         throttled: responses with status 429.
         bytes_received: bytes of all bodies, decompressed.
         in_flight: attempts in flight now.
-        concurrency: attempts that may be in flight, but for the first tenth of a second.
+        concurrency: attempts that may be in flight; but 8 at first, until as many were accepted or one waited 0.1 s.
         pace: attempts a second that may start now, or None if no limit is known.
         waited: seconds that requests waited before an attempt, in all, by reason: `concurrency` (others were in
             flight), `pace` (the service's rate), `asked to wait` (Retry-After), `outage` (nothing got through),

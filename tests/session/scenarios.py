@@ -187,15 +187,19 @@ def changing_limits(latency: float) -> Iterator[Scenario]:
 
 
 def limits_at_once(latency: float) -> Iterator[Scenario]:
-    for status in (429, 503) if latency >= 0.02 else ():
+    for status, limit in ((429, 8), (503, 8), (429, 7), (503, 6), (429, 4)) if latency >= 0.02 else ():
         yield Scenario(
             row="34",
-            name=f"8 at once, {status}, {latency * 1000:g} ms",
-            service=service(lambda seed: AtOnce(8), status=status, latency=latency),
+            name=f"{limit} at once, {status}, {latency * 1000:g} ms",
+            service=service(partial(_at_once, limit), status=status, latency=latency),
             pages=1500,
-            ideal=1500 / 8 * latency,
+            ideal=1500 / limit * latency,
             most={"lost": 0, "refused": 0.05, "times": 1.3},
         )
+
+
+def _at_once(limit: int, seed: int) -> Limiter:
+    return AtOnce(limit)
 
 
 def at_random() -> Iterator[Scenario]:

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from seorep_async import RateLimitedError, Settings
 from seorep_async.session import Clock
-from seorep_async.session.adaptive_limits import AdaptiveConcurrency, RateLimiter
+from seorep_async.session.adaptive_limits import RateLimiter
 from seorep_async.session.circuit_breaker import CircuitBreaker
 from seorep_async.session.governor import Governor, Permit
 from seorep_async.session.retry_policy import Signal
@@ -103,21 +103,29 @@ async def test_eight_start_at_once_at_first_and_the_rest_soon() -> None:
     governor = new_governor(max_concurrency=16)
     async with Queue(governor, *[0] * 20) as waiters:
         await asyncio.sleep(100)
-        assert waiters.times == pytest.approx([0] * 8 + [AdaptiveConcurrency.PAUSE] * 8)
+        assert waiters.times == pytest.approx([0] * 8 + [0.1] * 8)
 
 
 @virtual
 async def test_all_start_when_the_first_eight_were_accepted() -> None:
-    governor = new_governor(max_concurrency=16)
+    governor = new_governor(max_concurrency=64)
     first = [await leave(governor) for _ in range(8)]
-    async with Queue(governor, *[0] * 30) as waiters:
+    async with Queue(governor, *[0] * 90) as waiters:
         for permit in first[:7]:
             governor.release(permit, Signal.FINE)
         await turn()
         before = len(waiters.served)
         governor.release(first[7], Signal.FINE)
         await turn()
-        assert (before, len(waiters.served), governor.in_flight) == (7, 16, 16)
+        assert (before, len(waiters.served), governor.in_flight) == (7, 64, 64)
+
+
+@virtual
+async def test_figure_of_the_limit_leaves_out_the_start() -> None:
+    governor = new_governor(max_concurrency=16)
+    async with Queue(governor, *[0] * 20):
+        await turn()
+        assert (governor.in_flight, governor.concurrency) == (8, 16)
 
 
 @virtual
@@ -138,9 +146,10 @@ async def test_an_heir_knows_the_pace_and_no_outage() -> None:
     for _ in range(20):
         earlier.observe(from_time(here().time()), Signal.UNREACHABLE, None)
     assert earlier._breaker.is_open
+    earlier._concurrency.record_timeout(1.0, 2.0)
     heir = govern(max_concurrency=3)
     heir.inherit(earlier)
-    assert (heir._breaker.is_open, heir.pace) == (False, 5.0)
+    assert (heir._breaker.is_open, heir.pace, heir.concurrency) == (False, 5.0, 2)
 
 
 @virtual
@@ -173,6 +182,33 @@ async def test_lowest_priority_goes_first_and_equals_in_their_order(
             governor.release(held, Signal.FINE)
             held = await waiters.tasks[place]  # type: ignore[assignment]
         assert waiters.served == order
+
+
+@pytest.mark.parametrize(
+    ("rate", "refusals", "accepted", "waiting", "left", "seconds"),
+    [
+        (4.0, 3, 1, 8, NEVER, 2.0),
+        (4.0, 3, 1, 8, 4.0, 1.0),
+        (4.0, 3, 1, 80, NEVER, 10.0),
+        (4.0, 3, 1, 0, NEVER, 0.0),
+        (4.0, 3, 0, 8, NEVER, 0.0),
+        (4.0, 2, 1, 8, NEVER, 0.0),
+        (math.inf, 3, 1, 8, NEVER, 0.0),
+    ],
+)
+@virtual
+async def test_suspect_leaves_the_pace_to_those_that_wait(
+    rate: float, refusals: int, accepted: int, waiting: int, left: float, seconds: float
+) -> None:
+    governor = govern(max_concurrency=1)
+    await leave(governor)
+    governor._rate._known = rate
+    for _ in range(refusals):
+        governor._suspects.record_refusal("campaign 1")
+    for _ in range(accepted):
+        governor._suspects.record_success("campaign 2")
+    async with Queue(governor, *[0] * waiting):
+        assert governor.courtesy("campaign 1", here().time() + left) == pytest.approx(seconds)
 
 
 @virtual

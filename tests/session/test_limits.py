@@ -410,8 +410,14 @@ def test_burst_keeps_to_the_hard_cap() -> None:
 # requests at once
 
 
+def past_the_start() -> AdaptiveConcurrency:
+    concurrency = AdaptiveConcurrency(16)
+    concurrency.end_start()
+    return concurrency
+
+
 def found(accepted: int, together: int, concurrency: AdaptiveConcurrency | None = None) -> AdaptiveConcurrency:
-    concurrency = concurrency or AdaptiveConcurrency(16)
+    concurrency = concurrency or past_the_start()
     concurrency.watch(together)
     for _ in range(accepted):
         concurrency.record_success_of_watched()
@@ -424,6 +430,11 @@ def test_attempts_accepted_together_are_the_limit(accepted: int, limit: int) -> 
     assert found(accepted, 16).limit == limit
 
 
+@pytest.mark.parametrize(("accepted", "limit"), [(0, 16), (1, 1), (6, 6), (7, 7), (8, 16)])
+def test_any_refusal_of_the_first_eight_shows_the_limit(accepted: int, limit: int) -> None:
+    assert found(accepted, 8, AdaptiveConcurrency(16)).limit == limit
+
+
 def test_refusals_at_the_start_leave_the_ceiling() -> None:
     concurrency = AdaptiveConcurrency(16)
     concurrency.watch(8)
@@ -432,7 +443,7 @@ def test_refusals_at_the_start_leave_the_ceiling() -> None:
 
 @pytest.mark.parametrize(
     ("accepted", "in_flight", "limit"),
-    [(AdaptiveConcurrency.PROOF - 1, 16, 5), (AdaptiveConcurrency.PROOF, 16, 16), (500, 15, 5)],
+    [(23, 16, 5), (24, 16, 16), (500, 15, 5)],
 )
 def test_ceiling_that_was_accepted_before_is_not_too_high(accepted: int, in_flight: int, limit: int) -> None:
     concurrency = AdaptiveConcurrency(16)
@@ -461,13 +472,32 @@ def test_first_guess_is_corrected_once(accepted: int, limit: int) -> None:
     assert (seen, concurrency.limit) == (limit, 16 if limit < 16 or accepted == 8 else concurrency.limit)
 
 
-def test_one_more_is_tried_and_taken_back_if_refused() -> None:
+def proven() -> AdaptiveConcurrency:
+    """Return a limit of 8 of which one more was tried and refused."""
     concurrency = found(8, 16)
+    for _ in range(16):
+        concurrency.record_success(8)
+    assert concurrency.step_back(1.0, 2.0, in_flight=9)
+    return concurrency
+
+
+def test_limit_that_is_a_guess_grows_fast() -> None:
+    concurrency = found(1, 16)
+    accepted = 0
+    while concurrency.limit < 16:
+        concurrency.record_success(concurrency.limit)
+        accepted += 1
+    assert accepted == sum(max(8, 2 * limit) for limit in range(1, 16))
+
+
+def test_one_more_is_tried_and_taken_back_if_refused() -> None:
+    concurrency = proven()
+    limits = [concurrency.limit]
     for _ in range(AdaptiveConcurrency.STEP):
         concurrency.record_success(8)
-    tried = concurrency.limit
+        limits.append(concurrency.limit)
     taken_back = [concurrency.step_back(5.0, 6.0, in_flight=9) for _ in range(3)]  # refusals of the same step
-    assert (tried, taken_back, concurrency.limit) == (9, [True] * 3, 8)
+    assert (limits, taken_back, concurrency.limit) == ([8] * AdaptiveConcurrency.STEP + [9], [True] * 3, 8)
 
 
 @pytest.mark.parametrize(
@@ -475,7 +505,7 @@ def test_one_more_is_tried_and_taken_back_if_refused() -> None:
     [(0, 8), (AdaptiveConcurrency.STEP - 1, 8), (AdaptiveConcurrency.STEP + AdaptiveConcurrency.SOON, 9), (128, 8)],
 )
 def test_refusal_that_no_step_explains_takes_none_back(accepted: int, in_flight: int) -> None:
-    concurrency = found(8, 16)
+    concurrency = proven()
     for _ in range(accepted):
         concurrency.record_success(8)
     assert not concurrency.step_back(5.0, 6.0, in_flight)

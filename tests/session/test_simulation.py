@@ -17,7 +17,7 @@ import pytest
 from seorep_async import DeadlineExceededError, RateLimitedError, SeoRepError
 from seorep_async.session import Request, Session
 from seorep_async.session.adaptive_limits import RateLimiter
-from tests.session.limiters import AtRandom, SlidingLog, TokenBucket
+from tests.session.limiters import AtOnce, AtRandom, SlidingLog, TokenBucket
 from tests.session.scenarios import Scenario, rising_limit, scenarios
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, virtual
@@ -87,6 +87,34 @@ def test_waits_asked_for_by_one_dead_campaign_show_no_rate() -> None:
     for seed in range(8):
         service = SimulatedService(dead=lambda path, now: path.startswith("dead"), retry_after=1.0, seed=seed)
         assert simulate(service, pages).accepted[-1] <= 40
+
+
+def test_first_campaigns_that_are_dead_cost_the_others_seconds() -> None:
+    pages = [f"dead{number}/1" for number in range(8)] + [f"{number // 5}/{number % 5}" for number in range(400)]
+    for seed in range(4):
+        run = simulate(SimulatedService(dead=lambda path, now: path.startswith("dead"), seed=seed), pages)
+        assert run.lost == 8
+        assert run.accepted[-1] <= 60
+
+
+@pytest.mark.parametrize("limit", [6, 8])
+def test_limit_at_once_is_kept_where_refusals_come_late(limit: int) -> None:
+    service = SimulatedService(AtOnce(limit), latency=0.5, late_refusals=True)
+    run = simulate(service, 1000)
+    assert run.refused <= 0.05
+    assert run.seconds <= 1.1 * 1000 * 0.5 / limit
+
+
+@pytest.mark.parametrize("refused", [3, 5, 7])
+def test_first_refusals_alone_do_not_hold_a_pull_back(refused: int) -> None:
+    for seed in range(3):
+        first = iter([True] * refused)
+
+        def dead(path: str, now: float, first: Iterator[bool] = first) -> bool:
+            return next(first, False)
+
+        service = SimulatedService(latency=0.2, dead=dead, seed=seed)
+        assert simulate(service, 1000).seconds <= 1.3 * 1000 * 0.2 / 16
 
 
 def get(session: Session) -> Request[int]:
