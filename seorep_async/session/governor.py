@@ -69,6 +69,7 @@ class Governor:
     LONGEST_PAUSE = 3600.0
     """Seconds for which a 429 can stop everything."""
     MOST_COURTEOUS = 10.0
+    """Seconds for which a retry lets others go first, at most."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._clock = clock
