@@ -407,15 +407,23 @@ async def test_pages_of_many_long_campaigns_are_no_crowd_of_tasks() -> None:
     assert tasks <= 300
 
 
+class Running(Clock):
+    """A clock that runs, so that the start of a client ends while every answer is held back."""
+
+    @property
+    def timing(self) -> ClientClock:
+        return ClientClock()
+
+
 async def test_campaigns_are_started_a_few_at_a_time(stuck: asyncio.Event) -> None:
     async def script(asked: Asked) -> Any:
         await stuck.wait()
 
-    async with asyncio.timeout(30), serving(script, max_concurrency=16) as (client, service):
+    async with asyncio.timeout(30), serving(script, Running(), max_concurrency=16) as (client, service):
         before = len(asyncio.all_tasks())
         async with pull_of(client, range(1, 101)):
             assert 1 <= len(asyncio.all_tasks()) - before <= 4
-            await service.arrival(lambda service: service.in_flight >= 8)
+            await service.arrival(lambda service: service.in_flight == 16)
 
 
 async def test_failed_campaigns_do_not_use_up_the_window() -> None:
@@ -557,9 +565,9 @@ async def test_cancelling_leaves_nothing_running(stuck: asyncio.Event) -> None:
     async def script(asked: Asked) -> Any:
         await stuck.wait()
 
-    async with serving(script) as (client, service):
+    async with serving(script, Running()) as (client, service):
         pulling = asyncio.ensure_future(outcomes_of(client, range(1, 100)))
-        await service.arrival(lambda service: service.in_flight >= 8)
+        await service.arrival(lambda service: service.in_flight == 16)
         pulling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await pulling
@@ -582,8 +590,8 @@ async def test_closing_the_client_gives_one_outcome_each(stuck: asyncio.Event) -
     async def script(asked: Asked) -> Any:
         await stuck.wait()
 
-    async with serving(script) as (client, service), pull_of(client, range(1, 100)) as outcomes:
-        await service.arrival(lambda service: service.in_flight >= 8)
+    async with serving(script, Running()) as (client, service), pull_of(client, range(1, 100)) as outcomes:
+        await service.arrival(lambda service: service.in_flight == 16)
         await client.close()
         left = [outcome async for outcome in outcomes]
     assert sorted(outcome.id for outcome in left) == list(range(1, 100))
