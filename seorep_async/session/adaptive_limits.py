@@ -321,7 +321,7 @@ class RateLimiter:
             now: when it closed.
             excused: seconds of it in which nothing was tried that could have been accepted.
         """
-        closed, elapsed = now - opened, now - self._since
+        closed, elapsed, waited = now - opened, now - self._since, excused
         hold = 4 * (closed - excused) + 3 * excused
         if not self.is_known:
             span = elapsed = max(elapsed, self.SPAN)  # a burst is no rate
@@ -335,9 +335,9 @@ class RateLimiter:
         seen = accepted / max(span - excused, self.CATCH_UP)
         least = self.FIRST
         if self.is_known:
-            least = self.SLOWEST if self._searching and elapsed >= self.SPAN else self._known / 2
             if accepted < self.FEW:
-                seen = self._known * self._accepted / max(1, self._accepted + self._refused)
+                seen, waited = self._known * self._accepted / max(1, self._accepted + self._refused), 0.0
+            least = self.SLOWEST if self._searching and elapsed - waited >= self.SPAN else self._known / 2
         self._trial.judge(closed=closed - excused > self.SPAN / 2 + 2 / self._known)
         back_off = self.BACK_OFF_SEARCH if self._went_too_far and not self._searching else self.BACK_OFF
         self._searching, self._refused_at = not self.is_known, min(self._known, seen)

@@ -94,6 +94,25 @@ def test_cut_soon_after_the_first_leaves_half_of_the_rate(elapsed: float, rate: 
     assert limiter.rate == pytest.approx(rate)
 
 
+@pytest.mark.parametrize(("excused", "rate"), [(1.0, 36), (0.0, 0.8 * 10 / 1.3)])
+def test_wait_that_was_asked_for_tries_no_first_guess(excused: float, rate: float) -> None:
+    limiter = slowed_down()  # to 72 a second at 10.1
+    for number in range(10):
+        limiter.record_success(0.0, 10.2 + number / 100)
+    limiter.slow_down(10.4, 11.4, excused)
+    assert limiter.rate == pytest.approx(rate)
+
+
+def test_first_guess_of_which_few_are_accepted_was_tried() -> None:
+    limiter = slowed_down()
+    limiter.forget()
+    limiter.record_success(0.0, 10.2)
+    for _ in range(9):
+        limiter.record_refusal(10.3, 10.3, suspect=False, again=False)
+    limiter.slow_down(10.4, 11.4, excused=1.0)
+    assert limiter.rate == pytest.approx(0.8 * 72 / 10)
+
+
 def test_cut_after_a_search_leaves_nearly_what_was_accepted() -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 30.0)
