@@ -335,7 +335,7 @@ class RateLimiter:
         seen = accepted / max(span - excused, self.CATCH_UP)
         least = self.FIRST
         if self.is_known:
-            if accepted < self.FEW:
+            if accepted < self.FEW:  # a share of the rate, which no wait distorts
                 seen, waited = self._known * self._accepted / max(1, self._accepted + self._refused), 0.0
             least = self.SLOWEST if self._searching and elapsed - waited >= self.SPAN else self._known / 2
         self._trial.judge(closed=closed - excused > self.SPAN / 2 + 2 / self._known)
