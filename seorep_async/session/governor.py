@@ -12,9 +12,10 @@ from typing import TypeAlias
 import msgspec
 
 from seorep_async.errors import RateLimitedError
-from seorep_async.session.adaptive_limits import AdaptiveConcurrency, RateLimiter
+from seorep_async.session.adaptive_concurrency import AdaptiveConcurrency
 from seorep_async.session.circuit_breaker import CircuitBreaker, Suspects
 from seorep_async.session.clock import Alarm, Clock
+from seorep_async.session.rate_limiter import RateLimiter
 from seorep_async.session.retry_policy import RetryQuota, Signal
 from seorep_async.settings import Settings
 
@@ -80,7 +81,6 @@ class Governor:
         self._breaker = CircuitBreaker()
         self._suspects = Suspects()
         self._paused_until = -math.inf
-        self._pauses_since_cut = 0
         self._refusal_to_judge = False
         self.in_flight: int = 0
         """Attempts in flight."""
@@ -256,7 +256,6 @@ class Governor:
             self._refusal_to_judge = False
             if rate.is_known or self._paused_until > breaker.opened or not concurrency.judge():
                 resumed = now if breaker.probes == 1 else max(breaker.opened, min(now, self._paused_until))
-                self._pauses_since_cut = 0
                 rate.slow_down(breaker.opened, now, excused=resumed - breaker.opened)
             rate.forget()
 
@@ -266,8 +265,8 @@ class Governor:
         suspect = suspect and not (rate.is_unproven or concurrency.is_unproven)
         again = self._suspects.record_refusal(permit.subject)
         is_news = rate.record_refusal(permit.started, now, suspect=suspect, again=again)
-        pauses_again = self._pauses_since_cut > 1 and self._paused_until > now and (rate.is_known or not again)
-        is_news = is_news or (not suspect and (concurrency.has_maximum or pauses_again))
+        waits_again = rate.waits > 1 and self._paused_until > now and (rate.is_known or not again)
+        is_news = is_news or (not suspect and (concurrency.has_maximum or waits_again))
         if permit.started <= breaker.opened:
             return
         if is_news and not breaker.is_open and not concurrency.step_back(permit.started, now, self.in_flight):
@@ -282,8 +281,8 @@ class Governor:
     def _pause(self, signal: Signal, seconds: float, now: float) -> None:
         # an overload may be about one object only; and no mistake in a header should stop the client for ever
         longest = self._longest_wait if signal is Signal.OVERLOADED else max(self._longest_wait, self.LONGEST_PAUSE)
-        self._pauses_since_cut += self._paused_until <= now
         self._paused_until = max(self._paused_until, now + min(seconds, longest))
+        self._rate.record_wait(now, self._paused_until)
         for waiter in self._waiting:
             if self._pause_is_too_long(now, waiter.deadline):
                 waiter.end(_asked_to_wait(self._paused_until - now))

@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from seorep_async import RateLimitedError, Settings
 from seorep_async.session import Clock
-from seorep_async.session.adaptive_limits import RateLimiter
 from seorep_async.session.circuit_breaker import CircuitBreaker
 from seorep_async.session.governor import Governor, Permit
+from seorep_async.session.rate_limiter import RateLimiter
 from seorep_async.session.retry_policy import Signal
 from tests.session.virtual_loop import VirtualLoop, here, virtual
 
@@ -150,6 +150,15 @@ async def test_an_heir_knows_the_pace_and_no_outage() -> None:
     heir = govern(max_concurrency=3)
     heir.inherit(earlier)
     assert (heir._breaker.is_open, heir.pace, heir.concurrency) == (False, 5.0, 2)
+
+
+@virtual
+async def test_an_heir_knows_how_often_it_was_asked_to_wait() -> None:
+    earlier = govern()
+    earlier._pause(Signal.THROTTLED, 1.0, 5.0)
+    heir = govern()
+    heir.inherit(earlier)
+    assert heir._rate.waits == 1
 
 
 @virtual

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seorep_async.session.adaptive_limits import AdaptiveConcurrency, RateLimiter
+from seorep_async.session.adaptive_concurrency import AdaptiveConcurrency
 from seorep_async.session.circuit_breaker import CircuitBreaker, Suspects
+from seorep_async.session.rate_limiter import RateLimiter
 from seorep_async.session.refusal_trial import RefusalTrial
 from seorep_async.session.retry_policy import RetryQuota
 
@@ -136,6 +137,120 @@ def test_rate_that_is_refused_now_and_then_is_not_searched() -> None:
         send(limiter, second - 0.9, float(second))
         limiter.record_refusal(float(second), float(second), suspect=False, again=False)
     assert 1.1 * refused_at < limiter.rate < 2 * refused_at
+
+
+def after_a_wait(rate: float) -> RateLimiter:
+    """Return a limiter that was asked to wait from 12.5 to 13.5, and goes on at the rate that was refused."""
+    limiter = after_the_search()
+    limiter.record_refusal(12.5, 12.5, suspect=False, again=False)
+    limiter.record_wait(12.5, 13.5)
+    limiter.slow_down(12.5, 13.5, excused=1.0)
+    limiter._known = limiter._refused_at = rate
+    return limiter
+
+
+@pytest.mark.parametrize(("rate", "step"), [(50, 10.8), (100, 5.8), (200, 4), (400, 4)])
+def test_faster_one_grows_less_after_a_wait(rate: float, step: float) -> None:
+    limiter = after_a_wait(rate)
+    limiter._held_until = 0.0
+    send(limiter, 13.5, 14.5)
+    assert limiter.rate - rate == pytest.approx(step, rel=0.1)
+
+
+def test_slow_one_grows_by_two_fifths_after_a_wait() -> None:
+    limiter = after_a_wait(20.0)
+    limiter._held_until = 0.0
+    limiter.start(limiter.next_start(13.5))
+    assert limiter.rate == pytest.approx(20.4)
+
+
+def test_next_cut_without_a_wait_lets_all_grow_alike_again() -> None:
+    limiter = after_a_wait(200.0)
+    limiter.slow_down(14.0, 14.1, excused=0.1)
+    limiter._known, limiter._held_until = 200.0, 0.0
+    send(limiter, 14.1, 15.1)
+    assert limiter.rate - 200 == pytest.approx(RateLimiter.STEP, rel=0.1)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.4])
+def test_shortest_waits_change_no_growth(seconds: float) -> None:
+    limiter = after_the_search()
+    limiter.record_wait(12.5, 12.5 + seconds)
+    limiter.slow_down(12.5, 13.5, excused=1.0)
+    limiter._known, limiter._held_until = 200.0, 0.0
+    send(limiter, 13.5, 14.5)
+    assert limiter.rate - 200 == pytest.approx(RateLimiter.STEP, rel=0.1)
+
+
+@pytest.mark.parametrize(("accepted", "is_search"), [(990, False), (1010, True)])
+def test_limit_that_asked_to_wait_is_searched_again_later(accepted: int, is_search: bool) -> None:
+    limiter = after_a_wait(100.0)
+    limiter._known, limiter._held_until = 150.0, 0.0
+    for _ in range(accepted):
+        limiter.record_success(13.5, 14.0)
+    before = limiter.rate
+    limiter.start(limiter.next_start(13.5))
+    assert (limiter.rate - before == 1.0) is is_search
+
+
+def refused_after_waits(rate: float, since: float, *waits: tuple[float, float]) -> RateLimiter:
+    """Return a limiter that sent at a rate but in these waits, which made no cut, and was refused at 20 for 1 s."""
+    limiter = after_a_wait(rate)
+    limiter._since, limiter._held_until = since, math.inf
+    limiter._accepted_at.clear()
+    for number in range(round((20 - since) * rate)):
+        moment = since + number / rate
+        if not any(begin <= moment < end for begin, end in waits):
+            limiter.record_success(0.0, moment)
+    for begin, end in (*waits, (20.0, 21.0)):
+        limiter.record_wait(begin, end)
+    limiter.slow_down(20.0, 21.0, excused=1.0)
+    return limiter
+
+
+@pytest.mark.parametrize("waits", [((16.0, 17.0),), ((18.5, 19.5),), ((18.9, 19.9),), ((17.5, 18.55), (18.6, 19.6))])
+def test_tolerated_wait_is_no_time_without_room(waits: tuple[tuple[float, float], ...]) -> None:
+    assert refused_after_waits(50.0, 13.0, *waits).rate == pytest.approx(0.8 * 50, rel=0.05)
+
+
+def test_wait_before_a_rest_is_no_tolerated_one() -> None:
+    assert refused_after_waits(2.0, 13.9, (11.9, 13.9)).rate <= 0.8 * 2
+
+
+def test_tolerated_wait_counts_where_it_was_most_of_the_time() -> None:
+    limiter = after_a_wait(50.0)
+    limiter._since = 14.2
+    limiter._accepted_at.clear()
+    for number in range(40):  # saved up in the wait from 14.2 to 15.2, and accepted at once
+        limiter.record_success(0.0, 15.3 + number / 100)
+    limiter.record_wait(14.2, 15.2)
+    limiter.record_wait(15.8, 16.8)
+    limiter.slow_down(15.8, 16.8, excused=1.0)
+    assert limiter.rate == pytest.approx(0.8 * 40)
+
+
+def test_tolerated_wait_spares_no_rate_above_what_is_counted() -> None:
+    limiter = refused_after_waits(3000.0, 13.0, (17.5, 18.5))
+    assert limiter.rate < 3000
+
+
+def test_wait_that_lasts_beyond_a_cut_is_no_second_one() -> None:
+    limiter = after_a_wait(50.0)
+    limiter.record_wait(14.0, 16.0)
+    limiter.slow_down(14.0, 15.0, excused=1.0)
+    limiter.record_wait(15.5, 16.5)
+    assert limiter.waits == 0
+
+
+def test_wait_that_is_asked_for_longer_is_one_wait() -> None:
+    limiter = RateLimiter(None)
+    for begin, end in ((1.0, 2.0), (1.5, 2.5), (2.4, 2.5)):
+        limiter.record_wait(begin, end)
+    assert limiter.waits == 1
+    limiter.record_wait(2.5, 3.5)
+    assert limiter.waits == 2
+    limiter.slow_down(3.0, 3.5, excused=0.5)
+    assert limiter.waits == 0
 
 
 def test_rate_is_not_held_for_long_however_slow_it_is() -> None:

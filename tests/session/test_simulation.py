@@ -16,8 +16,8 @@ import pytest
 
 from seorep_async import DeadlineExceededError, RateLimitedError, SeoRepError
 from seorep_async.session import Request, Session
-from seorep_async.session.adaptive_limits import RateLimiter
-from tests.session.limiters import AtOnce, AtRandom, SlidingLog, TokenBucket
+from seorep_async.session.rate_limiter import RateLimiter
+from tests.session.limiters import AtOnce, AtRandom, Changing, SlidingLog, TokenBucket
 from tests.session.scenarios import Scenario, rising_limit, scenarios
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, virtual
@@ -80,6 +80,26 @@ def test_waits_asked_for_again_and_again_are_learnt_from() -> None:
     for seed in range(20):
         service = SimulatedService(SlidingLog(200), latency=0.05, status=503, retry_after=1.0, seed=seed)
         assert simulate(service, 1500).seconds <= 1.6 * 7.5
+
+
+def test_limit_that_asks_to_wait_is_used_by_one_alone() -> None:
+    for seed in range(2):
+        run = simulate(SimulatedService(TokenBucket(200, 40), latency=0.02, retry_after=1.0, seed=seed), 6000)
+        assert run.seconds <= 1.2 * 30
+
+
+def test_high_limit_that_asks_to_wait_is_followed_up() -> None:
+    limit = Changing((15.0, TokenBucket(400, 80)), (math.inf, TokenBucket(1200, 240)))
+    run = simulate(SimulatedService(limit, retry_after=1.0), 42_000)
+    assert run.rate(40, 45) >= 1.5 * 400
+
+
+def test_processes_share_a_limit_that_asks_to_wait() -> None:
+    for seed in range(10, 15):
+        service = SimulatedService(TokenBucket(200, 40), retry_after=1.0, late_refusals=True, seed=seed)
+        run = simulate(service, 1500, clients=4, apart=0.1)
+        assert run.seconds <= 1.4 * 30
+        assert run.jain >= 0.9
 
 
 def test_waits_asked_for_by_one_dead_campaign_show_no_rate() -> None:

@@ -1,4 +1,4 @@
-"""The limits that a client obeys, and how it finds them out: small rules without a clock, the time is an argument.
+"""How many attempts may start a second, and how a client finds out limits: rules without a clock, the time is given.
 
 A 429 and a 503 both mean too fast, too many at once, or down; what else is accepted meanwhile shows which. So:
 
@@ -8,7 +8,7 @@ A 429 and a 503 both mean too fast, too many at once, or down; what else is acce
    rate is a little less than what was accepted lately.
 3. `RateLimiter` holds a rate for a while, then raises it: by the same step for all, so that processes converge, and
    fast where nothing was refused yet, or not for long. A closed time is counted, so the rate of a windowed limit comes
-   out right.
+   out right. Where the service asks to wait, there are few cuts, so slow processes must come up faster than fast ones.
 4. A refusal is no news if it is about one request or campaign (`Suspects`), if it was under way when the breaker
    opened, if it is the first in a long time, or a rare one while a rate is held: another process has caused it. The
    second Retry-After is news, since the last cut or the start: to tolerate it would cost a wait again and again.
@@ -21,150 +21,6 @@ import math
 from collections import deque
 
 from seorep_async.session.refusal_trial import RefusalTrial
-
-
-class AdaptiveConcurrency:
-    """Attempts that may be in flight: few at first, then as many as the service takes at once, and more now and then.
-
-    Args:
-        ceiling: never more than this.
-    """
-
-    FIRST = 8
-    """So many at once at first, until as many were accepted: a limit that is not known refuses what is too many."""
-    PAUSE = 0.1
-    """Seconds for which this lasts at most, from when one has to wait for it."""
-    CUT = 0.7
-    """Part of the limit that remains after a timeout."""
-    TOGETHER = 0.75
-    """If a smaller part of the attempts in flight was accepted, there were too many; at the start, if not all were."""
-    STEP = 128
-    """Accepted attempts after which one more is tried."""
-    QUICK_STEP, QUICK_ROUNDS = 8, 2
-    """The same, at least and in rounds of attempts, until a step is refused: the first refusals may have passed."""
-    PROOF = 24
-    """Attempts accepted while the whole ceiling was in flight: so many show that it is not too high."""
-    SOON = 48
-    """Accepted attempts within which a refusal is due to such a step; any other is due to something else."""
-
-    def __init__(self, ceiling: int) -> None:
-        self._ceiling = self._maximum = ceiling
-        self._limit = float(min(ceiling, self.FIRST))
-        self._is_start = ceiling > self.FIRST
-        self._last_cut = self._last_step = -math.inf
-        self._accepted = self._accepted_at_ceiling = 0
-        self._accepted_at_step, self._next_step = -math.inf, 0
-        self._was_step_refused = False
-        self._is_guess = False
-        self._together = self._accepted_together = 0
-        self._enough_together = 0.0
-        self.limit: int = int(self._limit)
-        """Attempts that may be in flight now, at least 1."""
-        self.grows_at: float = math.inf
-        """When as many as the ceiling may start, unless one is refused before."""
-
-    @property
-    def limit_after_start(self) -> int:
-        """Attempts that may be in flight now, or as soon as the start is over."""
-        return self._ceiling if self._is_start else self.limit
-
-    @property
-    def has_maximum(self) -> bool:
-        """Whether the service was found to limit the attempts in flight."""
-        return self._maximum < self._ceiling
-
-    @property
-    def is_unproven(self) -> bool:
-        """Whether that was found out only just now."""
-        return self.has_maximum and self._accepted < self.STEP
-
-    def record_success(self, in_flight: int) -> None:
-        """Raise the limit up to the maximum, by one for each round of attempts, and that after `STEP` of them."""
-        self._accepted += 1
-        self._accepted_at_ceiling += in_flight >= self._ceiling
-        if self._is_start:
-            if self._accepted >= self.FIRST:
-                self.end_start()
-        elif self._limit < self._maximum:
-            self._set(min(self._maximum, self._limit + 1 / self._limit))
-        elif self._limit < self._ceiling and self._accepted >= self._next_step:
-            self._accepted_at_step = self._accepted
-            self._set_maximum(self._maximum + 1)
-            self._set(self._maximum)
-
-    def try_to_grow(self, now: float) -> bool:
-        """End the start if it lasted long enough, and return whether it ended so."""
-        if not self._is_start:
-            return False
-        self.grows_at = min(self.grows_at, now + self.PAUSE)
-        if now < self.grows_at:
-            return False
-        self.end_start()
-        return True
-
-    def end_start(self) -> None:
-        """Let as many be in flight as the ceiling says, unless the start is over."""
-        if self._is_start:
-            self._is_start, self.grows_at = False, math.inf
-            self._set(self._ceiling)
-
-    def record_timeout(self, started: float, now: float) -> None:
-        """Cut the limit, unless the attempt started before the last cut, and so is no news."""
-        if started > self._last_cut:
-            self._last_cut = now
-            self.end_start()
-            self._set(max(1.0, self._limit * self.CUT))
-
-    def step_back(self, started: float, now: float, in_flight: int) -> bool:
-        """Take the last step back if a refusal is due to it, and return whether it is."""
-        if self._maximum == self._ceiling:
-            return False
-        if started > self._last_step:
-            if self._accepted - self._accepted_at_step >= self.SOON or in_flight < self._maximum or self._maximum == 1:
-                return False
-            self._last_step, self._was_step_refused = now, True
-            self._forget()
-            self._set_maximum(self._maximum - 1)
-            self._set(min(self._limit, self._maximum))
-        return True
-
-    def watch(self, in_flight: int) -> None:
-        """Begin to count how many of the attempts in flight are accepted, unless they are too few to judge."""
-        self._together = in_flight if in_flight >= self.TOGETHER * self.limit else 0
-        self._enough_together = self._together * (1.0 if self._is_start else self.TOGETHER)
-        self.end_start()
-        self._accepted_together = 0
-
-    def record_success_of_watched(self) -> None:
-        """Count one of them."""
-        self._accepted_together += 1
-
-    def judge(self) -> bool:
-        """Return whether there were too many at once, and limit them if so; a first guess may be corrected once."""
-        accepted, together = self._accepted_together, self._together
-        if self._maximum == self._ceiling:
-            is_proven = self._accepted_at_ceiling >= self.PROOF
-            self._is_guess = is_reason = not is_proven and 0 < accepted < self._enough_together
-        else:
-            is_reason = self._is_guess and together / 2 <= accepted < together
-            self._is_guess = False
-        self._forget()
-        self._accepted_at_ceiling = 0
-        self._set_maximum(accepted if is_reason else self._ceiling)
-        self._set(self._maximum)
-        return self._maximum < self._ceiling
-
-    def _forget(self) -> None:
-        self._accepted, self._accepted_at_step = 0, -math.inf
-
-    def _set_maximum(self, maximum: int) -> None:
-        self._maximum = maximum
-        quick_step = max(self.QUICK_STEP, self.QUICK_ROUNDS * maximum)
-        self._next_step = self._accepted + (self.STEP if self._was_step_refused else quick_step)
-
-    def _set(self, limit: float) -> None:
-        self._limit = limit
-        self.limit = int(limit)
 
 
 class RateLimiter:
@@ -182,10 +38,17 @@ class RateLimiter:
     """Seconds, or as long as 20 attempts take, for which a rate is held after a cut."""
     STEP = 8.0
     """Attempts a second by which the rate grows in a second, unless it is so small that a fifth is less."""
+    STEP_AFTER_WAIT = 600.0
+    """After a wait that the service asked for, it grows by this divided by the rate: half of `STEP` at least, and two
+    fifths of the rate at most."""
+    LONG_WAIT = 0.5
+    """Seconds, at least, of a wait after which it does."""
     ENOUGH = 90
     """Attempts accepted in a row, at least, that show that a limit rose."""
     QUIET = 2.0
     """As many as start in so many seconds at the rate that was refused."""
+    QUIET_AFTER_WAIT = 10.0
+    """The same after such a wait: while others wait, the limit seems higher."""
     SPAN = 1.0
     """Seconds over which accepted attempts are counted, or longer: 16 attempts, or 8 times what it was closed."""
     FEW = 8
@@ -210,6 +73,9 @@ class RateLimiter:
         self._accepted = self._refused = self._doubts = 0
         self._accepted_in_a_row = 0
         self._went_too_far = False
+        self._waits: deque[tuple[float, float]] = deque(maxlen=64)
+        self._waits_until = -math.inf
+        self._is_after_wait = False
         self._trial = RefusalTrial()
 
     @property
@@ -226,6 +92,11 @@ class RateLimiter:
     def is_unproven(self) -> bool:
         """Whether the rate is no more than a first guess."""
         return self._searching
+
+    @property
+    def waits(self) -> int:
+        """How often the service asked to wait since the start or the last cut."""
+        return len(self._waits)
 
     def next_start(self, now: float) -> float:
         """Return the time from which the next attempt may start."""
@@ -259,13 +130,16 @@ class RateLimiter:
 
     def _is_search(self) -> bool:
         """Whether the limit is not known yet, or was found to be higher."""
-        is_quiet = self._accepted_in_a_row > max(self.ENOUGH, self.QUIET * self._refused_at)
+        quiet = self.QUIET_AFTER_WAIT if self._is_after_wait else self.QUIET
+        is_quiet = self._accepted_in_a_row > max(self.ENOUGH, quiet * self._refused_at)
         return self._searching or (is_quiet and self._known > 1.1 * self._refused_at)
 
     def _grow(self) -> None:
         rate = self._known
         if self._is_search() or self._trial.tolerated:
             self._known += min(1.0, rate / 4)
+        elif self._is_after_wait:
+            self._known += min(rate / 4, 0.4, max(self.STEP_AFTER_WAIT / rate, self.STEP / 2) / rate)
         else:
             self._known += min(rate / 4, 0.2, self.STEP / rate)
 
@@ -302,6 +176,14 @@ class RateLimiter:
         doubts, self._doubts = self._doubts, self._accepted + self.LONG
         return self._accepted < doubts
 
+    def record_wait(self, begin: float, end: float) -> None:
+        """Note a wait that the service asked for, or that it asked to wait longer."""
+        if begin >= self._waits_until:
+            self._waits.append((begin, end))
+        elif self._waits:
+            self._waits[-1] = (self._waits[-1][0], end)
+        self._waits_until = end
+
     def begin_trial(self, now: float) -> bool:
         """Begin a burst in place of a cut if there is reason to, and return whether it began."""
         if not self.is_known or self._searching or not self._trial.begin(now, self._known):
@@ -313,6 +195,16 @@ class RateLimiter:
         """Count accepted and refused attempts from zero again."""
         self._accepted = self._refused = self._doubts = 0
 
+    def _tolerated_waits(self, opened: float, begin: float) -> float:
+        """Return the seconds of waits that made no cut, from a time on that each of them moves back by its length."""
+        waits = [wait for wait in self._waits if self._since <= wait[0] and wait[1] <= opened]
+        if opened - self._since < 3 * sum(until - start for start, until in waits):
+            return 0.0  # most of what was accepted was saved up meanwhile
+        seconds = 0.0
+        for start, until in reversed(waits):
+            seconds += (until - start) * (until > begin - seconds)
+        return seconds
+
     def slow_down(self, opened: float, now: float, excused: float) -> None:
         """Cut the rate to a little less than what was accepted lately.
 
@@ -322,17 +214,19 @@ class RateLimiter:
             excused: seconds of it in which nothing was tried that could have been accepted.
         """
         closed, elapsed, waited = now - opened, now - self._since, excused
-        hold = 4 * (closed - excused) + 3 * excused
+        hold, tolerated = 4 * (closed - excused) + 3 * excused, 0.0
         if not self.is_known:
             span = elapsed = max(elapsed, self.SPAN)  # a burst is no rate
             excused = 0.0
         else:
             excused = excused if elapsed > closed + self.SPAN / 2 else 0.0
-            span = min(elapsed, max(self.SPAN, 16 / self._known, 8 * (closed - excused)) + excused)
+            span = max(self.SPAN, 16 / self._known, 8 * (closed - excused)) + excused
+            tolerated = self._tolerated_waits(opened, now - span)
+            span = min(elapsed, span + tolerated)
         if len(self._accepted_at) == self._accepted_at.maxlen:
-            span = min(span, now - self._accepted_at[0])
+            span, tolerated = min(span, now - self._accepted_at[0]), 0.0
         accepted = sum(moment > now - span for moment in self._accepted_at)
-        seen = accepted / max(span - excused, self.CATCH_UP)
+        seen = accepted / max(span - excused - tolerated, self.CATCH_UP)
         least = self.FIRST
         if self.is_known:
             if accepted < self.FEW:  # a share of the rate, which no wait distorts
@@ -344,4 +238,6 @@ class RateLimiter:
         self._known = max(self.SLOWEST, least, min(self._known, back_off * seen / (1 - self._trial.tolerated)))
         self._held_until = now + max(min(elapsed, self.HOLD), hold, min(10.0, 20 / self._known))
         self._since, self._went_too_far = now, False
+        self._is_after_wait = any(until - start >= self.LONG_WAIT for start, until in self._waits)
+        self._waits.clear()
         self._next = now + 1 / self.rate
