@@ -223,8 +223,8 @@ class RateLimiter:
             span = max(self.SPAN, 16 / self._known, 8 * (closed - excused)) + excused
             tolerated = self._tolerated_waits(opened, now - span)
             span = min(elapsed, span + tolerated)
-        if len(self._accepted_at) == self._accepted_at.maxlen:
-            span, tolerated = min(span, now - self._accepted_at[0]), 0.0
+        if len(self._accepted_at) == self._accepted_at.maxlen and now - span < self._accepted_at[0]:
+            span, tolerated = now - self._accepted_at[0], 0.0
         accepted = sum(moment > now - span for moment in self._accepted_at)
         seen = accepted / max(span - excused - tolerated, self.CATCH_UP)
         least = self.FIRST

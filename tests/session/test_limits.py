@@ -213,6 +213,10 @@ def test_tolerated_wait_is_no_time_without_room(waits: tuple[tuple[float, float]
     assert refused_after_waits(50.0, 13.0, *waits).rate == pytest.approx(0.8 * 50, rel=0.05)
 
 
+def test_tolerated_wait_is_no_time_without_room_in_a_long_pull() -> None:
+    assert refused_after_waits(1000.0, 13.0, (18.5, 19.5)).rate == pytest.approx(0.8 * 1000, rel=0.05)
+
+
 def test_wait_before_a_rest_is_no_tolerated_one() -> None:
     assert refused_after_waits(2.0, 13.9, (11.9, 13.9)).rate <= 0.8 * 2
 
