@@ -196,7 +196,7 @@ class RateLimiter:
         self._accepted = self._refused = self._doubts = 0
 
     def _tolerated_waits(self, opened: float, begin: float) -> float:
-        """Return the seconds of waits that made no cut, from a time on that each of them moves back by its length."""
+        """Return how many seconds of waits without a cut lie after a time; each makes that time as much earlier."""
         waits = [wait for wait in self._waits if self._since <= wait[0] and wait[1] <= opened]
         if opened - self._since < 3 * sum(until - start for start, until in waits):
             return 0.0  # most of what was accepted was saved up meanwhile
