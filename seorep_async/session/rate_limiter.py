@@ -34,6 +34,9 @@ class RateLimiter:
     """Part of the accepted rate that remains after a cut."""
     BACK_OFF_SEARCH = 0.9
     """The same after a search, which goes beyond the limit for a moment only."""
+    RISEN = 3.0
+    """A search to so many times the rate that was refused before leaves all: the rate rose while it was counted. If it
+    is refused again soon, what another search would have left remains."""
     HOLD = 1.5
     """Seconds, or as long as 20 attempts take, for which a rate is held after a cut."""
     STEP = 8.0
@@ -72,7 +75,7 @@ class RateLimiter:
         self._accepted_at: deque[float] = deque(maxlen=4096)
         self._accepted = self._refused = self._doubts = 0
         self._accepted_in_a_row = 0
-        self._went_too_far = False
+        self._went_too_far = self._has_risen = False
         self._waits: deque[tuple[float, float]] = deque(maxlen=64)
         self._waits_until = -math.inf
         self._is_after_wait = False
@@ -205,6 +208,19 @@ class RateLimiter:
             seconds += (until - start) * (until > begin - seconds)
         return seconds
 
+    def _count_accepted(self, opened: float, now: float, idle: float) -> tuple[int, float]:
+        """Return how many attempts were accepted lately, and how many a second without idle ones before `now`."""
+        if self.is_known:
+            span = max(self.SPAN, 16 / self._known, 8 * (now - opened - idle)) + idle
+            tolerated = self._tolerated_waits(opened, now - span)
+            span = min(now - self._since, span + tolerated)
+        else:
+            span, tolerated = max(now - self._since, self.SPAN), 0.0  # a burst is no rate
+        if len(self._accepted_at) == self._accepted_at.maxlen and now - span < self._accepted_at[0]:
+            span, tolerated = now - self._accepted_at[0], 0.0
+        accepted = sum(moment > now - span for moment in self._accepted_at)
+        return accepted, accepted / max(span - idle - tolerated, self.CATCH_UP)
+
     def slow_down(self, opened: float, now: float, excused: float) -> None:
         """Cut the rate to a little less than what was accepted lately.
 
@@ -213,30 +229,28 @@ class RateLimiter:
             now: when it closed.
             excused: seconds of it in which nothing was tried that could have been accepted.
         """
-        closed, elapsed, waited = now - opened, now - self._since, excused
-        hold, tolerated = 4 * (closed - excused) + 3 * excused, 0.0
-        if not self.is_known:
-            span = elapsed = max(elapsed, self.SPAN)  # a burst is no rate
-            excused = 0.0
-        else:
-            excused = excused if elapsed > closed + self.SPAN / 2 else 0.0
-            span = max(self.SPAN, 16 / self._known, 8 * (closed - excused)) + excused
-            tolerated = self._tolerated_waits(opened, now - span)
-            span = min(elapsed, span + tolerated)
-        if len(self._accepted_at) == self._accepted_at.maxlen and now - span < self._accepted_at[0]:
-            span, tolerated = now - self._accepted_at[0], 0.0
-        accepted = sum(moment > now - span for moment in self._accepted_at)
-        seen = accepted / max(span - excused - tolerated, self.CATCH_UP)
-        least = self.FIRST
+        closed, elapsed = now - opened, now - self._since
+        idle = excused if self.is_known and elapsed > closed + self.SPAN / 2 else 0.0
+        accepted, seen = self._count_accepted(opened, now, idle)
+        least, tried = self.FIRST, elapsed - excused
         if self.is_known:
             if accepted < self.FEW:  # a share of the rate, which no wait distorts
-                seen, waited = self._known * self._accepted / max(1, self._accepted + self._refused), 0.0
-            least = self.SLOWEST if self._searching and elapsed - waited >= self.SPAN else self._known / 2
-        self._trial.judge(closed=closed - excused > self.SPAN / 2 + 2 / self._known)
-        back_off = self.BACK_OFF_SEARCH if self._went_too_far and not self._searching else self.BACK_OFF
+                seen, tried = self._known * self._accepted / max(1, self._accepted + self._refused), elapsed
+            least = self.SLOWEST if self._searching and tried >= self.SPAN else self._known / 2
+        back_off, had_risen, self._has_risen = self.BACK_OFF, self._has_risen, False
+        if self._went_too_far and not self._searching:
+            back_off = self.BACK_OFF_SEARCH
+            if closed - idle < self.CATCH_UP:  # else the count is too low
+                least = self._refused_at / 2
+                self._has_risen = self._known > self.RISEN * self._refused_at
+        elif had_risen and elapsed < 2 * self.HOLD:
+            least = max(least, self.BACK_OFF_SEARCH * self._refused_at)
+        self._trial.judge(closed=closed - idle > self.SPAN / 2 + 2 / self._known)
+        remaining = (1.0 if self._has_risen else back_off) * seen / (1 - self._trial.tolerated)
+        hold = max(min(elapsed, self.HOLD), 4 * (closed - excused) + 3 * excused)
         self._searching, self._refused_at = not self.is_known, min(self._known, seen)
-        self._known = max(self.SLOWEST, least, min(self._known, back_off * seen / (1 - self._trial.tolerated)))
-        self._held_until = now + max(min(elapsed, self.HOLD), hold, min(10.0, 20 / self._known))
+        self._known = max(self.SLOWEST, least, min(self._known, remaining))
+        self._held_until = now + max(hold, min(10.0, 20 / self._known))
         self._since, self._went_too_far = now, False
         self._is_after_wait = any(until - start >= self.LONG_WAIT for start, until in self._waits)
         self._waits.clear()

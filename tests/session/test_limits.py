@@ -114,13 +114,49 @@ def test_first_guess_of_which_few_are_accepted_was_tried() -> None:
     assert limiter.rate == pytest.approx(0.8 * 72 / 10)
 
 
-def test_cut_after_a_search_leaves_nearly_what_was_accepted() -> None:
+@pytest.mark.parametrize(("until", "times", "part"), [(25.7, 2.4, 0.9), (26.1, 3.6, 1.0)])
+def test_cut_after_a_search_leaves_what_was_accepted_or_nearly(until: float, times: float, part: float) -> None:
     limiter = after_the_search()
-    send(limiter, 12.1, 30.0)
+    send(limiter, 12.1, until)
+    assert limiter.rate / limiter._refused_at == pytest.approx(times, abs=0.1)
+    accepted = sum(moment > until - 1.0 for moment in limiter._accepted_at)
+    limiter.record_refusal(until, until, suspect=False, again=False)
+    limiter.slow_down(until, until + 0.1, excused=0.1)
+    assert limiter.rate == pytest.approx(part * accepted, rel=0.01)
+
+
+def test_cut_after_a_search_leaves_no_more_than_the_machine_could_send() -> None:
+    limiter = after_the_search()
+    limiter._known = limiter._refused_at = 50.0
+    for number in range(360, 600):
+        send(limiter, number / 20, number / 20 + 0.012)  # the loop is late 20 times a second
     accepted = sum(moment > 29.0 for moment in limiter._accepted_at)
+    assert limiter.rate > 2.5 * accepted
     limiter.record_refusal(30.0, 30.0, suspect=False, again=False)
     limiter.slow_down(30.0, 30.1, excused=0.1)
-    assert limiter.rate == pytest.approx(0.9 * accepted, rel=0.03)
+    assert limiter.rate == pytest.approx(accepted, rel=0.01)
+
+
+def test_cut_after_a_search_leaves_half_where_probes_were_in_vain() -> None:
+    limiter = after_the_search()
+    send(limiter, 12.1, 26.1)
+    highest = limiter.rate
+    limiter.record_refusal(26.1, 26.1, suspect=False, again=False)
+    limiter.slow_down(26.1, 36.1, excused=0.0)
+    assert limiter.rate == highest / 2
+
+
+@pytest.mark.parametrize(("later", "part"), [(0.4, 0.9), (2.9, 0.9), (3.1, 0.5)])
+def test_limit_that_rose_less_than_it_seemed_is_soon_corrected(later: float, part: float) -> None:
+    limiter = after_the_search()
+    send(limiter, 12.1, 26.1)
+    limiter.record_refusal(26.1, 26.1, suspect=False, again=False)
+    limiter.slow_down(26.1, 26.2, excused=0.1)
+    found = limiter.rate
+    for _ in range(RateLimiter.FEW):
+        limiter.record_success(26.2, 26.2 + later)
+    limiter.slow_down(26.2 + later, 26.2 + later, excused=0.0)
+    assert limiter.rate == pytest.approx(part * found)
 
 
 def test_limit_that_refuses_nothing_for_long_is_searched_again() -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from seorep_async import DeadlineExceededError, RateLimitedError, SeoRepError
 from seorep_async.session import Request, Session
 from seorep_async.session.rate_limiter import RateLimiter
-from tests.session.limiters import AtOnce, AtRandom, Changing, SlidingLog, TokenBucket
+from tests.session.limiters import AtOnce, AtRandom, Changing, FixedWindow, Limiter, SlidingLog, TokenBucket
 from tests.session.scenarios import Scenario, rising_limit, scenarios
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, virtual
@@ -67,6 +68,25 @@ def test_limit_that_was_found_is_known_after_a_rest(rate: float, burst: float, p
 @pytest.mark.parametrize("phase", [0.0, 0.9, 1.8, 2.7])
 def test_limit_that_rises_is_followed_whenever_it_does(phase: float) -> None:
     assert simulate(SimulatedService(rising_limit(phase)), 6000).rate(25, 28) >= 0.8 * 400
+
+
+def test_limit_that_rises_is_followed_by_a_process_that_stalls() -> None:
+    for seed, phase in [(3, 2.7), (40, 0.0), (45, 0.9), (115, 2.7)]:
+        service = SimulatedService(rising_limit(phase), latency=0.02, seed=seed, stall=0.15)
+        assert simulate(service, 6000).rate(25, 28) >= 0.8 * 400
+
+
+@pytest.mark.parametrize("window", [FixedWindow, SlidingLog, partial(SlidingLog, counts_refused=True)])
+def test_window_that_rises_is_followed(window: Callable[[int], Limiter]) -> None:
+    for phase in (0.0, 0.9, 1.8, 2.7):
+        limiter = Changing((10 + phase, TokenBucket(200, 40)), (20, window(50)), (math.inf, window(400)))
+        assert simulate(SimulatedService(limiter, seed=18), 6000).rate(25, 28) >= 0.8 * 400
+
+
+def test_outage_while_a_limit_is_searched_costs_little_more_than_itself() -> None:
+    limiter = Changing((6.0, TokenBucket(50, 10)), (math.inf, TokenBucket(400, 40)))
+    run = simulate(SimulatedService(limiter, down=(10.5, 13.5)), 4000)
+    assert run.seconds <= 32
 
 
 def test_window_is_found_by_a_process_that_stalls() -> None:
