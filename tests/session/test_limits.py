@@ -125,7 +125,7 @@ def test_cut_after_a_search_leaves_what_was_accepted_or_nearly(until: float, tim
     assert limiter.rate == pytest.approx(part * accepted, rel=0.01)
 
 
-def test_cut_after_a_search_leaves_no_more_than_the_machine_could_send() -> None:
+def test_cut_after_a_search_leaves_no_more_than_was_sent() -> None:
     limiter = after_the_search()
     limiter._known = limiter._refused_at = 50.0
     for number in range(360, 600):
@@ -137,7 +137,7 @@ def test_cut_after_a_search_leaves_no_more_than_the_machine_could_send() -> None
     assert limiter.rate == pytest.approx(accepted, rel=0.01)
 
 
-def test_cut_after_a_search_leaves_half_where_probes_were_in_vain() -> None:
+def test_cut_after_a_search_leaves_half_if_probes_failed() -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 26.1)
     highest = limiter.rate

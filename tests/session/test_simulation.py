@@ -83,7 +83,7 @@ def test_window_that_rises_is_followed(window: Callable[[int], Limiter]) -> None
         assert simulate(SimulatedService(limiter, seed=18), 6000).rate(25, 28) >= 0.8 * 400
 
 
-def test_outage_while_a_limit_is_searched_costs_little_more_than_itself() -> None:
+def test_outage_while_a_limit_is_searched_costs_little() -> None:
     limiter = Changing((6.0, TokenBucket(50, 10)), (math.inf, TokenBucket(400, 40)))
     run = simulate(SimulatedService(limiter, down=(10.5, 13.5)), 4000)
     assert run.seconds <= 32
