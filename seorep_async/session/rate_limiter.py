@@ -8,7 +8,8 @@ A 429 and a 503 both mean too fast, too many at once, or down; what else is acce
    rate is a little less than what was accepted lately.
 3. `RateLimiter` holds a rate for a while, then raises it: by the same step for all, so that processes converge, and
    fast where nothing was refused yet, or not for long. A closed time is counted, so the rate of a windowed limit comes
-   out right. Where the service asks to wait, there are few cuts, so slow processes must come up faster than fast ones.
+   out right. Where the service asks to wait, there are few cuts, so slow processes must come up faster than fast ones,
+   and only the first search is fast at once: to go too far costs all a wait.
 4. A refusal is no news if it is about one request or campaign (`Suspects`), if it was under way when the breaker
    opened, if it is the first in a long time, or a rare one while a rate is held: another process has caused it. The
    second Retry-After is news, since the last cut or the start: to tolerate it would cost a wait again and again.
@@ -33,10 +34,10 @@ class RateLimiter:
     BACK_OFF = 0.8
     """Part of the accepted rate that remains after a cut."""
     BACK_OFF_SEARCH = 0.9
-    """The same after a search, which goes beyond the limit for a moment only."""
+    """The same after a search that cost no long wait: it went beyond the limit for a moment only."""
     RISEN = 3.0
-    """A search to so many times the rate that was refused before leaves all: the rate rose while it was counted. If it
-    is refused again soon, what another search would have left remains."""
+    """If such a search reached so many times the rate that was refused before, all remains: the rate rose while it was
+    counted. If it is refused again soon, what another search would have left remains."""
     HOLD = 1.5
     """Seconds, or as long as 20 attempts take, for which a rate is held after a cut."""
     STEP = 8.0
@@ -50,8 +51,17 @@ class RateLimiter:
     """Attempts accepted in a row, at least, that show that a limit rose."""
     QUIET = 2.0
     """As many as start in so many seconds at the rate that was refused."""
-    QUIET_AFTER_WAIT = 10.0
+    QUIET_AFTER_WAIT = 7.0
     """The same after such a wait: while others wait, the limit seems higher."""
+    HIGHER = 1.1
+    """Times the rate that was refused, which must be reached as well."""
+    HIGHER_AFTER_WAIT = 1.05
+    """The same after such a wait."""
+    SEARCH_STEP = 1.0
+    """Attempts a second by which each attempt of a search raises the rate, unless a fourth of it is less."""
+    SEARCH_STEP_AFTER_WAIT = 0.2
+    """The same at the rate that was refused before such a wait, and more in proportion above it: a search that goes too
+    far costs all a wait again. The first search needs no such care: the limit is far above it."""
     SPAN = 1.0
     """Seconds over which accepted attempts are counted, or longer: 16 attempts, or 8 times what it was closed."""
     FEW = 8
@@ -133,18 +143,24 @@ class RateLimiter:
 
     def _is_search(self) -> bool:
         """Whether the limit is not known yet, or was found to be higher."""
-        quiet = self.QUIET_AFTER_WAIT if self._is_after_wait else self.QUIET
+        quiet, higher = self.QUIET, self.HIGHER
+        if self._is_after_wait:
+            quiet, higher = self.QUIET_AFTER_WAIT, self.HIGHER_AFTER_WAIT
         is_quiet = self._accepted_in_a_row > max(self.ENOUGH, quiet * self._refused_at)
-        return self._searching or (is_quiet and self._known > 1.1 * self._refused_at)
+        return self._searching or (is_quiet and self._known > higher * self._refused_at)
 
     def _grow(self) -> None:
         rate = self._known
-        if self._is_search() or self._trial.tolerated:
-            self._known += min(1.0, rate / 4)
-        elif self._is_after_wait:
-            self._known += min(rate / 4, 0.4, max(self.STEP_AFTER_WAIT / rate, self.STEP / 2) / rate)
+        if self._is_after_wait:
+            step = min(0.4, max(self.STEP_AFTER_WAIT / rate, self.STEP / 2) / rate)
+            search_step = max(step, self.SEARCH_STEP_AFTER_WAIT * rate / max(self.SLOWEST, self._refused_at))
         else:
-            self._known += min(rate / 4, 0.2, self.STEP / rate)
+            step, search_step = min(0.2, self.STEP / rate), self.SEARCH_STEP
+        if self._searching or self._trial.tolerated:
+            step = self.SEARCH_STEP
+        elif self._is_search():
+            step = min(self.SEARCH_STEP, search_step)
+        self._known += min(step, rate / 4)
 
     def record_success(self, started: float, now: float) -> None:
         """Note an accepted attempt."""
@@ -238,20 +254,21 @@ class RateLimiter:
                 seen, tried = self._known * self._accepted / max(1, self._accepted + self._refused), elapsed
             least = self.SLOWEST if self._searching and tried >= self.SPAN else self._known / 2
         back_off, had_risen, self._has_risen = self.BACK_OFF, self._has_risen, False
+        self._is_after_wait = any(until - start >= self.LONG_WAIT for start, until in self._waits)
         if self._went_too_far and not self._searching:
-            back_off = self.BACK_OFF_SEARCH
             if closed - idle < self.CATCH_UP:  # else the count is too low
                 least = self._refused_at / 2
-                self._has_risen = self._known > self.RISEN * self._refused_at
+                self._has_risen = not self._is_after_wait and self._known > self.RISEN * self._refused_at
+            if not self._is_after_wait:
+                back_off = 1.0 if self._has_risen else self.BACK_OFF_SEARCH
         elif had_risen and elapsed < 2 * self.HOLD:
             least = max(least, self.BACK_OFF_SEARCH * self._refused_at)
         self._trial.judge(closed=closed - idle > self.SPAN / 2 + 2 / self._known)
-        remaining = (1.0 if self._has_risen else back_off) * seen / (1 - self._trial.tolerated)
+        remaining = back_off * seen / (1 - self._trial.tolerated)
         hold = max(min(elapsed, self.HOLD), 4 * (closed - excused) + 3 * excused)
         self._searching, self._refused_at = not self.is_known, min(self._known, seen)
         self._known = max(self.SLOWEST, least, min(self._known, remaining))
         self._held_until = now + max(hold, min(10.0, 20 / self._known))
         self._since, self._went_too_far = now, False
-        self._is_after_wait = any(until - start >= self.LONG_WAIT for start, until in self._waits)
         self._waits.clear()
         self._next = now + 1 / self.rate

@@ -218,15 +218,72 @@ def test_shortest_waits_change_no_growth(seconds: float) -> None:
     assert limiter.rate - 200 == pytest.approx(RateLimiter.STEP, rel=0.1)
 
 
-@pytest.mark.parametrize(("accepted", "is_search"), [(990, False), (1010, True)])
+def quiet_after_a_wait(accepted: int, rate: float = 150.0, refused_at: float = 100.0) -> RateLimiter:
+    """Return a limiter at a rate, after so many accepted from 13.5 on, since one was refused and it had to wait."""
+    limiter = after_a_wait(refused_at)
+    limiter._known, limiter._held_until = rate, 0.0
+    for number in range(accepted):
+        limiter.record_success(13.5, 13.5 + number / rate)
+    return limiter
+
+
+@pytest.mark.parametrize(("accepted", "is_search"), [(690, False), (710, True)])
 def test_limit_that_asked_to_wait_is_searched_again_later(accepted: int, is_search: bool) -> None:
-    limiter = after_a_wait(100.0)
-    limiter._known, limiter._held_until = 150.0, 0.0
-    for _ in range(accepted):
-        limiter.record_success(13.5, 14.0)
-    before = limiter.rate
+    assert quiet_after_a_wait(accepted)._is_search() is is_search
+
+
+@pytest.mark.parametrize(("rate", "is_search"), [(104.0, False), (106.0, True)])
+def test_limit_that_asked_to_wait_is_searched_where_it_is_higher(rate: float, is_search: bool) -> None:
+    assert quiet_after_a_wait(710, rate)._is_search() is is_search
+
+
+@pytest.mark.parametrize(
+    ("refused_at", "rate", "step"), [(100, 110, 0.22), (100, 150, 0.3), (100, 600, 1), (20, 30, 0.4), (0, 30, 1)]
+)
+def test_limit_that_asked_to_wait_is_searched_slowly_at_first(refused_at: float, rate: float, step: float) -> None:
+    limiter = quiet_after_a_wait(710, rate, refused_at)
     limiter.start(limiter.next_start(13.5))
-    assert (limiter.rate - before == 1.0) is is_search
+    assert limiter.rate == pytest.approx(rate + step)
+
+
+@pytest.mark.parametrize(("reached", "remaining"), [(160, 0.8 * 160), (400, 0.8 * 160)])
+def test_cut_after_a_search_that_cost_a_wait_leaves_less(reached: float, remaining: float) -> None:
+    limiter = quiet_after_a_wait(1600, rate=160.0)  # for 10 s
+    limiter._known = reached
+    limiter.record_refusal(23.5, 23.5, suspect=False, again=False)
+    limiter.record_wait(23.5, 24.5)
+    limiter.slow_down(23.5, 24.5, excused=1.0)
+    assert limiter.rate == pytest.approx(remaining, rel=0.01)
+
+
+def test_second_cut_soon_after_such_a_search_leaves_less_again() -> None:
+    limiter = quiet_after_a_wait(1600, rate=160.0)
+    limiter._known = 400.0
+    limiter.record_refusal(23.5, 23.5, suspect=False, again=False)
+    limiter.record_wait(23.5, 24.5)
+    limiter.slow_down(23.5, 24.5, excused=1.0)
+    limiter.forget()
+    limiter.slow_down(25.0, 25.0, excused=0.0)
+    assert limiter.rate == pytest.approx(0.8 * 160 / 2, rel=0.01)
+
+
+def test_first_search_is_fast_after_a_wait_too() -> None:
+    limiter = RateLimiter(None)
+    limiter.start(9.0)
+    for number in range(100):
+        limiter.record_success(0.0, 9 + number / 100)
+    limiter.record_wait(10.0, 11.0)
+    limiter.slow_down(10.0, 11.0, excused=1.0)
+    first = limiter.rate
+    limiter.start(limiter.next_start(11.0))
+    assert limiter.rate == pytest.approx(first + 1)
+
+
+def test_rate_grows_fast_where_refusals_are_by_chance() -> None:
+    limiter = after_a_wait(100.0)
+    limiter._trial.tolerated, limiter._held_until = 0.1, 0.0
+    limiter.start(limiter.next_start(13.5))
+    assert limiter.rate == pytest.approx(101)
 
 
 def refused_after_waits(rate: float, since: float, *waits: tuple[float, float]) -> RateLimiter:
