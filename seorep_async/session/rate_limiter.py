@@ -128,13 +128,12 @@ class RateLimiter:
             self._next = now + 1 / (self._cap if self._trial.burst else self.rate)
             return
         due = now - self.CATCH_UP
-        is_idle, is_held = self._next < due, self._is_held(now)
-        if is_idle:
+        if self._next < due:
             self._held_until += due - self._next  # idle time must not raise the rate
             self._next = due
-        elif not is_held:
+        elif not self._is_held(now):
             self._grow()
-        if is_held and not is_idle:
+        if self._is_held(now):
             self._trial.start()
         self._next += 1 / self.rate
 

@@ -78,7 +78,7 @@ class RefusalTrial:
             self._burst_accepted += 1
             if self._burst_accepted >= self._size - self.BY_CHANCE:
                 self.end()
-                self.tolerated = min(self.MOST, self._refused_before / self._tried_before)
+                self.tolerated = min(self.MOST, self._refused_before / max(1, self._tried_before))
                 self._likelihood = 0.0
         elif self.tolerated:
             accepted = math.log((1 - self._excessive) / (1 - self.tolerated))

@@ -628,6 +628,22 @@ def burst_of(cap: float | None) -> list[float]:
     return [start - 14 for start in starts]
 
 
+def test_share_of_slow_attempts_that_is_refused_is_measured() -> None:
+    limiter = after_the_search()
+    for cut in (20.0, 40.0):
+        for number in range(10):  # far below the rate
+            limiter.start(cut + number)
+            limiter.record_success(cut, cut + number)
+        limiter.record_refusal(cut + 10, cut + 10, suspect=False, again=False)
+        limiter.slow_down(cut + 11, cut + 11.1, excused=0.1)
+    limiter.start(60.0)
+    limiter.record_refusal(60.0, 60.0, suspect=False, again=False)
+    assert limiter.begin_trial(60.0)
+    for _ in range(RefusalTrial.LONGEST):
+        limiter.record_success(61.0, 61.0)
+    assert limiter._trial.tolerated == pytest.approx(3 / 21)
+
+
 def test_burst_starts_at_once_and_the_next_attempt_at_the_rate() -> None:
     *burst, after = burst_of(None)
     assert burst == [0, 0, 0, 0]

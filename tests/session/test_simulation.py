@@ -210,6 +210,17 @@ async def test_nothing_but_single_probes_goes_out_in_an_outage() -> None:
     assert all(later - earlier > 0.2 for earlier, later in pairwise(probes))
 
 
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.25])
+@virtual
+async def test_chance_refusals_of_slow_calls_after_a_pull_lose_none(share: float) -> None:
+    limiter = Changing((10, TokenBucket(200, 40)), (math.inf, AtRandom(share, seed=0)))
+    async with session_above(SimulatedService(limiter)) as session:
+        assert await pull(session, 1500) == []
+        for _ in range(400):
+            assert await session.send(get(session)) == 0
+            await asyncio.sleep(1)
+
+
 @virtual
 async def test_service_that_never_comes_back_is_not_hammered() -> None:
     service = outage(0, math.inf)
