@@ -34,10 +34,10 @@ class RateLimiter:
     BACK_OFF = 0.8
     """Part of the accepted rate that remains after a cut."""
     BACK_OFF_SEARCH = 0.9
-    """The same after a search that cost no long wait: it went beyond the limit for a moment only."""
+    """The same after a search, if no long wait was asked for since the last cut: it went too far for a moment only."""
     RISEN = 3.0
-    """If such a search reached so many times the rate that was refused before, all remains: the rate rose while it was
-    counted. If it is refused again soon, what another search would have left remains."""
+    """If a search without a long wait reached so many times the rate that was refused before, all remains: the rate
+    rose while it was counted. If it is refused again soon, what another search would have left remains."""
     HOLD = 1.5
     """Seconds, or as long as 20 attempts take, for which a rate is held after a cut."""
     STEP = 8.0
@@ -46,7 +46,7 @@ class RateLimiter:
     """After a wait that the service asked for, it grows by this divided by the rate: half of `STEP` at least, and two
     fifths of the rate at most."""
     LONG_WAIT = 0.5
-    """Seconds, at least, of a wait after which it does."""
+    """Seconds, at least, of a wait that changes how the rate grows, is searched and is cut."""
     ENOUGH = 90
     """Attempts accepted in a row, at least, that show that a limit rose."""
     QUIET = 2.0
@@ -54,14 +54,14 @@ class RateLimiter:
     QUIET_AFTER_WAIT = 7.0
     """The same after such a wait: while others wait, the limit seems higher."""
     HIGHER = 1.1
-    """Times the rate that was refused, which must be reached as well."""
+    """A limit is searched again only if the rate is at least so many times the one that was refused, too."""
     HIGHER_AFTER_WAIT = 1.05
     """The same after such a wait."""
     SEARCH_STEP = 1.0
     """Attempts a second by which each attempt of a search raises the rate, unless a fourth of it is less."""
     SEARCH_STEP_AFTER_WAIT = 0.2
-    """The same at the rate that was refused before such a wait, and more in proportion above it: a search that goes too
-    far costs all a wait again. The first search needs no such care: the limit is far above it."""
+    """The same after such a wait, times the rate divided by the one that was refused; never more than without a wait,
+    nor less than the rate grows anyway. To go too far costs all a wait again; the first search begins far below."""
     SPAN = 1.0
     """Seconds over which accepted attempts are counted, or longer: 16 attempts, or 8 times what it was closed."""
     FEW = 8

@@ -248,7 +248,7 @@ def test_limit_that_asked_to_wait_is_searched_slowly_at_first(refused_at: float,
 
 @pytest.mark.parametrize(("reached", "remaining"), [(160, 0.8 * 160), (400, 0.8 * 160)])
 def test_cut_after_a_search_that_cost_a_wait_leaves_less(reached: float, remaining: float) -> None:
-    limiter = quiet_after_a_wait(1600, rate=160.0)  # for 10 s
+    limiter = quiet_after_a_wait(1600, rate=160.0)  # from 13.5 to 23.5
     limiter._known = reached
     limiter.record_refusal(23.5, 23.5, suspect=False, again=False)
     limiter.record_wait(23.5, 24.5)
@@ -265,6 +265,23 @@ def test_second_cut_soon_after_such_a_search_leaves_less_again() -> None:
     limiter.forget()
     limiter.slow_down(25.0, 25.0, excused=0.0)
     assert limiter.rate == pytest.approx(0.8 * 160 / 2, rel=0.01)
+
+
+def test_search_that_costs_the_first_wait_leaves_less() -> None:
+    limiter = after_the_search()
+    send(limiter, 12.1, 26.1)  # to more than 3 times the rate that was refused
+    accepted = sum(moment > 25.1 for moment in limiter._accepted_at)
+    limiter.record_refusal(26.1, 26.1, suspect=False, again=False)
+    limiter.record_wait(26.1, 27.1)
+    limiter.slow_down(26.1, 27.1, excused=1.0)
+    assert limiter.rate == pytest.approx(0.8 * accepted, rel=0.01)
+
+
+def test_search_after_a_wait_that_costs_none_leaves_nearly_all() -> None:
+    limiter = quiet_after_a_wait(1600, rate=160.0)  # from 13.5 to 23.5
+    limiter.record_refusal(23.5, 23.5, suspect=False, again=False)
+    limiter.slow_down(23.5, 23.6, excused=0.1)
+    assert limiter.rate == pytest.approx(0.9 * 160, rel=0.01)
 
 
 def test_first_search_is_fast_after_a_wait_too() -> None:
@@ -642,6 +659,27 @@ def test_share_of_slow_attempts_that_is_refused_is_measured() -> None:
     for _ in range(RefusalTrial.LONGEST):
         limiter.record_success(61.0, 61.0)
     assert limiter._trial.tolerated == pytest.approx(3 / 21)
+
+
+def test_attempts_at_a_rate_that_grows_are_not_counted() -> None:
+    limiter = after_the_search()
+    send(limiter, 12.1, 13.65)
+    held = limiter._trial._tried
+    send(limiter, 13.65, 15.0)
+    assert held > 50
+    assert limiter._trial._tried == held
+
+
+def test_most_is_tolerated_where_no_attempt_was_counted() -> None:
+    trial = RefusalTrial()
+    for _ in range(2):
+        trial.record_refusal(0.0)
+        trial.judge(closed=False)
+    trial.record_refusal(0.0)
+    assert trial.begin(1.0, 100.0)
+    for _ in range(RefusalTrial.LONGEST):
+        trial.record_success(1.0)
+    assert trial.tolerated == RefusalTrial.MOST
 
 
 def test_burst_starts_at_once_and_the_next_attempt_at_the_rate() -> None:
