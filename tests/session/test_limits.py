@@ -175,12 +175,17 @@ def test_rate_that_is_refused_now_and_then_is_not_searched() -> None:
     assert 1.1 * refused_at < limiter.rate < 2 * refused_at
 
 
+def refuse_and_ask_to_wait(limiter: RateLimiter, now: float) -> None:
+    """Refuse an attempt with a Retry-After of 1 s, which is a cut."""
+    limiter.record_refusal(now, now, suspect=False, again=False)
+    limiter.record_wait(now, now + 1)
+    limiter.slow_down(now, now + 1, excused=1.0)
+
+
 def after_a_wait(rate: float) -> RateLimiter:
     """Return a limiter that was asked to wait from 12.5 to 13.5, and goes on at the rate that was refused."""
     limiter = after_the_search()
-    limiter.record_refusal(12.5, 12.5, suspect=False, again=False)
-    limiter.record_wait(12.5, 13.5)
-    limiter.slow_down(12.5, 13.5, excused=1.0)
+    refuse_and_ask_to_wait(limiter, 12.5)
     limiter._known = limiter._refused_at = rate
     return limiter
 
@@ -250,18 +255,14 @@ def test_limit_that_asked_to_wait_is_searched_slowly_at_first(refused_at: float,
 def test_cut_after_a_search_that_cost_a_wait_leaves_less(reached: float, remaining: float) -> None:
     limiter = quiet_after_a_wait(1600, rate=160.0)  # from 13.5 to 23.5
     limiter._known = reached
-    limiter.record_refusal(23.5, 23.5, suspect=False, again=False)
-    limiter.record_wait(23.5, 24.5)
-    limiter.slow_down(23.5, 24.5, excused=1.0)
+    refuse_and_ask_to_wait(limiter, 23.5)
     assert limiter.rate == pytest.approx(remaining, rel=0.01)
 
 
 def test_second_cut_soon_after_such_a_search_leaves_less_again() -> None:
     limiter = quiet_after_a_wait(1600, rate=160.0)
     limiter._known = 400.0
-    limiter.record_refusal(23.5, 23.5, suspect=False, again=False)
-    limiter.record_wait(23.5, 24.5)
-    limiter.slow_down(23.5, 24.5, excused=1.0)
+    refuse_and_ask_to_wait(limiter, 23.5)
     limiter.forget()
     limiter.slow_down(25.0, 25.0, excused=0.0)
     assert limiter.rate == pytest.approx(0.8 * 160 / 2, rel=0.01)
@@ -271,9 +272,7 @@ def test_search_that_costs_the_first_wait_leaves_less() -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 26.1)  # to more than 3 times the rate that was refused
     accepted = sum(moment > 25.1 for moment in limiter._accepted_at)
-    limiter.record_refusal(26.1, 26.1, suspect=False, again=False)
-    limiter.record_wait(26.1, 27.1)
-    limiter.slow_down(26.1, 27.1, excused=1.0)
+    refuse_and_ask_to_wait(limiter, 26.1)
     assert limiter.rate == pytest.approx(0.8 * accepted, rel=0.01)
 
 

@@ -122,29 +122,28 @@ def test_risen_limit_that_asks_to_wait_is_used_soon(before: float, after: float,
     assert run.rate(15 + seconds, 21 + seconds) >= 0.8 * after
 
 
+def asks_to_wait(seed: int) -> SimulatedService:
+    """Return a service of 200/s that refuses late and asks to wait 1 s, as the sandbox does."""
+    return SimulatedService(TokenBucket(200, 40), retry_after=1.0, late_refusals=True, seed=seed)
+
+
 def test_processes_share_a_limit_that_asks_to_wait() -> None:
     for seed in range(10, 15):
-        service = SimulatedService(TokenBucket(200, 40), retry_after=1.0, late_refusals=True, seed=seed)
-        run = simulate(service, 1500, clients=4, apart=0.1)
+        run = simulate(asks_to_wait(seed), 1500, clients=4, apart=0.1)
         assert run.seconds <= 1.4 * 30
         assert run.jain >= 0.9
 
 
 @pytest.mark.parametrize(("seed", "apart"), [(88, 0.1), (108, 0.1), (162, 0.35), (0, 0.1)])
 def test_two_processes_share_a_limit_that_asks_to_wait(seed: int, apart: float) -> None:
-    service = SimulatedService(TokenBucket(200, 40), retry_after=1.0, late_refusals=True, seed=seed)
-    run = simulate(service, 3000, clients=2, apart=apart)
+    run = simulate(asks_to_wait(seed), 3000, clients=2, apart=apart)
     assert run.seconds <= 1.4 * 30
     assert run.jain >= 0.9
 
 
 @pytest.mark.slow
 def test_two_processes_that_are_asked_to_wait_seldom_take_long() -> None:
-    services = [
-        SimulatedService(TokenBucket(200, 40), retry_after=1.0, late_refusals=True, seed=seed)
-        for seed in range(1000, 1060)
-    ]
-    times = [simulate(service, 3000, clients=2, apart=0.1).seconds / 30 for service in services]
+    times = [simulate(asks_to_wait(seed), 3000, clients=2, apart=0.1).seconds / 30 for seed in range(1000, 1060)]
     assert max(times) <= 1.4
     assert sum(time > 1.3 for time in times) <= 20
 
