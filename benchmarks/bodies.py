@@ -35,11 +35,6 @@ def page(rows: int, feed: str = "campaign", variant: Rows = "current") -> bytes:
     return asyncio.run(_page(rows, feed, variant))
 
 
-def openapi() -> bytes:
-    """Return the description that the sandbox gives of itself."""
-    return asyncio.run(_openapi())
-
-
 async def _build(load: Load) -> list[list[bytes]]:
     campaigns = []
     async with _sandbox(load.distinct, load.rows * load.pages, load.rows, "current") as get:
@@ -56,12 +51,6 @@ async def _page(rows: int, feed: str, variant: Rows) -> bytes:
     query |= {"start_date": f"{first_year}-01-01" if feed != "campaign" else START_DATE, "end_date": END_DATE}
     async with _sandbox(1, rows if feed == "campaign" else 1, rows, variant) as get:
         body: bytes = await get(PATHS[feed], query | {"compare_previous_period": "true"})
-        return body
-
-
-async def _openapi() -> bytes:
-    async with _sandbox(1, 1, 1, "current") as get:
-        body: bytes = await get("/openapi.json", {})
         return body
 
 

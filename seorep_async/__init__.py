@@ -26,8 +26,11 @@ The guides are the docstrings of the public modules:
 - `seorep_async.tables`: rows as dictionaries, JSON lines and data frames, in notebooks, a web service and pictures.
 - `seorep_async.sandbox`: the service on your own machine, with its data, faults and limits.
 - `seorep_async.pytest_plugin`: fixtures to test your own code with.
+- `seorep_async.shards`: a pull cut into pieces, for many machines.
+- `seorep_async.integrations`: Dask, Ray, Prefect and Airflow; Spark and dlt.
 
-Their short examples run in `python -m asyncio`, after
+After `import seorep_async`, `help(seorep_async.export)` shows one. Their short examples run in `python -m asyncio`,
+after
 
 ```python
 from seorep_async import *
@@ -41,11 +44,17 @@ TYPE_CHECKING = False  # importing typing takes 20 ms, in which Ctrl-C would sho
 if TYPE_CHECKING:
     from seorep_async.public import *  # noqa: F403
 else:
+    _GUIDES = {"errors", "export", "integrations", "pytest_plugin", "resources"}
+    _GUIDES |= {"sandbox", "settings", "shards", "tables"}
 
     def __getattr__(name: str) -> object:
         """Load all public names when the first is used: aiohttp takes 0.3 s, which `seorep --help` need not wait."""
         if name.startswith("_") and name != "__all__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name in _GUIDES:
+            import importlib
+
+            return importlib.import_module(f"{__name__}.{name}")
         import seorep_async.public as public
 
         globals().update({known: getattr(public, known) for known in ("__all__", *public.__all__)})
@@ -54,4 +63,4 @@ else:
         return globals()[name]
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__getattr__("__all__")})
+        return sorted({*globals(), *_GUIDES, *__getattr__("__all__")})

@@ -37,7 +37,8 @@ class SeoRepClient:
         base_url: `https://host[:port]`, without `/v3`. Default: the environment variable `SEOREP_BASE_URL`.
         api_key: the account's key. Default: the environment variable `SEOREP_API_KEY`.
         settings: numbers and choices; see `Settings`.
-        session: an open aiohttp session to send through; the client never closes it. Default: a session of its own.
+        session: an open aiohttp session to send through; the client never closes it. Default: a session of its own. A
+            trace config of such a session sees the key in the headers of requests.
 
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent.

@@ -35,8 +35,10 @@ times; and at the end it retries once those that failed for a reason that may ha
 
 The client starts with up to `Settings.max_concurrency` requests in flight. When the service refuses, it slows down to
 the pace that the service accepts, and then tries carefully to go faster. A `Retry-After` stops all requests of the
-client until that time; if it is longer than `Settings.retry_after_max`, or than the call may take, the call fails at
-once. When nothing gets through, the client sends one probe at a time until the service answers again.
+client until that time; if it is longer than `Settings.retry_after_max`, or than the call may take, calls fail at once.
+A 503 that asks for longer than `retry_after_max` fails its own call alone until eight campaigns or keywords got one and
+nothing was accepted meanwhile. When nothing gets through, the client sends one probe at a time, at most 4 s apart,
+until the service answers again. A call that times out while all is refused says so: a quota may be used up.
 `client.stats` shows requests, attempts, retries by cause, refusals, the current pace, and what requests waited for.
 """
 
@@ -166,7 +168,7 @@ class NotFoundError(StatusError):
 
 
 class RateLimitedError(StatusError):
-    """The service asked to slow down (429) for longer than the call could wait.
+    """The service asked to slow down (429), or for a pause (429, 503), for longer than the call could wait.
 
     Attributes:
         retry_after: seconds that the service asked to wait, or None.

@@ -13,8 +13,8 @@ from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.extra import extra_field
 from seorep_async.tables.arrow import arrow_schema, pandas_frame, polars_frame, record_batch
 from seorep_async.tables.columns import Table, Values
-from seorep_async.tables.declared import table_of
-from seorep_async.tables.html import html_table
+from seorep_async.tables.declared import table_of, without_changes
+from seorep_async.tables.html import SHOWN_ROWS, html_table
 from seorep_async.tables.optional import require
 from seorep_async.tables.tabular import Tabular
 
@@ -54,6 +54,8 @@ class RankingReport(Tabular, Generic[R]):
         extra: unknown fields of the envelope, as the service sent them.
         account: name of the account in tables: the host of the service; not compared.
         snapshot_date: UTC day on which the report was fetched, or on which its pull began; not compared.
+        compared: whether changes from the previous period were requested. If not, every change is null in tables, data
+            frames and files; `rows` and `totals` hold what the service sent, often 0.
     """
 
     feed: Feed
@@ -67,6 +69,7 @@ class RankingReport(Tabular, Generic[R]):
     extra: Mapping[str, Any] = extra_field()
     account: str | None = attrs.field(default=None, eq=False)
     snapshot_date: dt.date | None = attrs.field(default=None, eq=False)
+    compared: bool = True
 
     @property
     def campaign_id(self) -> int | None:
@@ -117,12 +120,12 @@ def column_values(report: RankingReport[Any], **lead: Any) -> list[Sequence[Any]
         lead: `account`, `snapshot_date` and `campaign_id` that the rows bear instead of the report's own; a keyword's
             report does not know its campaign.
     """
-    return table_of(report.feed).column_values(report.rows, _lead(report, **lead))
+    return table_of(report.feed).column_values(report.rows, _lead(report, **lead), compared=report.compared)
 
 
-def row_values(report: RankingReport[Any], **lead: Any) -> Iterator[Values]:
-    """Yield a report's rows as rows of its feed's table; arguments as for `column_values`."""
-    return table_of(report.feed).row_values(report.rows, _lead(report, **lead))
+def totals_in_tables(report: RankingReport[Any]) -> RankingTotals | None:
+    """Return a report's totals as tables show them: without changes, if none were requested."""
+    return report.totals if report.compared or report.totals is None else without_changes(report.totals)
 
 
 def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
@@ -217,9 +220,10 @@ def to_html(report: RankingReport[Any]) -> str:
     object_name = "Keyword" if report.feed is Feed.KEYWORD_BY_DATE else "Campaign"
     caption = f"{object_name} {report.id}" + (f" of {report.account}" if report.account else "")
     caption += f", {report.start_date} to {report.end_date}, feed {report.feed.value}"
-    totals = attrs.asdict(report.totals, recurse=False) if report.totals else None
-    rows = (values[table.lead :] for values in row_values(report))
-    return html_table(caption, table.columns[table.lead :], rows, len(report.rows), totals)
+    totals = totals_in_tables(report)
+    columns = column_values(attrs.evolve(report, rows=report.rows[:SHOWN_ROWS]))[table.lead :]
+    by_name = attrs.asdict(totals, recurse=False) if totals else None
+    return html_table(caption, table.columns[table.lead :], zip(*columns, strict=True), len(report.rows), by_name)
 
 
 def _lead(report: RankingReport[Any], **lead: Any) -> Values:

@@ -17,8 +17,6 @@
   causes, frames, locals and pickles too, in `tests.session.canary`.
 
 `TEST_LOOP=uvloop` runs asynchronous tests on uvloop, if it is installed.
-
-aioresponses is mended here for aiohttp ≥ 3.14 (`tests.aioresponses_shim`): `with aioresponses() as mocked: …` works.
 """
 
 import asyncio
@@ -31,9 +29,9 @@ from typing import Any
 
 import aiohttp
 import pytest
+from hypothesis import HealthCheck, settings
 
 from seorep_async import SeoRepClient, Settings
-from tests.aioresponses_shim import mend_aioresponses
 from tests.export.s3 import S3, Bucket, running_s3
 from tests.session.calls import KEY, OpenClient, StartServer
 from tests.session.fake_time import FakeTime
@@ -42,7 +40,9 @@ from tests.session.scripted_server import ScriptedServer, Step
 _SLOW_SECONDS = 1800
 _LONGEST = ("test_benchmarks.py", "test_user_code.py")
 
-mend_aioresponses()
+# how fast the machine is does not matter
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 
 if os.environ.get("TEST_LOOP") == "uvloop":

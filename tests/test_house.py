@@ -34,23 +34,25 @@ FLOORS = [
     {"export"},
     {"shards"},
     {"cli", "integrations", "pytest_plugin"},
+    {"__main__"},
 ]
 """Rooms from the ground up, `seorep_async` being the public names; a room imports from its own floor or below."""
 APART = [("session", "normalisation"), ("models", "settings")]
 """Rooms of one floor that do not import each other."""
 
 IMPORTS_WHEN_NEEDED = {
-    "seorep_async": {"public"},  # loads the public names when the first is used
+    "seorep_async": {"importlib", "public"},  # loads the public names when the first is used, and each guide
     "seorep_async.cli": {"click", "platformdirs", "rich", "cli"},  # says how to install them where they are missing
     "seorep_async.cli.commands": {"cli", "export", "resources"},  # help must not wait for aiohttp
     "seorep_async.cli.shards": {"cli", "export", "shards"},  # likewise
     "seorep_async.cli.resources": {"cli"},  # help must not wait for rich
-    "seorep_async.pytest_plugin": {"client", "sandbox", "settings"},  # pytest loads it always, few tests ask for it
+    # pytest loads it always, few tests ask for it
+    "seorep_async.pytest_plugin": {"client", "pytest_plugin", "sandbox", "settings"},
     "seorep_async.normalisation.decoder": {"normalisation"},  # cattrs takes a while, and most pulls never need it
 }
 """Modules with imports inside functions, what they import there, and why."""
-IMPORTS_BY_NAME = {"seorep_async.tables.optional", "seorep_async.cli.application"}
-"""Modules that import by a name made as they run: libraries of the extras, and the subcommand that is called."""
+IMPORTS_BY_NAME = {"seorep_async", "seorep_async.tables.optional", "seorep_async.cli.application"}
+"""Modules that import by a name made as they run: guides, libraries of the extras, the subcommand that is called."""
 
 ENTRIES = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "seorep_async", "tests", "benchmarks"}
 
@@ -185,8 +187,9 @@ def test_only_the_session_and_the_sandbox_import_aiohttp() -> None:
     found = {(module, name) for module in SOURCES for name in imports(module) if name.split(".")[0] == "aiohttp"}
     served = ("aiohttp.web.", "aiohttp.typedefs.")
     found = {(module, name) for module, name in found if module not in SANDBOX or not f"{name}.".startswith(served)}
-    # `session=` of the client has aiohttp's type
-    assert {module for module, _ in found if room(module) != "session"} <= {"seorep_async.client"}
+    # `session=` of the client has aiohttp's type; aioresponses builds responses of it
+    others = {"seorep_async.client", "seorep_async.pytest_plugin.mended_aioresponses"}
+    assert {module for module, _ in found if room(module) != "session"} <= others
 
 
 def test_the_page_of_public_names_holds_nothing_else() -> None:

@@ -60,7 +60,7 @@ CALLS: list[tuple[Call, str]] = [
     (lambda c: pull_to(c, None, *DAYS, out=__file__ + ".csv", feeds=[]), "feeds must name at least one feed"),
     (lambda c: pull_to(c, [], *DAYS, out="a.csv"), "ids is empty; give at least one, or None for all"),
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", account=""), "account must be a name of 1 to 100 printable"),
-    (lambda c: pull_to(c, None, *DAYS, out="a.csv", key_renewed="no"), "key_renewed must be True or False, got 'no'"),  # type: ignore[arg-type]
+    (lambda c: pull_to(c, None, *DAYS, out="a.csv", key_renewed="no"), "key_renewed must be the mark of the new key"),
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", restart=1), "restart must be True or False, got 1"),  # type: ignore[arg-type]
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", force=None), "force must be True or False, got None"),  # type: ignore[arg-type]
     (

@@ -5,7 +5,11 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import aiohttp
+import aioresponses.core
 import pytest
+
+from seorep_async.pytest_plugin.mended_aioresponses import mended_aioresponses
 
 pytest_plugins = ["pytester"]
 
@@ -164,3 +168,145 @@ def test_without_pytest_asyncio_only_users_of_the_fixtures_fail(
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["entry-points"]["pytest11"] == {"seorep": "seorep_async.pytest_plugin"}
+
+
+MOCKED_TESTS = """
+    import re
+
+    import aioresponses
+    import pytest
+
+    from seorep_async import NotFoundError, SeoRepClient, ServerError, Settings
+    from seorep_async.pytest_plugin import error_response, feed_response, list_response
+
+    BASE = "https://api.example.com"
+    ROWS = [{"keywordId": one, "keywordPhrase": f"k{one}", "engineARanking": one} for one in (1, 2, 3)]
+    FEED = re.compile(rf"{BASE}/v3/resources/rankings/campaign\\?")
+    CAMPAIGN = {"id": 1, "url": "https://a.example", "company": "A", "account_id": 1}
+
+    def page(number):
+        return re.compile(rf"{BASE}/v3/campaigns\\?.*page={number}")
+
+    @pytest.mark.parametrize("shape", ["nested", "flat"])
+    @pytest.mark.parametrize("size", [0, 3, 5000])
+    async def test_a_feed_in_both_shapes(seorep_responses, shape, size):
+        rows = [{"keywordId": one, "keywordPhrase": "x"} for one in range(1, size + 1)]
+        seorep_responses.get(FEED, **feed_response(rows, {"competitors": {"value": 3}}, shape=shape))
+        async with SeoRepClient(BASE, "key") as client:
+            report = await client.rankings.campaign(1, "2023-01-01", "2023-01-31")
+        assert (len(report.rows), report.totals.competitors) == (size, 3)
+        assert report.version is (None if shape == "nested" else False)
+
+    async def test_a_list_of_several_pages(seorep_responses):
+        for number in (1, 2):
+            seorep_responses.get(page(number), **list_response([CAMPAIGN | {"id": number}], pages=2))
+        async with SeoRepClient(BASE, "key") as client:
+            assert [one.id for one in await client.campaigns.list()] == [1, 2]
+
+    async def test_an_error_is_the_client_s(seorep_responses):
+        seorep_responses.get(re.compile(".*"), **error_response(404, "no such thing"))
+        seorep_responses.get(re.compile(".*"), **error_response(500), repeat=True)
+        async with SeoRepClient(BASE, "key", settings=Settings(max_attempts=2)) as client:
+            with pytest.raises(NotFoundError, match="no such thing"):
+                await client.users.get(7)
+            with pytest.raises(ServerError):
+                await client.users.get(7)
+        assert [len(calls) for calls in seorep_responses.requests.values()] == [3]
+
+    async def test_a_write_is_mocked(seorep_responses):
+        seorep_responses.post(f"{BASE}/v3/campaigns", payload={"data": CAMPAIGN})
+        async with SeoRepClient(BASE, "key") as client:
+            assert (await client.campaigns.create("https://a.example", "A")).id == 1
+
+    async def test_many_at_once_are_mocked(seorep_responses):
+        seorep_responses.get(FEED, **feed_response(ROWS), repeat=True)
+        async with SeoRepClient(BASE, "key") as client:
+            async with client.rankings.pull(range(1, 200), "2023-01-01", "2023-01-31") as outcomes:
+                assert sum([len(outcome.report.rows) async for outcome in outcomes]) == 597
+
+    async def test_a_callback_answers(seorep_responses):
+        seorep_responses.get(FEED, callback=lambda url, **_: aioresponses.CallbackResult(**feed_response(ROWS)))
+        async with SeoRepClient(BASE, "key") as client:
+            assert len((await client.rankings.campaign(1, "2023-01-01", "2023-01-31")).rows) == 3
+
+    def test_without_a_loop(seorep_responses):
+        assert seorep_responses.requests == {}
+"""
+UNMOCKED_TESTS = """
+    import re
+
+    import pytest
+
+    from seorep_async import SeoRepClient
+    from seorep_async.pytest_plugin import list_response
+
+    @pytest.mark.parametrize("method", ["GET", "POST"])
+    async def test_a_call(seorep_responses, method):
+        async with SeoRepClient("https://api.example.com", "key") as client:
+            try:
+                await client.request(method, "/v3/campaigns")
+            except Exception:
+                raise AssertionError("the client takes it for an error of the service")
+            finally:
+                print(method, "sent", [len(calls) for calls in seorep_responses.requests.values()])
+
+    async def test_a_pull(seorep_responses):
+        async with SeoRepClient("https://api.example.com", "key") as client:
+            async with client.rankings.pull(range(1, 50), "2023-01-01", "2023-01-31") as outcomes:
+                async for outcome in outcomes:
+                    pass
+
+    async def test_a_page_ahead(seorep_responses):
+        items = [{"id": 1, "url": "u", "company": "c", "account_id": 1}]
+        seorep_responses.get(re.compile(r".*[?&]page=1$"), **list_response(items, pages=3))
+        async with SeoRepClient("https://api.example.com", "key") as client:
+            await client.campaigns.list()
+
+    async def test_a_response_that_was_used(seorep_responses):
+        seorep_responses.get(re.compile(".*"), **list_response([]))
+        async with SeoRepClient("https://api.example.com", "key") as client:
+            await client.users.list()
+            await client.users.list()
+"""
+
+
+def test_mocked_responses_are_those_of_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(MOCKED_TESTS)
+    run(pytester, *ASYNCIO, "--asyncio-mode=auto").assert_outcomes(passed=12)
+
+
+def test_a_request_that_is_not_mocked_fails_at_once(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(UNMOCKED_TESTS)
+    result = run(pytester, *ASYNCIO, "--asyncio-mode=auto")
+    result.assert_outcomes(failed=5)
+    assert result.stdout.str().count("is not mocked, or its response was used") >= 5
+    result.stdout.fnmatch_lines(["GET https://api.example.com/v3/campaigns is not mocked*", "GET sent [[]1]"])
+    assert "Error" not in result.stdout.str()
+
+
+def test_without_aioresponses_only_its_fixture_fails(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = "raise ModuleNotFoundError('not installed', name='aioresponses')"
+    pytester.mkdir("missing").joinpath("aioresponses.py").write_text(missing)
+    monkeypatch.setenv("PYTHONPATH", f"{pytester.path / 'missing'}:{REPO}")
+    pytester.makepyfile("def test_mocked(seorep_responses): pass\ndef test_plain(): pass")
+    result = run(pytester)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*seorep_responses needs aioresponses: pip install aioresponses*"])
+
+
+async def test_plain_aioresponses_still_needs_mending() -> None:
+    """If this fails, aioresponses fits aiohttp again, and `mended_aioresponses` needs `match` only."""
+    with aioresponses.aioresponses() as responses:
+        responses.get("https://api.example.com/")
+        async with aiohttp.ClientSession() as session:
+            with pytest.raises(TypeError, match="stream_writer"):
+                await session.get("https://api.example.com/")
+
+
+def test_after_the_test_aioresponses_is_as_it_was() -> None:
+    before = dict(vars(aioresponses.core))
+    with mended_aioresponses():
+        assert vars(aioresponses.core) != before
+    assert vars(aioresponses.core) == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import click
 
@@ -67,27 +67,21 @@ class _Commands(click.Group):
     epilog=f"{_ENVIRONMENT_HELP}\n\n{EXIT_CODES_HELP}",
 )
 @click.version_option(package_name="seorep-async", prog_name="seorep", message="%(prog)s %(version)s")
-@click.pass_context
-def seorep(ctx: click.Context) -> None:
+def seorep() -> None:
     """Pull the rankings of many campaigns at once, from the service or from an embedded sandbox."""
-    before_command, ctx.obj = ctx.obj
-    before_command()
 
 
-def run(
-    arguments: Sequence[str], *, now: dt.datetime | None = None, before_command: Callable[[], None] = lambda: None
-) -> int:
+def run(arguments: Sequence[str], *, now: dt.datetime | None = None) -> int:
     """Run the command, report errors on stderr, and return the exit code.
 
     Args:
         arguments: the command line without the command's name.
         now: the time that dates depend on, with its zone; this machine's, if None.
-        before_command: called once the subcommand is loaded, before it runs.
     """
-    invocation = before_command, now or dt.datetime.now().astimezone()
+    now = now or dt.datetime.now().astimezone()
     try:
-        code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=invocation)
-    except click.ClickException as error:
+        code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=now)
+    except click.UsageError as error:
         error.show()
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):

@@ -6,6 +6,7 @@ import calendar
 import csv
 import datetime as dt
 import io
+import logging
 import re
 import sys
 from collections import Counter
@@ -16,10 +17,12 @@ from typing import Any
 import attrs
 import click
 
+from seorep_async.cli.exit_codes import NoCampaignsError
 from seorep_async.cli.humanise import counted
 from seorep_async.cli.options import MAX_ID, SectionedOption, day, whole_number
 from seorep_async.models import Feed
 
+_log = logging.getLogger(__name__)
 _MONTHS = 3
 _NAMED = 10
 _FIRST = "first column"
@@ -85,6 +88,7 @@ _OPTIONS = (
     ),
     _option("--group", "Pull the campaigns of this group; repeatable.", "TITLE", type=_words, multiple=True),
     _option("--filter", "Pull the campaigns that the service's filter finds.", "TEXT", type=_words),
+    _option("--allow-empty", "Succeed, with a warning, where no campaign is found.", is_flag=True),
 )
 feed_option = click.option(
     "--feed",
@@ -99,8 +103,8 @@ feed_option = click.option(
 )
 key_renewed_option = click.option(
     "--key-renewed",
-    is_flag=True,
-    help="Confirm that the account's key or the service's address has changed since the last pull.",
+    metavar="MARK",
+    help="Confirm the account's new key or address, once, by the mark that the refusal of it names.",
 )
 CHOOSING_NAMES = tuple(option.name or "" for option in _OPTIONS)
 
@@ -186,13 +190,25 @@ class ChosenCampaigns:
         ids: the ids; none for those that the service lists.
         groups: titles of groups; none for campaigns of any.
         filter: the string that the service filters them by.
+        allow_empty: whether there may be none.
         notes: what a person should know about them.
     """
 
     ids: tuple[int, ...]
     groups: tuple[str, ...]
     filter: str | None
+    allow_empty: bool
     notes: tuple[str, ...]
+
+    def none_found(self, problem: str) -> None:
+        """Warn that there is no campaign, if there may be none.
+
+        Raises:
+            NoCampaignsError: there may not.
+        """
+        if not self.allow_empty:
+            raise NoCampaignsError(f"{problem}; pass --allow-empty if that is no error")
+        _log.warning("%s", problem)
 
 
 def chosen_campaigns(options: Mapping[str, Any]) -> ChosenCampaigns:
@@ -216,7 +232,8 @@ def chosen_campaigns(options: Mapping[str, Any]) -> ChosenCampaigns:
         several = f"campaigns {', '.join(twice[:_NAMED])}{', …' if twice[_NAMED:] else ''} are"
         which = f"campaign {twice[0]} is" if len(twice) == 1 else several
         notes.append(f"Note: {which} chosen more than once, but pulled once.")
-    return ChosenCampaigns(tuple(dict.fromkeys(ids)), options["group"], options["filter"], tuple(notes))
+    chosen = tuple(dict.fromkeys(ids))
+    return ChosenCampaigns(chosen, options["group"], options["filter"], options["allow_empty"], tuple(notes))
 
 
 def _exclude(names: list[str], advice: str) -> click.UsageError:

@@ -207,8 +207,8 @@ def pull(
         **own,
     )
     if embedded is not None:
-        return job.of_sandbox(embedded, sandbox_settings(options), _named_sandbox(given))
-    return job.of_service(connect(options, "try --sandbox"))
+        return job.reported(lambda: job.of_sandbox(embedded, sandbox_settings(options), _named_sandbox(given)))
+    return job.reported(lambda: job.of_service(connect(options, "try --sandbox")))
 
 
 def _csv_options(line_end: str | None, bom: bool, guard: bool) -> CsvOptions:

@@ -6,8 +6,6 @@ import difflib
 import enum
 import os
 import shlex
-import stat
-import subprocess
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,8 +16,9 @@ import click
 import platformdirs
 
 from seorep_async.cli.exit_codes import in_shell_words
+from seorep_async.cli.keys import key_of_command, key_of_file, read_small_file, require_private, why, without_bom
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, shown
 from seorep_async.resources.arguments import Secret, check_account_name
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
 
@@ -30,6 +29,8 @@ _EMPTY = {
     "key_command": "the command printed nothing",
     "key_file": "the first line of the file is empty",
 }
+_MOST_BYTES = 1024 * 1024
+"""The largest configuration file."""
 _SETTINGS = {field.name: field for field in attrs.fields(Settings)}
 _ENUMS: dict[str, type[enum.Enum]] = {
     "request_encoding": RequestEncoding,
@@ -188,26 +189,25 @@ def _profile(name: str) -> dict[str, Any]:
     """Return a profile of the configuration file, checked for names that it does not know."""
     file = config_file()
     try:
-        with file.open("rb") as opened:
-            status = os.fstat(opened.fileno())
-            profiles = tomllib.load(opened)
+        data, status = read_small_file(file, _MOST_BYTES)
+        profiles = tomllib.loads(without_bom(data).decode())
     except FileNotFoundError:
         raise click.ClickException(
             f"there is no profile {name!r}, as {file} does not exist; `seorep --help` shows an example."
         ) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise click.ClickException(f"can't read {file}: {getattr(error, 'strerror', None) or error}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise click.ClickException(f"can't read {file}: {why(error)}.") from None
     profile = profiles.get(name)
     if not isinstance(profile, dict):
         known = ", ".join(other for other, value in profiles.items() if isinstance(value, dict)) or "none"
         raise click.ClickException(f"there is no profile {name!r} in {file}; it has: {known}.")
     # whoever can write it can choose the address that the key is sent to, and the command that finds the key
-    _require_private(status, file, writable_only=not {"key", "storage_options"} & profile.keys())
+    require_private(status, file, writable_only=not {"key", "storage_options"} & profile.keys())
     known_names = ("base_url", "account", *_KEYS, "storage_options", *_SETTINGS)
     if unknown := [other for other in profile if other not in known_names]:
         near = difflib.get_close_matches(unknown[0], known_names, 1)
         known = f"did you mean {near[0]}?" if near else f"the settings are {', '.join(known_names)}."
-        raise click.ClickException(f"profile {name}: unknown setting {unknown[0]!r}; {known}")
+        raise click.ClickException(f"profile {name}: unknown setting {shown(unknown[0])}; {known}")
     return profile
 
 
@@ -219,62 +219,21 @@ def _key(profile: Mapping[str, Any], source: str) -> tuple[Secret, str]:
         raise click.ClickException(f"{source}: {problem}; set one of key_command, key_file, key_env.")
     (name,) = given
     if name == "key_command" and isinstance(profile[name], list):
-        value = shlex.join(map(str, profile[name]))
+        if not all(isinstance(word, str) for word in profile[name]):
+            raise click.ClickException(f"{source}: key_command must be a string, or a list of strings.")
+        value = shlex.join(profile[name])
     else:
         value = _string(profile, name, source) or ""
     readers: dict[str, Callable[[str], str]] = {
         "key": str,
         "key_env": lambda variable: os.environ.get(variable, ""),
-        "key_command": _key_of_command,
-        "key_file": _key_of_file,
+        "key_command": key_of_command,
+        "key_file": lambda file: key_of_file(config_file().parent, file),
     }
     key = Secret.of(readers[name](value))
     if not key:
         raise click.ClickException(f"{source}: {name} gives no key, as {_EMPTY[name]}.")
     return key, f"{name} of {source}"
-
-
-def _key_of_command(command: str) -> str:
-    try:
-        # the terminal stays the command's own: it may ask for a passphrase
-        ended = subprocess.run(shlex.split(command), stdout=subprocess.PIPE, check=False)  # noqa: S603
-    except (OSError, ValueError) as error:
-        problem = error.strerror or error if isinstance(error, OSError) else error
-        program = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
-        raise click.ClickException(
-            f"key_command can't be run: {program}{problem}; it is run without a shell."
-        ) from None
-    if ended.returncode:
-        raise click.ClickException(
-            f"key_command failed with exit status {ended.returncode}; it is run without a shell."
-        )
-    return _first_line(ended.stdout)
-
-
-def _key_of_file(name: str) -> str:
-    file = config_file().parent / Path(name).expanduser()
-    try:
-        with file.open("rb") as opened:
-            _require_private(os.fstat(opened.fileno()), file)
-            return _first_line(opened.read(64 * 1024))
-    except OSError as error:
-        raise click.ClickException(f"can't read key_file {file}: {error.strerror or error}.") from None
-
-
-def _first_line(data: bytes) -> str:
-    return data.partition(b"\n")[0].removesuffix(b"\r").decode("utf-8", "replace")
-
-
-def _require_private(status: os.stat_result, file: Path, *, writable_only: bool = False) -> None:
-    """Refuse a file that others than its owner, and this user, could read or change."""
-    if os.name == "nt":  # it has access lists instead
-        return
-    forbidden = stat.S_IWGRP | stat.S_IWOTH | (0 if writable_only else stat.S_IRGRP | stat.S_IROTH)
-    if status.st_mode & forbidden:
-        what = "change" if writable_only else "read or change"
-        raise click.ClickException(f"others can {what} {file}; run: chmod 600 {shlex.quote(str(file))}")
-    if status.st_uid not in (os.getuid(), 0):
-        raise click.ClickException(f"{file} belongs to another user; use a file of your own.")
 
 
 def _storage_options(profile: Mapping[str, Any], source: str) -> Mapping[str, Any]:

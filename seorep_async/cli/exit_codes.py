@@ -39,6 +39,7 @@ _SHELL_WORDS = (
     (r"\boriginal call\b", "original command"),
     (r"(\(\w[\w ]*), or None\)", r"\1)"),
     (r"\baccount=…", "--account NAME"),
+    (r'\bkey_renewed="(\w+)"', r"--key-renewed \1"),
     (r'\bstart_date="(\S+)" and end_date="(\S+)"', r"--from \1 --to \2"),
     (r"\bcsv=… is (.*) leave it out", r"--csv-line-end, --csv-bom and --csv-guard are \1 leave them out"),
     (r"^extra_params: '(\w+)' has an argument.*", r"--param \1: use --\1"),
@@ -63,6 +64,7 @@ class ExitCode(enum.IntEnum):
     UNAVAILABLE = 5
     SHAPE = 6
     UNWRITTEN = 7
+    EMPTY = 8
     INTERRUPTED = 130
 
 
@@ -75,14 +77,23 @@ _MEANINGS = {
     ExitCode.UNAVAILABLE: "the service is not available (network, 5xx, 429); try again later",
     ExitCode.SHAPE: "the service's responses have an unexpected shape",
     ExitCode.UNWRITTEN: "the target or stdout could not be written; fetched reports are stored",
-    ExitCode.INTERRUPTED: "interrupted; fetched reports are stored",
+    ExitCode.EMPTY: "no campaign was found; nothing is written (--allow-empty: a success)",
+    ExitCode.INTERRUPTED: "interrupted (Ctrl-C, SIGTERM, SIGHUP); fetched reports are stored",
 }
 
 # click does not wrap paragraphs that begin with "\b"
 EXIT_CODES_HELP = "\n".join(["\b", "Exit codes:", *(f"  {code:<3}  {meaning}" for code, meaning in _MEANINGS.items())])
 
+
+class NoCampaignsError(click.ClickException):
+    """The campaigns that a pull is for were to be listed, and there are none."""
+
+
 # the first match counts
-_CODES: tuple[tuple[tuple[type[Exception], ...], ExitCode], ...] = (
+_CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (
+    ((KeyboardInterrupt, click.Abort), ExitCode.INTERRUPTED),
+    ((NoCampaignsError,), ExitCode.EMPTY),
+    ((click.ClickException,), ExitCode.USAGE),
     ((ExportError,), ExitCode.UNWRITTEN),
     ((ImportError,), ExitCode.USAGE),
     ((AuthenticationError,), ExitCode.AUTHENTICATION),
@@ -109,8 +120,12 @@ def show_error(message: str) -> None:
     click.echo(message if plain else click.style("Error:", "red", bold=True) + message[6:], err=True, color=not plain)
 
 
-def explain(error: Exception) -> str:
+def explain(error: BaseException) -> str:
     """Return why the command ends, and the next step where there is one."""
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
     if isinstance(error, SeoRepError):
         message = f"{error.subject}: {failure_message(error)}" if error.subject else failure_message(error)
         if exit_code_of(error) is ExitCode.AUTHENTICATION:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import textwrap
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -76,9 +77,16 @@ class OrderedGroup(click.Group):
 
 
 class SectionedCommand(click.Command):
-    """A command whose help shows options in sections."""
+    """A command whose help shows options in sections. It refuses an option given twice that is not repeatable."""
 
     context_class: type[click.Context] = HelpContext
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:  # or else a shell completes
+            _, _, given = self.make_parser(ctx).parse_args(list(args))
+            if not any(option.is_eager for option in given):  # which is all that counts then
+                _refuse_repeated(given, ctx)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
@@ -89,6 +97,12 @@ class SectionedCommand(click.Command):
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def _refuse_repeated(given: Iterable[click.Parameter], ctx: click.Context) -> None:
+    for option, times in Counter(given).items():
+        if times > 1 and isinstance(option, click.Option) and not (option.multiple or option.count):
+            raise click.UsageError(f"{max(option.opts, key=len)}: given {times} times; give it once.", ctx)
 
 
 # functions, as click's parameter types are generic classes in some versions only
@@ -172,7 +186,7 @@ _CONNECTION_OPTIONS = (
         "HOW",
         type=click.Choice(["brackets", "repeat", "comma"]),
     ),
-    SectionedOption("--api-key", "--key", hidden=True, expose_value=False, callback=_refuse_key),
+    SectionedOption("--api-key", "--key", hidden=True, is_eager=True, expose_value=False, callback=_refuse_key),
 )
 
 

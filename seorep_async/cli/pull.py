@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +18,12 @@ from rich.text import Text
 
 from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
 from seorep_async.cli.connection import Connection
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, show_error
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, show_error
 from seorep_async.cli.humanise import counted, moment
 from seorep_async.cli.progress import ProgressDisplay
 from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_until_interrupted
 from seorep_async.cli.summary import (
+    failure_as_json,
     preview_as_json,
     preview_in_words,
     show_failures,
@@ -31,8 +34,9 @@ from seorep_async.cli.terminal import print_hanging, shown_warnings, stderr_cons
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, one_line
 from seorep_async.export import CsvOptions, PullSummary
+from seorep_async.export.campaign_choice import CampaignChoice
 from seorep_async.export.formats import Format
-from seorep_async.export.job import CampaignChoice, ExportJob, Night, export_job
+from seorep_async.export.job import ExportJob, Night, export_job
 from seorep_async.export.preview import preview, resumable_pull, staged_pull
 from seorep_async.export.pull_to import run_export, stream_rows
 from seorep_async.export.storage import is_address
@@ -60,7 +64,7 @@ class PullJob:
         options: further arguments of the feeds.
         account: the account's name in every row, or None.
         snapshot_date: the night in every row, or None.
-        key_renewed: whether the account has a new key.
+        key_renewed: the mark of the account's new key or address, or None.
         csv: how CSV is written.
         force: replace files that no pull wrote.
         restart: start over instead of resuming.
@@ -79,7 +83,7 @@ class PullJob:
     options: FeedOptions
     account: str | None
     snapshot_date: dt.date | None
-    key_renewed: bool
+    key_renewed: str | None
     csv: CsvOptions
     force: bool
     restart: bool
@@ -88,6 +92,26 @@ class PullJob:
     json: bool
     dry_run: bool
     storage_options: Mapping[str, Any] | None = attrs.field(default=None, repr=False)
+    _json_begun: threading.Event = attrs.field(factory=threading.Event, repr=False)
+
+    def reported(self, run: Callable[[], ExitCode]) -> ExitCode:
+        """Run the pull by one of the methods below; if it fails outright, `--json` says so."""
+        try:
+            code = run()
+        except click.exceptions.Exit:
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            self._write_failure(error)
+            raise
+        if code is ExitCode.INTERRUPTED:
+            self._write_failure(KeyboardInterrupt())
+        return code
+
+    def _write_failure(self, error: BaseException) -> None:
+        if self.json and not self._json_begun.is_set():
+            facts = failure_as_json(self.feeds, self.days, self.account, self.snapshot_date, explain(error), error)
+            with contextlib.suppress(ExportError, click.exceptions.Exit):  # the failure itself counts
+                write_stdout(facts + "\n")
 
     def of_service(self, connection: Connection) -> ExitCode:
         """Pull from a service, and report on stderr.
@@ -119,7 +143,6 @@ class PullJob:
         console = stderr_console()
         async with client:
             chosen, days = self.campaigns, self.days
-            choice = CampaignChoice(chosen.groups, chosen.filter)
             night = Night(account if self.account is None else self.account, self.snapshot_date, self.key_renewed)
             job = export_job(
                 client,
@@ -129,7 +152,7 @@ class PullJob:
                 self.feeds,
                 self.options,
                 service,
-                choice,
+                CampaignChoice(chosen.groups, chosen.filter, chosen.none_found),
                 night,
                 self.csv,
             )
@@ -145,6 +168,7 @@ class PullJob:
                     shown = preview_as_json(found, job)
                 elif self.retry_failed and not found.campaigns:
                     shown = _nothing_to_retry(found.files)
+                self._json_begun.set()
                 await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
                 return ExitCode.OK
             with shown_warnings(console) as warnings:
@@ -217,6 +241,7 @@ class PullJob:
         A closed stdout is not an error: the export succeeded.
         """
         if self.json:
+            self._json_begun.set()
             try:
                 await run_in_daemon_thread(partial(write_stdout, summary_as_json(summary, code, warnings) + "\n"))
             except ExportError as error:

@@ -58,8 +58,8 @@ def shards() -> None:
     "--key-from",
     default="env:SEOREP_API_KEY",
     show_default=True,
-    metavar="PLACE",
-    help="Where workers find the key: env:NAME, or module:function in Python.",
+    metavar="env:NAME",
+    help="Environment variable in which workers find the key.",
 )
 @click.option(
     "--work-dir",
@@ -85,7 +85,7 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
     from seorep_async.cli.connection import connect
     from seorep_async.cli.signals import run_until_interrupted
     from seorep_async.cli.terminal import write_stdout
-    from seorep_async.export.job import CampaignChoice
+    from seorep_async.export.campaign_choice import CampaignChoice
     from seorep_async.export.storage import is_address
     from seorep_async.shards import plan as plan_shards
 
@@ -95,9 +95,11 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
     async def planned() -> list[Shard]:
         async with connection.client() as client:
             ids: Iterable[int] | None = campaigns.ids or None
+            choice = CampaignChoice(campaigns.groups, campaigns.filter, campaigns.none_found)
             if campaigns.groups or campaigns.filter:
-                choice = CampaignChoice(campaigns.groups, campaigns.filter)
                 ids = [campaign.id async for campaign in choice.campaigns(client)]
+            elif ids is None and not (await client.campaigns.list().page(1)).items:
+                choice.report_none()  # before a plan of none is stored, and resumed later
             own["account"] = connection.account if account is None else account
             own["storage_options"] = connection.storage_options if is_address(own["out"]) else None
             wanted = [Feed(feed) for feed in feeds]
@@ -119,12 +121,12 @@ def run(file: Any, number: int | None) -> ExitCode:
     """
     from seorep_async.cli.signals import run_until_interrupted
     from seorep_async.cli.terminal import shown_warnings, stderr_console, write_stdout
-    from seorep_async.shards.running import run_in_loop
+    from seorep_async.shards.running import client_of, run_in_loop
 
     code = ExitCode.OK
     with shown_warnings(stderr_console()):
         for shard in _shards(file.read(), number):
-            receipt = run_until_interrupted(run_in_loop(shard))
+            receipt = run_until_interrupted(run_in_loop(shard, client_of(shard)))
             write_stdout(f"{receipt.to_json()}\n", as_data=True)
             code = code if receipt.ok else ExitCode.PARTIAL
     return code

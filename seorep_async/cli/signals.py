@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: they cancel what runs, or end a process that has nothing left to do."""
+"""Ctrl-C, SIGTERM and SIGHUP: they cancel what runs, or end a process that has nothing left to do."""
 
 from __future__ import annotations
 
@@ -11,25 +11,29 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar, cast
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from seorep_async.cli.stop_signals import STOP_SIGNALS
 
 T = TypeVar("T")
 
 
 def run_until_interrupted(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; Ctrl-C and SIGTERM cancel it, and it cleans up first.
+    """Run a coroutine to its end; Ctrl-C, SIGTERM and SIGHUP cancel it, and it cleans up first.
 
     Raises:
         KeyboardInterrupt: it was interrupted, and did not return a result of its own.
     """
+    cancelled_by_signals = _cancelled_by_signals(work)
     try:
-        return asyncio.run(_cancelled_by_signals(work))
+        return asyncio.run(cancelled_by_signals)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+    finally:  # which matters only if a signal came before they began
+        cancelled_by_signals.close()
+        work.close()
 
 
 def exit_on_signal(code: int) -> None:
-    """Let Ctrl-C and SIGTERM end the process at once, and with this code: all is done and reported."""
+    """Let Ctrl-C, SIGTERM and SIGHUP end the process at once, and with this code: all is done and reported."""
 
     def end(*_: object) -> None:
         for stream in (sys.stdout, sys.stderr):
@@ -37,7 +41,7 @@ def exit_on_signal(code: int) -> None:
                 stream.flush()
         os._exit(code)
 
-    for number in _SIGNALS:
+    for number in STOP_SIGNALS:
         _set(number, signal.getsignal(number), end)
 
 
@@ -88,7 +92,7 @@ def _signals_cancel(task: asyncio.Task[Any] | None) -> Iterator[None]:
     def stop(number: int, _: object) -> None:
         loop.call_soon_threadsafe(cancel, number)
 
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     for number, handler in before.items():
         _set(number, handler, stop)
     try:
@@ -100,6 +104,6 @@ def _signals_cancel(task: asyncio.Task[Any] | None) -> Iterator[None]:
 
 
 def _set(number: signal.Signals, before: object, handler: Callable[[int, Any], None]) -> None:
-    if before is not signal.SIG_IGN:  # a shell's background job ignores SIGINT
+    if before is not signal.SIG_IGN:
         with contextlib.suppress(ValueError):  # only the main thread may
             signal.signal(number, handler)

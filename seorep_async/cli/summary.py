@@ -11,7 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode, in_shell_words
+from seorep_async.cli.choosing import ChosenDays
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, in_shell_words
 from seorep_async.cli.humanise import counted, duration, moment, size
 from seorep_async.cli.terminal import print_hanging
 from seorep_async.errors import SeoRepError, one_line
@@ -75,8 +76,10 @@ def show_summary(
 def summary_as_json(summary: PullSummary, code: ExitCode, warnings: Sequence[str] = ()) -> str:
     """Return the summary of a pull as one JSON object, for a program to read."""
     facts: dict[str, Any] = {
-        "ok": summary.ok,
+        "ok": code is ExitCode.OK,
         "exit_code": int(code),
+        "error": None,
+        "error_type": None,
         "feeds": [feed.value for feed in summary.feeds],
         "start_date": summary.start_date.isoformat(),
         "end_date": summary.end_date.isoformat(),
@@ -93,6 +96,33 @@ def summary_as_json(summary: PullSummary, code: ExitCode, warnings: Sequence[str
         "leftover": None if summary.leftover is None else str(summary.leftover),
         "warnings": list(warnings),
         "failures": [_failure(failure) for failure in summary.failures],
+    }
+    return json.dumps(facts, ensure_ascii=False, indent=2)
+
+
+def failure_as_json(
+    feeds: Sequence[Feed],
+    days: ChosenDays,
+    account: str | None,
+    snapshot_date: dt.date | None,
+    message: str,
+    error: BaseException,
+) -> str:
+    """Return a pull that ended without a summary as one JSON object; what it never found out is null."""
+    facts = {
+        "ok": False,
+        "exit_code": int(exit_code_of(error)),
+        "error": one_line(message),
+        "error_type": type(error).__name__,
+        "status": getattr(error, "status", None),
+        "attempts": getattr(error, "attempts", 0),
+        "feeds": [feed.value for feed in feeds],
+        "start_date": days.first.isoformat(),
+        "end_date": days.last.isoformat(),
+        "account": account,
+        "snapshot_date": None if snapshot_date is None else snapshot_date.isoformat(),
+        "files": [],
+        "failures": [],
     }
     return json.dumps(facts, ensure_ascii=False, indent=2)
 

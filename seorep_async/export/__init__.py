@@ -63,14 +63,16 @@ spreadsheets from running a phrase such as `=1+1` as a formula: it puts a `'` be
 `seorep columns` shows what each column means; so do `help()` of the models, the fields' metadata of Parquet and Arrow,
 and DuckDB's comments. Where the service's reference leaves a meaning open, they say so. The reference does not say
 which sign of a change is an improvement, nor what a rank of 0 or null means. Rather than trust a sign, compare the
-ranks of two snapshots, and leave 0 out.
+ranks of two snapshots, and leave 0 out. Without `compare_previous_period=True` (`--compare-previous-period`) every
+change is null: what the service sends then, often 0, is none. `pulls` says in `compared` which pulls requested changes.
 
 ## Accounts
 
 Every row has the name of its account: `account=` (`--account`, or the name in a profile), by default the host of the
 service. A database remembers the service and a salted digest of the key of each account in it, and refuses another
 service or key under the same name before anything is fetched. Give a second account a name of its own. If the account
-has a new key or another address, say so once: `key_renewed=True` (`--key-renewed`).
+has a new key or another address, confirm it once by the mark that the refusal names: `key_renewed="3f9a21"`
+(`--key-renewed 3f9a21`). Left in a script, it confirms no other key or address.
 
 Accounts that share a database or a dataset don't touch each other: each resumes, restarts and retries its own pulls,
 also at the same time. Pulls of one database wait for each other while they write.
@@ -103,10 +105,11 @@ with duckdb.connect("nights.duckdb") as database:
 There are no modes to choose. What a pull replaces follows from what it asked for, and only within its account:
 
 - **Feeds by date** have their own dates. The last pull wins: it replaces the rows of every day in its window, also of
-  days for which the service now gives no row, of the campaigns and keywords that succeeded, and no others. That holds
-  for a pull of an old night, too. A row of a month stands for those of its days that its own pull asked for. It is
-  replaced by a pull that asks for all of these again, or that returns a row of the same month, be it of a single day.
-  Days and their month can stand side by side: filter by `date_precision` before you add up.
+  days for which the service now gives no row, of the campaigns and keywords that succeeded, and no others. The rows of
+  a keyword that has left its campaign go, too. That holds for a pull of an old night as well. A row of a month stands
+  for those of its days that its own pull asked for. It is replaced by a pull that asks for all of these again, or that
+  returns a row of the same month, be it of a single day. Days and their month can stand side by side: filter by
+  `date_precision` before you add up.
 - **The campaign feed** has none: each night is a snapshot, and a second pull of the same night and the same window
   replaces the first. **Totals** are replaced likewise. The view `keyword_rankings_latest` shows the newest snapshot of
   each campaign that has rows; of several windows in one night, the one that ends last. A campaign that was deleted, or
@@ -118,13 +121,16 @@ There are no modes to choose. What a pull replaces follows from what it asked fo
   moved to another campaign stays under both: a sum over campaigns counts it twice.
 - **A `search`** is refused, as what it finds would replace whole reports: write it to a file of its own.
 - A resumed pull, and `retry_failed`, belong to the night on which the pull began, which `summary.snapshot_date` names.
-  `snapshot_date=` (`--snapshot-date`) names another, tomorrow at the latest. A database with tables of an older layout
-  is refused.
+  `snapshot_date=` (`--snapshot-date`) names another, tomorrow at the latest.
+- **Your own columns, tables, views and indexes** stay. Where a column was renamed, dropped, retyped or made NOT NULL,
+  or a constraint may refuse rows, the pull is refused before anything is sent, with the statement that mends it. So is
+  a database of an older layout.
 
 ## Datasets, and object stores
 
 A target that ends in `/` is a dataset: a folder that every pull adds to, and that DuckDB, polars, pyarrow, Spark and
-Athena read as it is. `account` and `snapshot_date` stand in the path only; each of the eight tables has its own folder:
+Athena read as it is. Writing one needs the extra `duckdb`. `account` and `snapshot_date` stand in the path only; each
+of the eight tables has its own folder:
 
     rankings/keyword_rankings/account=acme/snapshot_date=2026-11-21/part-00000.parquet
 
@@ -167,13 +173,17 @@ print(duckdb.read_parquet(files, hive_partitioning=True).to_arrow_table().num_ro
   for. Days that the service no longer gives stay in the night that had them: `pulls` and `failures` say which later
   pulls asked for them and got a response.
 - **A night is committed by its receipt**, in `_receipts/`, which names every part with its digest. While a night is
-  being replaced, it has none; if that is interrupted, the account's next pull, on any machine, completes it. If two
-  pulls commit one night at the same time, one fails with an error that says to run it again.
-- **A lost or damaged part** is repaired by pulling its night again. Older rows in it that this pull does not fetch are
-  lost; the logger `seorep_async` names the part.
+  being replaced, its receipt names none; if that is interrupted, the account's next pull, on any machine, completes it.
+  If two pulls commit one night at the same time, one fails with an error that says to run it again. A receipt is
+  replaced only if it is as it was, so a pull that stood still for long never mixes its parts with another's. Object
+  stores need conditional PUTs for that, as S3, GCS and Azure have them.
+- **A lost or damaged part or receipt** is repaired by pulling its night again. Older rows in a part that this pull does
+  not fetch are lost; the logger `seorep_async` names the part.
+- **Nothing in a dataset is trusted**, as others may write into a shared folder: names, numbers and digests are checked,
+  and what no pull wrote is refused, as are links below the dataset's folder.
 - **Leftovers in `_staging/`**, of pulls that nobody resumed, can be deleted while no pull is running.
 - **Object stores**: `s3://`, `gs://` and `az://`, for datasets and for single files except databases. They need the
-  extra `cloud`: `pip install 'seorep-async[cloud]'`. Credentials, region and endpoint come from the environment
+  extra `cloud`: `pip install 'seorep-async[cloud,duckdb]'`. Credentials, region and endpoint come from the environment
   (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL` …) or from `storage_options`, by obstore's names. Files are
   made whole in `work_dir`, by default the current folder, and appear in one step; nothing is lost if the store refuses.
 - A name such as `007` or `2026-01-01` is a string in the dataset, but readers guess types from paths: name the type, in
@@ -215,10 +225,16 @@ print(to_arrow([report, report]).num_rows)  # several reports of one feed, or th
   `max_concurrency` and `limit` may differ. The folder holds no key, only a salted digest that recognises it.
 - **Yours alone.** Only you can open the folder. One that another user could have prepared, or a link, is refused. Its
   contents are checked before use: damage is one clear error, and `restart=True` starts over.
+- **One pull at a time** into a target, also of several processes with `restart`: the others end with an error that
+  says who writes it. A file, `lock` in that folder or `.nights.duckdb.pull.lock`, is locked for this and names host,
+  process and time. Where the file system refuses such locks, the file alone must do: that of a killed process of this
+  machine is taken over, and for any other, or after a restart of the machine, the error says which file to delete.
 - **One failure does not lose the rest.** If some failed, the others are written; `retry_failed=True`
   (`--retry-failed`) then fetches only the failed reports, and sends nothing if none failed. Without it, the next pull
   fetches everything. `seorep pull --sandbox --forbidden 3` lets you rehearse it. A database or dataset remembers this
   for the last pull of each account only; after an earlier one with `failures`, `retry_failed=True` fetches everything.
+- **No campaign at all** is a result in Python: `summary.campaigns` is 0, and a file then has no rows. The command ends
+  with exit code 8 instead and writes nothing, unless by `--allow-empty`.
 - **A full disk**, a read-only folder, a database that is open elsewhere, a second pull at the same time: one
   `ExportError` (or a `ConfigurationError` before anything is sent), and the reports fetched so far stay stored.
 - **Memory stays flat**, whatever the number of rows.

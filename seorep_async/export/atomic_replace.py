@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,8 +27,7 @@ def atomic_replace(temporary: Path, target: Path) -> None:
     path = resolve(target)
     with translate_errors(target), contextlib.ExitStack() as cleaning:
         if temporary.stat().st_dev != path.parent.stat().st_dev:
-            near = path.with_name(f".{path.name[-100:]}.pull.new")
-            near.unlink(missing_ok=True)
+            near = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.pull")
             cleaning.callback(near.unlink, missing_ok=True)
             with open(temporary, "rb") as source, open(near, "xb") as copy:  # "x" follows no link
                 shutil.copyfileobj(source, copy)

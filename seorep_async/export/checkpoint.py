@@ -17,20 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seorep_async.export.checkpoint_file import as_damage, open_database
 from seorep_async.export.staged_report import DamagedError, RowsFile, RowsLocation, StagedReport
 from seorep_async.models import Feed
 from seorep_async.tables.declared import campaigns_table, table_of
-
-# ids from the service have no documented range; one of more than 64 bits is stored as a string
-_SCHEMA = (
-    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT, checksum INTEGER)",
-    "CREATE TABLE campaigns (place INTEGER PRIMARY KEY, id UNIQUE, keywords_found INTEGER, checksum INTEGER)",
-    "CREATE TABLE keywords (campaign_id INTEGER, number INTEGER, id, PRIMARY KEY (campaign_id, number)) WITHOUT ROWID",
-    "CREATE INDEX keywords_by_id ON keywords (id)",
-    "CREATE TABLE reports (number INTEGER PRIMARY KEY, name TEXT, campaign_id INTEGER, id INTEGER, rows INTEGER, "
-    "totals TEXT, start INTEGER, size INTEGER, data_checksum INTEGER, checksum INTEGER)",
-    "CREATE UNIQUE INDEX reports_by_id ON reports (name, campaign_id, id)",
-)
 
 CAMPAIGNS = campaigns_table().name
 _BY_KEYWORD = table_of(Feed.KEYWORD_BY_DATE).name
@@ -44,35 +34,18 @@ class Checkpoint:
         path: its file, which is created if there is none, as is that of the rows; or None for a checkpoint in memory.
 
     Raises:
-        DamagedError: the file is something else, or damaged.
-        sqlite3.OperationalError: it can't be read or written, or another process has it.
+        DamagedError: the file is something else, damaged, or another version's.
+        sqlite3.OperationalError: it can't be read or written.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._rows = RowsFile(path and path.with_name(f"{path.name}-rows"))
-        self._db = sqlite3.connect(path or ":memory:", timeout=0, isolation_level=None, check_same_thread=False)
-        try:
-            self._open()
-        except sqlite3.Error as error:
-            self.close()
-            raise _as_damage(error) from error
-        except BaseException:
-            self.close()
-            raise
-
-    def _open(self) -> None:
-        self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        with self._transaction():
-            found = [sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
-            if not found:
-                for statement in _SCHEMA:
-                    self._db.execute(statement)
-            elif found != list(_SCHEMA):
-                raise DamagedError("it was written by another version, or is damaged")
-        self._salt = ""
-        self._salt = self.read("salt") or self._clear()
+        with contextlib.ExitStack() as opening:
+            opening.callback(self._rows.close)
+            self._db = opening.enter_context(contextlib.closing(open_database(path)))
+            self._salt = ""
+            self._salt = self.read("salt") or self._clear()
+            opening.pop_all()
 
     def close(self) -> None:
         """Close it, so that others can open it."""
@@ -236,10 +209,6 @@ class Checkpoint:
         query = "SELECT campaign_id, sum(rows) FROM reports WHERE name = ? GROUP BY campaign_id"
         yield from self._query(query, table_of(feed).name)
 
-    def stored_ids(self, table: str) -> Iterator[tuple[int, int]]:
-        """Yield campaign and id of each stored report of a table."""
-        yield from self._query("SELECT campaign_id, id FROM reports WHERE name = ?", table)
-
     def reports(self, table: str, *, with_totals: bool = False) -> Iterator[StagedReport]:
         """Yield a table's reports in the order of the campaigns and their keywords.
 
@@ -320,7 +289,7 @@ class Checkpoint:
             for record in self._db.execute(query, values):  # noqa: UP028  # `yield from` would close the cursor, late
                 yield record
         except sqlite3.Error as error:
-            raise _as_damage(error) from error
+            raise as_damage(error) from error
 
     def _ids(self, query: str, *values: object) -> list[int]:
         return [int(id_) for (id_,) in self._query(query, *values)]
@@ -332,7 +301,7 @@ class Checkpoint:
             with self._db:  # it commits, or rolls back
                 yield
         except sqlite3.Error as error:
-            raise _as_damage(error) from error
+            raise as_damage(error) from error
 
 
 def fits(number: int) -> bool:
@@ -342,9 +311,3 @@ def fits(number: int) -> bool:
 
 def _storable(id_: int) -> int | str:
     return id_ if fits(id_) else str(id_)
-
-
-def _as_damage(error: sqlite3.Error) -> Exception:
-    """Return the error to raise for one of SQLite: damage, or the error itself if the file may be sound."""
-    sound = ("locked", "unable to open", "disk I/O error", "readonly", "full")
-    return error if any(words in str(error) for words in sound) else DamagedError(str(error))

@@ -6,12 +6,11 @@ other feeds, other dates of feeds by date, and of reports that failed.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,24 +19,17 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import Contents
-from seorep_async.export.dataset_merge import Scope, remaining_rows
 from seorep_async.export.file_writers import write_table
 from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.job import ExportJob
+from seorep_async.export.local_folder import STAGING
+from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, is_name_of_part
+from seorep_async.export.own_files import is_one_of_ours
 from seorep_async.export.progress import CampaignOutcome
-from seorep_async.export.receipts import (
-    Part,
-    Partition,
-    Receipt,
-    busy,
-    commit,
-    digest_of,
-    escape,
-    last_receipt,
-    read_receipt,
-)
+from seorep_async.export.receipts import busy, commit, differs, is_in_place, last_receipt, names_of_parts, read_receipt
+from seorep_async.export.replacement import Replacement
 from seorep_async.export.sinks import encoded_campaigns
-from seorep_async.export.storage import RECEIPTS, STAGING, Storage, each
+from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.export.target import DatasetTarget, tables_of, target_of
 from seorep_async.models import Campaign, Feed
 from seorep_async.tables.arrow import arrow_schema, record_batch
@@ -59,12 +51,6 @@ def part_table(table: Table) -> Table:
     return Table(table.name, table.description, table.columns[_PARTITION_COLUMNS:], table.key)
 
 
-def pull_name(job: ExportJob) -> str:
-    """Return a name for a pull, the same when it is resumed."""
-    start = f"{job.account}\n{job.snapshot_date}\n{job.started_at.isoformat()}"
-    return hashlib.sha256(start.encode()).hexdigest()[:12]
-
-
 def check_dataset(storage: Storage, job: ExportJob) -> None:
     """Refuse an account that the dataset knows with another service or key, and a folder that no pull wrote.
 
@@ -72,19 +58,45 @@ def check_dataset(storage: Storage, job: ExportJob) -> None:
         ConfigurationError: it knows another, or files of somebody else are where its tables would be.
         ExportError: the dataset can't be read.
     """
-    earlier = last_receipt(storage, job.account, with_rows=True)
-    if earlier is not None:
-        job.check_account(storage.address(), earlier.service, earlier.key_digest)
-    else:
-        foreign = next((name for table in all_tables() for name in storage.names(table.name)), None)
-        # looked for in this order, as another pull writes its first log before its first part
+    earlier = last_receipt(storage, job.account, if_rows=True)
+    known = None if earlier is None else (earlier.service, earlier.key_digest)
+    if earlier is None or not earlier.has_rows:  # receipts were lost, or do not say whose key came last
+        known = _newest_key(storage, job.account) or known
+    if known is not None:
+        job.check_account(storage.address(), *known)
+    if earlier is None:
+        foreign = _foreign_file(storage, Partition(job.account, job.snapshot_date))
+        # looked for in this order, as another pull writes its first receipt before its first part
         if foreign is not None and not storage.names(RECEIPTS):
             problem = f"no pull wrote {storage.address(foreign)}; name another place for the dataset"
             raise ConfigurationError(f"can't write {storage.address()}: {problem}")
 
 
+def _newest_key(storage: Storage, account: str) -> tuple[str, str] | None:
+    """Return service and key digest of the newest pull in the table of pulls; None if every report of all failed."""
+    parts = storage.names(f"{pulls_table().name}/account={escape(account)}")
+    tables = (_decoded(pulls_table(), storage.read(name) or b"") for name in parts)
+    needed = ["started_at", "service", "key_digest", "rows", "failures", "campaigns"]
+    pulls = [row for rows in tables if rows is not None for row in rows.select(needed).drop_null().to_pylist()]
+    if not any(row["rows"] or row["failures"] < row["campaigns"] or not row["campaigns"] for row in pulls):
+        return None
+    newest = max(pulls, key=lambda row: row["started_at"])
+    return newest["service"], newest["key_digest"]
+
+
+def _foreign_file(storage: Storage, night: Partition) -> str | None:
+    """Return a file in a table's folder that no pull wrote, or None; a part whose receipt was lost is none."""
+    for table in all_tables():
+        for name in storage.names(table.name):
+            look = partial(is_one_of_ours, kind=Format.PARQUET, table=part_table(table))
+            to_be_replaced = name.startswith(f"{table.name}/{night.folder}/")
+            if not is_name_of_part(name) or (to_be_replaced and storage.inspect(name, look) is False):
+                return name
+    return None
+
+
 def last_night_was_whole(storage: Storage, job: ExportJob) -> bool:
-    """Return whether the account's last night is of a job's feeds and dates, and no night lacks a report of them.
+    """Return whether the last night of an account has its parts and is of a job's feeds and dates, and nothing failed.
 
     If the caller named a night, it is that one in place of the last.
     """
@@ -93,18 +105,20 @@ def last_night_was_whole(storage: Storage, job: ExportJob) -> bool:
     feeds = {feed.value for feed in job.feeds}
     if (
         last is None
+        or last.coming is not None
+        or not {part.name(last.night) for part in last.parts} <= names_of_parts(storage, last.night)
         or not feeds <= set(last.feeds)
         or (last.start_date, last.end_date) != (job.start_date, job.end_date)
     ):
         return False
-    pa, wanted = require("pyarrow"), {(table_of(feed).name, job.start_date, job.end_date) for feed in job.feeds}
+    wanted = {(table_of(feed).name, job.start_date, job.end_date) for feed in job.feeds}
     for name in storage.names(f"{failures_table().name}/account={escape(job.account)}/"):
-        data = storage.read(name)
-        if data is not None:
-            rows = require("pyarrow.parquet").read_table(pa.BufferReader(data))
-            failed = zip(*(rows[one].to_pylist() for one in ("table_name", "start_date", "end_date")), strict=True)
-            if not wanted.isdisjoint(failed):
-                return False
+        rows = _decoded(failures_table(), storage.read(name) or b"")
+        if rows is None:
+            return False
+        failed = zip(*(rows[one].to_pylist() for one in ("table_name", "start_date", "end_date")), strict=True)
+        if not wanted.isdisjoint(failed):
+            return False
     return True
 
 
@@ -158,7 +172,7 @@ def write_parts(
     """
     written = []
     for table in tables:
-        file = contents.area.folder / f"{table.name}.parquet"
+        file = contents.area.making / f"{table.name}.parquet"
         part = _write_part(file, table, number, contents.chunks(table), check)
         if part.rows or number == 0:
             written.append((file, part))
@@ -177,13 +191,27 @@ def write_dataset(target: DatasetTarget, contents: Contents, check: Callable[[],
         ExportError: it could not be written; if the night had begun to change, the next pull of the account, or the
             same again, finishes that first.
     """
-    job, pull = contents.area.job, pull_name(contents.area.job)
+    job = contents.area.job
+    pull = Partition(job.account, job.snapshot_date).pull_name(job.started_at)
     files = write_parts(contents, 0, target.tables(), check)
     stage(target.storage, pull, files)
-    scope = Scope(job.feeds, job.start_date, job.end_date, contents.outcomes)
     receipt = receipt_of(job, pull, [part for _, part in files], contents.outcomes)
-    commit_night(target.storage, receipt, scope, check)
+    commit_night(target.storage, receipt, Replacement(job, contents.outcomes), check)
     return target.named_row_files(receipt.night.folder)
+
+
+def check_staged(storage: Storage, night: Partition, pull: str, parts: Iterable[Part]) -> None:
+    """Check the bytes of parts that others have staged, perhaps long ago; parts that are in place are passed over.
+
+    Raises:
+        ExportError: a part is not as its receipt says.
+    """
+
+    def check(part: Part) -> None:
+        if differs(storage, part.staged(pull), part):
+            raise _lost(storage, night, read_receipt(storage, night), part.staged(pull))
+
+    each(check, ((part,) for part in parts))
 
 
 def receipt_of(job: ExportJob, pull: str, parts: Iterable[Part], outcomes: Iterable[CampaignOutcome]) -> Receipt:
@@ -212,36 +240,40 @@ def _write_part(file: Path, table: Table, number: int, chunks: Iterable[Any], ch
     return Part(table.name, number, count, len(data), digest_of(data))
 
 
-def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callable[[], None] = lambda: None) -> None:
+def commit_night(
+    storage: Storage, receipt: Receipt, replacement: Replacement, check: Callable[[], None] = lambda: None
+) -> None:
     """Replace a night by staged parts, and by those of its rows that the pull does not replace.
 
     Args:
         storage: the dataset.
         receipt: the night with the staged parts.
-        scope: what the pull asked for and got.
+        replacement: what the pull asked for and got.
         check: called now and then, until the night begins to change.
     """
     earlier, night, pull = read_receipt(storage, receipt.night), receipt.night, receipt.pull
-    before = () if earlier is None else earlier.parts
-    existing = {name for table in all_tables() for name in storage.names(f"{table.name}/{night.folder}")}
+    before = () if earlier is None else earlier.named
     in_staging = set(storage.names(f"{STAGING}/{pull}"))
     in_place = {part for part in receipt.parts if part.staged(pull) not in in_staging}
-    if lost := sorted(part.name(night) for part in in_place if part not in before or part.name(night) not in existing):
+    if lost := sorted(
+        part.name(night) for part in in_place if part not in before or not is_in_place(storage, night, part)
+    ):
         raise _lost(storage, night, earlier, lost[0])
+    orphans = sorted(names_of_parts(storage, night)) if earlier is None else []
     remaining: list[tuple[Path, Part]] = []
     unread: list[Part] = []
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         for table in all_tables():
             old = [part for part in before if part.table == table.name and part not in receipt.parts]
-            if not scope.touches(table):
-                in_place.update(part for part in old if part.name(night) in existing)
-                unread += [part for part in old if part.name(night) not in existing]
+            if not replacement.touches(table):
+                lost_now = [part for part in old if not is_in_place(storage, night, part)]
+                in_place.update(set(old).difference(lost_now))
+                unread += lost_now
             elif old:
                 new = [part for part in receipt.parts if part.table == table.name]
                 older = (rows for part in old for rows in _readable(storage, night, pull, part, unread))
-                rows = remaining_rows(
-                    scope, part_table(table), older, (read_part(storage, night, pull, part) for part in new)
-                )
+                newer = (read_part(storage, night, pull, part) for part in new)
+                rows = replacement.remaining_rows(table, older, newer)
                 number = 1 + max((part.number for part in new), default=-1)
                 file = Path(folder, f"{table.name}.parquet")
                 part = _write_part(file, table, number, rows, check)
@@ -251,6 +283,8 @@ def commit_night(storage: Storage, receipt: Receipt, scope: Scope, check: Callab
     parts = sorted(in_place | staged, key=lambda part: (part.table, part.number))
     receipt = attrs.evolve(receipt, parts=tuple(parts))
     commit(storage, receipt, staged, earlier)
+    for name in orphans:
+        _log.warning("%s was of no receipt; its rows are lost, except those pulled now", storage.address(name))
     for part in unread:  # said now, as a part that another pull has replaced meanwhile was not lost
         named = storage.address(part.name(night))
         _log.warning("%s was missing, or did not match its receipt; its rows are lost, except those pulled now", named)
@@ -285,15 +319,21 @@ def read_part(storage: Storage, night: Partition, pull: str, part: Part) -> pa.T
 
 
 def _rows_of(storage: Storage, part: Part, names: Iterable[str]) -> pa.Table | None:
-    found = (data for name in names if (data := storage.read(name)) is not None and digest_of(data) == part.digest)
-    data = next(found, None)
-    if data is None:
-        return None
+    found = (storage.read(name, part.bytes + 1) for name in names)
+    data = next((data for data in found if data is not None and digest_of(data) == part.digest), None)
+    return None if data is None else _decoded(table_named(part.table), data)
+
+
+def _decoded(table: Table, data: bytes) -> pa.Table | None:
+    """Return the rows of a part in the columns of this version, or None if it is no part of the table."""
     pa = require("pyarrow")
-    rows = require("pyarrow.parquet").read_table(pa.BufferReader(data))
-    table = part_table(table_named(part.table))
-    columns = [
-        rows[field.name] if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
-        for field in arrow_schema(table)
-    ]
-    return pa.Table.from_arrays(columns, schema=arrow_schema(table))
+    schema = arrow_schema(part_table(table))
+    try:
+        rows = require("pyarrow.parquet").read_table(pa.BufferReader(data))
+        columns = [
+            rows[field.name] if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+            for field in schema
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+    except (pa.ArrowException, OSError, TypeError, ValueError, KeyError):
+        return None

@@ -1,12 +1,13 @@
-"""What stands in an existing DuckDB database: ours, another version's, or another program's; and what failed in it."""
+"""Check an existing DuckDB database before anything is fetched: are its tables ours, and as this version needs them?"""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import export_error
@@ -14,14 +15,24 @@ from seorep_async.export.job import ExportJob
 from seorep_async.export.staging_area import write_lock
 from seorep_async.export.target import Target
 from seorep_async.models import Feed
-from seorep_async.tables.columns import ColumnType, Table
+from seorep_async.tables.columns import Column, ColumnType, Table
 from seorep_async.tables.declared import all_tables, table_of
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
     import duckdb
 
-Columns: TypeAlias = dict[str, tuple[str, str | None]]
+
+class FoundColumn(NamedTuple):
+    """A column in a database."""
+
+    type: str
+    comment: str | None
+    is_nullable: bool
+    has_default: bool
+
+
+Columns: TypeAlias = dict[str, FoundColumn]
 
 TYPES = {
     ColumnType.INTEGER: "BIGINT",
@@ -50,7 +61,7 @@ _OLDER_NAMES = {
 _IN_MAIN = "schema_name = 'main' AND database_name = current_database()"
 
 
-def check_database(target: Target, job: ExportJob) -> None:
+def check_database(target: Target, job: ExportJob, check: Callable[[], None]) -> None:
     """Check before any request that an existing database can be written, and that no two accounts mix in it.
 
     Raises:
@@ -62,11 +73,16 @@ def check_database(target: Target, job: ExportJob) -> None:
         return
     duckdb = require("duckdb")
     try:
-        with write_lock(target), connected(target.path, target.path) as database:
+        with write_lock(target, check), connected(target.path, target.path) as database:
             views = _names(database, "view")
             existing = all_columns(database)
+            # a column may be missing in a table of an earlier version only
+            is_current = "version" in existing.get("pulls", {}) and _has_pull_of_this_version(database)
             for table in all_tables():
-                _check_table(target, table, existing.get(table.name, {}), views)
+                _check_table(target, table, existing.get(table.name, {}), views, is_current)
+            if "pulls" not in existing and existing.keys() & {table.name for table in all_tables()}:
+                raise _refusal(target, "its table pulls, which says whose rows it holds, is missing; put it back")
+            _check_constraints(target, database)
             for feed, name in _OLDER_NAMES.items():
                 columns = {column.name for column in table_of(feed).columns} - {"account", "snapshot_date"}
                 if name in existing and columns <= set(existing[name]) and "account" not in existing[name]:
@@ -75,7 +91,7 @@ def check_database(target: Target, job: ExportJob) -> None:
                 raise _refusal(target, f"{LATEST} is a table in it, where a view is needed; rename the table")
             if LATEST in views and not _is_our_view(database):
                 raise _refusal(target, f"its view {LATEST} was not made by a pull; rename the view")
-            if "key_digest" in existing.get("pulls", {}):
+            if "pulls" in existing:
                 _check_pulls_of_account(target, job, database)
     except duckdb.Error as error:
         raise ConfigurationError(
@@ -83,7 +99,7 @@ def check_database(target: Target, job: ExportJob) -> None:
         ) from error
 
 
-def last_pull_was_whole(target: Target, job: ExportJob) -> bool:
+def last_pull_was_whole(target: Target, job: ExportJob, check: Callable[[], None]) -> bool:
     """Return whether the database has a pull of a job's account, feeds and dates, and no failure of one.
 
     Raises:
@@ -102,7 +118,7 @@ def last_pull_was_whole(target: Target, job: ExportJob) -> bool:
         "feeds": [feed.value for feed in job.feeds],
         "tables": [table_of(feed).name for feed in job.feeds],
     }
-    with write_lock(target), connected(target.path, target.path) as database:
+    with write_lock(target, check), connected(target.path, target.path) as database:
         if not {"pulls", "failures"} <= _names(database, "table"):
             return False
         ((found,),) = database.execute(query, values).fetchall()
@@ -120,7 +136,12 @@ def connected(file: Path, path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         database = duckdb.connect(str(file))
     except duckdb.IOException as error:
-        if "Could not set lock" in str(error) or "Conflicting lock" in str(error):
+        if "Could not set lock" in str(error) and "onflicting lock" not in str(error):
+            problem = (
+                "its file system refuses the locks that DuckDB needs; write to another disk, or a dataset (ending in /)"
+            )
+            raise export_error(path, problem) from error
+        if "onflicting lock" in str(error):
             raise export_error(path, "it is open in another program; close it there, and run this again") from error
         raise
     except duckdb.ConnectionException as error:
@@ -134,29 +155,75 @@ def connected(file: Path, path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def _check_table(target: Target, table: Table, existing: Columns, views: set[str]) -> None:
+def _check_table(target: Target, table: Table, existing: Columns, views: set[str], is_current: bool) -> None:
     if table.name in views:
         raise _refusal(target, f"{table.name} is a view in it, where a table is needed; rename the view")
+    ours = {column.name for column in table.columns}
     for column in table.columns if existing else ():
-        # a column may be missing in a table of an earlier version, but not those that say whose a row is
-        if column.name not in existing:
-            if column.name in ("account", "snapshot_date", *table.key):
-                raise _older_layout(target, table.name)
-            continue
-        found = existing[column.name][0].replace('"', "")
-        if found != TYPES[column.type]:
-            raise _refusal(
+        found, needed = existing.get(column.name), TYPES[column.type]
+        if found is None:
+            _check_missing(target, table, column, existing, is_current)
+        elif found.type != needed:
+            raise _changed(
                 target,
-                f"its table {table.name} is another program's, as its column {column.name} shows "
-                f"({found}, not {TYPES[column.type]})",
+                table,
+                f"column {column.name} is {found.type}, not {needed}",
+                f"ALTER {column.name} TYPE {needed}",
             )
+        elif column.nullable and not found.is_nullable:
+            raise _changed(target, table, f"column {column.name} is NOT NULL", f"ALTER {column.name} DROP NOT NULL")
+    for name, found in existing.items():
+        if name not in ours and not found.is_nullable and not found.has_default:
+            problem = f"column {name}, which pulls don't fill, is NOT NULL and has no default"
+            raise _changed(target, table, problem, f"ALTER {_as_name(name)} DROP NOT NULL")
+
+
+def _check_missing(target: Target, table: Table, column: Column, existing: Columns, is_current: bool) -> None:
+    """Refuse a column that was renamed or dropped; one that an earlier version did not have will be added."""
+    ours = {one.name for one in table.columns}
+    renamed = [name for name, found in existing.items() if found.comment == column.description and name not in ours]
+    if len(renamed) == 1:
+        statement = f"RENAME {_as_name(renamed[0])} TO {column.name}"
+        raise _changed(target, table, f"column {column.name} is missing, and {renamed[0]} has its comment", statement)
+    if is_current:
+        statement = f"ADD COLUMN {column.name} {TYPES[column.type]}" if column.nullable else ""
+        raise _changed(target, table, f"column {column.name} is missing", statement)
+    if not column.nullable or column.name in table.key:
+        raise _older_layout(target, table.name)
+
+
+def _check_constraints(target: Target, database: duckdb.DuckDBPyConnection) -> None:
+    """Refuse unique indexes and constraints on columns of ours.
+
+    Even on a key: whether DuckDB takes a row that replaces another in one transaction depends on its version.
+    """
+    ours = {table.name: {column.name for column in table.columns} for table in all_tables()}
+    indexes = f"""SELECT lower(table_name), index_name, coalesce(expressions, sql) FROM duckdb_indexes()
+        WHERE is_unique AND sql IS NOT NULL AND {_IN_MAIN}"""
+    for table, index, columns in database.execute(indexes).fetchall():
+        if ours.get(table, set()) & set(re.findall(r"\w+", columns.lower())):
+            problem = f"its unique index {index} on {table} may refuse rows of a pull"
+            raise _refusal(target, f"{problem}; run DROP INDEX {_as_name(index)}")
+    constraints = f"""SELECT lower(table_name), constraint_text, constraint_column_names
+        FROM duckdb_constraints() WHERE constraint_type != 'NOT NULL' AND {_IN_MAIN}"""
+    for table, text, columns in database.execute(constraints).fetchall():
+        if ours.get(table, set()) & {*map(str.lower, columns)}:
+            problem = f"the constraint {text} of its table {table} may refuse rows of a pull"
+            remade = f"CREATE TABLE remade AS FROM {table}; DROP TABLE {table}; ALTER TABLE remade RENAME TO {table}"
+            raise _refusal(target, f"{problem}; make the table again without it ({remade})")
+
+
+def _has_pull_of_this_version(database: duckdb.DuckDBPyConnection) -> bool:
+    query = "SELECT EXISTS (FROM pulls WHERE version::VARCHAR = ?)"
+    ((found,),) = database.execute(query, [version("seorep-async")]).fetchall()
+    return bool(found)
 
 
 def _check_pulls_of_account(target: Target, job: ExportJob, database: duckdb.DuckDBPyConnection) -> None:
     """Refuse rows of another service or key under the account's name."""
-    # where every campaign failed, nobody knows whether the key was the account's
-    some = "account = ? AND (rows > 0 OR failures < campaigns OR campaigns = 0)"
-    newest = f"SELECT service, key_digest FROM pulls WHERE {some} ORDER BY started_at DESC LIMIT 1"
+    # until a campaign succeeds, nobody knows whether a key is the account's; after that, a new one was confirmed
+    known = "count(*) FILTER (rows > 0 OR failures < campaigns OR campaigns = 0) OVER () > 0"
+    newest = f"SELECT service, key_digest FROM pulls WHERE account = ? QUALIFY {known} ORDER BY started_at DESC LIMIT 1"
     for service, digest in database.execute(newest, [job.account]).fetchall():
         job.check_account(target.path, service, digest)
 
@@ -166,6 +233,15 @@ def _older_layout(target: Target, name: str) -> ConfigurationError:
         f"can't write {target.path}: its table {name} has the layout of an earlier version, or is another program's; "
         "name another file, or move this one away, and pull its dates again"
     )
+
+
+def _changed(target: Target, table: Table, problem: str, statement: str) -> ConfigurationError:
+    mend = f". Run ALTER TABLE {table.name} {statement} there" if statement else "; put it back"
+    return _refusal(target, f"its table {table.name} was changed, or is another program's: its {problem}{mend}")
+
+
+def _as_name(name: str) -> str:
+    return name if re.fullmatch("[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
 
 
 def _refusal(target: Target, problem: str) -> ConfigurationError:
@@ -186,11 +262,12 @@ def _is_our_view(database: duckdb.DuckDBPyConnection) -> bool:
 
 
 def all_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
-    """Return the type and the comment of each column, by table or view and by name."""
-    query = f"SELECT lower(table_name), lower(column_name), data_type, comment FROM duckdb_columns() WHERE {_IN_MAIN}"
+    """Return each column, by table or view and by name."""
+    query = f"""SELECT lower(table_name), lower(column_name), replace(data_type, '"', ''), comment, is_nullable,
+        column_default IS NOT NULL FROM duckdb_columns() WHERE {_IN_MAIN}"""
     found: dict[str, Columns] = {}
-    for table, name, kind, comment in database.execute(query).fetchall():
-        found.setdefault(table, {})[name] = (kind, comment)
+    for table, name, *facts in database.execute(query).fetchall():
+        found.setdefault(table, {})[name] = FoundColumn(*facts)
     return found
 
 

@@ -25,7 +25,7 @@ def write_stored(target: StoredTarget, contents: Contents, check: Callable[[], N
     Raises:
         ExportError: a file could not be written; those before it were written, the rows come last.
     """
-    storage, folder = target.storage, contents.area.folder / "finished"
+    storage, folder = target.storage, contents.area.making / "finished"
     local = Target(folder / target.path.name, target.named, target.format, target.feeds, target.force)
     folder.mkdir()
     before = []
@@ -56,7 +56,7 @@ def write_files(contents: Contents, check: Callable[[], None], target: Target | 
     Raises:
         ExportError: a file could not be written; none has changed, or the last of them has not.
     """
-    target, folder = target or contents.area.target, contents.area.folder
+    target, folder = target or contents.area.target, contents.area.making
     finished: list[tuple[Path, Path]] = []
     outdated: list[Path] = []
     for number, table in enumerate(target.tables()):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import hashlib
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -14,70 +13,25 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
+from seorep_async.export.campaign_choice import EVERY_CAMPAIGN, CampaignChoice, folded
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.formats import Format
 from seorep_async.export.target import Target
-from seorep_async.models import Campaign, Feed
-from seorep_async.resources.arguments import check_account_name, check_date, check_feed, check_flags, check_ids
+from seorep_async.models import Feed
+from seorep_async.resources.arguments import (
+    asks_to_compare,
+    check_account_name,
+    check_date,
+    check_feed,
+    check_ids,
+    check_key_mark,
+)
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import RFC_4180, CsvOptions
 
-VERSION = 4
+VERSION = 5
 """Checkpoint format version; other versions are not resumed."""
-_NEAR_TITLES = 5
-
-
-@attrs.frozen
-class CampaignChoice:
-    """Which of the account's campaigns to pull: all, unless it says otherwise.
-
-    Attributes:
-        groups: titles of groups, in any case; none for campaigns of any group.
-        filter: a string that the service filters campaigns by.
-    """
-
-    groups: tuple[str, ...] = ()
-    filter: str | None = None
-
-    async def campaigns(self, client: SeoRepClient) -> AsyncIterator[Campaign]:
-        """List the campaigns.
-
-        Raises:
-            ConfigurationError: there is no such group, or the filter finds no campaign.
-            SeoRepError: they could not be listed.
-        """
-        titles: dict[str, str] = {}
-        waiting: list[Campaign] = []
-        count = 0
-        async for campaign in client.campaigns.list(filter=self.filter):
-            count += 1
-            if not self.groups:
-                yield campaign
-            elif campaign.group_title is not None:
-                titles[_folded(campaign.group_title)] = campaign.group_title
-                waiting.append(campaign)
-        if self.filter is not None and not count:
-            raise ConfigurationError(f"the filter {self.filter!r} finds no campaign; try another filter")
-        for group in self.groups:
-            if _folded(group) not in titles:
-                raise ConfigurationError(self._unknown(group, titles))
-        wanted = set(map(_folded, self.groups))
-        for campaign in waiting:
-            if _folded(campaign.group_title or "") in wanted:
-                yield campaign
-
-    def _unknown(self, group: str, titles: Mapping[str, str]) -> str:
-        near = [title for title in titles if _folded(group) in title][:_NEAR_TITLES]
-        near = near or difflib.get_close_matches(_folded(group), titles, _NEAR_TITLES, 0.5)
-        named = ", ".join(repr(titles[title]) for title in near or list(titles)[:_NEAR_TITLES]) or "none"
-        among = "near it" if near else "there are" if len(titles) <= _NEAR_TITLES else "some of them"
-        within = f" among the campaigns that the filter {self.filter!r} finds" if self.filter is not None else ""
-        return f"there is no group {group!r}{within}; {among}: {named}"
-
-
-def _folded(title: str) -> str:
-    return title.strip().casefold()
 
 
 @attrs.frozen
@@ -87,12 +41,12 @@ class Night:
     Attributes:
         account: the account's name, or None for the host of the service.
         snapshot_date: the night, or None for the UTC day on which the pull began.
-        key_renewed: whether rows of the account with another API key or address are the same account's.
+        key_renewed: the mark of a new API key or address of the account, or None if there is none to be confirmed.
     """
 
     account: str | None = None
     snapshot_date: dt.date | str | None = None
-    key_renewed: bool = False
+    key_renewed: str | None = None
 
 
 @attrs.frozen
@@ -112,7 +66,7 @@ class ExportJob:
         started_at: when the pull began, in UTC.
         snapshot_date: the UTC day on which it began, unless the caller named one.
         snapshot_is_default: whether the caller named no snapshot date, so that a resumed run has that of its first run.
-        key_renewed: whether rows of the account with another API key or address are the same account's.
+        key_renewed: the mark of the only new API key or address that may add to the account's rows, or None.
         is_shard: whether it is one shard of a pull.
         fingerprint: returns for a salt a digest that identifies the API key without showing it.
     """
@@ -127,16 +81,16 @@ class ExportJob:
     started_at: dt.datetime
     snapshot_date: dt.date
     snapshot_is_default: bool
-    key_renewed: bool
+    key_renewed: str | None
     fingerprint: Callable[[bytes], str] = attrs.field(eq=False, repr=False)
-    choice: CampaignChoice = CampaignChoice()
+    choice: CampaignChoice = EVERY_CAMPAIGN
     csv: CsvOptions = RFC_4180
     is_shard: bool = False
 
     @property
     def compares(self) -> bool:
         """Whether changes from the previous period are asked for."""
-        return self.options.get("compare_previous_period") not in (None, False)
+        return asks_to_compare(self.options.get("compare_previous_period"))
 
     def check_target(self, target: Target) -> None:
         """Check that what is asked for can be written to a target.
@@ -163,23 +117,26 @@ class ExportJob:
         """Return a digest of the API key, salted by service and account; it takes a twentieth of a second, once."""
         return self.fingerprint(hashlib.sha256(f"{self.service}\n{self.account}".encode()).digest()[:16])
 
+    def key_mark(self) -> str:
+        """Return six hexadecimal digits of the digest, by which a person confirms this service and API key."""
+        return hashlib.sha256(f"{self.service}\n{self.key_digest()}".encode()).hexdigest()[:6]
+
     def check_account(self, label: object, service: str, key_digest: str) -> None:
         """Check that existing rows under the account's name are of this account.
 
         Raises:
-            ConfigurationError: they are of another service, or another key fetched them.
+            ConfigurationError: they are of another service, or another key fetched them, and nobody confirmed this one.
         """
-        if self.key_renewed:
+        if (service, key_digest) == (self.service, self.key_digest()) or self.key_renewed == self.key_mark():
             return
+        problem, change = "that another API key fetched", "its key was renewed"
         if service != self.service:
             problem, change = f"of the service {service}, not {self.service}", "the account moved to another address"
-        elif key_digest != self.key_digest():
-            problem, change = "that another API key fetched", "its key was renewed"
-        else:
-            return
+        stale = "" if self.key_renewed is None else "; the mark that was given is of another key or address"
         raise ConfigurationError(
             f"{label} has rows under the account name {self.account} {problem}. If this is another account, give this "
-            f"account a name of its own with account=…; if {change}, say so once with key_renewed=True"
+            f"account a name of its own with account=…; if {change}, confirm it once with "
+            f'key_renewed="{self.key_mark()}"{stale}'
         )
 
     def resumed(self, checkpoint: Checkpoint) -> ExportJob:
@@ -196,7 +153,7 @@ class ExportJob:
         options.pop("limit", None)  # changes the number of requests, but not the rows
         chosen = {
             name: value
-            for name, value in (("groups", sorted(map(_folded, self.choice.groups))), ("filter", self.choice.filter))
+            for name, value in (("groups", sorted(map(folded, self.choice.groups))), ("filter", self.choice.filter))
             if value
         }
         columns = [(column.name, column.type.value) for feed in self.feeds for column in table_of(feed).columns]
@@ -234,10 +191,11 @@ class ExportJob:
             del wanted["snapshot date"]
         wrong = _differences(earlier, wanted)
         same_account = earlier.get("service") == self.service and earlier.get("account") == self.account
-        if same_account and not self.key_renewed and checkpoint.read("key") != self.key_digest():
-            wrong.append("another API key (another account's, or an older one of the same)")
-        if wrong and checkpoint.read("ended") and target.accumulates:
-            return False  # its rows and its failures are in the target; only requests are lost
+        if same_account and checkpoint.read("key") != self.key_digest() and self.key_renewed != self.key_mark():
+            confirm = f'key_renewed="{self.key_mark()}" confirms the new one'
+            wrong.append(f"another API key (another account's, or an older one of the same: {confirm})")
+        if wrong and (self.is_shard or (checkpoint.read("ended") and target.accumulates)):
+            return False  # its rows and failures are in the target, or it is a shard; only requests are lost
         if wrong:
             first, last = earlier["start date"], earlier["end date"]
             dates = f' with start_date="{first}" and end_date="{last}"' if (first, last) != self._window else ""
@@ -267,7 +225,7 @@ def export_job(
     feeds: Iterable[Feed | FeedValue] | Feed | FeedValue,
     options: FeedOptions,
     service: str | None = None,
-    choice: CampaignChoice = CampaignChoice(),
+    choice: CampaignChoice = EVERY_CAMPAIGN,
     night: Night = Night(),
     csv: CsvOptions = RFC_4180,
 ) -> ExportJob:
@@ -276,7 +234,6 @@ def export_job(
     Raises:
         ConfigurationError: one is wrong; nothing was sent.
     """
-    check_flags(key_renewed=night.key_renewed)
     if not isinstance(csv, CsvOptions):
         raise ConfigurationError(f"csv must be CsvOptions, such as CsvOptions(bom=True), got {shown(csv)}")
     wanted = [
@@ -294,23 +251,19 @@ def export_job(
     return ExportJob(
         service=service or client.base_url,
         feeds=tuple(feed for feed in Feed if feed in wanted),
-        start_date=_as_date(start_date),
-        end_date=_as_date(end_date),
+        start_date=check_date("start_date", start_date),
+        end_date=check_date("end_date", end_date),
         campaigns=None if ids is None else tuple(dict.fromkeys(ids)),
         options=options,
         account=client._session.host if night.account is None else check_account_name(night.account),
         started_at=now,
         snapshot_date=_snapshot_date(night, now.date()),
         snapshot_is_default=night.snapshot_date is None,
-        key_renewed=night.key_renewed,
+        key_renewed=check_key_mark(night.key_renewed),
         fingerprint=cache(client._key_fingerprint),
         choice=choice,
         csv=csv,
     )
-
-
-def _as_date(date: dt.date | str) -> dt.date:
-    return dt.date.fromisoformat(date) if isinstance(date, str) else date
 
 
 def _json_value(value: Any) -> Any:

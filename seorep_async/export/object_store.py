@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.atomic_replace import os_message
+from seorep_async.export.local_folder import parts_of
 from seorep_async.tables.optional import require
 
 T = TypeVar("T")
@@ -70,18 +71,32 @@ class ObjectStore:
     def write(self, name: str, data: bytes) -> None:
         self._do(lambda: self._obstore.put(self._store, name, data), name)
 
-    def create(self, name: str, data: bytes) -> bool:
+    def exchange(self, name: str, old: bytes | None, new: bytes) -> bool:
+        known = self._obstore.exceptions
+
         def step() -> bool:
+            mode: Any = "create"
             try:
-                self._obstore.put(self._store, name, data, mode="create")
-            except self._obstore.exceptions.AlreadyExistsError:
-                return False
+                if old is not None:
+                    found = self._obstore.get(self._store, name)
+                    if found.meta["size"] != len(old) or bytes(found.bytes()) != old:
+                        return False
+                    mode = {key: found.meta[key] for key in ("e_tag", "version") if found.meta[key]}
+                self._obstore.put(self._store, name, new, mode=mode)
+            except (known.AlreadyExistsError, known.PreconditionError):
+                return self.read(name, len(new) + 1) == new  # the response to a first attempt was lost
             return True
 
-        return bool(self._do(step, name))
+        return bool(self._do(step, name, may_be_missing=True))
 
-    def read(self, name: str) -> bytes | None:
-        return self._do(lambda: bytes(self._obstore.get(self._store, name).bytes()), name, "read", may_be_missing=True)
+    def read(self, name: str, most: int | None = None) -> bytes | None:
+        def step() -> bytes:
+            found = self._obstore.get(self._store, name)
+            if most is not None and found.meta["size"] > most:
+                return bytes(self._obstore.get_range(self._store, name, start=0, length=most))
+            return bytes(found.bytes())
+
+        return self._do(step, name, "read", may_be_missing=True)
 
     def inspect(self, name: str, look: Callable[[BinaryIO], T]) -> T | None:
         def step() -> T:
@@ -97,8 +112,10 @@ class ObjectStore:
 
         return self._do(step, folder, "read") or []
 
-    def copy(self, source: str, name: str) -> None:
+    def move(self, source: str, name: str) -> None:
+        parts_of(source)
         self._do(lambda: self._obstore.copy(self._store, source, name), name)
+        self.delete([source])
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
@@ -110,6 +127,7 @@ class ObjectStore:
         Nothing of their own text is shown but code and message: it holds addresses, which may be signed. Nor are they
         the context of the error, which loggers show, so it is raised outside of their handler.
         """
+        parts_of(name.rstrip("/") or "any")
         try:
             return step()
         except (self._obstore.exceptions.BaseError, OSError, ValueError) as error:

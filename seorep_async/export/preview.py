@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,15 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, DecodeError, ExportError, PaginationError, SeoRepError, StatusError
+from seorep_async.export.campaign_choice import EVERY_CAMPAIGN
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.dataset import last_night_was_whole
 from seorep_async.export.existing_database import check_database, last_pull_was_whole
 from seorep_async.export.fetch import split_valid_ids
 from seorep_async.export.formats import Format
-from seorep_async.export.job import CampaignChoice, ExportJob
+from seorep_async.export.job import ExportJob
 from seorep_async.export.staged_report import DamagedError
-from seorep_async.export.staging_area import StagingArea
+from seorep_async.export.staging_area import StagingArea, in_thread
 from seorep_async.export.target import DatasetTarget, Target
 from seorep_async.models import Feed, Page
 from seorep_async.tables.declared import failures_table
@@ -95,7 +96,7 @@ class _Judgement:
     unanswered: tuple[int, ...]
 
 
-def has_nothing_to_retry(target: Target, job: ExportJob) -> bool:
+def has_nothing_to_retry(target: Target, job: ExportJob, check: Callable[[], None]) -> bool:
     """Return whether nothing is staged of a job, and its target has a pull of it and no failure.
 
     Raises:
@@ -106,7 +107,7 @@ def has_nothing_to_retry(target: Target, job: ExportJob) -> bool:
     if isinstance(target, DatasetTarget):
         return last_night_was_whole(target.storage, job)
     if target.format is Format.DUCKDB:
-        return last_pull_was_whole(target, job)
+        return last_pull_was_whole(target, job, check)
     failures = (file for file, table in target.sidecar_files() if table is failures_table())
     return target.exists() and not any(file.exists() for file in failures)
 
@@ -158,11 +159,11 @@ async def preview(
         SeoRepError: the account's campaigns could not be listed, or the service can't be reached.
     """
     staged, missing, requests = None, None, 0
-    if target is not None and retry_failed and await asyncio.to_thread(has_nothing_to_retry, target, job):
+    if target is not None and target.format is Format.DUCKDB:
+        await in_thread(check_database, target, job)
+    if target is not None and retry_failed and await in_thread(has_nothing_to_retry, target, job):
         return PullPreview(target.named_row_files(), 0, 0, None, (), None, resumes=False)
     if target is not None:
-        if target.format is Format.DUCKDB:
-            await asyncio.to_thread(check_database, target, job)
         staged, missing = await asyncio.to_thread(_look, target, job, restart, retry_failed)
     resumes = missing is not None
     if missing is None:
@@ -216,7 +217,7 @@ def _staged(checkpoint: Checkpoint) -> StagedPull | None:
 
 async def _full_pull(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, int]:
     """Return what a pull that starts over has to ask for, and the requests that listing the campaigns takes."""
-    if job.campaigns is None and job.choice != CampaignChoice():
+    if job.campaigns is None and job.choice != EVERY_CAMPAIGN:
         before = client.stats.attempts
         ids = list(dict.fromkeys([campaign.id async for campaign in job.choice.campaigns(client)]))
         campaigns, first, requests = len(ids), _first(ids), client.stats.attempts - before
@@ -224,6 +225,8 @@ async def _full_pull(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, in
         page = await client.campaigns.list().page(1)
         campaigns = page.total_records if page.total_records is not None else len(page.items)
         first, requests = _first(campaign.id for campaign in page.items), page.total_pages or 1
+        if not campaigns:
+            job.choice.report_none()
     else:
         campaigns, first, requests = len(job.campaigns), _first(job.campaigns), 1  # for their names
     without_keywords = campaigns if Feed.KEYWORD_BY_DATE in job.feeds else 0

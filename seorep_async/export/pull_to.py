@@ -35,7 +35,7 @@ from seorep_async.export.progress import (
     any_received,
 )
 from seorep_async.export.sinks import PipeWriter, StagingWriter
-from seorep_async.export.staging_area import StagingArea
+from seorep_async.export.staging_area import StagingArea, in_thread
 from seorep_async.export.target import DatasetTarget, StoredTarget, Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_flags
@@ -61,7 +61,7 @@ async def pull_to(
     csv: CsvOptions = RFC_4180,
     account: str | None = None,
     snapshot_date: dt.date | str | None = None,
-    key_renewed: bool = False,
+    key_renewed: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     work_dir: str | os.PathLike[str] | None = None,
     **options: Unpack[FeedOptions],
@@ -79,7 +79,7 @@ async def pull_to(
         restart: start over; delete what an earlier run has staged without reading it.
         retry_failed: fetch only the reports that failed last time: nothing if none did, everything if no target exists.
         force, csv: replace also files that no pull wrote; line ends, byte order mark and guard against formulas of CSV.
-        account, key_renewed: the name in every row, by default the service's host; True if it has a new API key.
+        account, key_renewed: the name in every row, by default the service's host; the mark of its new key or address.
         snapshot_date: the night that rows are of; default: the UTC day on which the pull began.
         storage_options: of the object store, such as `region`; default: what the environment says.
         work_dir: an existing folder for what is staged; default: beside the target, or the current folder.
@@ -115,8 +115,8 @@ async def run_export(
     _check_csv(job, target.format)
     run = _Run(client, job, ProgressTracker(on_progress))
     if write is None:
-        await asyncio.to_thread(_check_target, target, job)
-    if retry_failed and write is None and await asyncio.to_thread(has_nothing_to_retry, target, job):
+        await in_thread(_check_target, target, job)
+    if retry_failed and write is None and await in_thread(has_nothing_to_retry, target, job):
         return run.summary((), target.named_row_files())
     area = StagingArea(target)
     finished: list[PullSummary] = []
@@ -150,12 +150,12 @@ async def run_export(
     return finished[0]
 
 
-def _check_target(target: Target, job: ExportJob) -> None:
+def _check_target(target: Target, job: ExportJob, check: Callable[[], None]) -> None:
     job.check_target(target)
     if isinstance(target, DatasetTarget):
         check_dataset(target.storage, job)
     elif target.format is Format.DUCKDB:
-        check_database(target, job)
+        check_database(target, job, check)
     elif isinstance(target, StoredTarget):
         target.check_objects()
 

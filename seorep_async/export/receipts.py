@@ -1,202 +1,75 @@
-"""What a dataset vouches for: one receipt for each night of an account, written last.
+"""How a night changes: in one step, when its receipt is replaced, which every writer does on a condition.
 
-A night is replaced by a redo log. All files are staged first; then the log lists each staged file with its final name.
-Only one writer at a time can create the log. From then on the next pull can finish the job, from any machine: it
-removes the old receipt and the parts that the night no longer has, copies the new parts to their final names, and
-writes the new receipt. So a receipt never vouches for a mixture of two pulls, nor for more or fewer files than exist.
+While a night is being replaced, its receipt names no parts; it says which parts will come, and these are staged. From
+then on any pull can finish the job, from any machine: it deletes the parts that the night no longer has, moves the new
+ones to their places, and replaces the receipt, unless that has changed meanwhile. A staged part that was moved is gone,
+so a writer that stood still for long finds nothing that it could put into a night that others have replaced since.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
-import json
 import uuid
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TypeVar
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.storage import RECEIPTS, STAGING, Storage, each
-from seorep_async.tables.declared import all_tables, failures_table, pulls_table
+from seorep_async.errors import ExportError
+from seorep_async.export.local_folder import STAGING
+from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, from_json, is_name_of_part
+from seorep_async.export.storage import RECEIPTS, Storage, each
+from seorep_async.tables.columns import Table
+from seorep_async.tables.declared import all_tables
 
-VERSION = 1
-"""Version of the receipts; those of other versions are refused."""
-# what Hive and Spark escape in the names of partitions, and every reader decodes
-_ESCAPED = {chr(code) for code in (*range(32), 127)} | set("\"#%'*/:=?\\{}[]^")
-PLAN = "-plan.json"
-"""How the name of a plan of shards ends."""
-_LONGEST_NAME = 200  # bytes of one part of a path; file systems allow 255
+T = TypeVar("T")
 
-
-def escape(value: str) -> str:
-    """Return a value as the name of a Hive partition holds it: `a/b` is `a%2Fb`.
-
-    Raises:
-        ConfigurationError: no partition can have such a name.
-    """
-    name = "".join(f"%{ord(letter):02X}" if letter in _ESCAPED else letter for letter in value)
-    try:
-        length = len(name.encode())
-    except UnicodeEncodeError:
-        length = 0
-    if not 0 < length <= _LONGEST_NAME or value == "__HIVE_DEFAULT_PARTITION__":
-        raise ConfigurationError(f"account {value[:40]!r} can't be the name of a folder; choose another")
-    return name
-
-
-@attrs.frozen
-class Partition:
-    """A night of an account in a dataset.
-
-    Attributes:
-        account: the account's name.
-        snapshot_date: the UTC day.
-    """
-
-    account: str
-    snapshot_date: dt.date
-
-    @property
-    def folder(self) -> str:
-        """The folder of its parts in the folder of each table."""
-        return f"account={escape(self.account)}/snapshot_date={self.snapshot_date.isoformat()}"
-
-    @property
-    def receipt(self) -> str:
-        """The name of its receipt."""
-        return f"{RECEIPTS}/{self.folder}.json"
-
-    @property
-    def log(self) -> str:
-        """The name of its redo log, which exists only while it is replaced."""
-        return f"{RECEIPTS}/{self.folder}.replacing.json"
-
-    def shard_receipt(self, pull: str, number: int) -> str:
-        """Return the name of the receipt of one shard of a pull."""
-        return f"{RECEIPTS}/{self.folder}/{pull}-{number:05}.json"
-
-    def plan(self, pull: str) -> str:
-        """Return the name of the plan of a pull in shards."""
-        return f"{RECEIPTS}/{self.folder}/{pull}{PLAN}"
-
-
-@attrs.frozen
-class Part:
-    """One file of a table.
-
-    Attributes:
-        table: the table's name.
-        number: its number among the night's parts of the table.
-        rows: its rows.
-        bytes: its size.
-        digest: SHA-256 of its bytes.
-    """
-
-    table: str
-    number: int
-    rows: int
-    bytes: int
-    digest: str
-
-    def name(self, night: Partition) -> str:
-        """Return its name in the dataset."""
-        return f"{self.table}/{night.folder}/part-{self.number:05}.parquet"
-
-    def staged(self, pull: str) -> str:
-        """Return its name until its night is committed; two attempts at one part don't meet there."""
-        return f"{STAGING}/{pull}/{self.table}-{self.number:05}-{self.digest[:16]}.parquet"
-
-
-@attrs.frozen(kw_only=True)
-class Receipt:
-    """The committed files of a night.
-
-    Attributes:
-        account: the account's name.
-        snapshot_date: the UTC day.
-        service: the service's address.
-        key_digest: a salted digest that recognises the API key.
-        pull: the pull that wrote it last.
-        feeds: the feeds of that pull.
-        start_date: first day that it asked for.
-        end_date: last day that it asked for.
-        failures: reports that it could not fetch.
-        version: version of this package.
-        parts: every part of the night.
-    """
-
-    account: str
-    snapshot_date: dt.date
-    service: str
-    key_digest: str
-    pull: str
-    feeds: tuple[str, ...]
-    start_date: dt.date
-    end_date: dt.date
-    failures: int
-    version: str
-    parts: tuple[Part, ...]
-
-    @property
-    def night(self) -> Partition:
-        """The night that it is of."""
-        return Partition(self.account, self.snapshot_date)
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether the service gave anything, if only that there is nothing."""
-        about_itself = (failures_table().name, pulls_table().name)
-        return not self.failures or any(part.rows for part in self.parts if part.table not in about_itself)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
-        return {"receipt": VERSION, **_as_dict(self)}
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Receipt:
-        """Return it from its JSON.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is none.
-        """
-        values = {field.name: found[field.name] for field in attrs.fields(cls)}
-        for name in ("snapshot_date", "start_date", "end_date"):
-            values[name] = dt.date.fromisoformat(values[name])
-        parts = tuple(Part(**part) for part in values["parts"])
-        return cls(**values | {"feeds": tuple(values["feeds"]), "parts": parts})
+LARGEST_JSON = 128 << 20
+"""Bytes of the largest JSON that is read; the receipt of a night of 100,000 shards has about 80 MB."""
+_MOST_ROUNDS = 8
 
 
 def read_receipt(storage: Storage, night: Partition) -> Receipt | None:
     """Return a night's receipt, or None; a replacement that was cut off is finished first.
 
+    If that can't be done, as parts were lost, the receipt names none; the next pull of the night repairs it.
+
     Raises:
-        ExportError: the receipt can't be read, or is damaged.
+        ExportError: the receipt can't be read, or is damaged; or other pulls keep replacing the night.
     """
-    redo(storage, night)
-    found = read_json(storage, night.receipt)
-    return None if found is None else _translated(storage, night.receipt, found)
+    for _ in range(_MOST_ROUNDS):
+        data = _read(storage, night)
+        receipt = _decoded(storage, night, data)
+        if data is None or receipt is None or receipt.coming is None:
+            return receipt
+        if not _finish(storage, receipt, data, is_own=False) and _read(storage, night) == data:
+            return receipt
+    raise busy(storage, night)
 
 
-def last_receipt(storage: Storage, account: str, *, with_rows: bool = False) -> Receipt | None:
+def last_receipt(storage: Storage, account: str, *, if_rows: bool = False) -> Receipt | None:
     """Return the receipt of an account's last night, or None if it has none; raises as `read_receipt`.
 
     Args:
         storage: the dataset.
         account: the account's name.
-        with_rows: leave out nights on which everything failed: nobody knows whether their key was the account's.
+        if_rows: None also if everything failed on every night: nobody knows whether their key was the account's.
     """
-    folder = f"{RECEIPTS}/account={escape(account)}/"
-    names = [name for name in storage.names(folder) if name.count("/") == folder.count("/")]
-    for name in reversed(names):
+    last = None
+    folder = f"{RECEIPTS}/account={escape(account)}"
+    for name in reversed(storage.names(folder)):
+        if name.count("/") > folder.count("/") + 1:  # of a shard
+            continue
         try:
-            night = dt.date.fromisoformat(name.rpartition("=")[2].partition(".")[0])
-            receipt = read_receipt(storage, Partition(account, night))
+            night = Partition(account, dt.date.fromisoformat(name.rpartition("=")[2].removesuffix(".json")))
         except ValueError:
             raise _damaged(storage, name) from None
-        if receipt is not None and (receipt.has_rows or not with_rows):
-            return receipt
+        if name != night.receipt:
+            raise _damaged(storage, name)
+        receipt = read_receipt(storage, night)
+        last = last or receipt
+        if receipt is not None and (receipt.has_rows or not if_rows):
+            return last
     return None
 
 
@@ -207,29 +80,19 @@ def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part], earlier: 
         storage: the dataset.
         receipt: the night's new receipt.
         staged: those of its parts that are staged; the others are in their places.
-        earlier: the receipt that it replaces.
+        earlier: the receipt that it replaces, as `read_receipt` returned it.
 
     Raises:
         ExportError: another pull replaces the night, or has done so since; or it could not be written.
     """
-    places = [[part.staged(receipt.pull), part.name(receipt.night)] for part in staged]
-    replaced = None if earlier is None else earlier.to_json()
-    log = {"id": uuid.uuid4().hex, "receipt": receipt.to_json(), "replaces": replaced, "places": places}
-    data = _encoded(log)
-    if not storage.create(receipt.night.log, data) and storage.read(receipt.night.log) != data:
-        raise busy(storage, receipt.night)
-    if not {source for source, _ in places} <= set(storage.names(f"{STAGING}/{receipt.pull}")):
-        storage.delete([receipt.night.log])  # nothing has changed yet
-        raise busy(storage, receipt.night)
-    if not _finish(storage, receipt.night, data, is_own=True):
-        raise busy(storage, receipt.night)
-
-
-def redo(storage: Storage, night: Partition) -> None:
-    """Finish the replacement of a night that was cut off, if there is one."""
-    data = storage.read(night.log)
-    if data is not None:
-        _finish(storage, night, data, is_own=False)
+    night, older = receipt.night, None if earlier is None else earlier.pull
+    coming = attrs.evolve(receipt, parts=(), coming=receipt.parts, older=older, attempt=uuid.uuid4().hex)
+    data, found = coming.to_json(), _read(storage, night)
+    is_staged = {part.staged(receipt.pull) for part in staged} <= set(storage.names(f"{STAGING}/{receipt.pull}"))
+    if _decoded(storage, night, found) != earlier or not is_staged or not storage.exchange(night.receipt, found, data):
+        raise busy(storage, night)
+    if not _finish(storage, coming, data, is_own=True) and _decoded(storage, night, _read(storage, night)) != receipt:
+        raise busy(storage, night)
 
 
 def busy(storage: Storage, night: Partition) -> ExportError:
@@ -237,42 +100,46 @@ def busy(storage: Storage, night: Partition) -> ExportError:
     return ExportError(f"another pull is committing {storage.address(night.receipt)}; run this again when it has ended")
 
 
-def _finish(storage: Storage, night: Partition, data: bytes, *, is_own: bool) -> bool:
-    """Do what a log says, and return False if the night is not the one that it was written for."""
-    try:
-        log = json.loads(data)
-        receipt, replaced = Receipt.from_json(log["receipt"]), log["replaces"]
-        places: list[tuple[str, str]] = [(source, place) for source, place in log["places"]]
-        older = None if replaced is None else Receipt.from_json(replaced).pull
-    except (KeyError, TypeError, ValueError):
-        raise _damaged(storage, night.log) from None
-    found = read_json(storage, night.receipt)
-    if found is not None and found not in (replaced, log["receipt"]):
-        storage.delete([night.log])
+def _finish(storage: Storage, coming: Receipt, data: bytes, *, is_own: bool) -> bool:
+    """Finish a replacement, and return whether this did it: not another writer, and no part was lost."""
+    night, receipt = coming.night, attrs.evolve(coming, parts=coming.named, coming=None, older=None, attempt=None)
+    staging = f"{STAGING}/{coming.pull}"
+    in_staging = set(storage.names(staging))
+    staged = [part for part in receipt.parts if part.staged(coming.pull) in in_staging]
+    if not is_own and not all(is_in_place(storage, night, part) for part in receipt.parts if part not in staged):
         return False
-    if found is None or found == replaced:
-        storage.delete([night.receipt])
-        _delete_stale(storage, receipt, {place for _, place in places} if is_own else set())
-        try:
-            each(storage.copy, places)
-        except ExportError as error:
-            if {source for source, _ in places} <= set(storage.names(f"{STAGING}/{receipt.pull}")):
-                raise
-            if storage.read(night.log) == data:
-                lost = f"the parts that it names are no longer in {storage.address(STAGING)}"
-                name = storage.address(night.log)
-                raise ExportError(f"can't finish {name}: {lost}; move {name} away and pull this night again") from error
-        current = storage.read(night.log)
-        if current != data:  # somebody else has finished it
-            if current is None:
-                storage.create(night.receipt, _encoded(log["receipt"]))
-            return True
-        write_json(storage, night.receipt, log["receipt"])
-    storage.delete([night.log])
-    if older not in (None, receipt.pull):
-        delete_pull(storage, night, older)
-    storage.delete(storage.names(f"{STAGING}/{receipt.pull}"))
-    return True
+    if not is_own and any(differs(storage, part.staged(coming.pull), part) for part in staged):
+        return False
+    if coming.older not in (None, coming.pull):
+        delete_pull(storage, night, coming.older)
+    stale = _stale(storage, receipt, {part.name(night) for part in staged} if is_own else set())
+    for number in range(len(stale) + 1):  # looked at before each step, and after the last
+        if _read(storage, night) != data:
+            _take_back(storage, night, stale[:number])
+            return False
+        storage.delete(stale[number : number + 1])
+    try:
+        each(storage.move, [(part.staged(coming.pull), part.name(night)) for part in staged])
+    except ExportError:
+        if in_staging <= set(storage.names(staging)):
+            raise
+        # another writer moves them, too
+        return _read(storage, night) == data and _finish(storage, coming, data, is_own=False)
+    if not {part.name(night) for part in receipt.parts} <= names_of_parts(storage, night):
+        return False
+    storage.delete(storage.names(staging))
+    return storage.exchange(night.receipt, data, receipt.to_json())
+
+
+def _take_back(storage: Storage, night: Partition, deleted: Iterable[str]) -> None:
+    """Let a receipt name no parts if one of them was deleted by a writer that did not know of it."""
+    data = _read(storage, night)
+    found = _decoded(storage, night, data)
+    if found is not None and found.coming is None:
+        lost = {part.name(night) for part in found.parts} & set(deleted)
+        if not lost <= names_of_parts(storage, night):
+            taken = attrs.evolve(found, parts=(), coming=found.parts, attempt=uuid.uuid4().hex)
+            storage.exchange(night.receipt, data, taken.to_json())
 
 
 def delete_pull(storage: Storage, night: Partition, pull: str) -> None:
@@ -282,62 +149,68 @@ def delete_pull(storage: Storage, night: Partition, pull: str) -> None:
     storage.delete(storage.names(f"{STAGING}/{pull}"))
 
 
-def _delete_stale(storage: Storage, receipt: Receipt, replaced: set[str]) -> None:
-    """Delete the parts that a night no longer has, and those to be replaced, so that no reader sees a row twice.
+def names_of_parts(storage: Storage, night: Partition) -> set[str]:
+    """Return the names of the parts in a night's folders of all tables; other files there are somebody else's."""
+    return {name for table in all_tables() for name in _names_of_parts(storage, night, table)}
+
+
+def _names_of_parts(storage: Storage, night: Partition, table: Table) -> list[str]:
+    return list(filter(is_name_of_part, storage.names(f"{table.name}/{night.folder}")))
+
+
+def is_in_place(storage: Storage, night: Partition, part: Part) -> bool:
+    """Return whether a part's place holds its bytes."""
+    data = storage.read(part.name(night), part.bytes + 1)
+    return data is not None and digest_of(data) == part.digest
+
+
+def differs(storage: Storage, name: str, part: Part) -> bool:
+    """Return whether a file exists, and has other bytes than a part."""
+    data = storage.read(name, part.bytes + 1)
+    return data is not None and digest_of(data) != part.digest
+
+
+def _stale(storage: Storage, receipt: Receipt, replaced: set[str]) -> list[str]:
+    """Return the parts that a night no longer has, and those to be replaced, so that no reader sees a row twice.
 
     A single part that is replaced by a single one stays, as that takes one step.
     """
     wanted = {part.name(receipt.night) for part in receipt.parts}
     stale: list[str] = []
     for table in all_tables():
-        found = storage.names(f"{table.name}/{receipt.night.folder}")
+        found = _names_of_parts(storage, receipt.night, table)
         own = [name for name in wanted if name.startswith(f"{table.name}/")]
         stale += [name for name in found if name not in wanted or (name in replaced and found != own)]
-    storage.delete(stale)
+    return stale
 
 
-def digest_of(data: bytes) -> str:
-    """Return the digest of a part's bytes."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def read_json(storage: Storage, name: str) -> Any:
-    """Return a small JSON file of a dataset, or None if it does not exist.
+def read_json(storage: Storage, name: str, kind: type[T]) -> T | None:
+    """Return what a JSON file of a dataset holds, or None if it does not exist.
 
     Raises:
-        ExportError: it can't be read, or is damaged.
+        ExportError: it can't be read.
+        ValueError: it holds something else, or is too large.
     """
-    data = storage.read(name)
-    try:
-        return None if data is None else json.loads(data)
-    except ValueError:
-        raise _damaged(storage, name) from None
-
-
-def write_json(storage: Storage, name: str, value: object) -> None:
-    """Write a small JSON file of a dataset."""
-    storage.write(name, _encoded(value))
-
-
-def _encoded(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, indent=1).encode()
-
-
-def _translated(storage: Storage, name: str, found: Any) -> Receipt:
-    try:
-        return Receipt.from_json(found)
-    except (KeyError, TypeError, ValueError):
-        raise _damaged(storage, name) from None
+    data = storage.read(name, LARGEST_JSON + 1)
+    return None if data is None else from_json(data, kind)
 
 
 def _damaged(storage: Storage, name: str) -> ExportError:
+    """Return the error for a file that this package did not write."""
     return ExportError(
         f"can't read {storage.address(name)}: it is not a receipt of this version; move it away to redo this night"
     )
 
 
-def _as_dict(receipt: Receipt) -> dict[str, Any]:
-    def as_plain(_: object, __: object, value: object) -> object:
-        return value.isoformat() if isinstance(value, dt.date) else value
+def _read(storage: Storage, night: Partition) -> bytes | None:
+    return storage.read(night.receipt, LARGEST_JSON + 1)
 
-    return attrs.asdict(receipt, value_serializer=as_plain)
+
+def _decoded(storage: Storage, night: Partition, data: bytes | None) -> Receipt | None:
+    try:
+        receipt = None if data is None else Receipt.from_json(data)
+    except ValueError:
+        raise _damaged(storage, night.receipt) from None
+    if receipt is not None and receipt.night != night:
+        raise _damaged(storage, night.receipt)
+    return receipt

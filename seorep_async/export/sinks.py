@@ -24,7 +24,7 @@ from seorep_async.export.progress import ProgressTracker, PullFailure
 from seorep_async.export.staged_report import DamagedError, StagedReport
 from seorep_async.export.staging_area import StagingArea, damaged
 from seorep_async.models import Campaign, Feed
-from seorep_async.reports import RankingReport, column_values
+from seorep_async.reports import RankingReport, column_values, totals_in_tables
 from seorep_async.tables.declared import (
     campaign_columns,
     campaigns_table,
@@ -106,7 +106,7 @@ class StagingWriter:
                 with translate_errors(self._area.folder):
                     return step(*args)
             except DamagedError as error:
-                raise damaged(self._area.target) from error
+                raise damaged(self._area.target, error) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, translated)
 
@@ -233,17 +233,17 @@ def encoded(
         rows: whether the rows are wanted.
         keywords: whether the keywords in the rows are wanted, for their own table.
     """
-    table = table_of(report.feed)
+    table, totals = table_of(report.feed), totals_in_tables(report)
     for campaign_id in owners:
         lead = {"account": job.account, "snapshot_date": job.snapshot_date, "campaign_id": campaign_id}
         columns: Sequence[Sequence[Any]] = column_values(report, **lead)
         try:
             if rows:
-                check_totals(kind, report.totals)
+                check_totals(kind, totals)
                 columns = prepare(kind, table, columns, job.csv)
                 data = encode(kind, table, columns, job.csv)
-                totals = None if report.totals is None else json.dumps(totals_values(report.totals))
-                yield StagedReport(table.name, campaign_id, report.id, len(report.rows), totals, data)
+                dumped = None if totals is None else json.dumps(totals_values(totals))
+                yield StagedReport(table.name, campaign_id, report.id, len(report.rows), dumped, data)
         except UNSTORABLE as error:
             yield PullFailure(report.feed, campaign_id, report.keyword_id, unstorable(kind, error))
             continue

@@ -18,6 +18,10 @@ class DamagedError(Exception):
     """The checkpoint is not as it was written."""
 
 
+class OtherVersionError(DamagedError):
+    """Another version of this package wrote the checkpoint, whose tables this one does not know."""
+
+
 @attrs.frozen
 class StagedReport:
     """Rows of one table in a checkpoint: those of a report, the keywords in it, or a part of the list of campaigns.

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime as dt
-import errno
 import os
 import shutil
 import sqlite3
 import stat
+import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.atomic_replace import export_error, os_message, translate_errors
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.job import ExportJob
-from seorep_async.export.staged_report import DamagedError
+from seorep_async.export.lock import HeldError, PullLock
+from seorep_async.export.staged_report import DamagedError, OtherVersionError
 from seorep_async.export.target import Target
 
-try:
-    import fcntl
-except ImportError:  # Windows, where SQLite's own lock must do
-    fcntl = None  # type: ignore[assignment]
+T = TypeVar("T")
 
-_CHECKPOINT = "checkpoint"
-_OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_CHECKPOINT, _LOCK = "checkpoint", "lock"
 _TRIES = 3
 _LOCK_TIMEOUT, _POLL_SECONDS = 600.0, 0.1
-
-_locked_here: dict[Path, StagingArea] = {}
-"""The folders that this process has locked: to wait for a pull on a loop that stands still would not help."""
+_DOUBTFUL_SECONDS = 5.0
+"""How long a lock is waited for whose holder may be dead: nobody else would ever end that."""
 
 
 class AtWorkError(ExportError):
-    """Another pull is at work on the same export."""
+    """Another pull is known to be at work on the same export."""
 
 
 class StagingArea:
@@ -54,8 +53,15 @@ class StagingArea:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.folder: Path = target.staging_folder
-        self._lock: int | None = None
+        self._making = self.folder / f"making-{uuid.uuid4().hex[:12]}"
+        self._lock = PullLock(self.folder / _LOCK)
         self.is_open: bool = False
+
+    @property
+    def making(self) -> Path:
+        """The folder of files in the making, this run's alone."""
+        self._making.mkdir(0o700, exist_ok=True)
+        return self._making
 
     def open(self, job: ExportJob, *, restart: bool, retry_failed: bool) -> None:
         """Create it, or resume from what an earlier run has staged.
@@ -87,7 +93,7 @@ class StagingArea:
             self.checkpoint.verify()
             self.checkpoint.note(ended=False)
             self.job = self.job.resumed(self.checkpoint)
-            if self.job.key_renewed:
+            if self.job.key_renewed is not None:
                 self.note_key()
         else:
             self.checkpoint.clear()
@@ -116,11 +122,10 @@ class StagingArea:
             self.is_open = False
             with contextlib.suppress(sqlite3.Error):
                 self.checkpoint.close()
-        if self._lock is not None:
+        if self._lock.is_held:
+            shutil.rmtree(self._making, ignore_errors=True)
             if empty:
                 self._delete_all()
-            with contextlib.suppress(OSError):  # it is not empty, as a rule
-                self.folder.rmdir()
             self._unlock()
 
     def remove(self) -> Path | None:
@@ -130,8 +135,6 @@ class StagingArea:
         self.is_open = False
         self.checkpoint.close()
         self._delete_all()
-        with contextlib.suppress(OSError):
-            self.folder.rmdir()
         self._unlock()
         return self.folder if self.folder.is_dir() else None
 
@@ -158,25 +161,25 @@ class StagingArea:
             self._unlock()
 
     def _lock_folder(self, *, create: bool) -> None:
+        held = None
         for _ in range(_TRIES):
             try:
                 if create:
                     self._create_folder()
-                if self._lock_once():
-                    self._check_folder()
-                    return
-                self._unlock()  # the process that had it has finished and removed it meanwhile
-            except FileNotFoundError:
-                self._unlock()
+                self._check_folder()
+                self._lock.take()
+                return
+            except FileNotFoundError:  # the process that had it has finished and removed it meanwhile
+                continue
+            except HeldError as error:
+                held = error
+                if error.file is None or error.holder is not None:
+                    break
+                time.sleep(_POLL_SECONDS)  # it may be about to say who it is
             except OSError as error:
                 self._unlock()
-                if error.errno in (errno.ELOOP, errno.ENOTDIR):
-                    self._refuse("it is a link or a file")
                 raise export_error(self.folder, os_message(error)) from error
-            except BaseException:
-                self._unlock()
-                raise
-        raise _at_work(self.target)
+        raise _at_work(self.target, held)
 
     def _create_folder(self) -> None:
         try:
@@ -188,22 +191,10 @@ class StagingArea:
                 f"can't write {self.target.label}: {os_message(error)}; name another folder"
             ) from error
 
-    def _lock_once(self) -> bool:
-        """Lock the folder, and return whether it is still the one at its path."""
-        if fcntl is None:
-            return True
-        self._lock = os.open(self.folder, _OPEN_FOLDER)
-        if not _lock_now(self._lock):  # without such locks, SQLite's own must do
-            raise _at_work(self.target, here=self.folder in _locked_here)
-        _locked_here[self.folder] = self
-        return os.path.samestat(os.fstat(self._lock), self.folder.lstat())
-
     def _unlock(self) -> None:
-        if self._lock is not None:
-            if _locked_here.get(self.folder) is self:
-                del _locked_here[self.folder]
-            _unlock_and_close(self._lock)
-            self._lock = None
+        self._lock.release()
+        with contextlib.suppress(OSError):  # it is not empty, as a rule
+            self.folder.rmdir()
 
     def _check_folder(self) -> None:
         """Refuse a folder that anybody but this user could have prepared."""
@@ -217,7 +208,7 @@ class StagingArea:
             self._refuse("other users can open it")
         for entry in self._entries():
             held = entry.stat(follow_symlinks=False)
-            plain = stat.S_ISDIR(held.st_mode) or (stat.S_ISREG(held.st_mode) and held.st_nlink == 1)
+            plain = stat.S_ISDIR(held.st_mode) or (stat.S_ISREG(held.st_mode) and held.st_nlink <= 1)  # 0: just deleted
             if not plain or (user is not None and held.st_uid != user):
                 self._refuse(f"{entry.name} in it is a link, or is not yours")
 
@@ -232,13 +223,33 @@ class StagingArea:
 
     def _delete_all(self, *, but: tuple[str, ...] = ()) -> None:
         for entry in self._entries():
-            if entry.name in but:
+            if entry.name in (*but, _LOCK):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 shutil.rmtree(entry.path, ignore_errors=True)
             else:
                 with contextlib.suppress(OSError):
                     os.unlink(entry.path)
+
+
+async def in_thread(step: Callable[[Target, ExportJob, Callable[[], None]], T], target: Target, job: ExportJob) -> T:
+    """Run a step that may wait for another pull in a thread; cancelling this ends its waiting.
+
+    Args:
+        step: takes the target, the job, and a function to call now and then.
+        target: the target.
+        job: the job.
+    """
+    cancelled = threading.Event()
+
+    def check() -> None:
+        if cancelled.is_set():
+            raise InterruptedError("the pull was cancelled")
+
+    try:
+        return await asyncio.to_thread(step, target, job, check)
+    finally:
+        cancelled.set()
 
 
 @contextlib.contextmanager
@@ -252,38 +263,23 @@ def write_lock(target: Target, check: Callable[[], None] = lambda: None) -> Iter
     Raises:
         AtWorkError: the other one does not end.
     """
-    folder, deadline = None, time.monotonic() + _LOCK_TIMEOUT
-    try:
-        if fcntl is not None:
-            with contextlib.suppress(OSError):  # a folder that this user can't list, but write into
-                folder = os.open(target.path.parent, _OPEN_FOLDER)
-        while folder is not None and not _lock_now(folder):
-            if time.monotonic() > deadline:
-                raise AtWorkError(f"can't write {target.label}: another pull is writing it; run this again later")
+    path, began = target.path, time.monotonic()
+    lock = PullLock(path.with_name(f".{path.name[-50:]}.pull.lock"))
+    while not lock.is_held:
+        try:
+            lock.take()
+        except (FileNotFoundError, HeldError) as error:
+            is_doubtful = isinstance(error, HeldError) and error.file is not None
+            if time.monotonic() - began > (_DOUBTFUL_SECONDS if is_doubtful else _LOCK_TIMEOUT):
+                raise _at_work(target, error) from None
             check()
             time.sleep(_POLL_SECONDS)
+        except OSError as error:
+            raise export_error(path, os_message(error)) from error
+    try:
         yield
     finally:
-        if folder is not None:
-            _unlock_and_close(folder)
-
-
-def _lock_now(folder: int) -> bool:
-    """Lock a folder, and return whether nobody else has it; on a file system without such locks, nobody has."""
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass
-    return True
-
-
-def _unlock_and_close(folder: int) -> None:
-    if fcntl is not None:
-        with contextlib.suppress(OSError):  # closing is not enough where a process that was forked meanwhile lives on
-            fcntl.flock(folder, fcntl.LOCK_UN)
-    os.close(folder)
+        lock.release()
 
 
 @contextlib.contextmanager
@@ -291,24 +287,27 @@ def _translate_damage(target: Target) -> Iterator[None]:
     try:
         yield
     except DamagedError as error:
-        raise damaged(target) from error
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error):
-            raise _at_work(target) from error
-        raise
+        raise damaged(target, error) from error
 
 
-def damaged(target: Target) -> ExportError:
-    """Return the error for a checkpoint that is not as it was written."""
-    return export_error(
-        target.label,
-        f"the checkpoint in {target.staging_folder.name} is damaged; pass restart=True to start over",
-    )
+def damaged(target: Target, error: DamagedError) -> ExportError:
+    """Return the error for a checkpoint that is not as it was written, or another version's."""
+    problem = "is damaged; pass restart=True to start over"
+    if isinstance(error, OtherVersionError):
+        problem = "is of another version of seorep; end that pull with it, or pass restart=True to start over"
+    return export_error(target.label, f"the checkpoint in {target.staging_folder.name} {problem}")
 
 
-def _at_work(target: Target, *, here: bool = False) -> AtWorkError:
+def _at_work(target: Target, error: Exception | None) -> ExportError:
+    holder, file = (error.holder, error.file) if isinstance(error, HeldError) else (None, None)
     problem = "another pull is writing it; wait for its end"
-    if here:
+    if holder is not None and holder.is_this_process:
         end = "await or cancel it, or close its client and await asyncio.sleep(1)"
         problem = f"another pull of this program is writing it; {end}"
-    return AtWorkError(f"can't write {target.label}: {problem}", file=target.path)
+    elif holder is not None:
+        who = f"process {holder.process} on {shown(holder.host)}, since {holder.since:%Y-%m-%d %H:%M:%S %Z}"
+        problem = f"another pull is writing it ({who}); wait for its end"
+    if file is None:
+        return AtWorkError(f"can't write {target.label}: {problem}", file=target.path)
+    problem = f"{problem}. If it has ended, which this file system does not tell, delete {file}"
+    return ExportError(f"can't write {target.label}: {problem}", file=target.path)

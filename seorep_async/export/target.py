@@ -16,11 +16,13 @@ import attrs
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import os_message, resolve
 from seorep_async.export.formats import Format
+from seorep_async.export.local_folder import STAGING, LocalFolder
 from seorep_async.export.own_files import is_one_of_ours
-from seorep_async.export.storage import RECEIPTS, STAGING, LocalFolder, Storage, is_address, storage_of
+from seorep_async.export.storage import RECEIPTS, Storage, is_address, storage_of
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import (
+    all_tables,
     campaigns_table,
     failures_table,
     keywords_table,
@@ -287,9 +289,11 @@ def _dataset_folder(
 ) -> DatasetTarget:
     if path.exists() and not path.is_dir():
         raise _refusal(out, "it is a file; a dataset is a folder")
-    if path.is_dir() and not (path / RECEIPTS).is_dir() and any(one.name != STAGING for one in path.iterdir()):
+    ours = {RECEIPTS, STAGING, *(table.name for table in all_tables())}
+    if path.is_dir() and not (path / RECEIPTS).is_dir() and any(one.name not in ours for one in path.iterdir()):
         raise _refusal(out, "the folder holds files that no pull wrote; name a new or empty folder")
     Format.PARQUET.require_extra()
+    Format.DUCKDB.require_extra()  # it decides which rows of a night are replaced
     return DatasetTarget(path, Path(str(out)), Format.PARQUET, feeds, work_dir=work_dir, storage=storage)
 
 
@@ -303,6 +307,7 @@ def _in_object_store(
     kind = Format.PARQUET if is_dataset else _format_of(out, path)
     kind.require_extra()
     if is_dataset:
+        Format.DUCKDB.require_extra()
         return DatasetTarget(path, path, kind, feeds, work_dir=work_dir, storage=storage)
     if kind is Format.DUCKDB:
         raise _refusal(out, "a database can't be in an object store; name a dataset (ending in /) or a file")

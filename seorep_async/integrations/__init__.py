@@ -15,7 +15,8 @@ summary = gather(shards)
 ```
 
 Dask can't interrupt a running task: a cancelled shard runs on, and if it is started again on the same machine, the
-second run waits for the first. Let each worker have one thread, `threads_per_worker=1`. **Ray**:
+second run waits for the first. Let each worker have one thread, `threads_per_worker=1`. A function that returns the API
+key is given by `functools.partial(run_shard, key=function)`, as `map` has a `key` of its own. **Ray**:
 
 ```python
 import ray

@@ -22,18 +22,20 @@ print(await asyncio.to_thread(pipeline.run, source))  # in a script without an e
 - **Tags are JSON**, not a child table. `totals` and `failures` have an extra column `row_id`, as their keys have nulls.
 - **dlt opens the client** and closes it, so each run needs a new one. The key stays in it: dlt's state holds a salted
   digest, by which another account's rows under the same name are refused. The state belongs to the pipeline's
-  name: a pipeline of another name into the same dataset is not checked, so give each account a name of its own.
+  name: a pipeline of another name into the same dataset is not checked, so give each account a name of its own. A new
+  key is confirmed by `key_renewed=`; keep it until a run has succeeded, as dlt stores no state of one that failed.
 - **`pipeline.run` blocks** the event loop that runs in its thread; `asyncio.to_thread` avoids that.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -41,17 +43,15 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.checkpoint import fits
 from seorep_async.export.formats import GROUP_ROWS
 from seorep_async.export.job import ExportJob, Night, export_job
-from seorep_async.export.progress import PullSummary
 from seorep_async.export.pull_to import run_export
+from seorep_async.export.replacement import LATEST_TABLES, Replacement, quoted
 from seorep_async.export.target import Target, tables_of, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table, as_json
-from seorep_async.tables.declared import failures_table, table_of, totals_table
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def dlt_source(
     feeds: Iterable[Feed | FeedValue] | Feed | FeedValue = (Feed.CAMPAIGN,),
     account: str | None = None,
     snapshot_date: dt.date | str | None = None,
-    key_renewed: bool = False,
+    key_renewed: str | None = None,
     work_dir: str | os.PathLike[str] | None = None,
     **options: Unpack[FeedOptions],
 ) -> DltSource:
@@ -89,6 +89,8 @@ def dlt_source(
     night = Night(account, snapshot_date, key_renewed)
     job = export_job(client, ids, start_date, end_date, feeds, options, night=night)
     job.check_whole("a dlt destination")
+    if "\\" in job.account:  # some destinations end a string at another place then
+        raise ConfigurationError(f"account {job.account!r} can't go to dlt: SQL dialects differ on backslashes")
 
     def tables() -> Iterator[Any]:
         pulled = dlt.resource(_pull(client, job, work_dir), name="pull", selected=False)
@@ -104,11 +106,12 @@ def dlt_source(
 
 @attrs.define(eq=False)
 class _Pulled:
-    """A finished pull."""
+    """A finished pull, and whether the destination may have a later night of the account."""
 
     target: Target
     in_files: bool
-    summary: PullSummary = attrs.field(init=False)
+    replacement: Replacement = attrs.field(init=False)
+    is_older: bool = False
 
 
 async def _pull(
@@ -119,18 +122,23 @@ async def _pull(
     if destination is None:
         raise ConfigurationError("this source needs a pipeline: pipeline.run(source); rows alone come from pull_to")
     accounts = dlt.current.source_state().setdefault("accounts", {})
-    if job.account in accounts:
-        job.check_account("the destination", *accounts[job.account])
+    known = accounts.get(job.account, [])
+    if known:
+        job.check_account("the destination", *known[:2])
     folder = Path(work_dir or tempfile.mkdtemp(prefix="seorep-"))
     target = target_of(folder / "pull.parquet", job.feeds)
     pulled = _Pulled(target, destination.destination_type.endswith(".filesystem"))
     if work_dir is None:
         weakref.finalize(pulled, shutil.rmtree, folder)  # the tables are read after this has ended
     async with client:
-        pulled.summary = await run_export(client, job, target)
-    if not pulled.summary.paths:
-        raise pulled.summary.failures[0].error
-    accounts[job.account] = [job.service, job.key_digest()]
+        summary = await run_export(client, job, target)
+    if not summary.paths:
+        raise summary.failures[0].error
+    night = summary.snapshot_date  # of a resumed pull, that of its first run
+    pulled.replacement = Replacement(attrs.evolve(job, snapshot_date=night), summary.outcomes)
+    last = known[2] if len(known) > 2 else ""
+    pulled.is_older = night.isoformat() < last
+    accounts[job.account] = [job.service, job.key_digest(), max(night.isoformat(), last)]
     yield pulled
 
 
@@ -138,17 +146,40 @@ def _batches_of(table: Table) -> Callable[[_Pulled], Iterator[Any]]:
     def batches(pulled: _Pulled) -> Iterator[Any]:
         dlt, pa, file = require("dlt"), require("pyarrow"), pulled.target.file(table)
         merge = {"disposition": "merge", "strategy": "upsert"}
-        if scope := _scope(table, pulled.summary):
+        if scope := _scope(pulled.replacement, table):
             merge = {"disposition": "merge", "strategy": "cdc", "destination_scope": scope}
         hints = dlt.mark.make_hints(write_disposition=merge, table_format="delta" if pulled.in_files else None)
         # even without a row, as rows of an earlier run may have to go
         yield dlt.mark.with_hints(_with_row_id(table, arrow_schema(table).empty_table()), hints)
         if file.exists():  # failures are written only if there are any
+            later = _later_keys(pulled, table) if pulled.is_older and table in LATEST_TABLES else frozenset()
             with require("pyarrow.parquet").ParquetFile(file) as rows:
                 for batch in rows.iter_batches(GROUP_ROWS):
-                    yield _with_row_id(table, pa.Table.from_batches([batch]))
+                    chunk = pa.Table.from_batches([batch])
+                    if later:
+                        keys = zip(*(chunk[name].to_pylist() for name in table.key), strict=True)
+                        chunk = chunk.filter(pa.array([key not in later for key in keys], pa.bool_()))
+                    yield _with_row_id(table, chunk)
 
     return batches
+
+
+def _later_keys(pulled: _Pulled, table: Table) -> Set[tuple[Any, ...]]:
+    """Return the keys of the rows in the destination that are of a later night."""
+    dlt, job = require("dlt"), pulled.replacement.job
+    pipeline, schema = dlt.current.pipeline(), dlt.current.source_schema().name
+    if pulled.in_files:
+        found = require("dlt.common.libs.deltalake").get_delta_tables(pipeline, schema_name=schema).get(table.name)
+        filters = [("account", "=", job.account), ("snapshot_date", ">", job.snapshot_date)]
+        rows = [] if found is None else found.to_pyarrow_table(columns=[*table.key], filters=filters).to_pylist()
+        return {tuple(row.values()) for row in rows}
+    missing = require("dlt.destinations.exceptions").DatabaseUndefinedRelation
+    with contextlib.suppress(missing), pipeline.sql_client(schema) as client:  # no run had this table yet
+        whose = f"account = {quoted(job.account)} AND snapshot_date > DATE '{job.snapshot_date}'"
+        name = client.make_qualified_table_name(table.name)
+        query = f"SELECT {', '.join(table.key)} FROM {name} WHERE {whose}"  # noqa: S608
+        return {tuple(row) for row in client.execute_sql(query) or ()}
+    return set()
 
 
 def _has_nulls_in_key(table: Table) -> bool:
@@ -164,49 +195,11 @@ def _with_row_id(table: Table, rows: pa.Table) -> pa.Table:
     return rows.append_column(pa.field(_ROW_ID, pa.string(), False), pa.array(ids, pa.string()))
 
 
-def _scope(table: Table, summary: PullSummary) -> str | None:
-    """Return the condition for rows of earlier runs that this one replaces, or None if rows with the same key are all.
+def _scope(replacement: Replacement, table: Table) -> str | None:
+    """Return the condition for rows of earlier runs that this one replaces, or None if only keys replace rows.
 
     It is SQL for every destination, Delta tables included: without functions and subqueries.
     """
-    first, last = (f"DATE '{day}'" for day in (summary.start_date, summary.end_date))
-    of_feed = {table_of(feed).name: feed for feed in summary.feeds}
-    same_dates = f"t.start_date = {first} AND t.end_date = {last}"
-    same_night = f"t.snapshot_date = DATE '{summary.snapshot_date}' AND {same_dates}"
-    if table is table_of(Feed.CAMPAIGN):
-        condition = f"{same_night} AND {_fetched(Feed.CAMPAIGN, summary)}"
-    elif table.name in of_feed:  # a row of a month stands for those of its days that its pull asked for
-        unfinished = (summary.end_date + dt.timedelta(1)).replace(day=1)
-        days = f"t.date >= {first} AND t.date <= {last}"
-        months = (
-            f"(t.date >= {first} OR t.start_date >= {first}) AND (t.date < DATE '{unfinished}' OR t.end_date <= {last})"
-        )
-        window = f"t.date_precision = 'day' AND {days} OR t.date_precision = 'month' AND {months} OR {same_dates}"
-        condition = f"({window}) AND {_fetched(of_feed[table.name], summary)}"
-    elif table is totals_table():
-        fetched = (f"t.table_name = '{name}' AND {_fetched(feed, summary)}" for name, feed in of_feed.items())
-        condition = f"{same_night} AND ({' OR '.join(fetched)})"
-    elif table is failures_table():
-        names = ", ".join(f"'{name}'" for name in ("campaigns", *of_feed))
-        wanted = _among(outcome.campaign_id for outcome in summary.outcomes)
-        condition = f"{same_night} AND t.table_name IN ({names}) AND (t.campaign_id IS NULL OR {wanted})"
-    else:
-        return None
-    account = summary.account.replace("'", "''").replace("{", "{{").replace("}", "}}")
-    return condition.replace("t.", "{table}.") + f" AND {{table}}.account = '{account}'"
-
-
-def _fetched(feed: Feed, summary: PullSummary) -> str:
-    """Return the condition for rows of reports of a feed that did not fail."""
-    failed = [failure for failure in summary.failures if failure.feed is feed]
-    whole = {failure.campaign_id for failure in failed if failure.keyword_id is None}
-    conditions = [_among(outcome.campaign_id for outcome in summary.outcomes if outcome.campaign_id not in whole)]
-    for one in failed:
-        if one.keyword_id is not None:
-            conditions.append(f"NOT (t.campaign_id = {one.campaign_id} AND t.keyword_id = {one.keyword_id})")
-    return " AND ".join(conditions)
-
-
-def _among(campaigns: Iterable[int]) -> str:
-    ids = [str(id_) for id_ in campaigns if fits(id_)]
-    return f"t.campaign_id IN ({', '.join(ids)})" if ids else "1 = 0"
+    covered = replacement.covered(table, "{table}", ids_in_text=True)
+    account = quoted(replacement.job.account).replace("{", "{{").replace("}", "}}")
+    return covered and f"{covered} AND {{table}}.account = {account}"

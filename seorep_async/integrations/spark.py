@@ -19,13 +19,14 @@ Python worker or executor, fetches nothing that was fetched before, and no row c
 | `ids`, `feeds` | with commas between; default: every campaign, and the feed `campaign` |
 | `shards`, `workers`, `account`, `snapshot_date`, `work_dir`, `key_renewed`, `retry_failed` | see `plan` |
 | `search`, `limit`, `compare_previous_period` | of the feeds, see `Rankings` |
-| `base_url`, `key_from` | default: `SEOREP_BASE_URL` of the driver, and `env:SEOREP_API_KEY` of driver and executors |
+| `base_url`, `key_from` | default: `SEOREP_BASE_URL` of the driver; `env:SEOREP_API_KEY`, of driver and executors |
 | `settings` | settings of the clients as JSON, such as `{"requests_per_second": 50}` |
 
 **A key is refused as an option**: plans, the web page and event logs show options, and Spark's redaction, which looks
 for `secret`, `password` and `token`, does not know `SEOREP_API_KEY`. `spark.executorEnv.SEOREP_API_KEY` is shown, too,
-unless `spark.redaction.regex` is set to something like `(?i)secret|password|token|key`; better use a function that asks
-a vault on the executor: `key_from="vaulted:api_key"`.
+unless `spark.redaction.regex` is set to something like `(?i)secret|password|token|key`; on Kubernetes, use
+`spark.kubernetes.executor.secretKeyRef.SEOREP_API_KEY`. An option can't hold a function. If only a vault has the key,
+register a subclass whose `read` puts it into `os.environ` of the executor, and then returns `super().read(partition)`.
 
 Columns have their meanings as comments, and keys are not nullable. Every action plans again, which sends no request for
 rows until the pull is gathered; `gather(SeoRepDataSource(options).shards())` commits the same rows to the
@@ -59,8 +60,8 @@ from seorep_async.tables.optional import require
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-_STRINGS = "start_date end_date out table base_url key_from account snapshot_date work_dir search"
-_JSON = "shards workers limit settings key_renewed retry_failed compare_previous_period"
+_STRINGS = "start_date end_date out table base_url key_from account snapshot_date key_renewed work_dir search"
+_JSON = "shards workers limit settings retry_failed compare_previous_period"
 _OPTIONS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(_STRINGS.split(), str),
     **dict.fromkeys(_JSON.split(), json.loads),

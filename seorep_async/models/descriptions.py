@@ -24,8 +24,9 @@ _ENGINES = {
 _ZERO = "What null means, against 0, is not documented."
 _RANK = "Judging by its name, position of the keyword in {}. {} Whether null or 0 means not ranked is not documented."
 _CHANGE = (
-    "Change of {} from the previous period, if compare_previous_period asked for it. Not documented: what is sent "
-    "otherwise, which sign is an improvement, how long the previous period is, what null means against 0."
+    "Change of {} from the previous period; null in tables unless compare_previous_period asked for it, as the service "
+    "may send 0 otherwise. Not documented: which sign is an improvement, how long the previous period is, what null "
+    "means against 0."
 )
 _MEAN_RANK = (
     "Judging by its name, ranking of the campaign in {} over the period. How it is calculated, and what null and 0 "
@@ -140,7 +141,7 @@ _MEANINGS: dict[str, dict[str, str]] = {
     "RankingTotals": {
         **{
             name: f"The report's total of {name}; how the service calculates it is not documented. Null if it sent "
-            "none."
+            f"none{', in tables also unless compare_previous_period asked for it' * (name in _CHANGES)}."
             for name in (*_METRICS, *_ranks(""), *_CHANGES)
             if not name.endswith("_url")
         },

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import Any
+
+import msgspec
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # how Python writes a byte that is not UTF-8
 _NO_NUMBER = object()
 _OUT_OF_RANGE = object()
-_MOST_DIGITS = 4300  # what Python reads as an integer
 
 
-def _integer(digits: str) -> object:
-    return _OUT_OF_RANGE if len(digits.lstrip("-")) > _MOST_DIGITS else None
-
-
-def _float(number: str) -> object:
-    return _OUT_OF_RANGE if math.isinf(float(number)) else None
+def _number(digits: str) -> object:
+    try:
+        msgspec.json.decode(digits)
+    except msgspec.ValidationError:  # a float beyond the largest, or more digits than Python reads and writes as an int
+        return _OUT_OF_RANGE
+    return None
 
 
 def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
@@ -34,8 +34,8 @@ def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
         parsed = json.loads(
             body.decode(errors="surrogateescape"),
             strict=False,
-            parse_int=_integer,
-            parse_float=_float,
+            parse_int=_number,
+            parse_float=_number,
             parse_constant=lambda _: _NO_NUMBER,
         )
     except (ValueError, RecursionError):

@@ -181,10 +181,14 @@ class _Keys:
         earlier = dict(zip(self._seen, chain.from_iterable(map(repeat, count(1), self._sizes[:-1])), strict=False))
         for key, times in Counter(keys).items():
             if times > 1:
-                return f"holds {key!r} more than once"
+                return f"holds {_shown(key)} more than once"
             if key in earlier:
-                return f"repeats {key!r} of page {earlier[key]}"
+                return f"repeats {_shown(key)} of page {earlier[key]}"
         return "repeats rows of earlier pages"
+
+
+def _shown(key: Hashable) -> str:
+    return " ".join(map(str, key)) if isinstance(key, tuple) else repr(key)
 
 
 def _is_id(key: Hashable) -> TypeGuard[int]:

@@ -15,6 +15,7 @@ from seorep_async.session import ParamValue
 
 MAX_ID = 2**31 - 1
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone takes weeks too
+_KEY_MARK = re.compile("[0-9a-f]{6}")
 _SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode these
 
 Date: TypeAlias = dt.date | str
@@ -35,6 +36,8 @@ class Secret(str):
     def __repr__(self) -> str:
         return "***"
 
+
+_NO = ("0", "false", "no", "off")
 
 _SECRET_NAME = re.compile("password|token|secret", re.IGNORECASE)
 
@@ -172,6 +175,18 @@ def check_account_name(account: object) -> str:
     raise ConfigurationError("account must be a name of 1 to 100 printable characters, without surrounding spaces")
 
 
+def check_key_mark(mark: object) -> str | None:
+    """Return the mark of a key, or None.
+
+    Raises:
+        ConfigurationError: it is neither; the message does not show it, as it may be the key itself.
+    """
+    if mark is None or (isinstance(mark, str) and _KEY_MARK.fullmatch(mark)):
+        return mark
+    problem = 'key_renewed must be the mark of the new key, six hexadecimal digits such as "3f9a21"'
+    raise ConfigurationError(f"{problem}; leave it out, and the refusal of the key names its mark")
+
+
 def optional_strings(**named: object) -> dict[str, str | None]:
     """Return strings by their names; None means not given.
 
@@ -199,6 +214,15 @@ def check_strings(name: str, value: object) -> Iterable[str] | None:
         if strings:
             return strings
     raise ConfigurationError(f"{name} must be a string or several strings, got {shown(value)}")
+
+
+def asks_to_compare(value: object) -> bool:
+    """Return whether a value of `compare_previous_period` requests changes.
+
+    The reference does not name its values: all request them but None, False, 0, an empty value, and the strings `0`,
+    `false`, `no` and `off` in any case.
+    """
+    return bool(value) and str(value).strip().lower() not in _NO
 
 
 def build_params(

@@ -22,6 +22,7 @@ from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import (
     Date,
     ExtraParams,
+    asks_to_compare,
     build_params,
     check_dates,
     check_feed,
@@ -42,22 +43,18 @@ FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"
 
 class _FeedEndpoint(msgspec.Struct, frozen=True, eq=False):
     path: str
-    id_param: str
     object_name: str
     row: type
     key: Callable[[Any], Hashable]
 
 
+_KEYWORD = attrgetter("keyword_id")
+_PERIOD = attrgetter("date", "date_precision")  # a month and its first day have the same date
+
 _ENDPOINTS = {
-    Feed.CAMPAIGN: _FeedEndpoint(
-        "/v3/resources/rankings/campaign", "campaign_id", "campaign", KeywordRanking, attrgetter("keyword_id")
-    ),
-    Feed.CAMPAIGN_BY_DATE: _FeedEndpoint(
-        "/v3/resources/rankings/campaign/date", "campaign_id", "campaign", CampaignPeriod, attrgetter("date")
-    ),
-    Feed.KEYWORD_BY_DATE: _FeedEndpoint(
-        "/v3/resources/rankings/keyword/date", "keyword_id", "keyword", KeywordPeriod, attrgetter("date")
-    ),
+    Feed.CAMPAIGN: _FeedEndpoint("/v3/resources/rankings/campaign", "campaign", KeywordRanking, _KEYWORD),
+    Feed.CAMPAIGN_BY_DATE: _FeedEndpoint("/v3/resources/rankings/campaign/date", "campaign", CampaignPeriod, _PERIOD),
+    Feed.KEYWORD_BY_DATE: _FeedEndpoint("/v3/resources/rankings/keyword/date", "keyword", KeywordPeriod, _PERIOD),
 }
 
 
@@ -71,6 +68,7 @@ class _Asked:
     end: dt.date
     query: str = attrs.field(repr=False)  # may be private
     decode: Callable[[int], FeedPageDecode[Any]]
+    compared: bool
     snapshot_date: dt.date | None = None  # the day on which a pull began
 
 
@@ -95,7 +93,8 @@ class Rankings:
     - limit: records per page; the service has a default and a maximum of its own.
     - sort_metric, sort_direction: allowed values are not documented; `asc` and `desc` were seen.
     - compare_previous_period: True to let the service calculate the changes from the previous period. True and False
-      are sent as `true` and `false`, a string as it is.
+      are sent as `true` and `false`, a string as it is. Without it, or with `"false"`, `"no"`, `"off"` or `"0"`,
+      changes are null in tables, data frames and files.
     - extra_params: further query parameters, sent as they are.
 
     A wrong argument is a ConfigurationError, and nothing is sent. Later failures are other SeoRepErrors.
@@ -296,7 +295,7 @@ class Rankings:
         return dt.datetime.fromtimestamp(self._session.clock.wall_clock(), dt.UTC).date()
 
     def _feed(self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions) -> ReportListing[Any]:
-        one = check_id(_ENDPOINTS[feed].id_param, one)
+        one = check_id(f"{_ENDPOINTS[feed].object_name}_id", one)
         start, end = check_dates(start_date, end_date)
         return self._listing(self._asked(feed, start, end, options), one)
 
@@ -321,11 +320,12 @@ class Rankings:
                 extra=first.extra,
                 account=self._session.host,
                 snapshot_date=asked.snapshot_date or self._today(),
+                compared=asked.compared,
             )
 
         query = Query(
             path=endpoint.path,
-            query=f"{endpoint.id_param}={one}&{asked.query}",
+            query=f"{endpoint.object_name}_id={one}&{asked.query}",
             decode=asked.decode,
             key=endpoint.key,
             subject=f"{endpoint.object_name} {one}",
@@ -342,8 +342,9 @@ class Rankings:
             **optional_strings(sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")),
             "compare_previous_period": options.get("compare_previous_period"),
         }
-        reserved = dict.fromkeys((endpoint.id_param, "start_date", "end_date", "page"))
+        reserved = dict.fromkeys((f"{endpoint.object_name}_id", "start_date", "end_date", "page"))
         chosen = encode_query(build_params(reserved | named, options.get("extra_params")), settings.array_encoding)
         dates = f"start_date={start.isoformat()}&end_date={end.isoformat()}"
         query = f"{dates}&{chosen}" if chosen else dates
-        return _Asked(feed, endpoint, start, end, query, partial(FeedPageDecode, decoder, endpoint.row))
+        compared = asks_to_compare(options.get("compare_previous_period"))
+        return _Asked(feed, endpoint, start, end, query, partial(FeedPageDecode, decoder, endpoint.row), compared)

@@ -13,8 +13,8 @@ async with Sandbox(campaigns=20, keywords=30, shape="mixed", rate_limit=RateLimi
 ```
 
 `seorep sandbox` serves it on a port of this machine until Ctrl-C, and `seorep pull --sandbox` pulls from one of its
-own; both take the same options. It has all 21 operations of the service, stores changes until it is closed, and
-describes itself as OpenAPI at `/openapi.json`. The same seed gives the same account, in whatever shape.
+own; both take the same options. It has all 21 operations of the service, and stores changes until it is closed. The
+same seed gives the same account, in whatever shape.
 
 `faults` sets the share of requests that meet a fault: `resets=5%,500s=5%,cut=2%`, and `seed=7` to choose others:
 

@@ -1,7 +1,7 @@
 """The service as an aiohttp application: one chain that every request passes, then the operation.
 
-The chain: count -> limit -> latency -> faults -> refusals as JSON -> authenticate -> operation. The description at
-/openapi.json is counted, and otherwise passes none of it. A request over the limit is answered after the latency, too.
+The chain: count -> limit -> latency -> faults -> refusals as JSON -> authenticate -> operation. A request over the
+limit is answered after the latency, too.
 """
 
 import asyncio
@@ -14,7 +14,6 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from seorep_async.sandbox.api.openapi import describe
 from seorep_async.sandbox.api.operations import OPERATIONS, Operation
 from seorep_async.sandbox.api.request import ApiRequest, Body, Refusal
 from seorep_async.sandbox.api.service import Service
@@ -23,8 +22,6 @@ from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.traffic import Traffic
 
 Pause = Callable[[float], Awaitable[None]]
-
-DESCRIPTION = "/openapi.json"
 
 _JSON = {"Content-Type": "application/json; charset=utf-8"}
 _UNKNOWN = "unknown"
@@ -61,13 +58,12 @@ def application(
     async def end_pauses(_: web.Application) -> None:
         closing.set()
 
-    chain: list[Middleware] = [_count(traffic), _pass_by, _apply_limit(limiter, latency, pause)]
+    chain: list[Middleware] = [_count(traffic), _apply_limit(limiter, latency, pause)]
     if latency:
         chain.append(_wait(latency, pause))
     chain += [_inject_faults(fault), _refusals_as_json, _authenticate(api_key)]
     app = web.Application(middlewares=[web.middleware(link) for link in chain], client_max_size=_LARGEST_BODY)
     app.on_shutdown.append(end_pauses)  # or aiohttp would have to cancel them, and sometimes stumbles over that
-    app.router.add_get(DESCRIPTION, _describe, allow_head=False)
     for operation in OPERATIONS:
         app.router.add_route(operation.method, operation.path.replace(":id", "{id}"), _respond(operation, service))
     return app
@@ -95,10 +91,6 @@ def _count(traffic: Traffic) -> Middleware:
             traffic.leave(status, size, request.get(_FAULT))
 
     return count
-
-
-async def _pass_by(request: web.Request, handler: Handler) -> web.StreamResponse:
-    return await (_describe(request) if request.match_info.handler is _describe else handler(request))
 
 
 def _apply_limit(limiter: Callable[[], Limiter | None], latency: float, pause: Pause) -> Middleware:
@@ -186,10 +178,6 @@ def _respond(operation: Operation, service: Callable[[], Service]) -> Handler:
         return web.Response(body=response.body or None, status=response.status, headers=_JSON if response.body else {})
 
     return respond
-
-
-async def _describe(request: web.Request) -> web.StreamResponse:
-    return web.Response(body=msgspec.json.encode(describe()), headers=_JSON)
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> web.Response:

@@ -31,7 +31,8 @@ class RateLimit:
         kind: "bucket", "fixed-window" or "sliding-window": how requests are counted.
         window: a window's length in seconds; it lets `per_second * window` requests through.
         counts_refused: whether refused requests count in a sliding window.
-        burst: requests at once after a pause, of a bucket; a fifth of a second's worth, but at least one, unless given.
+        burst: requests at once after a pause, of a bucket; a fifth of a second's worth, but at least one, unless given;
+            1 is nginx's `limit_req` without `burst`.
         at_once: the most requests that are answered at the same time.
         status: the status of a refusal, 429 or 503.
         retry_after: how a refusal says when to come back: None if not at all, "seconds" or "date" in a Retry-After.

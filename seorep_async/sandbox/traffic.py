@@ -16,8 +16,7 @@ class Stats:
         requests: requests that arrived, refused ones too.
         in_flight: requests being answered now.
         most_in_flight: the most that were ever being answered at once.
-        per_path: requests by path as the reference writes it (`/v3/campaigns/:id`), and `/openapi.json`; all others are
-            "unknown".
+        per_path: requests by path as the reference writes it (`/v3/campaigns/:id`); all others are "unknown".
         per_operation: requests by method and path (`GET /v3/campaigns/:id`); all others are "unknown".
         per_status: finished requests by status; those of which the caller saw no status are left out.
         faults: finished requests that met a fault, by its kind.

@@ -20,6 +20,8 @@ class AdaptiveConcurrency:
     """Part of the limit that remains after a timeout."""
     TOGETHER = 0.75
     """If a smaller part of the attempts in flight was accepted, there were too many; at the start, if not all were."""
+    FEWEST = 3
+    """Fewer accepted of them show no limit: a limit of the rate that allows no burst accepts one or two as well."""
     STEP = 128
     """Accepted attempts after which one more is tried."""
     QUICK_STEP, QUICK_ROUNDS = 8, 2
@@ -37,9 +39,7 @@ class AdaptiveConcurrency:
         self._accepted = self._accepted_at_ceiling = 0
         self._accepted_at_step, self._next_step = -math.inf, 0
         self._was_step_refused = False
-        self._is_guess = False
-        self._together = self._accepted_together = 0
-        self._enough_together = 0.0
+        self._accepted_together, self._enough_together = 0, 0.0
         self.limit: int = int(self._limit)
         """Attempts that may be in flight now, at least 1."""
         self.grows_at: float = math.inf
@@ -112,8 +112,8 @@ class AdaptiveConcurrency:
 
     def watch(self, in_flight: int) -> None:
         """Begin to count how many of the attempts in flight are accepted, unless they are too few to judge."""
-        self._together = in_flight if in_flight >= self.TOGETHER * self.limit else 0
-        self._enough_together = self._together * (1.0 if self._is_start else self.TOGETHER)
+        together = in_flight if in_flight >= self.TOGETHER * self.limit else 0
+        self._enough_together = together * (1.0 if self._is_start else self.TOGETHER)
         self.end_start()
         self._accepted_together = 0
 
@@ -122,17 +122,15 @@ class AdaptiveConcurrency:
         self._accepted_together += 1
 
     def judge(self) -> bool:
-        """Return whether there were too many at once, and limit them if so; a first guess may be corrected once."""
-        accepted, together = self._accepted_together, self._together
-        if self._maximum == self._ceiling:
-            is_proven = self._accepted_at_ceiling >= self.PROOF
-            self._is_guess = is_reason = not is_proven and 0 < accepted < self._enough_together
-        else:
-            is_reason = self._is_guess and together / 2 <= accepted < together
-            self._is_guess = False
+        """Return whether there were too many at once, and limit them if so; a limit that fails is not found again."""
+        is_reason = (
+            self._maximum == self._ceiling
+            and self._accepted_at_ceiling < self.PROOF
+            and self.FEWEST <= self._accepted_together < self._enough_together
+        )
         self._forget()
         self._accepted_at_ceiling = 0
-        self._set_maximum(accepted if is_reason else self._ceiling)
+        self._set_maximum(self._accepted_together if is_reason else self._ceiling)
         self._set(self._maximum)
         return self._maximum < self._ceiling
 

@@ -11,7 +11,7 @@ class CircuitBreaker:
     ROW = 10
     """Failures in a row that open it."""
     SHORTEST = 0.1
-    LONGEST = 1.0
+    LONGEST = 4.0
     """Seconds from one probe to the next: a quarter of the time that it has been open, within these."""
 
     def __init__(self) -> None:
@@ -79,10 +79,14 @@ class Suspects:
 
     STREAK = 3
     """Refusals of one subject in a row, with others accepted meanwhile, that make it suspect."""
+    EVERYWHERE = 8
+    """Subjects, one after the other and none accepted meanwhile, whose long waits are those of the whole service."""
 
     def __init__(self) -> None:
         self._streaks: dict[str, tuple[int, int]] = {}
         self._accepted = 0
+        self._long_waits: set[str | None] = set()
+        self._heard_of_long_wait = -math.inf
 
     def is_suspect(self, subject: str | None, *, refused: bool) -> bool:
         """Return whether a refusal may be about the request alone.
@@ -92,11 +96,13 @@ class Suspects:
             refused: whether the request was refused before.
         """
         streak, since = self._streaks.get(subject or "", (0, 0))
-        return refused or (streak >= self.STREAK and self._accepted > since)
+        is_streak = streak >= self.STREAK and self._accepted > since
+        return refused or is_streak or subject in self._long_waits
 
     def record_success(self, subject: str | None) -> None:
         """Note an accepted attempt."""
         self._accepted += 1
+        self._long_waits.clear()
         if self._streaks and subject is not None:
             self._streaks.pop(subject, None)
 
@@ -107,3 +113,10 @@ class Suspects:
         streak, since = self._streaks.get(subject, (0, self._accepted))
         self._streaks[subject] = streak + 1, since
         return streak > 0
+
+    def record_long_wait(self, subject: str | None, started: float, now: float) -> bool:
+        """Note an overload that lasts longer than calls wait, and return whether the whole service is overloaded."""
+        if started > self._heard_of_long_wait:
+            self._long_waits.add(subject)
+            self._heard_of_long_wait = now
+        return len(self._long_waits) >= self.EVERYWHERE

@@ -68,7 +68,7 @@ class Governor:
     """
 
     LONGEST_PAUSE = 3600.0
-    """Seconds for which a 429 can stop everything."""
+    """Seconds for which a refusal can stop everything; no mistake in a header should do so for ever."""
     MOST_COURTEOUS = 10.0
     """Seconds for which a retry lets others go first, at most."""
 
@@ -84,6 +84,8 @@ class Governor:
         self._refusal_to_judge = False
         self.in_flight: int = 0
         """Attempts in flight."""
+        self.refused_in_a_row: int = 0
+        """Attempts that ended last, if all of them were refused."""
         self._closed = False
         self._waiting: list[_Waiter] = []
         self._arrivals = itertools.count()
@@ -229,12 +231,16 @@ class Governor:
             retry_after: seconds that the service asked to wait, or None.
         """
         now = self._clock.monotonic()
+        is_refusal = signal in (Signal.THROTTLED, Signal.OVERLOADED)
+        self.refused_in_a_row = self.refused_in_a_row + 1 if is_refusal else 0
         if signal is Signal.FINE:
             self._record_success(permit, now)
             return
-        if signal in (Signal.THROTTLED, Signal.OVERLOADED):
-            if retry_after is not None:
-                self._pause(signal, retry_after, now)
+        if is_refusal:
+            is_long = signal is Signal.OVERLOADED and (retry_after or 0) > self._longest_wait
+            is_for_all = not is_long or self._suspects.record_long_wait(permit.subject, permit.started, now)
+            if retry_after is not None and is_for_all:
+                self._pause(retry_after, now)
             self._record_refusal(permit, now)
         else:
             if signal is Signal.TIMED_OUT:
@@ -278,10 +284,8 @@ class Governor:
         elif not suspect or permit.probe:
             breaker.record_failure(now)
 
-    def _pause(self, signal: Signal, seconds: float, now: float) -> None:
-        # an overload may be about one object only; and no mistake in a header should stop the client for ever
-        longest = self._longest_wait if signal is Signal.OVERLOADED else max(self._longest_wait, self.LONGEST_PAUSE)
-        self._paused_until = max(self._paused_until, now + min(seconds, longest))
+    def _pause(self, seconds: float, now: float) -> None:
+        self._paused_until = max(self._paused_until, now + min(seconds, max(self._longest_wait, self.LONGEST_PAUSE)))
         self._rate.record_wait(now, self._paused_until)
         for waiter in self._waiting:
             if self._pause_is_too_long(now, waiter.deadline):
@@ -328,10 +332,7 @@ class Governor:
                 if obstacle[1] < math.inf:
                     self._alarm = self._clock.call_later(obstacle[1] - now, self._dispatch)
                 return
-            if self._breaker.is_open:
-                waiter = self._choose_probe()
-            else:
-                heapq.heappop(self._waiting)
+            waiter = self._choose_probe() if self._breaker.is_open else heapq.heappop(self._waiting)
             waiter.turn.set_result(self._start(now, waiter.refused, waiter.subject))
 
     def _choose_probe(self) -> _Waiter:

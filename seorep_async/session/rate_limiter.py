@@ -3,9 +3,9 @@
 A 429 and a 503 both mean too fast, too many at once, or down; what else is accepted meanwhile shows which. So:
 
 1. A refusal that is news opens the `CircuitBreaker`: single probes, until an attempt that started later is accepted.
-2. Then the cause is judged. If the attempts in flight were accepted in part, and as many were not accepted before, that
-   part may be in flight from now on (`AdaptiveConcurrency`, which begins with a few); refused again soon, or else, the
-   rate is a little less than what was accepted lately.
+2. Then the cause is judged. If the attempts in flight were accepted in part, three at least, and as many were not
+   accepted before, that part may be in flight from now on (`AdaptiveConcurrency`, which begins with a few); refused
+   again soon, or else, the rate is a little less than what was accepted lately.
 3. `RateLimiter` holds a rate for a while, then raises it: by the same step for all, so that processes converge, and
    fast where nothing was refused yet, or not for long. A closed time is counted, so the rate of a windowed limit comes
    out right. Where the service asks to wait, there are few cuts, so slow processes must come up faster than fast ones,

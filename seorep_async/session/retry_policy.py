@@ -20,6 +20,8 @@ from seorep_async.settings import Settings
 TRANSIENT_COST = 14
 REFUSED_COST = 5
 """Tokens of the retry quota that a retry costs, and one after a refusal (429, 503) or a failed probe."""
+MANY_REFUSED = 10
+"""Attempts in a row, at least, whose refusal is worth a mention when a call times out."""
 
 
 class Sent(enum.Enum):
@@ -149,6 +151,7 @@ def decide(
     remaining: float,
     tokens: int,
     jitter: float,
+    refused_in_a_row: int = 0,
     settings: Settings,
 ) -> Retry | GiveUp:
     """Say what to do after a failed attempt.
@@ -163,6 +166,7 @@ def decide(
         remaining: seconds until the call's deadline, possibly infinite.
         tokens: remaining tokens of the retry quota.
         jitter: a random number from 0 to 1.
+        refused_in_a_row: attempts of this client that ended last, if all of them were refused.
         settings: the limits.
     """
     if not idempotent and failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION:
@@ -185,16 +189,27 @@ def decide(
         doublings = min((throttled if counts_a_third else attempts - throttled) - 1, 30)
         delay = jitter * min(settings.backoff_max, settings.backoff_initial * 2**doublings)
     if delay >= remaining:
-        return GiveUp(deadline_exceeded(failure))
+        return GiveUp(deadline_exceeded(failure, refused_in_a_row))
     return Retry(delay, cost)
 
 
-def deadline_exceeded(last: Failure | None) -> DeadlineExceededError:
-    """Return the error for a call whose time is over, caused by its last failure."""
+def deadline_exceeded(last: Failure | None, refused_in_a_row: int = 0) -> DeadlineExceededError:
+    """Return the error for a call whose time is over, caused by its last failure.
+
+    Args:
+        last: that failure, or None.
+        refused_in_a_row: attempts of the client that ended last, if all of them were refused.
+    """
+    message = f"the call timed out before {'a response was received' if last is None else 'it succeeded'}"
+    if refused_in_a_row >= MANY_REFUSED:
+        message += f"; each of the last {refused_in_a_row} requests was refused"
+        message += ": a quota may be used up, or the service is down"
+    elif last is None:
+        message += "; raise Settings.call_timeout"
     if last is None:
-        return DeadlineExceededError("the call timed out before a response was received; raise Settings.call_timeout")
+        return DeadlineExceededError(message)
     error = DeadlineExceededError(
-        f"the call timed out before it succeeded; last error: {last.error.message}",
+        f"{message}; last error: {last.error.message}",
         status=last.error.status,
         body_excerpt=last.error.body_excerpt,
     )

@@ -32,6 +32,7 @@ from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
+_LAST_ITERATIONS = 5  # of the loop, in which calls that backed off end, and the tasks and sockets that they cancelled
 _log = logging.getLogger("seorep_async")
 _recordings: ContextVar[tuple[tuple[Session, list[RawAnswer]], ...]] = ContextVar("seorep_async_recordings", default=())
 
@@ -90,6 +91,8 @@ class Session:
                 await cancel_all(self._tasks)
             finally:
                 await self._transport.__aexit__(kind, error, traceback)
+                for _ in range(_LAST_ITERATIONS):
+                    await asyncio.sleep(0)
 
     @property
     def stats(self) -> Stats:
@@ -188,6 +191,7 @@ class Session:
                 remaining=call.deadline - self.clock.monotonic(),
                 tokens=self.governor.quota.tokens,
                 jitter=self.clock.jitter(),
+                refused_in_a_row=self.governor.refused_in_a_row,
                 settings=self.settings,
             )
             if isinstance(decision, GiveUp):
@@ -208,7 +212,7 @@ class Session:
             permit = await governor.acquire(call.priority, call.deadline, scope, *about)
             if permit is None:
                 if self.state == "open" and (scope is None or scope.error is None):
-                    raise deadline_exceeded(call.failure)
+                    raise deadline_exceeded(call.failure, governor.refused_in_a_row)
             elif self._may_start(call):
                 return permit
             else:
@@ -234,7 +238,7 @@ class Session:
                         scope.probe = self.spawn(self._probe(call.request, scope))  # not ours, which may be cancelled
                     await scope.wait()
         except TimeoutError:
-            raise deadline_exceeded(call.failure) from None
+            raise deadline_exceeded(call.failure, self.governor.refused_in_a_row) from None
         if scope.error is not None:
             status = scope.error.status
             raise AuthenticationError("stopped, because the API key was refused for another request", status=status)

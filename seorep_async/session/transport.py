@@ -196,7 +196,10 @@ class Transport:
 
     async def _joined(self, chunks: list[bytes | memoryview], size: int) -> memoryview:
         """Join the chunks of a huge body in turns, into memory that takes no time until it is written to."""
-        whole = mmap.mmap(-1, size) if sys.platform == "win32" else mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
+        if sys.platform == "win32":
+            whole = mmap.mmap(-1, size)
+        else:
+            whole = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
         chunks.reverse()
         while chunks:
             await self._fair_queue.wait(_JOINED_AT_ONCE)

@@ -19,9 +19,13 @@ print(summary.rows, "rows of", summary.campaigns, "campaigns")
 - **A shard is whole or absent.** Each becomes one part of each table of a dataset (see `seorep_async.export`), and its
   receipt is written last. `gather` checks that every receipt exists, and only then changes what readers see.
 - **A shard may run again.** One that has succeeded returns its receipt without a request. One that was killed resumes
-  from the checkpoint in its `work_dir`; on another machine it starts over. One with failures fetches only those.
-- **A shard holds no key**, as engines log their tasks: only where the worker finds it, `env:NAME` or `module:function`.
-  A key of another account than the plan's is refused. Put secrets of an object store into the environment, too.
+  from the checkpoint in its `work_dir`; on another machine, or if the checkpoint is damaged, it starts over. One with
+  failures fetches only those.
+- **A shard holds no key**, as engines log their tasks: only the environment variable in which the worker finds it,
+  `env:NAME`. Or give a function that returns it: `run_shard(shard, key=function)`. A key of another account than the
+  plan's is refused. Put secrets of an object store into the environment, too.
+- **A shard is run as it was planned, or not at all.** Its seal can only be made with the API key, so a shard that was
+  changed since is refused before anything is read, written or sent.
 - **Limits are divided.** `workers` divides `max_concurrency` and `requests_per_second`; within that, each worker finds
   its own share of what the service allows, once for all the shards that it runs. A process for each shard, as some
   orchestrators start them, finds its share each time: set `requests_per_second` if you know the limit.

@@ -16,25 +16,25 @@ from typing import Any, TypeVar, Unpack
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.dataset import check_dataset, dataset_of, pull_name, stage, write_campaigns
+from seorep_async.export.dataset import check_dataset, dataset_of, stage, write_campaigns
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.job import ExportJob, Night, export_job
+from seorep_async.export.night import Partition
 from seorep_async.export.progress import ProgressTracker
-from seorep_async.export.receipts import PLAN, Partition, delete_pull, escape, read_json, read_receipt, write_json
-from seorep_async.export.storage import RECEIPTS, Storage
+from seorep_async.export.receipts import delete_pull, read_receipt
+from seorep_async.export.storage import Storage
 from seorep_async.export.target import DatasetTarget
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.settings import Settings
 from seorep_async.shards.shard import MOST_SHARDS, Shard, check_key_from, check_options
+from seorep_async.shards.stored_plan import StoredPlan, plans_of, read_plan
 
 T = TypeVar("T")
-
-_PLAN_FIELDS = {"parameters", "pull", "snapshot_date", "started_at", "ids", "campaigns"}
 
 
 async def plan(
@@ -50,7 +50,7 @@ async def plan(
     key_from: str = "env:SEOREP_API_KEY",
     account: str | None = None,
     snapshot_date: dt.date | str | None = None,
-    key_renewed: bool = False,
+    key_renewed: str | None = None,
     restart: bool = False,
     retry_failed: bool = False,
     storage_options: Mapping[str, str] | None = None,
@@ -64,7 +64,7 @@ async def plan(
         out: a dataset: a folder that every worker can write, or `s3://…/`, `gs://…/`, `az://…/`.
         shards: how many; not more than there are campaigns.
         workers: how many of them run at once.
-        key_from: where a worker finds the API key: `env:NAME`, or `module:function`, a function that returns it.
+        key_from: the environment variable in which a worker finds the API key, `env:NAME`; see also `run_shard`.
         restart: make a new plan, and delete unfinished ones of the same arguments with their shards' results.
         retry_failed: return also a gathered plan, to fetch its failed reports.
         storage_options: options of the object store; secrets are refused, as engines log shards.
@@ -77,23 +77,24 @@ async def plan(
     """
     night = Night(account, snapshot_date, key_renewed)
     job = export_job(client, ids, start_date, end_date, feeds, options, night=night)
-    stored = _check_plan(shards, workers, key_from, storage_options, options)
+    stored, folder = _check_plan(shards, workers, key_from, storage_options, options), _folder(work_dir)
     target = await asyncio.to_thread(dataset_of, out, job.feeds, stored)
     job.check_target(target)
     await asyncio.to_thread(check_dataset, target.storage, job)
     found = await _stored_plan(client, job, target, shards, restart=restart, retry_failed=retry_failed)
     address = f"{target.storage.address().rstrip('/')}/"
-    folder = None if work_dir is None else str(resolve(Path(work_dir)))
     common: dict[str, Any] = {"out": address, "storage_options": stored, "work_dir": folder, "key_from": key_from}
-    common |= {"key_digest": await asyncio.to_thread(job.key_digest), "settings": _share(client.settings, workers)}
-    return _cut(job, found, min(shards, len(found["ids"])) or 1, common)
+    common |= {"key_digest": job.key_digest(), "settings": _share(client.settings, workers)}
+    cut = _cut(job, found, min(shards, len(found.ids)) or 1, common)
+    return await asyncio.to_thread(lambda: [shard.sealed(client._key_fingerprint) for shard in cut])
 
 
 async def _stored_plan(
     client: SeoRepClient, job: ExportJob, target: DatasetTarget, shards: int, *, restart: bool, retry_failed: bool
-) -> dict[str, Any]:
+) -> StoredPlan:
     """Return the plan that is to be resumed, or a new one."""
-    parameters = json.loads(json.dumps(job.parameters(target) | {"shards": shards}))
+    asked = job.parameters(target) | {"shards": shards, "key": await asyncio.to_thread(job.key_digest)}
+    parameters = json.loads(json.dumps(asked))
     if job.snapshot_is_default:
         del parameters["snapshot date"]
     found = None
@@ -119,19 +120,18 @@ def _share(settings: Settings, workers: int) -> Settings:
     )
 
 
-def _cut(job: ExportJob, found: Mapping[str, Any], count: int, common: Mapping[str, Any]) -> list[Shard]:
-    ids: list[int] = found["ids"]
-    bounds = pairwise(number * len(ids) // count for number in range(count + 1))
+def _cut(job: ExportJob, found: StoredPlan, count: int, common: Mapping[str, Any]) -> list[Shard]:
+    bounds = pairwise(number * len(found.ids) // count for number in range(count + 1))
     return [
         Shard(
             number=number,
             count=count,
-            pull=found["pull"],
+            pull=found.pull,
             base_url=job.service,
             account=job.account,
-            snapshot_date=dt.date.fromisoformat(found["snapshot_date"]),
-            started_at=dt.datetime.fromisoformat(found["started_at"]),
-            ids=tuple(ids[first:last]),
+            snapshot_date=found.snapshot_date,
+            started_at=found.started_at,
+            ids=found.ids[first:last],
             start_date=job.start_date,
             end_date=job.end_date,
             feeds=job.feeds,
@@ -182,58 +182,54 @@ def _check_plan(
     return check_options({} if storage_options is None else storage_options)
 
 
+def _folder(work_dir: object) -> str | None:
+    try:
+        return None if work_dir is None else str(resolve(Path(work_dir)))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"work_dir must be the path of a folder, got {shown(work_dir)}") from None
+
+
 def _earlier_plan(
     storage: Storage, account: str, parameters: Mapping[str, Any], retry_failed: bool
-) -> dict[str, Any] | None:
+) -> StoredPlan | None:
     """Return the newest plan of the same arguments that was not gathered, or may be again for its failed reports."""
-    for name in reversed(_plan_names(storage, account)):
-        found, night = _read_plan(storage, name, account)
-        if found["parameters"] == parameters:
+    for night, pull in reversed(plans_of(storage, account)):
+        found = read_plan(storage, night, pull)
+        if found is not None and found.parameters == parameters:
             committed = read_receipt(storage, night)
-            if committed is None or committed.pull != found["pull"] or (retry_failed and committed.failures):
+            if committed is None or committed.pull != pull or (retry_failed and committed.failures):
                 return found
     return None
 
 
 def _delete_earlier(storage: Storage, account: str, parameters: Mapping[str, Any]) -> None:
     """Delete the plans of the same arguments that were not gathered, with their shards' results."""
-    for name in _plan_names(storage, account):
+    for night, pull in plans_of(storage, account):
         try:
-            found, night = _read_plan(storage, name, account)
+            found = read_plan(storage, night, pull)
         except ExportError:  # a damaged plan stays, as it may be another pull's
             continue
-        if found["parameters"] == parameters:
+        if found is not None and found.parameters == parameters:
             committed = read_receipt(storage, night)
-            if committed is None or committed.pull != found["pull"]:
-                delete_pull(storage, night, found["pull"])
-
-
-def _plan_names(storage: Storage, account: str) -> list[str]:
-    return [name for name in storage.names(f"{RECEIPTS}/account={escape(account)}") if name.endswith(PLAN)]
-
-
-def _read_plan(storage: Storage, name: str, account: str) -> tuple[dict[str, Any], Partition]:
-    found: Any = read_json(storage, name)
-    if not isinstance(found, dict) or not found.keys() >= _PLAN_FIELDS:
-        raise ExportError(f"{storage.address(name)} is not a plan of this version; move it away, or pass restart=True")
-    return found, Partition(account, dt.date.fromisoformat(found["snapshot_date"]))
+            if committed is None or committed.pull != pull:
+                delete_pull(storage, night, pull)
 
 
 def _store_plan(
     storage: Storage, job: ExportJob, ids: Sequence[int], campaigns: Sequence[Campaign], parameters: Mapping[str, Any]
-) -> dict[str, Any]:
-    pull = pull_name(job)
+) -> StoredPlan:
+    night = Partition(job.account, job.snapshot_date)
+    pull = night.pull_name(job.started_at)
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         file, part = write_campaigns(job, campaigns, Path(folder))
         stage(storage, pull, [(file, part)])
-    plan = {
-        "parameters": parameters,
-        "pull": pull,
-        "snapshot_date": job.snapshot_date.isoformat(),
-        "started_at": job.started_at.isoformat(),
-        "ids": list(ids),
-        "campaigns": attrs.asdict(part),
-        "compares": job.compares,
-    }
-    write_json(storage, Partition(job.account, job.snapshot_date).plan(pull), plan)
+    plan = StoredPlan(
+        parameters=dict(parameters),
+        pull=pull,
+        snapshot_date=job.snapshot_date,
+        started_at=job.started_at,
+        ids=tuple(ids),
+        campaigns=part,
+    )
+    plan.write(storage, night)
     return plan

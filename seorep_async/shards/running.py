@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import inspect
+import logging
 import os
-import pkgutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from seorep_async.export.atomic_replace import translate_errors
 from seorep_async.export.contents import Contents, pull_row
 from seorep_async.export.dataset import (
     check_dataset,
+    check_staged,
     commit_night,
     dataset_of,
     read_part,
@@ -31,17 +33,20 @@ from seorep_async.export.dataset import (
     write_parts,
     write_pull,
 )
-from seorep_async.export.dataset_merge import Scope
 from seorep_async.export.formats import GROUP_ROWS, Format
 from seorep_async.export.progress import CampaignOutcome, PullSummary, any_received
 from seorep_async.export.pull_to import run_export
-from seorep_async.export.receipts import Part, read_json, read_receipt
+from seorep_async.export.receipts import LARGEST_JSON, read_receipt
+from seorep_async.export.replacement import Replacement
+from seorep_async.export.staged_report import DamagedError
 from seorep_async.export.staging_area import AtWorkError
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.target import DatasetTarget
+from seorep_async.resources.arguments import Secret
 from seorep_async.session.governor import Governor
 from seorep_async.settings import Settings
 from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from
+from seorep_async.shards.stored_plan import read_plan
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.declared import table_named
 from seorep_async.tables.optional import require
@@ -49,32 +54,39 @@ from seorep_async.tables.optional import require
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
+_log = logging.getLogger("seorep_async")
 _PARALLEL = 8
 _POLL_SECONDS = 0.2
+_NAMED = 10
 _governors: dict[tuple[str, Settings], list[Governor]] = {}
 """Of the clients that have pulled shards in this process: one shard is too short to find the limits again."""
 
 
-def run_shard(shard: Shard) -> ShardReceipt:
+def run_shard(shard: Shard, *, key: Callable[[], str] | None = None) -> ShardReceipt:
     """Pull a shard into its part of the dataset; one that has its receipt, without failures, returns that.
 
     It is a plain function, so that any engine can map it, and may be called again at any time. In a thread with a
     running event loop it works, and blocks that loop. Ctrl-C ends it at once; the next run resumes from its checkpoint.
 
+    Args:
+        shard: the shard.
+        key: a function that returns the API key, or None for the environment variable that the shard names.
+
     Raises:
-        ConfigurationError: there is no key where the shard says, it is another account's, or the work folder can't be
-            used.
+        ConfigurationError: there is no key, it is another account's, the shard was changed since it was planned, or the
+            work folder can't be used.
         ImportError: an extra is missing.
         AuthenticationError: the key was refused; reports fetched until then are stored.
         ExportError: the dataset or the work folder could not be written; reports fetched until then are stored.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return _run(shard, [])
+    loop = None
+    with contextlib.suppress(RuntimeError):
+        loop = asyncio.get_running_loop()
+    if loop is None:
+        return _run(shard, key, [])
     started: list[asyncio.Task[Any]] = []
     with ThreadPoolExecutor(1, "seorep-shard") as thread:
-        running = thread.submit(_run, shard, started)
+        running = thread.submit(_run, shard, key, started)
         try:
             return running.result()
         except KeyboardInterrupt:  # of the engine, whose thread this is; leaving waits for the clean-up
@@ -84,12 +96,15 @@ def run_shard(shard: Shard) -> ShardReceipt:
             raise
 
 
-def read_shard(shard: Shard, table: str | None = None) -> Iterator[pa.RecordBatch]:
+def read_shard(
+    shard: Shard, table: str | None = None, *, key: Callable[[], str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Return the rows of a shard as Arrow record batches, with every column; it is run first if it was not.
 
     Args:
         shard: the shard.
         table: the name of a table, or None for that of the first feed.
+        key: see `run_shard`.
 
     Raises:
         ConfigurationError: there is no such table; and what `run_shard` raises.
@@ -98,7 +113,7 @@ def read_shard(shard: Shard, table: str | None = None) -> Iterator[pa.RecordBatc
     name = names[0] if table is None else table
     if name not in names:
         raise ConfigurationError(f"a shard has the tables {', '.join(names)}; there is no table {name}")
-    return _batches(shard, name)
+    return _batches(shard, name, key)
 
 
 def gather(shards: Iterable[Shard]) -> PullSummary:
@@ -126,7 +141,8 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
         found = list(threads.map(partial(_read_receipt, storage), ordered))
     missing = [str(shard.number) for shard, receipt in zip(ordered, found, strict=True) if receipt is None]
     if missing:
-        numbers = ", ".join(missing)
+        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+        numbers = f"{', '.join(missing[:_NAMED])}{more}"
         raise ExportError(f"{len(missing)} of {first.count} shards have no receipt: {numbers}; run them first")
     receipts = [receipt for receipt in found if receipt is not None]
     outcomes = tuple(chain.from_iterable(receipt.outcomes for receipt in receipts))
@@ -154,34 +170,38 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
 def _commit(
     storage: Storage, shard: Shard, receipts: Sequence[ShardReceipt], outcomes: Sequence[CampaignOutcome], requests: int
 ) -> None:
-    job, plan = shard.job(), read_json(storage, shard.night.plan(shard.pull))
-    if plan is None:
+    job, stored = shard.job(), read_plan(storage, shard.night, shard.pull)
+    if stored is None:
         missing = storage.address(shard.night.plan(shard.pull))
         raise ExportError(
             f"the plan of these shards, {missing}, no longer exists: another pull replaced it; plan again"
         )
+    if stored.ids != tuple(outcome.campaign_id for outcome in outcomes):
+        raise ConfigurationError("gather needs every shard of one pull; these have other campaigns than its plan")
+    check_staged(storage, shard.night, shard.pull, (part for receipt in receipts for part in receipt.parts))
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         file, pulls = write_pull(pull_row(job, outcomes, requests), Path(folder))
         stage(storage, shard.pull, [(file, pulls)])
-    parts = (*(part for receipt in receipts for part in receipt.parts), Part(**plan["campaigns"]), pulls)
-    scope = Scope(job.feeds, job.start_date, job.end_date, outcomes)
-    commit_night(storage, receipt_of(job, shard.pull, parts, outcomes), scope)
+    parts = (*(part for receipt in receipts for part in receipt.parts), stored.campaigns, pulls)
+    commit_night(storage, receipt_of(job, shard.pull, parts, outcomes), Replacement(job, outcomes))
 
 
-def _run(shard: Shard, started: list[asyncio.Task[Any]]) -> ShardReceipt:
+def _run(shard: Shard, key: Callable[[], str] | None, started: list[asyncio.Task[Any]]) -> ShardReceipt:
+    client = client_of(shard, key)
+
     async def run() -> ShardReceipt:
         if task := asyncio.current_task():
             started.append(task)
-        return await run_in_loop(shard)
+        return await run_in_loop(shard, client)
 
     # not `asyncio.run`, which takes away the event loop that was set for this thread
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         return runner.run(run())
 
 
-async def run_in_loop(shard: Shard) -> ShardReceipt:
-    """Run a shard as `run_shard` does, in the running event loop; it can be cancelled."""
-    storage = await asyncio.to_thread(storage_of, _checked(shard).out, shard.storage_options)
+async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
+    """Run a shard as `run_shard` does, in the running event loop, by a client of `client_of`; it can be cancelled."""
+    storage = await asyncio.to_thread(storage_of, shard.out, shard.storage_options)
     earlier = await asyncio.to_thread(_read_receipt, storage, shard)
     if earlier is not None and earlier.ok:
         return earlier
@@ -193,6 +213,10 @@ async def run_in_loop(shard: Shard) -> ShardReceipt:
         receipt = ShardReceipt(
             number=shard.number,
             pull=shard.pull,
+            key_digest=shard.key_digest,
+            start_date=shard.start_date,
+            end_date=shard.end_date,
+            feeds=shard.feeds,
             parts=tuple(part for _, part in files),
             outcomes=tuple(contents.outcomes),
             requests=contents.requests,
@@ -203,21 +227,24 @@ async def run_in_loop(shard: Shard) -> ShardReceipt:
         written.append(receipt)
         return []
 
-    client = SeoRepClient(shard.base_url, find_key(shard.key_from), settings=shard.settings)
     async with _known_limits((shard.pull, shard.settings), client), client:
-        job = shard.job(cache(client._key_fingerprint))
-        if await asyncio.to_thread(job.key_digest) != shard.key_digest:
-            raise ConfigurationError(f"{shard.key_from} does not hold the key of the plan's account")
-        target = _target(shard, storage)
+        job, target, restart = shard.job(), _target(shard, storage), False
         while True:
             try:
-                await run_export(client, job, target, retry_failed=True, write=write)
+                await run_export(client, job, target, restart=restart, retry_failed=not restart, write=write)
                 return written[0]
             except AtWorkError:  # an engine that believed it lost started it twice; the first run still works
                 await asyncio.sleep(_POLL_SECONDS)
                 found = await asyncio.to_thread(_read_receipt, storage, shard)
                 if found is not None and found.ok:
                     return found
+            except ExportError as error:
+                if restart or not isinstance(error.__cause__, DamagedError):
+                    raise
+                restart = True
+                _log.warning(
+                    "the checkpoint of shard %d in %s was damaged; starting over", shard.number, target.work_dir
+                )
 
 
 @contextlib.asynccontextmanager
@@ -252,30 +279,52 @@ def _work_folder(named: str | None) -> Path:
     return folder
 
 
-def find_key(key_from: str) -> str:
-    """Return the API key from where a shard says that it is.
+def client_of(shard: Shard, key: Callable[[], str] | None = None) -> SeoRepClient:
+    """Return a client for a shard, if the shard is as it was planned with the same key; nothing is read or sent before.
+
+    Raises:
+        ConfigurationError: it is not, or there is no key.
+    """
+    client = SeoRepClient(_checked(shard).base_url, find_key(shard.key_from, key), settings=shard.settings)
+    if shard.sealed(client._key_fingerprint).seal != shard.seal:
+        place = shard.key_from if key is None else "key()"
+        raise ConfigurationError(
+            f"{place} does not hold the key of the plan's account, or the shard was changed since it was planned"
+        )
+    return client
+
+
+def find_key(key_from: str, key: Callable[[], str] | None = None) -> Secret:
+    """Return the API key that a function returns, or that is in the environment variable that a shard names.
 
     Raises:
         ConfigurationError: there is none.
     """
-    kind, _, name = key_from.partition(":")
     check_key_from(key_from)
-    try:
-        key = os.environ.get(name) if kind == "env" else pkgutil.resolve_name(key_from)()
-    except (ImportError, AttributeError, TypeError) as error:  # also no function, or one that wants arguments
-        raise ConfigurationError(f"the worker finds no API key in {key_from}: {error}") from error
-    if not isinstance(key, str) or not key:
-        raise ConfigurationError(f"the worker finds no API key in {key_from}")
-    return key
+    if key is None:
+        found, problem = Secret.of(os.environ.get(key_from.removeprefix("env:"))), f"in {key_from}"
+    elif not callable(key) or inspect.iscoroutinefunction(key):
+        raise ConfigurationError("key must be a function that returns the API key, and not an async one")
+    else:
+        found, problem = Secret(), "by key(), which returned no text"
+        try:
+            found = Secret.of(key())
+        except Exception as error:  # its message may hold the key
+            problem = f"by key(), which raised {type(error).__name__}"
+    if not found:
+        raise ConfigurationError(f"the worker finds no API key {problem}")
+    return found
 
 
 def _read_receipt(storage: Storage, shard: Shard) -> ShardReceipt | None:
-    data = storage.read(shard.receipt_name)
+    """Return a shard's receipt; one that was written for another is none."""
+    data = storage.read(shard.receipt_name, LARGEST_JSON + 1)
     try:
-        return None if data is None else ShardReceipt.from_json(data)
+        receipt = None if data is None else ShardReceipt.from_json(data[:LARGEST_JSON])
     except ConfigurationError as error:
         problem = f"can't read {storage.address(shard.receipt_name)}: {error.message}"
         raise ExportError(f"{problem}; move it away to run the shard again") from error
+    return receipt if receipt is not None and receipt.is_of(shard) else None
 
 
 def _checked(shard: object) -> Shard:
@@ -284,8 +333,8 @@ def _checked(shard: object) -> Shard:
     return shard
 
 
-def _batches(shard: Shard, name: str) -> Iterator[pa.RecordBatch]:
-    receipt, pa = run_shard(shard), require("pyarrow")
+def _batches(shard: Shard, name: str, key: Callable[[], str] | None) -> Iterator[pa.RecordBatch]:
+    receipt, pa = run_shard(shard, key=key), require("pyarrow")
     storage = storage_of(shard.out, shard.storage_options)
     table = table_named(name)
     for part in receipt.parts:

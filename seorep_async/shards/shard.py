@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import hashlib
+import hmac
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -17,12 +19,15 @@ from cattrs.preconf.json import JsonConverter, make_converter
 
 from seorep_async import errors
 from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.export.dataset import shard_tables
 from seorep_async.export.job import ExportJob
+from seorep_async.export.night import Part, Partition, escape
 from seorep_async.export.progress import CampaignOutcome, PullFailure
-from seorep_async.export.receipts import Part, Partition, escape
 from seorep_async.models import Feed
+from seorep_async.resources.arguments import check_key_mark
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.settings import Settings
+from seorep_async.tables.declared import table_of
 
 T = TypeVar("T")
 
@@ -30,9 +35,11 @@ MOST_SHARDS = 100_000
 """The most shards of a pull, and the most workers."""
 # not the names of keys, such as `kms_key_id`, nor switches, such as `bucket_key_enabled`
 _SECRET = re.compile(
-    r"secret|password|token|credential|access_key|key(?!_id|_enabled|_prefix)|sas|signature|header", re.IGNORECASE
+    r"secret|password|token|credential|access_key|key(?!_id|_enabled|_prefix)|sas|signature|header"
+    "|authority|msi_|identity|cli$",  # who is given the secrets of the environment, and which program is run for them
+    re.IGNORECASE,
 )
-_KEY_FROM = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_KEY_FROM = re.compile("env:[A-Za-z_][A-Za-z0-9_]*")
 
 
 @attrs.frozen(kw_only=True)
@@ -45,7 +52,7 @@ class Shard:
         pull: the name of the pull.
         base_url: the service's address.
         account: the account's name.
-        key_from: where a worker finds the API key.
+        key_from: the environment variable in which a worker finds the API key.
         key_digest: a salted digest that recognises the account's key.
         snapshot_date: the night.
         started_at: when the pull was planned, in UTC.
@@ -58,7 +65,8 @@ class Shard:
         out: the dataset.
         storage_options: of the dataset's object store; no secrets.
         work_dir: a local folder for the checkpoint, or None for one in the system's folder for temporary files.
-        key_renewed: whether rows of the account with another API key or address are the same account's.
+        key_renewed: the mark of the account's new key or address, or None.
+        seal: a digest of everything else, which takes the API key to make: a changed shard is refused.
     """
 
     number: int
@@ -79,10 +87,21 @@ class Shard:
     out: str
     storage_options: Mapping[str, str]
     work_dir: str | None
-    key_renewed: bool = False
+    key_renewed: str | None = None
+    seal: str = ""
 
-    def job(self, fingerprint: Callable[[bytes], str] | None = None) -> ExportJob:
-        """Return its job, for a client's key, or for none if nothing is fetched."""
+    def sealed(self, fingerprint: Callable[[bytes], str]) -> Shard:
+        """Return it with its seal.
+
+        Args:
+            fingerprint: returns for a salt a digest of the API key; takes a twentieth of a second, once.
+        """
+        secret = fingerprint(hashlib.sha256(f"seal\n{self.base_url}\n{self.account}".encode()).digest()[:16])
+        content = attrs.evolve(self, seal="").to_json()
+        return attrs.evolve(self, seal=hmac.new(secret.encode(), content.encode(), "sha256").hexdigest())
+
+    def job(self) -> ExportJob:
+        """Return its job."""
         return ExportJob(
             service=self.base_url,
             feeds=self.feeds,
@@ -95,7 +114,7 @@ class Shard:
             snapshot_date=self.snapshot_date,
             snapshot_is_default=False,
             key_renewed=self.key_renewed,
-            fingerprint=fingerprint or (lambda _: self.key_digest),
+            fingerprint=lambda _: self.key_digest,
             is_shard=True,
         )
 
@@ -130,6 +149,10 @@ class ShardReceipt:
     Attributes:
         number: the shard's number.
         pull: the name of its pull.
+        key_digest: a salted digest that recognises the account's key.
+        start_date: first day.
+        end_date: last day.
+        feeds: the feeds.
         parts: its parts of the dataset.
         outcomes: one for each of its campaigns.
         requests: requests that its last run sent, retries included.
@@ -139,6 +162,10 @@ class ShardReceipt:
 
     number: int
     pull: str
+    key_digest: str
+    start_date: dt.date
+    end_date: dt.date
+    feeds: tuple[Feed, ...]
     parts: tuple[Part, ...]
     outcomes: tuple[CampaignOutcome, ...]
     requests: int
@@ -155,6 +182,17 @@ class ShardReceipt:
         """Rows of all feeds."""
         return sum(sum(outcome.rows.values()) for outcome in self.outcomes)
 
+    def is_of(self, shard: Shard) -> bool:
+        """Return whether it was written for a shard: its pull, key, dates, feeds, ids and rows."""
+        names = ("number", "pull", "key_digest", "start_date", "end_date", "feeds")
+        same = all(getattr(self, name) == getattr(shard, name) for name in names)
+        own = {(table.name, shard.number) for table in shard_tables(shard.feeds)}
+        own &= {(part.table, part.number) for part in self.parts}
+        rows = {part.table: part.rows for part in self.parts}
+        counted = {table_of(feed).name: sum(one.rows.get(feed, 0) for one in self.outcomes) for feed in shard.feeds}
+        same &= all(rows.get(table, 0) == count for table, count in counted.items())
+        return same and shard.ids == tuple(one.campaign_id for one in self.outcomes) and len(own) == len(self.parts)
+
     def to_json(self) -> str:
         """Return it as JSON."""
         return _converter().dumps(self)
@@ -170,13 +208,14 @@ class ShardReceipt:
 
 
 def check_key_from(key_from: object) -> None:
-    """Check that a string names the place of a key; it is not shown, as it may be the key itself.
+    """Check that a string names an environment variable; it is not shown, as it may be the key itself.
 
     Raises:
         ConfigurationError: it does not.
     """
     if not isinstance(key_from, str) or not _KEY_FROM.fullmatch(key_from):
-        raise ConfigurationError("key_from must be env:NAME or module:function, the place of the key")
+        problem = "key_from must be env:NAME, the environment variable that holds the key"
+        raise ConfigurationError(f"{problem}; a function that returns it is given to run_shard: key=…")
 
 
 def check_options(storage_options: object) -> dict[str, str]:
@@ -205,12 +244,14 @@ def _check_shard(shard: Shard) -> None:
         ("feeds", shard.feeds and len({*shard.feeds}) == len(shard.feeds), "one feed at least, each once"),
         ("end_date", shard.start_date <= shard.end_date, "start_date or later"),
         ("options", shard.options.keys() <= FeedOptions.__annotations__.keys(), "arguments of feeds"),
-        ("out", shard.out.endswith("/"), "a dataset, which ends in /"),
+        ("out", shard.out.endswith("/") and "\0" not in shard.out, "the path or address of a dataset, which ends in /"),
+        ("work_dir", "\0" not in (shard.work_dir or ""), "the path of a folder"),
     ):
         if not is_right:
             raise ConfigurationError(f"{name} must be {wanted}")
     escape(shard.account)
     check_key_from(shard.key_from)
+    check_key_mark(shard.key_renewed)
     check_options(shard.storage_options)
 
 

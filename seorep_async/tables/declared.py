@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import attrs
@@ -16,8 +16,8 @@ from seorep_async.tables.columns import (
     Table,
     Values,
     columns_of_model,
+    is_change,
     model_columns,
-    reader_of_model,
 )
 
 _ACCOUNT = Column(
@@ -81,8 +81,7 @@ def _feed_table(feed: Feed, name: str, description: str, model: type, key: tuple
     of_keyword = (_KEYWORD,) if feed is Feed.KEYWORD_BY_DATE else ()
     lead = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *of_keyword, _START, _END)
     columns = (*lead, *columns_of_model(model))
-    read, read_columns = reader_of_model(model), partial(model_columns, model)
-    return FeedTable(name, f"{description} Feed {feed.value}.", columns, key, feed, len(lead), read, read_columns)
+    return FeedTable(name, f"{description} Feed {feed.value}.", columns, key, feed, len(lead), model)
 
 
 @cache
@@ -94,7 +93,13 @@ def totals_table() -> Table:
 
 def totals_values(totals: RankingTotals) -> Values:
     """Return the values of a report's totals, in the order of their columns."""
-    return reader_of_model(RankingTotals)(totals)
+    return attrs.astuple(totals, recurse=False)
+
+
+def without_changes(totals: RankingTotals) -> RankingTotals:
+    """Return totals with no change from the previous period, for a report that did not request any."""
+    nothing: dict[str, Any] = dict.fromkeys(filter(is_change, attrs.fields_dict(RankingTotals)))
+    return attrs.evolve(totals, **nothing)
 
 
 @cache

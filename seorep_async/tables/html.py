@@ -11,7 +11,7 @@ from typing import Any
 
 from seorep_async.tables.columns import Column, ColumnType, Values
 
-_ROWS = 10
+SHOWN_ROWS = 10
 _LONGEST_CELL = 40
 _FIRST = re.compile(r"keyword_phrase|date|\w+_ranking(_change)?")
 _EMPTY: tuple[object, ...] = (None, (), {})
@@ -37,7 +37,7 @@ def html_table(
         total: number of rows.
         totals: their totals by the names of columns, shown as a last line, or None.
     """
-    shown = list(islice(rows, _ROWS))
+    shown = list(islice(rows, SHOWN_ROWS))
     footer = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
     caption += f": {total:,} {'row' if total == 1 else 'rows'}"
     caption += f", the first {len(shown)} shown" * (len(shown) < total) + (", and totals" if footer else "")

@@ -28,6 +28,8 @@ def require(module: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != library:
             raise
+        extra = EXTRAS[library]
         raise ImportError(
-            f"this needs {library}: pip install 'seorep-async[{EXTRAS[library]}]'", name=library
+            f"this needs {library}: pip install 'seorep-async[{extra}]', or in a clone: pip install '.[{extra}]'",
+            name=library,
         ) from None

@@ -56,6 +56,7 @@ class Tabular:
 
         Raises:
             ValueError: a string is not valid Unicode.
+            RecursionError: an unknown field is nested nearly as deep as Python allows.
         """
         return columns_as_json_lines(*self._columns())
 

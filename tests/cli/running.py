@@ -57,12 +57,12 @@ def serving(**options: Any) -> Iterator[Sandbox]:
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
-    sandbox, loop, stop = started.result(5)
+    sandbox, loop, stop = started.result()
     try:
         yield sandbox
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(5)
+        thread.join()
 
 
 @contextmanager
@@ -82,4 +82,4 @@ def shell(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
     # without `-X dev`, by which asyncio tells what took long
     command = shlex.join([sys.executable, "-W", "error", *COMMAND[-2:]])
     line = line.replace("seorep", command)
-    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=20, check=False, **options)
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, **options)

@@ -11,14 +11,12 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
 
-_SECONDS = 10.0
 # a session of its own, so that what asks for passwords finds its terminal
 _PROGRAM = """
 import fcntl, os, sys, termios
@@ -40,10 +38,9 @@ class Terminal:
 
     def wait_for(self, text: str) -> None:
         """Wait until a text has come, after what was waited for before."""
-        end = time.monotonic() + _SECONDS
         while (found := self.shown.find(text, self._waited_to)) < 0:
-            assert time.monotonic() < end, f"{text!r} did not come; shown: {self.shown!r}"
-            self._read()
+            has_ended = self._running.poll() is not None
+            assert self._read() or not has_ended, f"{text!r} did not come; shown: {self.shown!r}"
         self._waited_to = found + len(text)
 
     def type(self, text: str) -> None:
@@ -55,21 +52,19 @@ class Terminal:
 
         Once may not be enough: Python does not see what comes just before it begins to wait for a line.
         """
-        for _ in range(int(_SECONDS)):
+        while self._running.poll() is None:
             self.type("\x03")
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._running.wait(1)
-                break
+                self._running.wait(5)
         return self.end()
 
     def end(self) -> int:
         """Wait for the end, and return the exit status."""
-        end = time.monotonic() + _SECONDS
-        while self._running.poll() is None and time.monotonic() < end:
+        while self._running.poll() is None:
             self._read()
         while self._read():
             pass
-        return self._running.wait(1)
+        return self._running.returncode
 
     def _read(self) -> str:
         if not select.select([self._screen], [], [], 0.05)[0]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 
+import click
 import pytest
 
 import seorep_async as api
-from seorep_async.cli.exit_codes import exit_code_of, explain, in_shell_words
+from seorep_async.cli.exit_codes import NoCampaignsError, exit_code_of, explain, in_shell_words
 from seorep_async.errors import one_line
 from seorep_async.export import ExportError
 from tests.cli.running import Seorep
@@ -36,9 +37,12 @@ from tests.cli.running import Seorep
         (api.SeoRepError, 1),
         (OSError, 1),
         (KeyError, 1),
+        (NoCampaignsError, 8),
+        (click.UsageError, 2),
+        (KeyboardInterrupt, 130),
     ],
 )
-def test_an_error_has_its_code(kind: type[Exception], code: int) -> None:
+def test_an_error_has_its_code(kind: type[BaseException], code: int) -> None:
     assert exit_code_of(kind("what happened")) == code
 
 
@@ -57,7 +61,8 @@ def test_a_missing_extra_is_named_with_its_command(seorep: Seorep, monkeypatch: 
     monkeypatch.setitem(sys.modules, "duckdb", None)
     ended = seorep("pull", "--sandbox", "-o", "a.duckdb")
     assert ended.code == 2
-    assert ended.err == "Error: this needs duckdb: pip install 'seorep-async[duckdb]'\n"
+    advice = "pip install 'seorep-async[duckdb]', or in a clone: pip install '.[duckdb]'"
+    assert ended.err == f"Error: this needs duckdb: {advice}\n"
 
 
 def test_an_error_shows_its_subject_status_and_attempts() -> None:
@@ -78,6 +83,8 @@ def test_control_characters_are_replaced_in_messages() -> None:
             'call with start_date="2023-03-01" and end_date="2023-03-09" to',
             "call with --from 2023-03-01 --to 2023-03-09 to",
         ),
+        ('confirm it once with key_renewed="3f9a21"', "confirm it once with --key-renewed 3f9a21"),
+        ("key_renewed must be the mark", "--key-renewed must be the mark"),
         ("Settings(allow_insecure_http=True) allows it", "--allow-insecure-http allows it"),
         ("base_url needs a scheme and a host", "the base URL needs a scheme and a host"),
         ("pass the key as api_key instead", "pass the key as SEOREP_API_KEY instead"),

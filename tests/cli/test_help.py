@@ -115,7 +115,7 @@ def test_the_examples_are_understood(resource: Resource) -> None:
         name, verb, *words = shlex.split(example.partition(" > ")[0].partition(" < ")[0].replace("\\\n", ""))
         found = group(name)
         assert isinstance(found, click.Group)
-        assert found.commands[verb].make_context(verb, words) is not None
+        assert found.commands[verb].make_context(verb, words, **command.context_settings) is not None
 
 
 if __name__ == "__main__":

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.cli.terminal import stderr_console
-from seorep_async.export.checkpoint import Checkpoint
+from seorep_async.export.lock import PullLock
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
 from tests.cli.running import Ended, Seorep, serving
@@ -244,9 +244,21 @@ def test_a_dry_run_is_refused_as_the_pull_would_be(seorep: Seorep) -> None:
 
 def test_a_dry_run_reports_another_pull_at_work(seorep: Seorep, tmp_path: Path) -> None:
     (tmp_path / ".a.csv.pull").mkdir(0o700)
-    with contextlib.closing(Checkpoint(tmp_path / ".a.csv.pull" / "checkpoint")):
-        ended = seorep("pull", "--sandbox", "-o", "a.csv", "--dry-run")
-    assert (ended.code, ended.err.endswith("a.csv: another pull is writing it; wait for its end\n")) == (7, True)
+    lock = PullLock(tmp_path / ".a.csv.pull" / "lock")
+    lock.take()
+    ended = seorep("pull", "--sandbox", "-o", "a.csv", "--dry-run")
+    lock.release()
+    assert (ended.code, "a.csv: another pull of this program is writing it; await" in ended.err) == (7, True)
+
+
+def test_a_changed_table_is_one_line_and_a_wrong_argument(seorep: Seorep) -> None:
+    seorep("pull", "--sandbox", "-o", "a.duckdb")
+    with duckdb.connect("a.duckdb") as database:
+        database.execute("ALTER TABLE keyword_rankings RENAME engine_a_ranking TO rank")
+    for more in ((), ("--dry-run",)):
+        ended = seorep("pull", "--sandbox", "-o", "a.duckdb", *more)
+        assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+        assert "Run ALTER TABLE keyword_rankings RENAME rank TO engine_a_ranking there, or name another" in ended.err
 
 
 def test_a_dry_run_is_written_as_json(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def test_without_a_terminal_a_list_is_a_plain_table(seorep: Seorep, monkeypatch:
     header, *lines = ended.out.splitlines()
     assert header.split() == ["id", "company", "url", "group_title", "status"]
     assert [line.split()[0] for line in lines] == ["1", "2", "3", "4"]
-    assert all("https://www.orchard-roofing.example" in line for line in lines[:1])
+    assert all("https://www.orchard-plumbing.example" in line for line in lines[:1])
     assert ended.err == ""
 
 

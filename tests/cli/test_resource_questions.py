@@ -36,14 +36,13 @@ def test_a_password_is_asked_for_twice_and_not_shown(monkeypatch: pytest.MonkeyP
 
 
 def test_a_password_is_not_in_the_process_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch, latency=0.5) as sandbox, terminal("users", "update", "2", "--ask-password") as person:
+    with account(monkeypatch, latency=100.0) as sandbox, terminal("users", "update", "2", "--ask-password") as person:
         for question in ("Password: ", "Repeat the password: "):
             person.wait_for(question)
             person.type(f"{PASSWORD}\n")
         while not sandbox.stats.requests:
             time.sleep(0.01)
         seen = subprocess.run(["ps", "axeww"], capture_output=True, text=True, check=True).stdout
-        assert person.end() == 0
     assert "--ask-password" in seen
     assert PASSWORD not in seen
 
@@ -133,7 +132,7 @@ def test_a_person_is_asked_whether_to_delete(
 ) -> None:
     with account(monkeypatch):
         with terminal("campaigns", "delete", "2") as person:
-            person.wait_for("Delete campaign 2 (Maple Dental, https://www.maple-dental.example)? [y/N]: ")
+            person.wait_for("Delete campaign 2 (Maple Garden, https://www.maple-garden.example)? [y/N]: ")
             if answer is None:
                 assert person.interrupt() == code
             else:

@@ -10,11 +10,11 @@ from seorep_async import Feed
 from tests.cli.running import Seorep
 
 FEEDS = [feed.value for feed in Feed]
-SMALL = ("--sandbox", "--campaigns", 4, "--keywords", 30, "--seed", 7)
+SMALL = ("--sandbox", "--campaigns", 4, "--keywords", 30)
 
 
-def pulled(seorep: Seorep, *arguments: object) -> bytes:
-    assert seorep("pull", *SMALL, "--out", "a.csv", *arguments).code == 0
+def pulled(seorep: Seorep, *arguments: object, seed: int = 7) -> bytes:
+    assert seorep("pull", *SMALL, "--seed", seed, "--out", "a.csv", *arguments).code == 0
     return Path("a.csv").read_bytes()
 
 
@@ -33,4 +33,4 @@ def test_concurrency_1_and_32_give_the_same_bytes(seorep: Seorep, feed: str) -> 
 
 
 def test_another_seed_gives_other_bytes(seorep: Seorep) -> None:
-    assert pulled(seorep) != pulled(seorep, "--seed", 8)
+    assert pulled(seorep) != pulled(seorep, seed=8)

@@ -90,7 +90,7 @@ def test_an_interrupt_ends_it_even_if_nobody_reads(
         assert running.stderr is not None
         pipe = running.stdout.fileno()
         most = fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
-        wait_for(lambda: waiting(pipe) > most - 4096)
+        wait_for(lambda: waiting(pipe) > most - 4096, running)
         running.send_signal(sent)
-        assert running.wait(timeout=5) == 130
+        assert running.wait() == 130
         assert without_slow_callbacks(running.stderr.read()).strip() == "Interrupted."

@@ -64,8 +64,6 @@ PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command
             "--engine-names: give three names for engineA, engineB and wmt, such",
         ),
         ("pull --sandbox --engine-names a,a,c", "--engine-names: the three names must differ"),
-        ("pull --sandbox --group Retial", "there is no group 'Retial'; near it: 'Retail'"),
-        ("pull --sandbox --filter zzz", "the filter 'zzz' finds no campaign; try another"),
         ("pull --sandbox -o /proc/a.csv", "can't write /proc/a.csv: No such file or directory; name another folder"),
         ("pull --sandbox -o rankings", "the name must end in .csv, .jsonl, .parquet or .duckdb"),
         ("pull --sandbox -o - --format parquet", "'parquet' is not one of 'csv', 'jsonl'"),

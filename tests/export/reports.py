@@ -15,7 +15,7 @@ import attrs
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
 from seorep_async.export.job import ExportJob
-from seorep_async.reports import column_values, row_values
+from seorep_async.reports import column_values
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.columns import Table, Values
 from seorep_async.tables.declared import table_of
@@ -44,7 +44,7 @@ def ranking(**values: Any) -> KeywordRanking:
 
 
 def rows_of(one: Owned) -> Iterator[Values]:
-    return row_values(one.report, **LEAD, campaign_id=one.campaign_id)
+    return zip(*columns_of(one), strict=True)
 
 
 def columns_of(one: Owned) -> list[Sequence[Any]]:
@@ -91,5 +91,5 @@ def export_job_of(feed: Feed = Feed.CAMPAIGN) -> ExportJob:
     """Return a job that nobody runs."""
     now = dt.datetime(2023, 4, 2, 3)
     return ExportJob(
-        "service", (feed,), START, END, None, {}, "acme", now, NIGHT, True, False, fingerprint=lambda salt: "digest"
+        "service", (feed,), START, END, None, {}, "acme", now, NIGHT, True, None, fingerprint=lambda salt: "digest"
     )

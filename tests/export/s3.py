@@ -53,7 +53,7 @@ class S3:
         return Bucket(self, name)
 
     def ask(self, method: str, path: str) -> bytes:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
         connection.request(method, path, headers={"Authorization": _SIGNED})
         answer = connection.getresponse()
         body = answer.read()

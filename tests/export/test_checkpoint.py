@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from seorep_async import Feed
+from seorep_async.export import ExportError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.staged_report import DamagedError, RowsFile, StagedReport
+from seorep_async.export.staging_area import StagingArea
+from seorep_async.export.target import target_of
 from seorep_async.tables.declared import table_of
+from tests.export.reports import export_job_of
 
 KEYWORDS = Feed.KEYWORD_BY_DATE
 
@@ -100,8 +105,27 @@ def test_clearing_it_leaves_nothing(checkpoint: Checkpoint) -> None:
     assert (checkpoint.planned, checkpoint.is_empty(), checkpoint.campaigns()) == (False, True, [])
 
 
-def test_another_one_that_opens_it_meanwhile_is_refused(checkpoint: Checkpoint, path: Path) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="locked"):
+@pytest.mark.parametrize("marked", [False, True])  # as versions were not at first
+def test_a_checkpoint_of_another_version_is_called_so(tmp_path: Path, marked: bool) -> None:
+    area = StagingArea(target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,)))
+    area.folder.mkdir(0o700)
+    path = area.folder / "checkpoint"
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        statement = "CREATE TABLE reports (rows)"
+        database.execute(statement)
+        database.execute(f"PRAGMA user_version={(zlib.crc32(repr([statement]).encode()) >> 1) * marked}")
+    said = r"the checkpoint in \.a\.csv\.pull is of another version of seorep; .* pass restart=True to start over"
+    with pytest.raises(ExportError, match=said):
+        area.open(export_job_of(), restart=False, retry_failed=False)
+    area.open(export_job_of(), restart=True, retry_failed=False)
+    area.remove()
+
+
+def test_changed_tables_of_this_version_are_damage(path: Path) -> None:
+    filled(path)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("DROP TABLE campaigns")
+    with pytest.raises(DamagedError, match="its tables are not as they were made"):
         Checkpoint(path)
 
 

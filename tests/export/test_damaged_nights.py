@@ -5,28 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
-import json
 import logging
 import threading
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import dataset, pull_to
 from seorep_async.export.dataset import part_table
-from seorep_async.export.dataset_merge import Scope, remaining_rows
-from seorep_async.export.receipts import Partition, Receipt, busy, commit, digest_of, read_receipt, redo
+from seorep_async.export.night import Partition, Receipt, digest_of
+from seorep_async.export.receipts import busy, commit, read_receipt
+from seorep_async.export.replacement import Replacement
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.models import Feed
 from seorep_async.shards import gather, plan, run_shard
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
-from tests.export.reports import END, NIGHT, START, account
+from tests.export.reports import END, NIGHT, START, account, export_job_of
 from tests.export.s3 import Bucket
 from tests.export.test_dataset import Fail, fail, parts, rows
 from tests.export.test_receipts import (
@@ -56,7 +57,7 @@ async def pull(client: SeoRepClient, folder: Path, ids: list[int] | None = None,
 
 def check(folder: Path) -> None:
     """Check that the receipt names every part that is there, and no others."""
-    there = Receipt.from_json(json.loads((folder / Partition("acme", NIGHT).receipt).read_bytes()))
+    there = Receipt.from_json((folder / Partition("acme", NIGHT).receipt).read_bytes())
     expected = {part.name(there.night): part.digest for part in there.parts}
     assert {one: digest_of((folder / one).read_bytes()) for one in parts(folder) if one[0] != "_"} == expected
 
@@ -64,8 +65,8 @@ def check(folder: Path) -> None:
 @pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
 def test_a_part_without_rows_is_replaced_like_any_other(table: Table) -> None:
     empty = arrow_schema(part_table(table)).empty_table()
-    scope = Scope(tuple(Feed), dt.date(2026, 11, 1), dt.date(2026, 11, 20), [])
-    (remaining,) = remaining_rows(scope, part_table(table), [empty], [empty])
+    job = attrs.evolve(export_job_of(), feeds=tuple(Feed))
+    (remaining,) = Replacement(job, []).remaining_rows(table, [empty], [empty])
     assert (remaining.num_rows, remaining.schema) == (0, empty.schema)
 
 
@@ -81,6 +82,26 @@ async def test_pulled_again_a_damaged_night_is_whole(tmp_path: Path, damage: str
         await pull(client, tmp_path)
     check(out)
     assert len(rows(out, "keyword_rankings")) == 4
+
+
+async def test_a_night_that_lost_a_part_has_something_to_retry(tmp_path: Path) -> None:
+    out = tmp_path / "rankings"
+    async with account(campaigns=2, keywords=2) as (_, client):
+        await pull(client, tmp_path)
+        assert await pull(client, tmp_path, retry_failed=True) == 0
+        (out / "keyword_rankings" / PARTITION / "part-00000.parquet").unlink()
+        assert await pull(client, tmp_path, retry_failed=True) == 4
+    check(out)
+
+
+async def test_files_of_others_in_a_night_stay(tmp_path: Path) -> None:
+    async with account(campaigns=1, keywords=1) as (_, client):
+        await pull(client, tmp_path)
+        notes = tmp_path / "rankings" / "totals" / PARTITION / "notes" / "precious.txt"
+        notes.parent.mkdir()
+        notes.write_text("kept")
+        await pull(client, tmp_path, restart=True)
+    assert notes.read_text() == "kept"
 
 
 async def test_rows_that_can_not_be_stored_are_named_in_the_log(
@@ -114,24 +135,25 @@ async def test_what_another_pull_replaced_is_not_called_lost(
     assert not [record for record in caplog.records if "lost" in record.getMessage()]
 
 
-async def test_a_lost_part_of_another_feed_is_vouched_for_no_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["missing", "another pull's"])
+async def test_a_lost_part_of_another_feed_is_vouched_for_no_more(tmp_path: Path, damage: str) -> None:
     out = tmp_path / "rankings"
     async with account(campaigns=1, keywords=1) as (_, client):
         await pull(client, tmp_path)
-        (out / "keyword_rankings" / PARTITION / "part-00000.parquet").unlink()
+        part = out / "keyword_rankings" / PARTITION / "part-00000.parquet"
+        part.unlink() if damage == "missing" else part.write_bytes(b"PAR1")
         await pull(client, tmp_path, feeds="campaign-by-date")
     check(out)
 
 
-def test_a_log_that_can_not_be_finished_names_itself(storage: Storage) -> None:
+def test_a_night_whose_staged_parts_were_lost_is_pulled_again(storage: Storage) -> None:
     replace(storage, "older", OLDER)
     with pytest.raises(PowerFailure):
         replace(Cut(storage, 5), "newer", NEWER)
     storage.delete(storage.names("_staging"))
-    with pytest.raises(ExportError, match=rf"move {storage.address(ACME.log)} away") as caught:
-        read_receipt(storage, ACME)
-    assert "\n" not in str(caught.value)
-    storage.delete([ACME.log])
+    there = read_receipt(storage, ACME)
+    assert there is not None
+    assert (there.parts, there.coming) == ((), receipt("newer", NEWER).parts)
     replace(storage, "newer", NEWER)
     assert vouched_for(storage) == "newer"
 
@@ -154,10 +176,9 @@ def test_a_night_that_another_writer_replaced_is_not_mixed(storage: Storage) -> 
     with pytest.raises(ExportError, match="another pull is committing"):
         commit(storage, receipt("third", OLDER), (), before)
     assert vouched_for(storage) == "newer"
-    assert storage.read(ACME.log) is None
 
 
-@pytest.mark.parametrize("step", ["names", "copy", "delete"])
+@pytest.mark.parametrize("step", ["names", "move", "delete"])
 def test_two_that_finish_one_log_agree(storage: Storage, step: str) -> None:
     class Overtaken:
         """A storage in which somebody else finishes the night before the first step of a kind."""
@@ -168,7 +189,7 @@ def test_two_that_finish_one_log_agree(storage: Storage, step: str) -> None:
             with self.lock:
                 if name == step and not self.done:
                     self.done = True
-                    redo(storage, ACME)
+                    read_receipt(storage, ACME)
             return getattr(storage, name)
 
     replace(storage, "older", OLDER)

@@ -88,13 +88,16 @@ async def test_failures_go_when_the_campaign_comes(tmp_path: Path) -> None:
     assert ask(path, "SELECT campaign_id FROM failures") == [(3,)]
 
 
-async def test_tables_of_others_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["mine", "wanted", "fetched", "failed", "arriving"])
+async def test_tables_of_others_stay(tmp_path: Path, name: str) -> None:
     path = tmp_path / "a.duckdb"
     with duckdb.connect(str(path)) as database:
-        database.execute("CREATE TABLE mine AS SELECT 42 AS answer")
-    async with account(campaigns=1) as (_, client):
+        database.execute(f"CREATE TABLE {name} AS SELECT 42 AS answer")
+    async with account(campaigns=1, keywords=1) as (_, client):
         await fill(client, path)
-    assert ask(path, "SELECT answer FROM mine") == [(42,)]
+        await fill(client, path)
+    assert ask(path, f"SELECT answer FROM {name}") == [(42,)]  # noqa: S608
+    assert counts(path) == {1: 1}
 
 
 async def test_a_table_of_an_earlier_version_gets_the_new_columns(tmp_path: Path) -> None:
@@ -103,6 +106,7 @@ async def test_a_table_of_an_earlier_version_gets_the_new_columns(tmp_path: Path
         await fill(client, path)
         with duckdb.connect(str(path)) as database:
             database.execute("DROP VIEW keyword_rankings_latest; ALTER TABLE keyword_rankings DROP COLUMN backlinks")
+            database.execute("UPDATE pulls SET version = '0.0.9'")
         await fill(client, path)
     assert ask(path, "SELECT count(*), count(backlinks) FROM keyword_rankings") == [(2, 0)]
 
@@ -154,7 +158,7 @@ async def test_a_table_is_found_whatever_the_case_of_its_name(tmp_path: Path) ->
     with duckdb.connect(str(path)) as database:
         database.execute("CREATE TABLE Keyword_Rankings (account BIGINT)")
     async with account() as (_, client):
-        with pytest.raises(ConfigurationError, match="is another program's, as its column"):
+        with pytest.raises(ConfigurationError, match="is another program's: its column"):
             await fill(client, path)
 
 
@@ -175,6 +179,16 @@ async def test_open_in_another_program_it_is_refused_at_once(tmp_path: Path) -> 
                 await fill(client, path)
             assert sandbox.stats.requests == 0
         other.communicate()
+
+
+async def test_a_disk_that_refuses_duckdbs_locks_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise duckdb.IOException('IO Error: Could not set lock on file "/a.duckdb": No locks available.')
+
+    async with account(campaigns=1) as (_, client):
+        monkeypatch.setattr(duckdb, "connect", refuse)
+        with pytest.raises(ExportError, match="its file system refuses the locks that DuckDB needs"):
+            await fill(client, tmp_path / "a.duckdb")
 
 
 async def test_opened_meanwhile_nothing_changes_and_what_came_stays(tmp_path: Path) -> None:
@@ -276,6 +290,7 @@ def test_rows_of_a_database_are_in_the_order_of_the_pull() -> None:
     columns["keyword_phrase"] = ["tea"] * count
     with duckdb.connect() as database:
         _make_table(database, table, {})
-        _insert(database, table, pa.Table.from_batches(pa.table(columns).to_batches(500)))
+        database.register("arriving", pa.Table.from_batches(pa.table(columns).to_batches(500)))
+        _insert(database, table)
         found = database.execute("SELECT keyword_id FROM keywords").fetchnumpy()["keyword_id"]
     assert found.tolist() == list(range(count))

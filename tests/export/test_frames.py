@@ -177,5 +177,5 @@ def test_a_missing_extra_is_named_with_its_command(
     monkeypatch: pytest.MonkeyPatch, library: str, make: Any, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=rf"pip install 'seorep-async\[{extra}\]'"):
+    with pytest.raises(ImportError, match=rf"'seorep-async\[{extra}\]', or in a clone: pip install '\.\[{extra}\]'"):
         make(report(*ROWS))

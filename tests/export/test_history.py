@@ -29,8 +29,8 @@ MONTHLY = 4
 """The campaign of which the service knows months only."""
 FIRST_NIGHT = dt.date(2023, 3, 24)
 NIGHTS = [FIRST_NIGHT + dt.timedelta(days=number) for number in range(30)]
-"""Over the end of a month (of the first 14 too); what fails comes again every eighth night."""
-TWICE, KILLED, RENEWED = NIGHTS[3], NIGHTS[10], NIGHTS[11]
+"""Over the end of a month; what fails comes again every eighth night."""
+TWICE, KILLED, RENEWED = NIGHTS[5], NIGHTS[7], NIGHTS[8]
 
 Key = tuple[Any, ...]
 
@@ -183,7 +183,7 @@ def cheap_digests(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("nights", [NIGHTS[:14], pytest.param(NIGHTS, marks=pytest.mark.slow)], ids=len)
+@pytest.mark.parametrize("nights", [NIGHTS[5:9], pytest.param(NIGHTS, marks=pytest.mark.slow)], ids=len)
 @pytest.mark.parametrize("place", ["nights.duckdb", "nights/"])
 async def test_nights_of_two_accounts_are_as_served(tmp_path: Path, place: str, nights: list[dt.date]) -> None:
     out = tmp_path / place
@@ -195,9 +195,9 @@ async def test_nights_of_two_accounts_are_as_served(tmp_path: Path, place: str, 
                 renewed = {}
                 if account.name == "other" and night == RENEWED:
                     account.client = await SeoRepClient(account.client.base_url, "renewed").open()
-                    with pytest.raises(ConfigurationError, match="key_renewed=True"):
+                    with pytest.raises(ConfigurationError, match="its key was renewed, confirm it once") as refused:
                         await account.pull(night)
-                    renewed = {"key_renewed": True}
+                    renewed = {"key_renewed": str(refused.value)[-7:-1]}
                 if night == TWICE:
                     await account.pull(night, 2)
                 if night == KILLED:
@@ -352,9 +352,9 @@ async def test_another_service_is_let_in_only_if_the_call_says_so(tmp_path: Path
         other.name = one.name
         with pytest.raises(ConfigurationError, match="give this account a name of its own with account=…") as refused:
             await other.pull(FIRST_NIGHT)
-        assert "moved to another address, say so once with key_renewed=True" in str(refused.value)
+        _, mark = str(refused.value).split("moved to another address, confirm it once with key_renewed=")
         assert other.service.answers == 5_000
-        assert (await other.pull(FIRST_NIGHT, key_renewed=True)).ok
+        assert (await other.pull(FIRST_NIGHT, key_renewed=mark.strip('"'))).ok
         assert (await other.pull(FIRST_NIGHT)).ok
 
 

@@ -11,6 +11,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,11 +40,23 @@ FAULTS = "resets=2%,500s=2%,cut=1%"
 
 @attrs.frozen
 class Killing:
-    """A service that notes which campaigns' reports are asked for, and pulls from it."""
+    """A service that notes which campaigns' reports are asked for, and pulls from it.
+
+    Attributes:
+        most: campaigns that are answered before the pull is killed, as a slow machine may be late with that.
+        killed: set while there is no pull that is to be killed.
+    """
 
     sandbox: Sandbox
-    asked: list[int]
     folder: Path
+    asked: list[int] = attrs.field(factory=list)
+    most: list[int] = attrs.field(factory=list)
+    killed: threading.Event = attrs.field(factory=threading.Event)
+
+    def note(self, id_: int) -> None:
+        self.asked.append(id_)
+        if not self.killed.is_set() and len(set(self.asked)) > self.most[-1]:
+            self.killed.wait()
 
     def start(self, out: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen([*COMMAND, *arguments_of(out)], cwd=self.folder, stderr=subprocess.PIPE)
@@ -63,12 +76,15 @@ class Killing:
         campaigns = self.sandbox.campaigns
         point = dice.randint(earliest, campaigns + campaigns // 3)
         self.asked.clear()
+        self.most.append(point)
+        self.killed.clear()
         with self.start(out) as pull:
             while len(set(self.asked)) < min(point, campaigns) and pull.poll() is None:
                 time.sleep(0.001)
             time.sleep(dice.uniform(0, 0.3 if point > campaigns else 0.02))
             pull.send_signal(signal.SIGKILL)
             pull.communicate()
+        self.killed.set()
         before, folder = set(self.asked), target_of(out, (Feed.CAMPAIGN,), account="127.0.0.1").staging_folder
         stored = stored_campaigns(folder)
         if folder.exists() and dice.random() < 0.5:
@@ -115,18 +131,19 @@ def content(path: Path) -> Any:
 
 @pytest.fixture
 def killing(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Killing]:
-    asked: list[int] = []
     real = Service.campaign
-
-    def noted(self: Service, id_: int) -> Any:
-        asked.append(id_)
-        return real(self, id_)
-
-    monkeypatch.setattr(Service, "campaign", noted)
     with serving(**{"keywords": 40, "shape": "mixed", "rows": "mixed", "faults": FAULTS, **request.param}) as sandbox:
         monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
         monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
-        yield Killing(sandbox, asked, tmp_path)
+        found = Killing(sandbox, tmp_path)
+        found.killed.set()
+
+        def noted(self: Service, id_: int) -> Any:
+            found.note(id_)
+            return real(self, id_)
+
+        monkeypatch.setattr(Service, "campaign", noted)
+        yield found
 
 
 def check(killing: Killing, ending: str, points: int) -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from seorep_async import Feed, SeoRepClient
 from seorep_async.export import pull_to
-from seorep_async.export.receipts import Partition, Receipt, digest_of
+from seorep_async.export.night import Partition, Receipt, digest_of
 from seorep_async.export.storage import RECEIPTS
 from seorep_async.sandbox import Sandbox
 from tests.cli.running import serving
@@ -59,8 +59,8 @@ def seen(bucket: Bucket) -> dict[str, str]:
             if not name.startswith("_"):
                 found[name] = digest_of(data)
     receipt = objects.get(Partition("acme", NIGHT).receipt)
-    if receipt is not None:
-        there = Receipt.from_json(json.loads(receipt))
+    if receipt is not None and json.loads(receipt)["parts"]:
+        there = Receipt.from_json(receipt)
         assert found == {part.name(there.night): part.digest for part in there.parts}, "a mixture is vouched for"
     return found
 

@@ -142,6 +142,24 @@ async def test_what_no_string_holds_fails_alone_on_the_way_to_a_pipe(
     assert failed(summary) == [(1, None)]
 
 
+async def test_what_one_owner_can_not_have_the_others_get(monkeypatch: pytest.MonkeyPatch) -> None:
+    def picky(kind: Any, table: Any, columns: Any, *more: Any) -> Any:
+        if "1" in columns[2][:1]:  # the campaign
+            raise ValueError("not Unicode")
+        return encode(kind, table, columns, *more)
+
+    text = bytearray()
+
+    async def write(data: bytes) -> None:
+        text.extend(data)
+
+    monkeypatch.setattr("seorep_async.export.sinks.encode", picky)
+    async with made({1: [10], 2: [10], 3: [10]}) as (_, client):
+        summary = await stream_rows(client, export_job(client, None, START, END, KEYWORDS, {}), Format.CSV, write)
+    assert failed(summary) == [(1, 10)]
+    assert [line.split(b",")[2:4] for line in text.splitlines()[1:]] == [[b"2", b"10"], [b"3", b"10"]]
+
+
 def nested(depth: int) -> dict[str, Any]:
     """Return unknown fields, one of them nested so deep."""
     value: list[Any] = []

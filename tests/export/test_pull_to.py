@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError
+from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError, PaginationError
 from seorep_async.export import PullProgress, Stage, pull_to
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.formats import encode
@@ -22,7 +22,7 @@ from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import csv_header
 from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
-from tests.scripted_api import FEED, LIST, Asked, serving
+from tests.scripted_api import FEED, LIST, Asked, Script, serving
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,40 @@ async def test_every_row_of_every_campaign_comes_once(tmp_path: Path, feed: Feed
         summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feed)
     found = rows_in(tmp_path / "a.csv")
     assert len({tuple(row.values()) for row in found}) == len(found) == summary.rows == rows
+
+
+def periods(*dates: str) -> Script:
+    """Answer with rows of these dates, two on a page."""
+    rows = [{"date": date, "competitors": number} for number, date in enumerate(dates)]
+    sums = {"total_pages": len(rows) // 2, "total_records": len(rows)}
+    return lambda asked: {"metadata": sums, "data": {"rows": rows[2 * asked.page - 2 : 2 * asked.page]}}
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+async def test_a_month_and_its_first_day_are_two_rows(tmp_path: Path, ending: str) -> None:
+    feeds, out = Feed.CAMPAIGN_BY_DATE, tmp_path / f"a.{ending}"
+    async with serving(periods("2022-08", "2022-08-01", "2022-09-01", "2022-09")) as (client, _):
+        for _ in range(2):
+            summary = await pull_to(client, [7], "2022-08-01", "2022-09-30", out=out, feeds=feeds, restart=True)
+            assert (summary.failures, summary.rows) == ((), 4)
+        report = await client.rankings.keyword_by_date(7, "2022-08-01", "2022-09-30")
+    assert [row.date_precision for row in report.rows] == ["month", "day", "day", "month"]
+    if ending == "duckdb":
+        with duckdb.connect(str(out), read_only=True) as database:
+            assert database.sql("SELECT count(*) FROM campaign_periods").fetchall() == [(4,)]
+
+
+@pytest.mark.parametrize(
+    ("dates", "said"),
+    [
+        (("2022-08", "2022-09-01", "2022-08-01", "2022-08"), "page 2 repeats 2022-08-01 month of page 1"),
+        (("2022-08-01", "2022-08-01"), "page 1 holds 2022-08-01 day more than once"),
+    ],
+)
+async def test_a_period_that_comes_twice_is_refused(dates: tuple[str, ...], said: str) -> None:
+    async with serving(periods(*dates)) as (client, _):
+        with pytest.raises(PaginationError, match=said):
+            await client.rankings.campaign_by_date(7, "2022-08-01", "2022-09-30")
 
 
 @pytest.mark.parametrize("feeds", ["campaign-by-date", ["campaign-by-date"], (Feed.CAMPAIGN_BY_DATE,)])
@@ -121,6 +155,12 @@ async def test_failed_campaigns_do_not_lose_the_others(tmp_path: Path, feed: Fee
     ]
     assert [failure.error.status for failure in summary.failures] == [404, 422]
     assert (summary.ok, summary.campaigns, summary.campaigns_complete) == (False, 4, 2)
+
+
+async def test_a_campaign_that_is_gone_leaves_the_others_named(tmp_path: Path) -> None:
+    async with account(campaigns=20, default_limit=5) as (_, client):  # four pages, so campaigns are asked for by id
+        await pull_to(client, [1, 999, 3], START, END, out=tmp_path / "a.csv")
+    assert [row["campaign_id"] for row in rows_in(tmp_path / "a.campaigns.csv")] == ["1", "3"]
 
 
 async def test_without_failures_the_file_of_failures_is_deleted(tmp_path: Path) -> None:
@@ -335,7 +375,7 @@ async def test_cancelling_it_does_not_hold_the_loop_up(
 
     def slowly(*args: Any, **options: Any) -> Any:
         begun.set()
-        resumed.append(resumes.wait(5))
+        resumed.append(resumes.wait(60))
         return run(*args, **options)
 
     monkeypatch.setattr(*step, slowly)

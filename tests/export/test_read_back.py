@@ -17,7 +17,7 @@ import pytest
 
 from seorep_async import Feed, RankingReport
 from seorep_async.export import pull_to, schema, to_arrow, to_pandas, to_polars
-from seorep_async.reports import row_values
+from seorep_async.reports import column_values
 from seorep_async.tables.columns import ColumnType
 from seorep_async.tables.declared import table_of
 from tests.export.reports import END, NIGHT, START, account
@@ -96,7 +96,7 @@ async def pulled(folder: Path, feed: Feed, ending: str) -> Pulled:
                 reports = [await client.rankings.campaign_by_date(campaign_id, START, END)]
             received += [attrs.evolve(report, snapshot_date=NIGHT) for report in reports]
             for report in reports:
-                for values in row_values(report, campaign_id=campaign_id, snapshot_date=NIGHT):
+                for values in zip(*column_values(report, campaign_id=campaign_id, snapshot_date=NIGHT), strict=True):
                     expected.append(dict(zip(names, map(plain, values), strict=True)))
     assert any(None in row.values() for row in expected)
     return Pulled(path, feed, expected, received)

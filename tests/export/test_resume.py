@@ -338,7 +338,8 @@ async def test_two_pulls_at_once_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "a.csv"
     async with slow() as (_, client):
         first = asyncio.create_task(again(client, out))
-        await asyncio.sleep(0.15)
+        while not (tmp_path / ".a.csv.pull" / "checkpoint").exists():  # noqa: ASYNC110, no event tells
+            await asyncio.sleep(0)
         with pytest.raises(ExportError, match="another pull of this program is writing it; await or cancel it"):
             await again(client, out)
         assert (await first).ok
@@ -400,7 +401,7 @@ async def test_a_cancelled_pull_with_all_in_place_has_ended_well(
 
     def slowly(area: StagingArea) -> None:
         loop.call_soon_threadsafe(removing.set)
-        resumes.wait(5)
+        resumes.wait(60)
         remove(area)
 
     monkeypatch.setattr(StagingArea, "remove", slowly)

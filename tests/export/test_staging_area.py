@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import threading
@@ -15,6 +16,8 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
+from seorep_async.export.job import export_job
+from seorep_async.export.preview import preview
 from seorep_async.export.staging_area import StagingArea, write_lock
 from seorep_async.export.target import target_of
 from tests.export.reports import END, START, account, export_job_of, names_in
@@ -86,10 +89,15 @@ async def test_a_prepared_folder_is_refused(
     (victim / "checkpoint").write_bytes(b"precious")
     (tmp_path / "out").mkdir()
     prepare(tmp_path / "out" / ".a.csv.pull", victim)
+    out = tmp_path / "out" / "a.csv"
     before = state(tmp_path)
     async with account() as (sandbox, client):
         with pytest.raises(ConfigurationError, match=rf"can't stage an export in .*: {problem}.* Remove it"):
-            await pull_to(client, None, START, END, out=tmp_path / "out" / "a.csv", restart=restart)
+            await pull_to(client, None, START, END, out=out, restart=restart)
+        assert sandbox.stats.requests == 0
+        job, target = export_job(client, None, START, END, "campaign", {}), target_of(out, (Feed.CAMPAIGN,))
+        with pytest.raises(ConfigurationError, match=problem):  # and so it is by a dry run
+            await preview(client, job, target, restart=restart)
         assert sandbox.stats.requests == 0
     assert (victim / "checkpoint").read_bytes() == b"precious"
     assert state(tmp_path) == before
@@ -131,7 +139,7 @@ def test_of_pulls_begun_at_the_same_instant_one_has_it(tmp_path: Path) -> None:
     together = threading.Barrier(4)
 
     def open_it(out: Path) -> StagingArea | None:
-        together.wait(5)
+        together.wait()
         return opened(out)
 
     with ThreadPoolExecutor(4) as threads:
@@ -150,16 +158,35 @@ def test_a_refused_pull_does_not_take_the_folder_away(tmp_path: Path) -> None:
     area.close()
 
 
-def test_a_folder_that_another_process_has_locked_is_waited_for(tmp_path: Path) -> None:
-    area, folder = StagingArea(target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,))), tmp_path / ".a.csv.pull"
-    folder.mkdir(0o700)
-    area.open(export_job_of(), restart=False, retry_failed=False)
-    area.close()  # what this process had locked once is not what it has locked
-    folder.mkdir(0o700)
-    with write_lock(target_of(folder / "b.duckdb", (Feed.CAMPAIGN,))):  # locks the folder, as another process would
-        for _ in range(2):
-            with pytest.raises(ExportError, match="another pull is writing it; wait for its end"):
-                area.open(export_job_of(), restart=False, retry_failed=False)
+def test_a_folder_removed_before_it_is_locked_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    really_open, ends = os.open, [tmp_path / ".a.csv.pull"]
+
+    def remove_and_open(*arguments: Any) -> int:
+        if ends:  # the pull that had it
+            ends.pop().rmdir()
+        return really_open(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("seorep_async.export.lock.os.open", remove_and_open)
+        area = opened(tmp_path / "a.csv")
+    assert area is not None
+    assert names_in(tmp_path) == [".a.csv.pull"]
+    area.close()
+
+
+def test_a_lock_removed_before_it_is_locked_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    really_lock, ends = fcntl.flock, [tmp_path / ".a.csv.pull" / "lock"]
+
+    def remove_and_lock(*arguments: Any) -> None:
+        if ends:
+            ends.pop().unlink()
+        really_lock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", remove_and_lock)
+    area = opened(tmp_path / "a.csv")
+    assert area is not None
+    assert "lock" in names_in(tmp_path / ".a.csv.pull")
+    area.close()
 
 
 def test_a_process_forked_meanwhile_keeps_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +198,7 @@ def test_a_process_forked_meanwhile_keeps_no_lock(tmp_path: Path, monkeypatch: p
         return opened
 
     with monkeypatch.context() as patched:
-        patched.setattr("seorep_async.export.staging_area.os.open", open_and_fork)
+        patched.setattr("seorep_async.export.lock.os.open", open_and_fork)
         area = opened(tmp_path / "a.csv")
         assert area is not None
         with write_lock(area.target):
@@ -204,6 +231,6 @@ def test_a_folder_that_can_not_be_opened_is_an_export_error(tmp_path: Path, monk
         raise OSError(errno.EACCES, "Permission denied")
 
     with monkeypatch.context() as patched:
-        patched.setattr("seorep_async.export.staging_area.os.open", refuse)
+        patched.setattr("seorep_async.export.lock.os.open", refuse)
         with pytest.raises(ExportError, match=r"can't write .*\.a\.csv\.pull: Permission denied"):
             StagingArea(target).open(export_job_of(), restart=False, retry_failed=False)

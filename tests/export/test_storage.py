@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export import object_store
+from seorep_async.export import local_folder, object_store
 from seorep_async.export.storage import Storage, each, storage_of
 from tests.export.s3 import SECRET, Bucket
 
@@ -23,9 +23,11 @@ NAMES = [
 ]
 
 
-@pytest.fixture(params=["folder", "bucket"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    if request.param == "folder":
+@pytest.fixture(params=["folder", "folder of Windows", "bucket"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Storage:
+    if request.param != "bucket":
+        if request.param != "folder":
+            monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", False)
         return storage_of(str(tmp_path / "rankings"))
     bucket: Bucket = request.getfixturevalue("bucket")
     return storage_of(f"{bucket.url}/some where/", bucket.server.options)
@@ -58,15 +60,27 @@ def test_a_file_replaces_an_older_one(storage: Storage, file: Path) -> None:
 
 
 def test_a_file_is_created_once(storage: Storage) -> None:
-    assert [storage.create("a/b", data) for data in (b"first", b"second")] == [True, False]
+    assert [storage.exchange("a/b", None, data) for data in (b"first", b"second")] == [True, False]
     assert storage.read("a/b") == b"first"
     assert storage.names("") == ["a/b"]
 
 
-def test_a_copy_stays_when_the_first_is_deleted(storage: Storage) -> None:
+def test_a_file_is_exchanged_only_for_what_it_was(storage: Storage) -> None:
+    assert not storage.exchange("a/b", b"first", b"second")
+    storage.write("a/b", b"first")
+    assert [storage.exchange("a/b", b"first", data) for data in (b"second", b"third")] == [True, False]
+    assert storage.read("a/b") == b"second"
+    assert storage.names("") == ["a/b"]
+
+
+def test_a_file_is_read_up_to_a_size(storage: Storage) -> None:
+    storage.write("a/b", b"some rows")
+    assert [storage.read("a/b", most) for most in (4, 9, 1 << 60)] == [b"some", b"some rows", b"some rows"]
+
+
+def test_a_moved_file_has_one_name(storage: Storage) -> None:
     storage.write("a/first", b"rows")
-    storage.copy("a/first", "b/second")
-    storage.delete(["a/first"])
+    storage.move("a/first", "b/second")
     assert storage.names("") == ["b/second"]
     assert storage.read("b/second") == b"rows"
 
@@ -84,15 +98,15 @@ def test_many_files_are_put_some_at_a_time(storage: Storage) -> None:
 
 def test_a_missing_source_is_one_line(storage: Storage) -> None:
     with pytest.raises(ExportError, match=r"^can't write [^\n]*$"):
-        storage.copy("a/first", "b/second")
+        storage.move("a/first", "b/second")
 
 
 def test_a_folder_is_left_clean(tmp_path: Path, file: Path) -> None:
     folder = storage_of(str(tmp_path / "rankings"))
     folder.put(file, "a/b")
     folder.write("a/c", b"")
-    folder.copy("a/c", "a/d")
-    folder.delete(["a/c", "a/d"])
+    folder.move("a/c", "a/d")
+    folder.delete(["a/d"])
     assert sorted(path.name for path in (tmp_path / "rankings/a").iterdir()) == ["b"]
     folder.delete(["a/b"])
     assert folder.names("") == []
@@ -111,26 +125,56 @@ def test_a_file_of_another_disk_appears_in_one_step(
     seen: list[list[str]] = []
     replace = os.replace
 
-    def watched(source: Path, place: Path) -> None:
-        seen.append([path.name for path in Path(place).parent.iterdir()])
-        replace(source, place)
+    def watched(*names: str, **folders: Any) -> None:
+        seen.append([path.name for path in (tmp_path / "rankings/a").iterdir()])
+        replace(*names, **folders)
 
     monkeypatch.setattr(os, "replace", watched)
     folder.put(far, "a/b")
-    assert seen == [[]]
+    assert seen == [[], []]  # the first try crosses the disks
     assert folder.read("a/b") == b"rows"
     assert not far.exists()
 
 
-def test_a_file_system_without_links_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+def test_a_file_system_without_links_exchanges_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     folder = storage_of(str(tmp_path))
-    folder.write("a", b"rows")
     monkeypatch.setattr(os, "link", refuse)
-    folder.copy("a", "b")
-    assert folder.read("b") == b"rows"
+    assert [folder.exchange("a", None, b"first"), folder.exchange("a", b"first", b"second")] == [True, True]
+    assert not folder.exchange("a", b"first", b"third")
+    assert folder.read("a") == b"second"
+    assert folder.names("") == ["a"]
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.parametrize("name", ["linked", "linked/a", "linked/b/c"])
+def test_no_step_follows_a_link(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, name: str, has_descriptors: bool
+) -> None:
+    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
+    (tmp_path / "outside/b").mkdir(parents=True)
+    for one in ("outside/a", "outside/b/c"):
+        (tmp_path / one).write_bytes(b"private")
+    folder = storage_of(str(tmp_path / "rankings"))
+    folder.write("first", b"rows")
+    (tmp_path / "rankings/linked").symlink_to(tmp_path / ("outside/a" if name == "linked" else "outside"))
+    for step in (
+        lambda: folder.put(file, name),
+        lambda: folder.write(name, b""),
+        lambda: folder.exchange(name, b"private", b""),
+        lambda: folder.read(name),
+        lambda: folder.names(name),
+        lambda: folder.names(""),
+        lambda: folder.move("first", name),
+        lambda: folder.move(name, "second"),
+        lambda: folder.delete([name]),
+    ):
+        with pytest.raises(ExportError, match=r"^can't write [^\n]*linked: it is a link[^\n]*$"):
+            step()
+    assert (tmp_path / "rankings/linked").is_symlink()
+    assert [path.read_bytes() for path in (tmp_path / "outside").rglob("?") if path.is_file()] == [b"private"] * 2
 
 
 @pytest.mark.parametrize(
@@ -171,7 +215,7 @@ def test_a_missing_bucket_is_one_line_for_every_step(bucket: Bucket, file: Path)
         lambda: storage.write("a", b""),
         lambda: storage.read("a"),
         lambda: storage.names("a"),
-        lambda: storage.copy("a", "b"),
+        lambda: storage.move("a", "b"),
         lambda: storage.delete(["a"]),
     ):
         with pytest.raises(ExportError, match=r"^can't (write|read) s3://[^\n]*NoSuchBucket[^\n]*$") as caught:

@@ -40,7 +40,7 @@ class ServerProcess:
     ) -> None:
         if self._process is not None:
             self._connection.close()
-            self._process.join(5)
+            self._process.join(60)
             self._process.kill()
             self._process.close()
 

@@ -20,7 +20,6 @@ import trustme
 
 _SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
 _PACKAGES = {"nginx": "nginx-light", "haproxy": "haproxy"}
-_START_SECONDS = 10
 
 _NGINX = """
 daemon off;
@@ -116,16 +115,15 @@ class Proxy:
             self._process = await asyncio.create_subprocess_exec(
                 program, *arguments, stdout=out, stderr=out, start_new_session=True
             )
-        async with asyncio.timeout(_START_SECONDS):
-            while True:
-                assert self._process.returncode is None, self.logs()
-                try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", self._port)
-                except OSError:
-                    await asyncio.sleep(0.02)
-                else:
-                    writer.close()
-                    return
+        while True:
+            assert self._process.returncode is None, self.logs()
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            except OSError:
+                await asyncio.sleep(0.02)
+            else:
+                writer.close()
+                return
 
     async def stop(self) -> None:
         """Stop it at once, with all its connections."""

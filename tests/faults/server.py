@@ -89,7 +89,7 @@ class FaultServer:
             handler.cancel()
         await asyncio.gather(*self._handlers, return_exceptions=True)
 
-    async def history(self, patience: float = 2.0) -> History:
+    async def history(self, patience: float = 60.0) -> History:
         """Return what was seen so far, once no connection is open any more, or patience has ended."""
         for _ in range(int(patience / _TICK)):
             if not self._writers:

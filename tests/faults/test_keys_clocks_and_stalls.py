@@ -23,7 +23,7 @@ from seorep_async import AuthenticationError, DecodeError, SeoRepClient, Setting
 from tests.faults.conftest import Check
 from tests.faults.run import JANUARY
 
-slow = pytest.mark.slow
+slow, alone = pytest.mark.slow, pytest.mark.alone
 PAGES = 3
 KEYWORD = {"keywordId": 1, "keywordPhrase": "shoes"}
 
@@ -69,12 +69,12 @@ def serving(answer: Answer, latency: float = 0.005) -> Iterator[tuple[str, list[
 
     thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
     thread.start()
-    address, loop, over = started.result(10)
+    address, loop, over = started.result()
     try:
         yield address, seen
     finally:
         loop.call_soon_threadsafe(over.set)
-        thread.join(10)
+        thread.join()
 
 
 async def outcomes_of(address: str, ids: range, **settings: Any) -> dict[int, Any]:
@@ -175,7 +175,11 @@ async def block(seconds: float, times: int) -> None:
         time.sleep(seconds)  # noqa: ASYNC251  # what the user's code must not do, and does
 
 
-@pytest.mark.parametrize(("limit", "blocked"), [(0.25, 0.5), pytest.param(1.0, 2.0, marks=slow)], ids=["short", "full"])
+@pytest.mark.parametrize(
+    ("limit", "blocked"),
+    [pytest.param(0.25, 0.5, marks=alone), pytest.param(1.0, 2.0, marks=slow)],
+    ids=["short", "full"],
+)
 async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(limit: float, blocked: float, check: Check) -> None:
     with serving(feed_page, latency=0.02) as (address, seen):
         settings = Settings(attempt_timeout=limit)
@@ -194,6 +198,7 @@ async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(limit: float, b
     )
 
 
+@alone
 async def test_a_write_answered_while_the_loop_was_blocked_succeeds(check: Check) -> None:
     with serving(feed_page, latency=0.05) as (address, seen):
         async with SeoRepClient(address, "k", settings=Settings(attempt_timeout=0.2)) as client:
@@ -206,6 +211,7 @@ async def test_a_write_answered_while_the_loop_was_blocked_succeeds(check: Check
     check("39", "a POST answered while the loop was blocked", requests_again=(len(seen) - 2, 0))
 
 
+@alone
 async def test_a_loop_blocked_as_a_connection_is_opened_is_no_overload(check: Check) -> None:
     with serving(feed_page) as (address, _):
         async with SeoRepClient(address, "k", settings=Settings(connect_timeout=0.1)) as client:
@@ -235,7 +241,9 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(
-    ("limit", "stopped"), [(0.5, 1.2), pytest.param(30.0, 40.0, marks=slow)], ids=["short", "full"]
+    ("limit", "stopped"),
+    [pytest.param(0.5, 1.2, marks=alone), pytest.param(30.0, 40.0, marks=slow)],
+    ids=["short", "full"],
 )
 async def test_a_process_that_was_stopped_uses_what_has_arrived(limit: float, stopped: float, check: Check) -> None:
     with serving(feed_page, latency=0.1) as (address, seen):

@@ -29,7 +29,7 @@ from tests.session.canary import assert_error_does_not_show_key, assert_key_is_n
 
 CAMPAIGNS, PAGES = 60, 5
 FEW = 20
-SLOW = pytest.mark.slow
+SLOW, ALONE = pytest.mark.slow, pytest.mark.alone
 
 Reports = dict[int, RankingReport[Any]]
 Disturb = Callable[[Proxy], Coroutine[Any, Any, None]]
@@ -89,7 +89,6 @@ def pull_through(caplog: pytest.LogCaptureFixture, expected: Reports) -> Callabl
         proxying: AbstractAsyncContextManager[Proxy],
         *,
         campaigns: int = CAMPAIGNS,
-        settings: Settings | None = None,
         ca: bytes | None = None,
         disturb: Disturb | None = None,
     ) -> Outcome:
@@ -97,7 +96,7 @@ def pull_through(caplog: pytest.LogCaptureFixture, expected: Reports) -> Callabl
             with caplog.at_level(logging.DEBUG):
                 disturbing = asyncio.create_task(disturb(proxy)) if disturb else None
                 begun = time.monotonic()
-                reports = await pull(proxy.base_url, campaigns, settings or Settings(), ca)
+                reports = await pull(proxy.base_url, campaigns, Settings(), ca)
                 seconds = time.monotonic() - begun
                 if disturbing is not None:
                     disturbing.cancel()
@@ -140,13 +139,14 @@ async def freeze_for_3_s(proxy: Proxy) -> None:
 
 @needs("nginx")
 @pytest.mark.parametrize(
-    ("campaigns", "rate", "burst", "status", "refused", "times_ideal"),
+    ("campaigns", "rate", "burst", "status", "latency", "refused", "times_ideal"),
     [
         # the 16 in flight when the bucket runs dry are 16 % of 100 pages
-        (FEW, 30, 20, 503, 0.26, math.inf),
-        pytest.param(CAMPAIGNS, 200, 40, 429, 0.10, 1.6, marks=SLOW),
-        pytest.param(CAMPAIGNS, 200, 40, 503, 0.10, 1.6, marks=SLOW),
-        pytest.param(CAMPAIGNS, 20, 20, 503, 0.10, 1.6, marks=SLOW),
+        pytest.param(FEW, 30, 20, 503, 0, 0.26, math.inf, marks=ALONE),
+        pytest.param(CAMPAIGNS, 200, 40, 429, 0, 0.10, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 200, 40, 503, 0, 0.10, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 20, 20, 503, 0, 0.10, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 50, 0, 503, 0.2, 0.10, 9.0, marks=SLOW),  # one at a time takes 10
     ],
 )
 async def test_nginx_limits_the_rate(
@@ -154,6 +154,7 @@ async def test_nginx_limits_the_rate(
     rate: int,
     burst: int,
     status: int,
+    latency: float,
     refused: float,
     times_ideal: float,
     pull_through: Any,
@@ -161,8 +162,8 @@ async def test_nginx_limits_the_rate(
     tmp_path: Path,
 ) -> None:
     zone = f"limit_req_zone $binary_remote_addr zone=rate:1m rate={rate}r/s; limit_req_status {status};"
-    async with service() as sandbox:
-        limit = f"limit_req zone=rate burst={burst} nodelay;"
+    async with service(latency=latency) as sandbox:
+        limit = f"limit_req zone=rate burst={burst} nodelay;" if burst else "limit_req zone=rate;"
         outcome = await pull_through(nginx(sandbox.base_url, tmp_path, http=zone, location=limit), campaigns=campaigns)
     ideal = (campaigns * PAGES - burst) / rate
     check(
@@ -177,7 +178,7 @@ async def test_nginx_limits_the_rate(
 
 
 @needs("nginx")
-@pytest.mark.parametrize("status", [503, pytest.param(429, marks=SLOW)])
+@pytest.mark.parametrize("status", [pytest.param(503, marks=ALONE), pytest.param(429, marks=SLOW)])
 async def test_nginx_limits_requests_at_once(status: int, pull_through: Any, check: Check, tmp_path: Path) -> None:
     zone = f"limit_conn_zone $binary_remote_addr zone=at_once:1m; limit_conn_status {status};"
     async with service(latency=0.05) as sandbox:
@@ -199,7 +200,7 @@ async def test_nginx_limits_requests_at_once(status: int, pull_through: Any, che
     [
         ("5 requests a connection", "keepalive_requests 5;", 0, None),
         ("gzip", "gzip on; gzip_types application/json; gzip_min_length 0; gzip_proxied any;", 0, None),
-        ("reload each second", "", 0.15, reload_each_second),
+        pytest.param("reload each second", "", 0.15, reload_each_second, marks=ALONE),
         pytest.param("stopped for 3 s", "", 0.1, stop_for_3_s, marks=SLOW),
         pytest.param("frozen for 3 s", "", 0.1, freeze_for_3_s, marks=SLOW),
     ],
@@ -207,10 +208,9 @@ async def test_nginx_limits_requests_at_once(status: int, pull_through: Any, che
 async def test_nginx_closes_compresses_reloads_and_stops(
     name: str, server: str, latency: float, disturb: Disturb | None, pull_through: Any, check: Check, tmp_path: Path
 ) -> None:
-    settings = Settings(attempt_timeout=5.0)
     async with service(latency=latency) as sandbox:
         proxying = nginx(sandbox.base_url, tmp_path, server=server)
-        outcome = await pull_through(proxying, settings=settings, disturb=disturb)
+        outcome = await pull_through(proxying, disturb=disturb)
     check(
         "41",
         f"nginx, {name}",
@@ -233,7 +233,7 @@ async def test_nginx_ends_tls(pull_through: Any, check: Check, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "backend", "timeout_server", "faults"),
     [
-        ("timeout server under 2 % hangs", "", "2s", "hang=2%,seed=2"),
+        pytest.param("timeout server under 2 % hangs", "", "2s", "hang=2%,seed=2", marks=ALONE),
         ("http-server-close", "option http-server-close", "30s", ""),
     ],
 )

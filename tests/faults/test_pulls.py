@@ -179,11 +179,21 @@ SHORT = [
 ]  # fmt: skip
 
 
-def figures_of(scenarios: list[Scenario], *marks: pytest.MarkDecorator) -> list[Any]:
+def mark_of(scenario: Scenario, name: str) -> pytest.MarkDecorator | tuple[()]:
+    """Return the mark of a figure of a scenario; a rate, an outage and a short time limit need an idle machine."""
+    if scenario in FULL:
+        return pytest.mark.slow
+    is_timed = scenario.settings != DEFAULT or (scenario.row != "1" and name in scenario.bounds)
+    return pytest.mark.alone if is_timed else ()
+
+
+def figures_of(scenarios: list[Scenario]) -> list[Any]:
     """Return one case for each figure of each run of some scenarios."""
     return [
         pytest.param(
-            scenario, seed, name, limit, marks=marks, id=f"row {scenario.row}-{scenario.fault}-seed {seed}-{name}"
+            *(scenario, seed, name, limit),
+            marks=mark_of(scenario, name),
+            id=f"row {scenario.row}-{scenario.fault}-seed {seed}-{name}",
         )
         for scenario in scenarios
         for seed in range(1, scenario.seeds + 1)
@@ -208,7 +218,7 @@ def run_of(server: ServerProcess) -> Callable[[int, int, bool], Run]:
     return run
 
 
-@pytest.mark.parametrize(("scenario", "seed", "name", "limit"), figures_of(SHORT) + figures_of(FULL, pytest.mark.slow))
+@pytest.mark.parametrize(("scenario", "seed", "name", "limit"), figures_of(SHORT + FULL))
 def test_figure_holds(
     scenario: Scenario,
     seed: int,

@@ -1,7 +1,7 @@
 """What tests of engines share: a sandbox in a thread of its own, a key that tells who took it, and tables to compare.
 
 Engines block the thread that calls them, so the sandbox can't run in the event loop of a test. Engines' processes take
-the key by `key_from="tests.integrations.service:note_process"`, so a test knows which processes are at work.
+the key by `note_process`, so a test knows which processes are at work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from tests.session.canary import Canary
 
 KEY = "canary-7f3a9c51e8b24d06"
 CANARY = Canary(KEY)
-KEY_FROM = "tests.integrations.service:note_process"
 START, END, NIGHT = "2023-01-01", "2023-03-31", "2023-04-01"
 MIXED: Mapping[str, Any] = {"campaigns": 8, "keywords": 6, "seed": 3, "shape": "mixed", "rows": "mixed"}
 FAULTY: Mapping[str, Any] = {"faults": "resets=2%,500s=2%,cut=1%", "failing": {3: 404}, "forbidden": [6]}
@@ -46,13 +45,13 @@ def served(folder: Path, **options: Any) -> Iterator[Sandbox]:
     sandbox, loop = Sandbox(api_key=KEY, **options), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    asyncio.run_coroutine_threadsafe(sandbox.__aenter__(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(sandbox.__aenter__(), loop).result()
     try:
         yield sandbox
     finally:
-        asyncio.run_coroutine_threadsafe(sandbox.__aexit__(None, None, None), loop).result(10)
+        asyncio.run_coroutine_threadsafe(sandbox.__aexit__(None, None, None), loop).result()
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join()
         loop.close()
         for name in ("SEOREP_API_KEY", _PROCESSES):
             os.environ.pop(name)
@@ -87,7 +86,7 @@ def killing(sandbox: Sandbox, folder: Path, at: Sequence[int]) -> Iterator[list[
         yield killed
     finally:
         done.set()
-        thread.join(10)
+        thread.join()
 
 
 def run(work: Callable[[SeoRepClient], Any], sandbox: Sandbox, **settings: Any) -> Any:

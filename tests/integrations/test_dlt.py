@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+from collections import Counter
 from collections.abc import Set
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed, NotFoundError, SeoRepClient
 from seorep_async.integrations.dlt import dlt_source
-from seorep_async.tables.declared import all_tables, table_of
+from seorep_async.tables.declared import all_tables
+from tests.export.random_nights import COLUMNS, Pull, columns, expected, no_rows, pulls
 from tests.integrations.service import (
     CANARY,
     END,
@@ -107,96 +109,59 @@ def test_keys_are_not_null_and_columns_have_meanings(tmp_path: Path) -> None:
 
 @attrs.define
 class Nights:
-    """A service whose numbers change every night, and what a reader should find.
+    """A service with three campaigns, of a keyword each, and what fails in it."""
 
-    Attributes:
-        night: the last day that there is.
-        run: counts the runs, and stands in every number, so each run gives others.
-        failing: campaigns whose feeds are a 404, and keywords whose feed is.
-        gone: days that the service has no more.
-    """
-
-    account: str
-    night: int = 1
-    run: int = 0
     failing: Set[int] = frozenset()
-    gone: Set[int] = frozenset()
-    campaigns: tuple[int, ...] = (1, 2, 3)
-
-    @property
-    def end(self) -> dt.date:
-        return dt.date(2023, 3, self.night)
-
-    def days(self, *, lost: bool = False) -> list[dt.date]:
-        return [dt.date(2023, 3, day) for day in range(1, self.night + 1) if lost or day not in self.gone]
-
-    def number(self, id_: int, day: int) -> int:
-        return self.run * 10_000 + id_ % 100 * 100 + day
 
     def answer(self, asked: Asked) -> object:
         if asked.path == "/v3/campaigns":
-            rows: object = [{"id": one, "account_id": 1, "url": "u", "company": "c"} for one in self.campaigns]
-            return {"metadata": {"total_pages": 1, "total_records": len(self.campaigns)}, "data": rows}
-        if asked.id in self.failing or asked.id % 10 in self.failing:
+            rows: object = [{"id": one, "account_id": 1, "url": "u", "company": "c"} for one in (1, 2, 3)]
+            return {"metadata": {"total_pages": 1, "total_records": 3}, "data": rows}
+        if asked.id in self.failing:
             return 404
-        listed = [{"date": str(day), "engineARanking": self.number(asked.id, day.day)} for day in self.days()]
-        if asked.path.endswith("/campaign"):
-            keyword = {"keywordId": 10 + asked.id, "keywordPhrase": "shoes", "engineARanking": self.number(asked.id, 0)}
-            listed = [keyword]
-        metadata = {"total_pages": 1, "total_records": len(listed)}
-        totals = {"engineARanking": {"value": self.number(asked.id, 0)}}
-        return {"metadata": metadata, "data": {"rows": listed, "totals": totals}}
-
-    def note(self, expected: dict[str, dict[tuple[Any, ...], int]]) -> None:
-        """Change what a reader should find as this run should."""
-        for campaign in {*self.campaigns} - self.failing:
-            keyword = 10 + campaign
-            expected["keyword_rankings"][self.account, campaign, keyword, self.end] = self.number(campaign, 0)
-            for table, ids in (("campaign_periods", (campaign,)), ("keyword_periods", (campaign, keyword))):
-                for day in [] if ids[-1] in self.failing else self.days(lost=True):
-                    expected[table].pop((self.account, *ids, day), None)
-                    if day.day not in self.gone:
-                        expected[table][self.account, *ids, day] = self.number(ids[-1], day.day)
-        for key in [key for key in expected["failures"] if key[0] == self.account and key[2] == self.end]:
-            del expected["failures"][key]
-        for failed in self.failing:
-            for feed in Feed if failed < 10 else [Feed.KEYWORD_BY_DATE]:
-                expected["failures"][self.account, table_of(feed).name, self.end, failed % 10] = 404
+        listed = [{"date": "2023-03-01", "keywordId": 10 + asked.id, "keywordPhrase": "shoes", "engineARanking": 7}]
+        return {"metadata": {"total_pages": 1, "total_records": 1}, "data": {"rows": listed, "totals": False}}
 
 
-COLUMNS = {
-    "keyword_rankings": ("account", "campaign_id", "keyword_id", "snapshot_date", "engine_a_ranking"),
-    "campaign_periods": ("account", "campaign_id", "date", "engine_a_ranking"),
-    "keyword_periods": ("account", "campaign_id", "keyword_id", "date", "engine_a_ranking"),
-    "failures": ("account", "table_name", "snapshot_date", "campaign_id", "status"),
-}
+RANKINGS = ("account", "campaign_id", "keyword_id", "snapshot_date", "engine_a_ranking")
 
 
-async def test_nights_give_each_date_what_was_served_last(loads: Loads) -> None:
-    expected: dict[str, dict[tuple[Any, ...], int]] = {table: {} for table in COLUMNS}
-    # the night, which campaigns fail, and which days the service has lost by then
-    nights = [(1, (), ()), (2, {3}, ()), (3, {1, 12}, {1}), (3, {2}, {1}), (4, {13}, {2})]
-    run = 0
-    for account in ("acme", "o'{b}rien"):
-        service = Nights(account)
-        async with serving(service.answer) as (client, _):
-            for night, failing, gone in nights:
-                run += 1
-                service.night, service.run, service.failing, service.gone = night, run, {*failing}, {*gone}
-                source = dlt_source(
-                    quick_client(client.base_url, f"canary-{night == 4}"),
-                    None,
-                    "2023-03-01",
-                    service.end,
-                    feeds=list(Feed),
-                    account=account,
-                    snapshot_date=service.end,
-                    key_renewed=night == 4,
-                )
+# the first 9 have nights pulled twice and after later ones, and one in which everything fails
+@pytest.mark.parametrize("count", [9, pytest.param(100, marks=pytest.mark.slow)])
+async def test_random_nights_are_as_in_a_database(loads: Loads, count: int) -> None:
+    held = no_rows()
+    pull: Pull
+
+    def answer(asked: Asked) -> object:
+        return pull.answer(asked)
+
+    async with serving(answer) as (client, _):
+        for pull in pulls(count, 4, ("acme", "o'{b}rien")):
+            source = dlt_source(
+                quick_client(client.base_url),
+                pull.ids,
+                pull.start,
+                pull.end,
+                feeds=pull.feeds,
+                account=pull.account,
+                snapshot_date=pull.night,
+            )
+            if pull.fails_as_a_whole:
+                with pytest.raises(Exception, match="404"):
+                    await asyncio.to_thread(loads.run, source)
+            else:
                 await asyncio.to_thread(loads.run, source)
-                service.note(expected)
-    for table, columns in COLUMNS.items():
-        assert loads.rows(table, *columns) == sorted((*key, value) for key, value in expected[table].items()), table
+                pull.apply_to(held)
+    assert {name: Counter(loads.rows(name, *columns(name))) for name in COLUMNS} == expected([held])
+
+
+async def test_an_older_night_may_bring_the_first_keywords(loads: Loads) -> None:
+    async with serving(Nights().answer) as (client, _):
+        for night, feed in (("2023-03-02", "campaign-by-date"), ("2023-03-01", "campaign")):
+            source = of_account(client.base_url, "canary-1", feeds=feed, snapshot_date=night)
+            await asyncio.to_thread(loads.run, source)
+    assert loads.rows("keywords", "keyword_id") == [(11,)]
+    assert loads.rows("campaigns", "snapshot_date") == [(dt.date(2023, 3, 2),)]
 
 
 def of_account(base_url: str, key: str, **options: Any) -> Any:
@@ -210,31 +175,34 @@ def cause_of(error: BaseException) -> BaseException:
 
 
 async def test_another_account_under_the_name_is_refused(loads: Loads) -> None:
-    async with serving(Nights("acme").answer) as (client, service):
+    async with serving(Nights().answer) as (client, service):
         await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-1"))
         asked = len(service.asked)
         with pytest.raises(Exception, match="that another API key fetched") as caught:
             await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-2"))
         assert isinstance(cause_of(caught.value), ConfigurationError)
         assert len(service.asked) == asked
-        await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-2", key_renewed=True))
+        mark = str(cause_of(caught.value))[-7:-1]
+        await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-2", key_renewed=mark))
+        with pytest.raises(Exception, match="the mark that was given is of another key"):
+            await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-1", key_renewed=mark))
         await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-2"))
 
 
 async def test_a_run_in_which_everything_fails_fails(loads: Loads) -> None:
-    nights = Nights("acme")
+    nights = Nights()
     async with serving(nights.answer) as (client, _):
         await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-1"))
-        before = loads.rows("keyword_rankings", *COLUMNS["keyword_rankings"])
-        nights.failing, nights.run = {1}, 1
+        before = loads.rows("keyword_rankings", *RANKINGS)
+        nights.failing = {1}
         with pytest.raises(Exception, match="404") as caught:
             await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-1"))
     assert isinstance(cause_of(caught.value), NotFoundError)
-    assert loads.rows("keyword_rankings", *COLUMNS["keyword_rankings"]) == before
+    assert loads.rows("keyword_rankings", *RANKINGS) == before
 
 
 async def test_a_client_that_is_open_is_refused(tmp_path: Path) -> None:
-    async with serving(Nights("acme").answer) as (client, service):
+    async with serving(Nights().answer) as (client, service):
         with pytest.raises(Exception, match="this client is open already; create a new one"):
             await asyncio.to_thread(Loads("duckdb", tmp_path).run, dlt_source(client, [1], START, END))
         assert service.asked == []
@@ -245,6 +213,11 @@ def test_a_search_is_refused() -> None:
         dlt_source(SeoRepClient("https://localhost", KEY), None, START, END, search="shoes")
 
 
+def test_a_backslash_in_the_account_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="SQL dialects differ on backslashes"):
+        dlt_source(SeoRepClient("https://localhost", KEY), None, START, END, account="a\\' OR 1=1 --")
+
+
 def test_a_source_without_a_pipeline_says_so() -> None:
     dlt.current.pipeline().deactivate()  # that of an earlier test
     with pytest.raises(Exception, match="needs a pipeline") as caught:
@@ -253,7 +226,7 @@ def test_a_source_without_a_pipeline_says_so() -> None:
 
 
 async def test_work_dir_resumes_a_run_that_was_cut_off(tmp_path: Path) -> None:
-    nights, loads = Nights("acme"), Loads("duckdb", tmp_path)
+    nights, loads = Nights(), Loads("duckdb", tmp_path)
     cut_off = asyncio.Event()
 
     async def answer(asked: Asked) -> object:

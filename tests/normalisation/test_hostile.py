@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import pickle
 import random
+import re
 from typing import Any
 
 import pytest
 
 from seorep_async.errors import DecodeError, ProtocolError, SeoRepError
-from seorep_async.models import Campaign, KeywordRanking, RankingTotals
+from seorep_async.models import Campaign, Feed, KeywordRanking, RankingTotals
+from seorep_async.reports import RankingReport
+from seorep_async.tables.declared import totals_values
 from tests.normalisation.faithful import assert_faithful_page
 from tests.normalisation.wire import (
     FEED_ROWS,
@@ -23,6 +27,7 @@ from tests.normalisation.wire import (
     wire_row,
 )
 
+DAY = dt.date(2023, 1, 1)
 SOME, MANY = 2_500, pytest.param(10_000, marks=pytest.mark.slow)
 VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 12, 2**31, 2**63, 2**64, 10**30, 0.0, 1.0, 1.9, -2.5, 1e300,
@@ -159,10 +164,38 @@ def test_an_unknown_field_may_be_nested() -> None:
 
 @every_place
 def test_a_number_out_of_all_range_is_refused_by_us(place: str) -> None:
-    numbers = ["9" * 5000, "-" + "9" * 5000, "1e400", "-1e999", "9" * 400 + ".5"]
+    numbers = ["9" * 5000, "-" + "9" * 5000, "-" + "9" * 4300, "1e400", "-1e999", "9" * 400 + ".5"]
     refusals = [refusal(place.replace("%s", number).encode()) for number in numbers]
     assert [type(error) for error in refusals] == [DecodeError] * len(numbers)
     assert all("holds a number that is out of range" in str(error) for error in refusals)
+
+
+WRITABLE = ["9" * 4299, "-" + "9" * 4299, "9" * 4300, "1e308", "5e-999"]
+OUT_OF_RANGE = ["-" + "9" * 4300, "9" * 4301, "9" * 5000, "1e309"]
+WITH_UNKNOWN = {
+    "a row": '{"data": [{rows}, ' + ROW % '"zz": %s' + "]}",
+    "two rows": '{"data": [{rows}, ' + ROW % '"zz": %s' + ", " + ROW % '"zz": %s' + "]}",
+    "a tag": '{"data": [{rows}, ' + ROW % '"tags": [{"id": 1, "label": "x", "zz": [%s]}]' + "]}",
+    "a location": '{"data": [{rows}, ' + ROW % '"searchLocation": {"id": 1, "zz": %s}' + "]}",
+    "totals": '{"data": [{rows}], "totals": {"zz": {"value": %s}}}',
+    "metadata": '{"metadata": {"zz": %s}, "data": [{rows}]}',
+    "the envelope": '{"data": [{rows}], "zz": {"y": [%s]}}',
+    "beside the rows": '{"data": {"rows": [{rows}], "zz": %s}}',
+}
+
+
+@pytest.mark.parametrize("rows", [1, 3, 300])
+@pytest.mark.parametrize("place", WITH_UNKNOWN.values(), ids=WITH_UNKNOWN)
+def test_an_unknown_number_that_is_taken_can_be_written(place: str, rows: int) -> None:
+    body = place.replace("{rows}", ", ".join([ROW % '"competitors": 1'] * rows))
+    for number in WRITABLE:
+        page = decoder().feed_page(body.replace("%s", number).encode(), KeywordRanking, 1)
+        report = RankingReport(Feed.CAMPAIGN, 1, DAY, DAY, page.items, page.totals, extra=page.extra)
+        assert len(report.to_jsonl().splitlines()) == report.to_arrow().num_rows == len(page.items)
+        assert json.dumps([page.extra, totals_values(page.totals or RankingTotals())])
+    for number in OUT_OF_RANGE:
+        error = refusal(body.replace("%s", number).encode())
+        assert re.fullmatch(r"[\w.\[\]]*zz[\w.\[\]]*: holds a number that is out of range", str(error))
 
 
 @every_place

@@ -15,7 +15,7 @@ from seorep_async.models import Campaign, KeywordRanking, RankingTotals, SearchL
 from tests.normalisation.faithful import assert_faithful_page
 from tests.normalisation.wire import FEED_ROWS, TABLES, Json, as_bytes, decode, decoder, envelope, wire_row
 
-bounded = settings(max_examples=50, derandomize=True, deadline=None, database=None)
+bounded = settings(max_examples=50, derandomize=True, database=None)
 often = settings(bounded, max_examples=120)
 every_feed = pytest.mark.parametrize("row", FEED_ROWS, ids=lambda row: row.__name__)
 

@@ -30,6 +30,11 @@ def test_whole_json_that_can_not_be_decoded_is_a_decode_error(body: bytes, path:
     assert caught.value.field_path == path
 
 
+def test_an_empty_body_is_called_empty() -> None:
+    with pytest.raises(ProtocolError, match="the response is empty"):
+        parse(memoryview(b""))
+
+
 @pytest.mark.parametrize(
     "body",
     [

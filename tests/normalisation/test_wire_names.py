@@ -65,7 +65,7 @@ words = st.lists(
 tokens = words.map("".join)
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@settings(max_examples=300, derandomize=True, database=None)
 @given(engine_a=tokens, engine_b=tokens, webmaster_tools=tokens)
 def test_accepted_engine_names_give_no_field_twice(**chosen: Any) -> None:
     try:

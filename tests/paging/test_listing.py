@@ -667,7 +667,6 @@ def test_leaving_a_listing_early_is_clean_in_development_mode() -> None:
         [sys.executable, "-X", "dev", "-W", "error", "-c", LEAVING],
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert (process.returncode, process.stderr) == (0, ""), process.stdout

@@ -8,7 +8,8 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seorep_async import Listing, NotFoundError, Page, Settings
@@ -78,12 +79,13 @@ async def test_further_pages_go_before_first_pages() -> None:
     assert waiting.served == ["further page"]
 
 
-async def test_first_pages_leave_three_eighths_to_further_pages() -> None:
-    budget = PageBudget(8)
+@pytest.mark.parametrize(("limit", "first_pages"), [(6, 4), (8, 5), (10, 7), (14, 9)])
+async def test_first_pages_leave_three_eighths_to_further_pages(limit: int, first_pages: int) -> None:
+    budget = PageBudget(limit)
     waiting = Waiting(budget)
-    for number in range(8):
+    for number in range(limit):
         await waiting.begin(f"first page {number}", number, first=True)
-    assert len(waiting.served) == 5
+    assert len(waiting.served) == budget.first_pages == first_pages
     await waiting.begin("further page", 0)
     assert waiting.served[-1] == "further page"
 
@@ -178,7 +180,6 @@ some_listings = st.lists(st.integers(1, 12), min_size=1, max_size=5)
 chance = st.randoms(use_true_random=False)
 
 
-@settings(deadline=None)
 @given(some_listings, st.integers(1, 5), chance)
 def test_listings_that_share_a_budget_all_end_within_it(pages: list[int], limit: int, random: Random) -> None:
     session = Unhurried(lambda: random.randrange(6))
@@ -187,7 +188,6 @@ def test_listings_that_share_a_budget_all_end_within_it(pages: list[int], limit:
     assert session.most_in_flight <= limit
 
 
-@settings(deadline=None)
 @given(some_listings, st.integers(1, 5), chance)
 def test_listings_give_every_slot_back_however_they_end(pages: list[int], limit: int, random: Random) -> None:
     budget = PageBudget(limit)
@@ -195,7 +195,6 @@ def test_listings_give_every_slot_back_however_they_end(pages: list[int], limit:
     assert free_slots(budget) == limit
 
 
-@settings(deadline=None)
 @given(some_listings, st.integers(1, 5), chance)
 def test_listings_that_are_cancelled_give_every_slot_back(pages: list[int], limit: int, random: Random) -> None:
     budget = PageBudget(limit)

@@ -238,13 +238,14 @@ async def test_a_connection_is_not_used_again_after_a_write(operation: Operation
 
 
 @every_operation_encoded
-async def test_the_shape_of_a_request(encoding: RequestEncoding, operation: Operation, open_client: OpenClient) -> None:
+async def test_the_shape_of_a_request(
+    encoding: RequestEncoding, operation: Operation, open_client: OpenClient, seorep_responses: aioresponses
+) -> None:
     client = await open_client("https://api.example.com", request_encoding=encoding)
-    with aioresponses() as mocked:
-        anything: Any = re.compile(".*")
-        mocked.add(anything, operation.method, payload=None if operation.verb == "delete" else operation.answer)
-        await operation.ask(client, **operation.all)
-    (((method, url), (call,)),) = mocked.requests.items()
+    payload = None if operation.verb == "delete" else operation.answer
+    seorep_responses.add(re.compile(".*"), operation.method, payload=payload)
+    await operation.ask(client, **operation.all)
+    (((method, url), (call,)),) = seorep_responses.requests.items()
     has_body = operation.is_write and encoding is not QUERY
     assert (method, url.path) == (operation.method, operation.path)
     assert (call.kwargs["data"] is not None, call.kwargs["allow_redirects"]) == (has_body, False)

@@ -1,5 +1,6 @@
 """A plain caller: HTTP as anyone would write it by hand, sharing nothing with the client under test elsewhere."""
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -134,3 +135,9 @@ async def calling(**options: Any) -> AsyncIterator[Caller]:
         aiohttp.ClientSession() as session,
     ):
         yield Caller(sandbox, session)
+
+
+async def in_flight(call: Caller, number: int) -> None:
+    """Wait until so many requests are in flight."""
+    while call.sandbox.stats.in_flight != number:  # noqa: ASYNC110, no event tells
+        await asyncio.sleep(0.005)

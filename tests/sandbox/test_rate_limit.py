@@ -9,7 +9,7 @@ import pytest
 from seorep_async.sandbox import Faults, RateLimit
 from seorep_async.sandbox.api.request import Refusal
 from seorep_async.sandbox.rate_limit import Limiter
-from tests.sandbox.calls import Caller, calling
+from tests.sandbox.calls import calling, in_flight
 
 
 class Clock:
@@ -233,11 +233,6 @@ async def test_a_wrong_key_uses_up_the_limit_too() -> None:
     async with calling(rate_limit=0.01) as call:
         assert (await call.send("/v3/campaigns", authorization="")).status == 403
         assert await call.status("/v3/campaigns") == 429
-
-
-async def in_flight(call: Caller, number: int) -> None:
-    while call.sandbox.stats.in_flight != number:  # noqa: ASYNC110, no event tells
-        await asyncio.sleep(0.005)
 
 
 async def test_a_request_counts_at_once_until_it_is_answered() -> None:

@@ -1,4 +1,4 @@
-"""Rows 4 to 8 and 30 to 36 of the fault matrix, as services and the bounds of what a pull through them may cost."""
+"""Rows 4 to 8, 30 to 36 and 45 of the fault matrix, as services and the bounds of what a pull through them may cost."""
 
 from __future__ import annotations
 
@@ -98,8 +98,10 @@ def scenarios() -> Iterator[Scenario]:
         yield from long_windows(latency)
         yield from changing_limits(latency)
         yield from limits_at_once(latency)
+        yield from limits_without_burst(latency)
     yield from at_random()
     yield from several_clients()
+    yield from quotas_per_minute()
     yield from outages()
     yield from dead_objects()
 
@@ -198,6 +200,36 @@ def limits_at_once(latency: float) -> Iterator[Scenario]:
         )
 
 
+def limits_without_burst(latency: float) -> Iterator[Scenario]:
+    """Give nginx `limit_req` as it is by default, and with `burst=1`."""
+    for rate, pages in ((20, 300), (50, 1500), (100, 1500)) if latency >= 0.02 else ():
+        for burst in (0, 1):
+            yield Scenario(
+                row="45",
+                name=f"{rate}/s, burst {burst}, 503, {latency * 1000:g} ms",
+                service=service(bucket(rate, 1 + burst), status=503, latency=latency),
+                pages=pages,
+                ideal=max(pages / rate, pages * latency / 16),
+                most={"lost": 0, "refused": 0.1, "times": 1.9},
+            )
+
+
+def quotas_per_minute() -> Iterator[Scenario]:
+    limiters: dict[str, Callable[[int], Limiter]] = {
+        "fixed window": window(60, 60.0),
+        "sliding log": lambda seed: SlidingLog(60, 60.0),
+    }
+    for kind, limiter in limiters.items():
+        yield Scenario(
+            row="45",
+            name=f"60 per minute, {kind}",
+            service=service(limiter),
+            pages=300,
+            ideal=240,
+            most={"lost": 0, "refused": 0.3, "times": 1.5},
+        )
+
+
 def _at_once(limit: int, seed: int) -> Limiter:
     return AtOnce(limit)
 
@@ -275,7 +307,8 @@ def outages() -> Iterator[Scenario]:
                 pages=5000,
                 ideal=5000 * 0.02 / 16 + lasts,
                 options={"attempt_timeout": 1.0} if kind == "hang" else {},
-                most={"amplification": 1.06, "recovery": 1.0, "times": 1.3} | ({"lost": 0} if lasts == 3 else {}),
+                most={"amplification": 1.06, "times": 1.3}
+                | ({"lost": 0, "recovery": 1.0} if lasts == 3 else {"lost": 2, "recovery": 4.1}),
                 figures={"recovery": partial(_recovery, 2.0 + lasts)},
             )
 

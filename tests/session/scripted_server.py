@@ -108,7 +108,7 @@ class ScriptedServer:
 
     async def until_no_connection(self) -> None:
         """Wait until every connection is closed; a test that waits in vain ends at its own time limit."""
-        async with self._idle, asyncio.timeout(5):
+        async with self._idle:
             await self._idle.wait_for(lambda: not self.open_connections)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -223,12 +223,13 @@ def drip(raw: bytes, interval: float = 0.05) -> Step:
 
 
 def pour(head: bytes, chunk: bytes, times: int) -> Step:
-    """Send a head, and then the same chunk many times."""
+    """Send a head, and then the same chunk many times; the client, on the same loop, has its turn in between."""
 
     async def step(connection: Connection) -> None:
         await connection.send(head)
         for _ in range(times):
             await connection.send(chunk)
+            await asyncio.sleep(0)
         connection.close()
 
     return step

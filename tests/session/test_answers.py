@@ -302,7 +302,7 @@ async def test_garbage_is_a_protocol_error_without_a_status(
         st.binary(max_size=20) | st.sampled_from([b"{}", b"0\r\n\r\n", b"2\r\n{}\r\n0\r\n\r\n", b'{"data":[]}']),
     )
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 def test_whatever_a_server_sends_only_our_errors_come_out(raw: bytes) -> None:
     async def exchange() -> object:
         async with (
@@ -364,25 +364,23 @@ RAISED: list[tuple[Exception, type[SeoRepError]]] = [
 
 @pytest.mark.parametrize(("raised", "kind"), RAISED)
 async def test_what_aiohttp_raises_becomes_our_error(
-    raised: Exception, kind: type[SeoRepError], open_client: OpenClient
+    raised: Exception, kind: type[SeoRepError], open_client: OpenClient, seorep_responses: aioresponses
 ) -> None:
     client = await open_client("https://api.example.com", max_attempts=1)
-    with aioresponses() as mocked:
-        mocked.get("https://api.example.com/v3/campaigns?page=1", exception=raised)
-        with pytest.raises(kind) as caught:
-            await ask(client)
+    seorep_responses.get("https://api.example.com/v3/campaigns?page=1", exception=raised)
+    with pytest.raises(kind) as caught:
+        await ask(client)
     assert type(caught.value) is kind
 
 
 @pytest.mark.parametrize(("raised", "kind"), RAISED)
 async def test_write_is_never_taken_for_unsent_without_proof(
-    raised: Exception, kind: type[SeoRepError], fake_time: FakeTime
+    raised: Exception, kind: type[SeoRepError], fake_time: FakeTime, seorep_responses: aioresponses
 ) -> None:
+    seorep_responses.post("https://api.example.com/v3/campaigns", exception=raised, repeat=True)
     async with open_session("https://api.example.com", fake_time, max_attempts=2) as session:
-        with aioresponses() as mocked:
-            mocked.post("https://api.example.com/v3/campaigns", exception=raised, repeat=True)
-            with pytest.raises(SeoRepError) as caught:
-                await session.send(write())
+        with pytest.raises(SeoRepError) as caught:
+            await session.send(write())
     assert caught.value.attempts == (2 if isinstance(raised, aiohttp.ConnectionTimeoutError) else 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -155,7 +155,7 @@ async def test_an_heir_knows_the_pace_and_no_outage() -> None:
 @virtual
 async def test_an_heir_knows_how_often_it_was_asked_to_wait() -> None:
     earlier = govern()
-    earlier._pause(Signal.THROTTLED, 1.0, 5.0)
+    earlier._pause(1.0, 5.0)
     heir = govern()
     heir.inherit(earlier)
     assert heir._rate.waits == 1
@@ -374,11 +374,39 @@ async def test_wait_that_is_too_long_is_an_error_at_once(wait: float, deadline: 
     assert here().now == since
 
 
+def overloads(governor: Governor, subjects: Iterable[str]) -> None:
+    """Let attempts about subjects, one after the other, be asked to wait for an hour with a 503."""
+    for subject in subjects:
+        here().now += 1
+        permit = Permit(here().now - 0.5, probe=False, refused=False, subject=subject)
+        governor.observe(permit, Signal.OVERLOADED, 3600.0)
+
+
 @virtual
-async def test_overload_stops_all_no_longer_than_the_longest_wait() -> None:
+async def test_one_subject_that_is_overloaded_for_long_stops_no_other() -> None:
     governor = govern(retry_after_max=120)
-    governor.observe(from_time(-1.0), Signal.OVERLOADED, 3600.0)
-    assert (await leave(governor)).started == 120
+    overloads(governor, ["campaign 1"] * 9)
+    assert (await leave(governor)).started < 60
+
+
+@virtual
+async def test_many_subjects_overloaded_for_long_stop_all() -> None:
+    governor = govern(retry_after_max=120)
+    overloads(governor, "1234567")
+    governor.observe(from_time(-1.0), Signal.OVERLOADED, 3600.0)  # under way before the others were heard of
+    governor.release(await leave(governor), None)
+    overloads(governor, "8")
+    with pytest.raises(RateLimitedError, match="asked for a pause of another"):
+        await governor.acquire(0, NEVER)
+
+
+@virtual
+async def test_accepted_attempt_refutes_long_overloads() -> None:
+    governor = govern(retry_after_max=120)
+    overloads(governor, "1234567")
+    governor.observe(from_time(-1.0), Signal.FINE, None)
+    overloads(governor, "abcdefg")
+    assert (await leave(governor)).started < 60
 
 
 @virtual
@@ -983,9 +1011,9 @@ class AnyUse(RuleBasedStateMachine):
         return self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
 
     def release(self, permit: Permit, signal: Signal | None, retry_after: float | None) -> None:
-        if retry_after is not None and signal in (Signal.THROTTLED, Signal.OVERLOADED):
-            wait = retry_after if signal is Signal.THROTTLED else min(retry_after, 10)
-            self.gate = max(self.gate, self.loop.now + wait)
+        is_long_overload = signal is Signal.OVERLOADED and (retry_after or 0) > 10  # of one subject
+        if retry_after is not None and signal in (Signal.THROTTLED, Signal.OVERLOADED) and not is_long_overload:
+            self.gate = max(self.gate, self.loop.now + retry_after)
         self.governor.release(permit, signal, retry_after)
 
     @precondition(lambda self: self.held)
@@ -1049,7 +1077,7 @@ class AnyUse(RuleBasedStateMachine):
 
 
 TestAnyUse = AnyUse.TestCase
-TestAnyUse.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestAnyUse.settings = settings(max_examples=60, stateful_step_count=30)
 
 
 @virtual
@@ -1084,6 +1112,29 @@ async def test_without_deadline_an_outage_is_waited_for_call_timeout() -> None:
     await asyncio.sleep(6)
     governor.release(probe, Signal.UNREACHABLE)
     assert await wait is None
+
+
+@virtual
+async def test_late_call_in_an_outage_waits_for_its_deadline_only() -> None:
+    governor = await in_an_outage(call_timeout=5.0)
+    await leave(governor)  # the probe, which hangs
+    await asyncio.sleep(6)
+    came = here().now
+    assert await governor.acquire(0, NEVER) is None
+    assert here().now == came
+    assert await governor.acquire(0, came + 3) is None
+    assert here().now == came + 3
+
+
+@virtual
+async def test_refusals_in_a_row_end_with_any_other_outcome() -> None:
+    governor = govern()
+    counts = []
+    for signal in (Signal.THROTTLED, Signal.OVERLOADED, None, Signal.THROTTLED, Signal.UNREACHABLE, Signal.FINE):
+        if signal is not None:
+            governor.observe(from_time(-1.0), signal, None)
+        counts.append(governor.refused_in_a_row)
+    assert counts == [1, 2, 2, 3, 0, 0]
 
 
 @virtual

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from seorep_async import SeoRepError
+from seorep_async.session import Request
 from tests.session.calls import OpenClient, StartServer, ask
 from tests.session.scripted_server import FINE, Step, answer, hang, reset, then_close, then_hang
+from tests.session.simulated_service import SimulatedService, session_above
+from tests.session.virtual_loop import virtual
 
 PROGRAM = """
 import asyncio, gc, os, socket, sys
@@ -44,12 +47,12 @@ async def main(base_url, ending):
                     break
     except (ZeroDivisionError, SeoRepError):
         pass
+    assert asyncio.all_tasks() == {asyncio.current_task()}, asyncio.all_tasks()
+    assert open_sockets() == before, (open_sockets(), before)
     results = await asyncio.gather(*calls, return_exceptions=True)
     for result in results:
         if isinstance(result, Exception):
             assert isinstance(result, SeoRepError), result
-    assert asyncio.all_tasks() == {asyncio.current_task()}, asyncio.all_tasks()
-    assert open_sockets() == before, (open_sockets(), before)
 
 for base_url in sys.argv[1:]:
     for ending in ("finished", "early", "cancelled", "raised", "break"):
@@ -100,3 +103,14 @@ async def test_closing_ends_an_attempt_that_reads_a_body(scripted_server: StartS
     await client.close()
     with pytest.raises(SeoRepError, match="closed"):
         await call
+
+
+@virtual
+async def test_calls_that_back_off_have_ended_once_closed() -> None:
+    before = asyncio.all_tasks()
+    async with session_above(SimulatedService(dead=lambda path, now: True), backoff_initial=60) as session:
+        calls = [asyncio.create_task(session.send(Request("GET", f"/{number}", len))) for number in range(4)]
+        await asyncio.sleep(0.1)
+        assert session.stats.retries
+    assert asyncio.all_tasks() == before
+    assert all(isinstance(call.exception(), SeoRepError) for call in calls)

@@ -622,8 +622,8 @@ def test_refusals_that_come_no_more_are_not_tolerated_any_more() -> None:
     assert trial.tolerated == 0
 
 
-def burst_of(cap: float | None) -> list[float]:
-    """Return when the attempts of a burst start that begins at 14, and the one after it."""
+def in_a_burst(cap: float | None) -> RateLimiter:
+    """Return a limiter whose burst begins at 14."""
     limiter = RateLimiter(cap)
     limiter.start(9.0)
     for number in range(20):
@@ -636,12 +636,25 @@ def burst_of(cap: float | None) -> list[float]:
             limiter.record_success(now, now + 0.1 + moment / 10)
         limiter.record_refusal(now, now + 0.6, suspect=False, again=False)
     assert limiter.begin_trial(14.0)
+    return limiter
+
+
+def burst_of(cap: float | None) -> list[float]:
+    """Return when the attempts of a burst start that begins at 14, and the one after it."""
+    limiter = in_a_burst(cap)
     starts, now = [], 14.0
     for _ in range(RefusalTrial.SHORTEST + 1):
         now = limiter.next_start(now)
         limiter.start(now)
         starts.append(now)
     return [start - 14 for start in starts]
+
+
+def test_refusals_count_for_the_burst_when_the_rate_is_not_held() -> None:
+    limiter = in_a_burst(None)
+    assert not limiter._is_held(100.0)
+    counts = [limiter.record_refusal(14.0, 100.0, suspect=False, again=False) for _ in range(3)]
+    assert counts == [False, False, True]
 
 
 def test_share_of_slow_attempts_that_is_refused_is_measured() -> None:
@@ -709,12 +722,12 @@ def found(accepted: int, together: int, concurrency: AdaptiveConcurrency | None 
     return concurrency
 
 
-@pytest.mark.parametrize(("accepted", "limit"), [(0, 16), (1, 1), (8, 8), (11, 11), (12, 16), (15, 16)])
+@pytest.mark.parametrize(("accepted", "limit"), [(0, 16), (2, 16), (3, 3), (8, 8), (11, 11), (12, 16), (15, 16)])
 def test_attempts_accepted_together_are_the_limit(accepted: int, limit: int) -> None:
     assert found(accepted, 16).limit == limit
 
 
-@pytest.mark.parametrize(("accepted", "limit"), [(0, 16), (1, 1), (6, 6), (7, 7), (8, 16)])
+@pytest.mark.parametrize(("accepted", "limit"), [(0, 16), (2, 16), (3, 3), (6, 6), (7, 7), (8, 16)])
 def test_any_refusal_of_the_first_eight_shows_the_limit(accepted: int, limit: int) -> None:
     assert found(accepted, 8, AdaptiveConcurrency(16)).limit == limit
 
@@ -744,16 +757,9 @@ def test_attempts_accepted_at_a_lower_limit_prove_no_ceiling() -> None:
     assert found(5, 16, concurrency).limit == 5
 
 
-@pytest.mark.parametrize(("accepted", "limit"), [(3, 16), (4, 4), (7, 7), (8, 16)])
-def test_first_guess_is_corrected_once(accepted: int, limit: int) -> None:
-    concurrency = found(8, 16)
-    for _ in range(2):
-        concurrency.watch(8)
-        for _ in range(accepted):
-            concurrency.record_success_of_watched()
-        seen = concurrency.limit
-        concurrency.judge()
-    assert (seen, concurrency.limit) == (limit, 16 if limit < 16 or accepted == 8 else concurrency.limit)
+@pytest.mark.parametrize("accepted", [3, 5, 8])
+def test_limit_at_once_that_fails_is_given_up(accepted: int) -> None:
+    assert found(accepted, 8, found(8, 16)).limit == 16
 
 
 def proven() -> AdaptiveConcurrency:
@@ -766,12 +772,12 @@ def proven() -> AdaptiveConcurrency:
 
 
 def test_limit_that_is_a_guess_grows_fast() -> None:
-    concurrency = found(1, 16)
+    concurrency = found(3, 16)
     accepted = 0
     while concurrency.limit < 16:
         concurrency.record_success(concurrency.limit)
         accepted += 1
-    assert accepted == sum(max(8, 2 * limit) for limit in range(1, 16))
+    assert accepted == sum(max(8, 2 * limit) for limit in range(3, 16))
 
 
 def test_one_more_is_tried_and_taken_back_if_refused() -> None:
@@ -855,14 +861,14 @@ def test_one_probe_is_out_at_a_time() -> None:
 def test_gaps_between_probes_grow_to_the_longest() -> None:
     breaker = opened(5.0)
     starts = []
-    for _ in range(20):
+    for _ in range(30):
         starts.append(breaker.next_start(0.0))
         breaker.start_probe(starts[-1])
         breaker.end_probe()
     gaps = [later - earlier for earlier, later in pairwise(starts)]
     assert gaps[0] == pytest.approx(CircuitBreaker.SHORTEST)
     assert gaps[-1] == pytest.approx(CircuitBreaker.LONGEST)
-    assert gaps == sorted(gaps)
+    assert all(later >= earlier - CLOSE for earlier, later in pairwise(gaps))
 
 
 # suspects

@@ -305,6 +305,13 @@ def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
     assert error.message == "the call timed out before a response was received; raise Settings.call_timeout"
 
 
+@pytest.mark.parametrize(("refused", "named"), [(0, False), (9, False), (10, True), (325, True)])
+@pytest.mark.parametrize("last", [None, failure(Sent.RESPONDED, Cause.THROTTLE)])
+def test_end_of_time_after_refusals_alone_speaks_of_a_quota(last: Failure | None, refused: int, named: bool) -> None:
+    words = f"each of the last {refused} requests was refused: a quota may be used up"
+    assert (words in deadline_exceeded(last, refused).message) is named
+
+
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_throttling_on_the_last_attempt_is_reported_as_such(idempotent: bool) -> None:
     throttled = Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("slow down"), 1.0)

@@ -235,6 +235,19 @@ async def test_delete_succeeds_however_its_answer_is_cut_into_pieces(
         await session.send(delete())
 
 
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_body_of_a_204_is_dropped_on_either_loop(loop: str) -> None:
+    factory = pytest.importorskip(loop).new_event_loop
+
+    async def delete_one() -> None:
+        step = NO_CONTENT["204 with a body"]
+        async with ScriptedServer([step]) as server, open_session(server.base_url, FakeTime()) as session:
+            await session.send(delete())
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(delete_one())
+
+
 @pytest.mark.parametrize(
     "lost",
     [reset, then_close(b""), then_close(answer(b"{}", length=9)), hang, *(answer(status=s) for s in (500, 502, 504))],

@@ -6,8 +6,10 @@ import asyncio
 import functools
 import heapq
 import itertools
+import signal
 from collections.abc import Callable, Coroutine
 from contextvars import Context
+from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -26,6 +28,27 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.now = 0.0
         self._due: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._numbers = itertools.count()
+        self._alarm: BaseException | None = None
+
+    def run_forever(self) -> None:
+        """Run, and let an error of a handler of SIGALRM through, which is no concern of the callback that it meets."""
+        before = signal.getsignal(signal.SIGALRM)
+        if not callable(before):
+            return super().run_forever()
+        self._alarm = None
+
+        def ring(number: int, frame: FrameType | None) -> None:
+            try:
+                before(number, frame)
+            except BaseException as alarm:
+                self._alarm = alarm
+                raise
+
+        signal.signal(signal.SIGALRM, ring)
+        try:
+            super().run_forever()
+        finally:
+            signal.signal(signal.SIGALRM, before)
 
     def time(self) -> float:
         return self.now
@@ -55,6 +78,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             handle = ready.popleft()
             if not handle.cancelled():
                 handle._run()
+            if self._alarm is not None:
+                alarm, self._alarm = self._alarm, None
+                raise alarm
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -10,6 +10,8 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sqlite3
+import traceback
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -23,7 +25,7 @@ import pytest
 from seorep_async import Feed, SeoRepClient, Settings
 from seorep_async.cli.application import run as command
 from seorep_async.errors import AuthenticationError, ConfigurationError, ExportError
-from seorep_async.export import PullSummary, pull_to
+from seorep_async.export import PullSummary, job, pull_to
 from seorep_async.export.dataset import write_parts
 from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.api.service import Service
@@ -33,6 +35,9 @@ from tests.cli.running import serving
 from tests.export.reports import END, NIGHT, START, account
 from tests.export.s3 import Bucket
 from tests.export.test_dataset import Fail, contents, fail, names, parts, rows
+from tests.export.test_history import Service as HistoryService
+from tests.scripted_api import quick_client
+from tests.scripted_api import serving as scripted
 from tests.session.canary import Canary
 
 __all__ = ["fail"]
@@ -345,14 +350,22 @@ def test_other_json_is_no_shard(text: str) -> None:
         ({"pull": "../../evil"}, "pull must be a name that plan gave"),
         ({"account": ""}, "account '' can't be the name of a folder"),
         ({"out": 5}, "out is wrong: it must be a string"),
-        ({"out": "-"}, "out must be a dataset"),
+        ({"out": "-"}, "out must be the path or address of a dataset"),
         ({"end_date": "2022-01-01"}, "end_date must be start_date or later"),
         ({"snapshot_date": "2023-01-01T00:00"}, "snapshot_date is wrong"),
         ({"settings": {"max_concurrency": 0}}, "settings is wrong: max_concurrency"),
         ({"options": {"nonsense": 1}}, "options must be arguments of feeds"),
         ({"storage_options": {"secret_access_key": SECRET}}, "put secret_access_key into the environment"),
         ({"storage_options": {"region": 5}}, r"storage_options\S* is wrong: it must be a string"),
-        ({"key_from": SECRET}, "key_from must be env:NAME or module:function"),
+        ({"key_from": SECRET}, "key_from must be env:NAME"),
+        ({"key_from": f"{__name__}:run_code"}, "key_from must be env:NAME"),
+        ({"key_from": "env:A\n"}, "key_from must be env:NAME"),
+        ({"key_renewed": True}, "key_renewed is wrong"),
+        ({"key_renewed": "now"}, "key_renewed must be the mark of the new key"),
+        ({"out": "/shared\0/"}, "out must be the path or address of a dataset"),
+        ({"work_dir": "/work\0"}, "work_dir must be the path of a folder"),
+        ({"storage_options": {"azure_use_azure_cli": "true"}}, "put azure_use_azure_cli into the environment"),
+        ({"storage_options": {"azure_authority_host": "https://evil"}}, "put azure_authority_host into"),
         ({"newer": 1}, "a newer version of seorep made it, with fields such as newer"),
         ({"outcomes": []}, "it is the receipt of a shard"),
     ],
@@ -371,11 +384,40 @@ def test_a_missing_field_is_named(shard: Shard) -> None:
         Shard.from_json(json.dumps(fields))
 
 
-@pytest.mark.parametrize("key_from", ["os:sep", "json:loads", "os:no_such_function", SECRET])
-def test_a_wrong_place_of_the_key_is_an_error_in_words(key_from: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"finds no API key in|key_from must be") as caught:
-        running.find_key(key_from)
-    assert SECRET not in str(caught.value)
+def fail_with_the_key() -> str:
+    raise RuntimeError(SECRET)
+
+
+async def find_key_later() -> str:
+    return SECRET
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        (fail_with_the_key, r"finds no API key by key\(\), which raised RuntimeError$"),
+        (lambda: None, r"finds no API key by key\(\), which returned no text$"),
+        (lambda: "", "which returned no text$"),
+        (lambda: SECRET.encode(), "which returned no text$"),
+        (lambda: f"{SECRET}\n", "the API key holds a line break"),
+        (lambda one: one, "which raised TypeError$"),
+        (find_key_later, "key must be a function that returns the API key, and not an async one$"),
+        (SECRET, "key must be a function that returns the API key"),
+    ],
+)
+def test_a_function_without_a_key_is_an_error_in_words(shard: Shard, key: Any, words: str) -> None:
+    for step in (lambda: run_shard(shard, key=key), lambda: list(read_shard(shard, key=key))):
+        with pytest.raises(ConfigurationError, match=words) as caught:
+            step()
+        frames = traceback.TracebackException.from_exception(caught.value, capture_locals=True).stack
+        held = {
+            name: value
+            for frame in frames
+            if "/seorep_async/" in frame.filename
+            for name, value in (frame.locals or {}).items()
+        }
+        assert SECRET not in str({**held, "key": ""}) + str(caught.value)
+        assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 def test_what_is_no_shard_is_refused() -> None:
@@ -390,10 +432,10 @@ async def test_gather_refuses_an_account_that_came_since_the_plan(tmp_path: Path
         await run_and_gather(shards)
         before = contents(tmp_path / "shared")
         await asyncio.to_thread(run_all, others)
-        with pytest.raises(ConfigurationError, match="has rows under the account name acme of the service"):
+        with pytest.raises(ConfigurationError, match="has rows under the account name acme of the service") as refused:
             await asyncio.to_thread(gather, others)
         assert contents(tmp_path / "shared").items() >= before.items()
-        renewed = await cut(other, tmp_path, key_renewed=True)
+        renewed = await cut(other, tmp_path, key_renewed=str(refused.value)[-7:-1])
         assert (await run_and_gather(renewed)).rows == 3 * (1 + 3 + 3)
 
 
@@ -416,8 +458,15 @@ async def test_a_damaged_plan_and_a_damaged_receipt_are_named(tmp_path: Path) ->
         ({"shards": 0}, "shards must be an integer from 1"),
         ({"search": "shoes"}, "search narrows the rows"),
         ({"workers": True}, "workers must be an integer from 1"),
-        ({"key_from": SECRET}, "key_from must be env:NAME or module:function"),
+        ({"key_from": SECRET}, "key_from must be env:NAME"),
         ({"key_from": f"env:{SECRET}"}, "key_from must be env:NAME"),
+        (
+            {"key_from": f"{__name__}:run_code"},
+            "key_from must be env:NAME.* a function .* is given to run_shard: key=…",
+        ),
+        ({"work_dir": "a\0b"}, "work_dir must be the path of a folder, got"),
+        ({"work_dir": 5}, "work_dir must be the path of a folder, got 5"),
+        ({"key_renewed": True}, "key_renewed must be the mark of the new key"),
         ({"key_from": None}, "key_from must be env:NAME"),
         ({"storage_options": {"secret_access_key": SECRET}}, "put secret_access_key into the environment"),
         ({"storage_options": {"region": "eu"}}, "the target is a local path"),
@@ -456,21 +505,201 @@ async def test_another_account_key_is_refused_by_the_worker(tmp_path: Path, monk
         monkeypatch.delenv("SEOREP_API_KEY")
         with pytest.raises(ConfigurationError, match="finds no API key in env:SEOREP_API_KEY"):
             await asyncio.to_thread(run_shard, shards[0])
-        missing = attrs.evolve(shards[0], key_from="tests.no_such_module:key")
-        with pytest.raises(ConfigurationError, match="finds no API key in tests"):
-            await asyncio.to_thread(run_shard, missing)
+        with pytest.raises(ConfigurationError, match=r"^key\(\) does not hold the key of the plan's account"):
+            await asyncio.to_thread(run_shard, shards[0], key=lambda: "another")
         assert sandbox.stats.requests == requests
 
 
-def find_key() -> str:
-    """The function of a `key_from`."""
-    return SECRET
+async def test_a_function_gives_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEOREP_API_KEY")
 
+    def find_key() -> str:
+        asyncio.run(asyncio.sleep(0))  # as a client of a vault does
+        return SECRET
 
-async def test_a_function_gives_the_key(tmp_path: Path) -> None:
     async with account(key=SECRET, campaigns=2, keywords=1) as (_, client):
-        shards = await cut(client, tmp_path, key_from=f"{__name__}:find_key")
-        assert (await run_and_gather(shards)).ok
+        shards = await cut(client, tmp_path, shards=2)
+
+        async def inside() -> ShardReceipt:
+            return run_shard(shards[0], key=find_key)
+
+        assert (await asyncio.to_thread(asyncio.run, inside())).ok
+        rows = await asyncio.to_thread(lambda: list(read_shard(shards[1], key=find_key)))
+        assert (rows[0].num_rows, (await asyncio.to_thread(gather, shards)).ok) == (1, True)
+
+
+def everything_in(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
+def run_code() -> None:
+    raise AssertionError("a shard ran code")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"key_from": f"{__name__}:run_code"},
+        {"key_from": "env:PATH"},
+        {"work_dir": "{}/elsewhere/work"},
+        {"out": "{}/elsewhere/"},
+        {"out": "{}/shared/../elsewhere/"},
+        {"out": "s3://elsewhere/", "storage_options": {"endpoint": "http://127.0.0.1:9", "allow_http": "true"}},
+        {"storage_options": {"endpoint": "http://127.0.0.1:9"}},
+        {"base_url": "http://127.0.0.1:9"},
+        {"settings": {"allow_insecure_http": True}},
+        {"account": "other"},
+        {"account": "a\0b"},
+        {"ids": [3, 4]},
+        {"ids": []},
+        {"ids": [1]},
+        {"number": 1},
+        {"pull": "0123456789ab"},
+        {"snapshot_date": "2023-04-03"},
+        {"started_at": "2023-04-02T00:00:00"},
+        {"end_date": "2023-03-30"},
+        {"feeds": ["campaign"]},
+        {"options": {"search": "shoes"}},
+        {"key_digest": "0"},
+        {"key_renewed": "3f9a21"},
+        {"seal": ""},
+    ],
+    ids=lambda changes: " ".join(f"{name}={value}" for name, value in changes.items())[:40].replace("\0", "NUL"),
+)
+async def test_a_changed_shard_does_nothing_at_all(tmp_path: Path, changes: dict[str, Any]) -> None:
+    async with account(campaigns=4, keywords=1) as (sandbox, client):
+        shard, _ = await cut(client, tmp_path, shards=2)
+        before, requests = everything_in(tmp_path), sandbox.stats.requests
+        text = shard.to_json()
+        changes = {name: value.format(tmp_path) if isinstance(value, str) else value for name, value in changes.items()}
+        settings = json.loads(text)["settings"] | changes.pop("settings", {})
+        changed = json.dumps(json.loads(text) | {"settings": settings} | changes)
+        assert json.loads(changed) != json.loads(text)
+        for step in (run_shard, lambda shard: list(read_shard(shard))):
+            with pytest.raises(ConfigurationError):
+                await asyncio.to_thread(lambda: step(Shard.from_json(changed)))  # noqa: B023
+        assert (everything_in(tmp_path), sandbox.stats.requests) == (before, requests)
+        assert (await asyncio.to_thread(run_shard, Shard.from_json(text))).ok
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ids": (1,)},
+        {"ids": (2, 1)},
+        {"start_date": dt.date(2023, 1, 2)},
+        {"end_date": dt.date(2023, 3, 30)},
+        {"feeds": (Feed.CAMPAIGN,)},
+        {"key_digest": "0"},
+    ],
+    ids=str,
+)
+async def test_a_receipt_is_taken_only_for_its_own_shard(tmp_path: Path, changes: dict[str, Any]) -> None:
+    async with account(campaigns=4, keywords=1) as (_, client):
+        shards = await cut(client, tmp_path, shards=2)
+        await asyncio.to_thread(run_all, shards)
+        other = attrs.evolve(shards[0], **changes)
+        with pytest.raises(ExportError, match="1 of 2 shards have no receipt: 0; run them first"):
+            await asyncio.to_thread(gather, [other, shards[1]])
+        assert not (tmp_path / "shared/keyword_rankings").exists()
+        assert (await asyncio.to_thread(gather, shards)).ok
+
+
+async def test_a_receipt_of_another_pull_or_number_is_none(tmp_path: Path) -> None:
+    async with account(campaigns=4, keywords=1) as (sandbox, client):
+        shards = await cut(client, tmp_path, shards=2)
+        receipts = await asyncio.to_thread(run_all, shards)
+        forged = [
+            receipts[1],
+            attrs.evolve(receipts[0], pull="0123456789ab"),
+            attrs.evolve(receipts[0], parts=receipts[1].parts),
+        ]
+        for receipt in forged:
+            requests = sandbox.stats.requests
+            (tmp_path / "shared" / shards[0].receipt_name).write_text(receipt.to_json())
+            with pytest.raises(ExportError, match="1 of 2 shards have no receipt: 0"):
+                await asyncio.to_thread(gather, shards)
+            assert (await asyncio.to_thread(run_shard, shards[0])).rows == receipts[0].rows
+            assert sandbox.stats.requests > requests
+        assert (await asyncio.to_thread(gather, shards)).ok
+
+
+async def test_another_key_does_not_resume_a_plan(tmp_path: Path) -> None:
+    async with scripted(HistoryService().answer) as (client, _), quick_client(client.base_url, "another") as stranger:
+        shards, others = await cut(client, tmp_path), await cut(stranger, tmp_path)
+        assert {shard.pull for shard in others}.isdisjoint(shard.pull for shard in shards)
+        assert (await cut(client, tmp_path), await cut(stranger, tmp_path)) == (shards, others)
+
+
+@pytest.mark.parametrize("damage", ["rubbish", "rows", "another version"])
+async def test_a_damaged_checkpoint_starts_over(
+    tmp_path: Path, fail: Fail, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    async with account(campaigns=4, keywords=1) as (_, client):
+        (shard,) = await cut(client, tmp_path, shards=1)
+        fail(2)
+        assert not (await asyncio.to_thread(run_shard, shard)).ok
+        fail()
+        (folder,) = (tmp_path / "work").iterdir()
+        if damage == "rows":
+            (folder / "checkpoint-rows").write_bytes(b"")
+        elif damage == "rubbish":
+            (folder / "checkpoint").write_bytes(b"rubbish" * 1000)
+        else:
+            (folder / "checkpoint").unlink()
+            with contextlib.closing(sqlite3.connect(folder / "checkpoint")) as database:
+                database.execute("CREATE TABLE about (name TEXT)")
+        assert (await asyncio.to_thread(run_shard, shard)).rows == 4 + 4 * 3 + 4 * 3
+        assert names(tmp_path / "work") == []
+    assert [record.message for record in caplog.records if "damaged" in record.message] == [
+        f"the checkpoint of shard 0 in {tmp_path}/work was damaged; starting over"
+    ] * (damage != "rows")
+
+
+async def test_a_checkpoint_of_another_version_starts_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise ExportError("the disk is full")
+
+    async with account(campaigns=2, keywords=1) as (_, client):
+        (shard,) = await cut(client, tmp_path, shards=1)
+        with monkeypatch.context() as patched:
+            patched.setattr(running, "write_parts", refuse)
+            patched.setattr(job, "VERSION", 0)
+            with pytest.raises(ExportError, match="the disk is full"):
+                await asyncio.to_thread(run_shard, shard)
+        assert (await asyncio.to_thread(run_shard, shard)).requests == 2 + 2 + 2
+
+
+async def test_a_message_names_ten_of_many_shards(tmp_path: Path) -> None:
+    async with account(campaigns=1, keywords=1) as (_, client):
+        (shard,) = await cut(client, tmp_path, shards=1)
+    many = [attrs.evolve(shard, number=number, count=1_500) for number in range(1_500)]
+    numbers = "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 1,490 more; run them first"
+    with pytest.raises(ExportError, match=f"1500 of 1500 shards have no receipt: {numbers}"):
+        gather(many)
+
+
+async def test_one_mark_serves_calls_commands_and_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with account(campaigns=2, keywords=1) as (_, one), account(campaigns=3, keywords=1) as (other, second):
+        await pull_to(one, None, START, END, out=f"{tmp_path}/shared/", **ALL)
+        with pytest.raises(ConfigurationError) as refused:
+            await pull_to(second, None, START, END, out=f"{tmp_path}/shared/", **ALL)
+        mark = str(refused.value)[-7:-1]
+        with pytest.raises(ConfigurationError, match=f'confirm it once with key_renewed="{mark}"'):
+            await cut(second, tmp_path)
+        monkeypatch.setenv("SEOREP_BASE_URL", other.base_url)
+        days = ("--from", str(START), "--to", str(END), "--account", "acme", "--snapshot-date", str(NIGHT))
+        words = ["-o", f"{tmp_path}/shared/", *days]
+        for start in ("pull", "shards plan"):
+            assert await asyncio.to_thread(command, [*start.split(), *words]) == 2
+            assert f"confirm it once with --key-renewed {mark}\n" in capsys.readouterr().err
+        wrong = [*words, "--key-renewed", "000000"]
+        assert await asyncio.to_thread(command, ["pull", *wrong]) == 2
+        assert f"--key-renewed {mark}; the mark that was given is of another key" in capsys.readouterr().err
+        assert await asyncio.to_thread(command, ["pull", *words, "--key-renewed", mark, "--quiet"]) == 0
+        assert (await run_and_gather(await cut(second, tmp_path, key_renewed=mark))).ok
 
 
 async def test_the_key_is_in_nothing_that_is_written(

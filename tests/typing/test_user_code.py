@@ -39,7 +39,6 @@ def test_user_code_has_the_types_that_it_says() -> None:
         cwd=HERE.parent.parent,
         capture_output=True,
         text=True,
-        timeout=300,
         check=False,
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -254,6 +254,7 @@ def ranking_report(one: RankingReport[KeywordRanking]) -> None:
     assert_type(one.extra, Mapping[str, Any])  # type: ignore[misc]
     assert_type(one.account, str | None)
     assert_type(one.snapshot_date, dt.date | None)
+    assert_type(one.compared, bool)
     assert_type(one.campaign_id, int | None)
     assert_type(one.keyword_id, int | None)
 

@@ -21,31 +21,34 @@ from seorep_async.sandbox.api.request import (
     search,
     string,
 )
-from seorep_async.sandbox.api.schemas import BACKLINK
 from seorep_async.sandbox.api.service import ApiResponse, Record, Service, nothing, single
 from seorep_async.sandbox.data.seeded import STATUSES, Backlink
 
-CAMPAIGN_ID = required(int32("campaign_id", "the campaign that the backlink belongs to", example=1))
-TITLE = filled("title", "title")
-URL = filled("url", "address of the page that contains the backlink")
-STATUS = choice("status", "state of the backlink", STATUSES)
-DATE_PUBLISHED = day("date_published", "day of publication")
+CAMPAIGN_ID = required(int32("campaign_id"))
+TITLE = filled("title")
+URL = filled("url")
+STATUS = choice("status", STATUSES)
+DATE_PUBLISHED = day("date_published")
 OPTIONAL: Fields = (
-    string("link_type", "type of link"),
-    string("target_anchor", "text of the target anchor"),
-    string("target_url", "address of the target"),
-    string("notes", "short free note"),
+    string("link_type"),
+    string("target_anchor"),
+    string("target_url"),
+    string("notes"),
 )
 
 CREATE: Fields = (CAMPAIGN_ID, required(TITLE), required(URL), required(STATUS), required(DATE_PUBLISHED), *OPTIONAL)
 UPDATE: Fields = (TITLE, URL, STATUS, DATE_PUBLISHED, *OPTIONAL)
 
-LINK_TYPE = search("link_type", "type of link to list, exactly as it is written; all of them for `all`")
-DATE_STRING = days("date_string", "days of publication to list: a start and an end date separated by a dash")
+_FIELDS = (
+    *("id", "title", "status", "date_created", "date_published", "url", "link_type", "notes", "domain_authority"),
+    *("page_authority", "target_anchor", "target_url"),
+)
+LINK_TYPE = search("link_type")
+DATE_STRING = days("date_string")
 LIST = RecordList(
     name="backlinks",
-    search=search("search", "part of the title, the url or the notes"),
-    order=choice("sort_metric", "field to sort by; oldest first unless given", [*BACKLINK]),
+    search=search("search"),
+    order=choice("sort_metric", _FIELDS),
     direction=direction("sort_direction"),
     searched=("title", "url", "notes"),
 )

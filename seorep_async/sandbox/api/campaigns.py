@@ -4,18 +4,22 @@ from attrs import evolve
 
 from seorep_async.sandbox.api.listing import listing
 from seorep_async.sandbox.api.request import ApiRequest, Fields, filled, required, string
-from seorep_async.sandbox.api.schemas import CAMPAIGN_LISTED
 from seorep_async.sandbox.api.service import ApiResponse, Record, Service, moment, nothing, single
-from seorep_async.sandbox.data.seeded import DEFAULT_SCOPE, Campaign
+from seorep_async.sandbox.data.seeded import Campaign
 
-URL = filled("url", "website address")
-COMPANY = filled("company", "company name")
-SCOPE = filled("scope", f"scope of the url; {DEFAULT_SCOPE} unless given")
-GROUP_TITLE = string("group_title", "group to assign the campaign to")
+URL = filled("url")
+COMPANY = filled("company")
+SCOPE = filled("scope")
+GROUP_TITLE = string("group_title")
 
 CREATE: Fields = (required(URL), required(COMPANY), SCOPE, GROUP_TITLE)
 UPDATE: Fields = (URL, COMPANY, SCOPE, GROUP_TITLE)
-LIST = listing("campaigns", [*CAMPAIGN_LISTED], "company", "url", about="part of the company's name or of its url")
+_FIELDS = (
+    *("id", "date_created", "date_modified", "url", "company", "scope", "account_id", "type", "group_title"),
+    *("date_deleted", "status", "engineA_ignore_places", "engineA_places_id", "engineA_cid"),
+    *("engineA_business_id", "engineA_business_name", "timezone"),
+)
+LIST = listing("campaigns", _FIELDS, "company", "url")
 
 
 def create(service: Service, request: ApiRequest) -> ApiResponse:

@@ -2,12 +2,13 @@
 
 from seorep_async.sandbox.api.listing import listing
 from seorep_async.sandbox.api.request import ApiRequest, Refusal, int32
-from seorep_async.sandbox.api.schemas import KEYWORD
 from seorep_async.sandbox.api.service import ApiResponse, Record, Service, moment, single
 from seorep_async.sandbox.data.seeded import Keyword
 
-CAMPAIGN_ID = int32("campaign_id", "not in the reference, but live services take it: only this campaign's", example=1)
-LIST = listing("keywords", [*KEYWORD], "keyword_phrase", about="part of the phrase")
+_FIELDS = ("id", "date_created", "date_modified", "keyword_phrase", "primary_keyword", "campaign_id")
+
+CAMPAIGN_ID = int32("campaign_id")  # not in the reference, but live services take it
+LIST = listing("keywords", _FIELDS, "keyword_phrase")
 
 
 def get(service: Service, request: ApiRequest) -> ApiResponse:

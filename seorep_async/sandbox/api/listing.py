@@ -70,12 +70,12 @@ class RecordList:
         return as_json({"metadata": metadata, "data": [*map(shown or record, page.cut(chosen))]})
 
 
-def listing(name: str, orders: Sequence[str], *searched: str, about: str) -> RecordList:
+def listing(name: str, orders: Sequence[str], *searched: str) -> RecordList:
     """Return a list under the names that campaigns, users and keywords use."""
     return RecordList(
         name=name,
-        search=search("filter", about),
-        order=choice("order_by", "field to sort by; oldest first unless given", orders),
+        search=search("filter"),
+        order=choice("order_by", orders),
         direction=direction("order_direction"),
         searched=searched,
     )

@@ -43,24 +43,24 @@ from seorep_async.sandbox.data.reports import (
 _LONGEST_MONTHS = 1200
 _UNSORTABLE = ("searchLocation", "searchLanguage", "tags")
 
-CAMPAIGN_ID = required(int32("campaign_id", "the campaign", example=1))
-KEYWORD_ID = required(int32("keyword_id", "the keyword", example=100_001))
-START_DATE = required(day("start_date", "first day of the range"))
-END_DATE = required(day("end_date", "last day of the range"))
-FILTER = search("filter", "part of the keyword's phrase, or of the date")
-SEARCH = search("search", "the same; if both are given, both must be met")
+CAMPAIGN_ID = required(int32("campaign_id"))
+KEYWORD_ID = required(int32("keyword_id"))
+START_DATE = required(day("start_date"))
+END_DATE = required(day("end_date"))
+FILTER = search("filter")
+SEARCH = search("search")
 SORT_DIRECTION = direction("sort_direction")
-COMPARE = flag("compare_previous_period", "whether to calculate the change from the previous period")
+COMPARE = flag("compare_previous_period")
 
 COMMON: Fields = (START_DATE, END_DATE, FILTER, SEARCH, PAGE, LIMIT, SORT_DIRECTION, COMPARE)
 SORT_METRICS = {
-    feed_format.feed: choice(
-        "sort_metric",
-        "metric to sort by; as the reference orders them unless given",
-        [name for name in feed_format.older.fields if name not in _UNSORTABLE],
-    )
+    feed_format.feed: choice("sort_metric", [name for name in feed_format.older.fields if name not in _UNSORTABLE])
     for feed_format in (KEYWORDS_OF_CAMPAIGN, MONTHS_OF_CAMPAIGN, MONTHS_OF_KEYWORD)
 }
+
+CAMPAIGN: Fields = (CAMPAIGN_ID, *COMMON, SORT_METRICS[KEYWORDS_OF_CAMPAIGN.feed])
+CAMPAIGN_BY_DATE: Fields = (CAMPAIGN_ID, *COMMON, SORT_METRICS[MONTHS_OF_CAMPAIGN.feed])
+KEYWORD_BY_DATE: Fields = (KEYWORD_ID, *COMMON, SORT_METRICS[MONTHS_OF_KEYWORD.feed])
 
 
 def campaign(service: Service, request: ApiRequest) -> ApiResponse:

@@ -1,6 +1,6 @@
 """Requests: their fields, how a caller's values are read, and how they are refused.
 
-Each field says what it must look like in words, as a JSON schema, and as a function. Any other value is a 400.
+Each field says what it must look like in words and as a function. Any other value is a 400.
 
 Writes are understood as a form, as JSON and as query parameters alike; where a field comes both in the body and in the
 query, the body's value counts. Of a repeated field the first value counts. Fields that no operation knows are ignored.
@@ -27,7 +27,7 @@ _YES_NO = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Refusal(Exception):
-    """How the service says no.
+    """An error response.
 
     Args:
         status: the HTTP status, 400 to 599.
@@ -48,23 +48,21 @@ class Field(Generic[T]):
 
     Attributes:
         name: the service's name of it.
-        about: what it means.
         expects: completes the sentence "NAME must be …".
-        schema: the same as a JSON schema.
         read: gives the value of a string, or raises ValueError.
         absent: the value if the field is not given.
         required: whether it must be given.
         many: whether it is an array: `name=a&name=b`, `name[]=a&name[]=b` and `name=a,b` are all understood.
+        is_integer: whether JSON holds it as a number.
     """
 
     name: str
-    about: str
     expects: str
-    schema: Mapping[str, Any]
     read: Callable[[str], T]
     absent: Any = None
     required: bool = False
     many: bool = False
+    is_integer: bool = False
 
 
 Fields = tuple[Field[Any], ...]
@@ -76,12 +74,12 @@ def required(field: Field[T | None]) -> Field[T]:
     return changed  # type: ignore[no-any-return]
 
 
-def string(name: str, about: str) -> Field[str | None]:
+def string(name: str) -> Field[str | None]:
     """Any string, an empty one too."""
-    return Field(name, about, "a string", {"type": "string"}, str)
+    return Field(name, "a string", str)
 
 
-def filled(name: str, about: str) -> Field[str | None]:
+def filled(name: str) -> Field[str | None]:
     """Any string that is not empty."""
 
     def read(value: str) -> str:
@@ -89,28 +87,25 @@ def filled(name: str, about: str) -> Field[str | None]:
             raise ValueError
         return value
 
-    return Field(name, about, "a string that is not empty", {"type": "string", "minLength": 1}, read)
+    return Field(name, "a string that is not empty", read)
 
 
-def search(name: str, about: str) -> Field[str]:
+def search(name: str) -> Field[str]:
     """A string to search for; an empty one is in everything."""
-    return Field(name, about, "a string", {"type": "string"}, str, absent="")
+    return Field(name, "a string", str, absent="")
 
 
-def int32(name: str, about: str, example: int | None = None) -> Field[int | None]:
+def int32(name: str) -> Field[int | None]:
     """An integer in 1..2**31-1."""
-    schema = {"type": "integer", "minimum": 1, "maximum": LAST_INT32}
-    if example:
-        schema["examples"] = [example]
-    return Field(name, about, "a positive 32-bit integer", schema, read_int32)
+    return Field(name, "a positive 32-bit integer", read_int32, is_integer=True)
 
 
-def day(name: str, about: str) -> Field[date | None]:
+def day(name: str) -> Field[date | None]:
     """A date, written YYYY-MM-DD."""
-    return Field(name, about, "a date, written YYYY-MM-DD", {"type": "string", "format": "date"}, _read_day)
+    return Field(name, "a date, written YYYY-MM-DD", _read_day)
 
 
-def days(name: str, about: str) -> Field[tuple[date, date] | None]:
+def days(name: str) -> Field[tuple[date, date] | None]:
     """Two dates with a dash between them, the earlier one first."""
 
     def read(value: str) -> tuple[date, date]:
@@ -123,11 +118,10 @@ def days(name: str, about: str) -> Field[tuple[date, date] | None]:
         return start, end
 
     expects = "a start and an end date with a dash between them: YYYY-MM-DD - YYYY-MM-DD"
-    schema = {"type": "string", "pattern": f"^{_RANGE.pattern}$", "examples": ["2014-01-01 - 2030-12-31"]}
-    return Field(name, about, expects, schema, read)
+    return Field(name, expects, read)
 
 
-def choice(name: str, about: str, allowed: Collection[str]) -> Field[str | None]:
+def choice(name: str, allowed: Collection[str]) -> Field[str | None]:
     """One of some strings."""
 
     def read(value: str) -> str:
@@ -135,7 +129,7 @@ def choice(name: str, about: str, allowed: Collection[str]) -> Field[str | None]
             raise ValueError
         return value
 
-    return Field(name, about, f"one of {', '.join(allowed)}", {"type": "string", "enum": [*allowed]}, read)
+    return Field(name, f"one of {', '.join(allowed)}", read)
 
 
 def direction(name: str) -> Field[bool]:
@@ -144,11 +138,10 @@ def direction(name: str) -> Field[bool]:
     def read(value: str) -> bool:
         return ("asc", "desc").index(value.lower()) == 1
 
-    schema = {"type": "string", "enum": ["asc", "desc", "ASC", "DESC"]}
-    return Field(name, "sort direction; ascending unless given", "asc or desc", schema, read, absent=False)
+    return Field(name, "asc or desc", read, absent=False)
 
 
-def flag(name: str, about: str) -> Field[bool]:
+def flag(name: str) -> Field[bool]:
     """Yes or no: true, false, 1 or 0, in any case; no unless given."""
 
     def read(value: str) -> bool:
@@ -156,17 +149,16 @@ def flag(name: str, about: str) -> Field[bool]:
             raise ValueError
         return _YES_NO[value.lower()]
 
-    return Field(name, about, "true or false", {"type": "string", "enum": [*_YES_NO]}, read, absent=False)
+    return Field(name, "true or false", read, absent=False)
 
 
-def strings(name: str, about: str) -> Field[tuple[str, ...]]:
+def strings(name: str) -> Field[tuple[str, ...]]:
     """An array of strings."""
 
     def read(value: str) -> tuple[str, ...]:
         return tuple(part for part in value.split(",") if part)
 
-    schema = {"type": "array", "items": {"type": "string"}}
-    return Field(name, about, "an array of strings", schema, read, absent=(), many=True)
+    return Field(name, "an array of strings", read, absent=(), many=True)
 
 
 def read_int32(value: str) -> int:
@@ -274,7 +266,7 @@ class ApiRequest:
 
 
 def _as_string(field: Field[Any], value: object) -> str:
-    if field.schema["type"] == "integer":
+    if field.is_integer:
         if isinstance(value, float) and value.is_integer():  # 3.0 is an integer in JSON
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool):

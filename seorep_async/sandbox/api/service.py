@@ -19,8 +19,8 @@ Record = dict[str, Any]
 _CACHED_ROWS = 30_000
 _CACHED_SELECTIONS = 16
 
-PAGE = int32("page", "page to return, counted from 1; the first unless given")
-LIMIT = int32("limit", "records a page; a limit over the maximum is lowered to it")
+PAGE = int32("page")
+LIMIT = int32("limit")
 
 
 @frozen

@@ -7,30 +7,31 @@ from attrs import evolve
 
 from seorep_async.sandbox.api.listing import listing
 from seorep_async.sandbox.api.request import ApiRequest, Fields, Refusal, filled, required, string, strings
-from seorep_async.sandbox.api.schemas import USER
 from seorep_async.sandbox.api.service import ApiResponse, Record, Service, moment, nothing, single
 from seorep_async.sandbox.data.seeded import User
 
 OWNER_ID = 1
 """The user in whose name the key gets login grants."""
 
-FIRST_NAME = filled("first_name", "first name")
-LAST_NAME = filled("last_name", "last name")
-USERNAME = filled("username", "used to log in; no other user may have it")
-PASSWORD = filled("password", "password; not stored here")
-EMAIL = string("email", "e-mail address")
-ROLE = filled("role", "type of user")
-EMAIL_CREDENTIALS = string("email_credentials", "send a welcome e-mail; ignored here")
-ROLES = strings("role", "roles to list; all unless given")
+FIRST_NAME = filled("first_name")
+LAST_NAME = filled("last_name")
+USERNAME = filled("username")
+PASSWORD = filled("password")
+EMAIL = string("email")
+ROLE = filled("role")
+EMAIL_CREDENTIALS = string("email_credentials")
+ROLES = strings("role")
 
 CREATE: Fields = (
     *(required(FIRST_NAME), required(LAST_NAME), required(USERNAME), required(PASSWORD), required(ROLE)),
     *(EMAIL, EMAIL_CREDENTIALS),
 )
 UPDATE: Fields = (FIRST_NAME, LAST_NAME, USERNAME, EMAIL, PASSWORD, ROLE)
-LIST = listing(
-    "users", [*USER], "first_name", "last_name", "username", "email", about="part of a name, the username or the e-mail"
+_FIELDS = (
+    *("id", "date_created", "email", "username", "first_name", "last_name", "role", "campaign_access", "account_id"),
+    "password",
 )
+LIST = listing("users", _FIELDS, "first_name", "last_name", "username", "email")
 
 _STORED: Fields = (FIRST_NAME, LAST_NAME, USERNAME, EMAIL, ROLE)
 

@@ -15,15 +15,17 @@ from seorep_async.sandbox.data.seeding import SeededRandom, mix
 from seorep_async.sandbox.data.vocabulary import (
     FIRST_NAMES,
     GROUPS,
+    LANGUAGE,
     LAST_NAMES,
     LINK_TYPES,
-    MARKETS,
     NAMES,
+    PHRASINGS,
+    PLACES,
     SITES,
     SUFFIXES,
     TAGS,
+    TRADES,
     VOLUMES,
-    Market,
 )
 
 DEFAULT_SCOPE = "domain"
@@ -49,28 +51,23 @@ class Campaign:
 
 @frozen
 class Niche:
-    """What a seeded campaign is about: its market, the number of its trade there, and its tags."""
+    """What a seeded campaign is about: the products that it sells, the number of its first place, and its tags."""
 
-    market: Market
-    trade: int
+    products: tuple[str, ...]
+    home: int
     tags: tuple[dict[str, int | str], ...]
-
-    @property
-    def products(self) -> tuple[str, ...]:
-        """What is sold."""
-        return self.market.trades[self.trade][1]
 
 
 def make_campaign(key: int, account_id: int, id_: int) -> tuple[Campaign, Niche]:
     """Make a seeded campaign."""
     drawn = SeededRandom(mix(key ^ id_))
-    market = drawn.pick(MARKETS)
-    trade = drawn.below(len(market.trades))
+    trade, products = drawn.pick(TRADES)
+    home = drawn.below(len(PLACES))
     # Each name comes once with each suffix, then with a number: companies and their addresses are unique.
     lap, place = divmod(id_ - 1, len(NAMES))
     name = NAMES[(place * 7 + key) % len(NAMES)]
     again, suffix = divmod(lap, len(SUFFIXES))
-    company = f"{name} {market.trades[trade][0]}{SUFFIXES[suffix]}{f' {again + 1}' if again else ''}"
+    company = f"{name} {trade}{SUFFIXES[suffix]}{f' {again + 1}' if again else ''}"
     created = _OPENED + _GROWTH * (id_ / (id_ + 200)) + timedelta(seconds=drawn.below(60))
     campaign = Campaign(
         id=id_,
@@ -85,7 +82,7 @@ def make_campaign(key: int, account_id: int, id_: int) -> tuple[Campaign, Niche]
     tags: tuple[dict[str, int | str], ...] = tuple(
         {"id": id_ * 10 + number, "label": drawn.pick(TAGS[number::3])} for number in range(3)
     )
-    return campaign, Niche(market, trade, tags)
+    return campaign, Niche(products, home, tags)
 
 
 def later(moment: datetime, drawn: SeededRandom, days: int) -> datetime:
@@ -142,13 +139,13 @@ def make_keywords(key: int, campaign: Campaign, niche: Niche, count: int) -> tup
 
 
 def _make_keyword(campaign: Campaign, niche: Niche, number: int, drawn: SeededRandom) -> Keyword:
-    market, products = niche.market, niche.products
+    products = niche.products
     # Every product in every phrasing and every place before anything repeats, without a table of what is taken.
     rest, product = divmod(number - 1, len(products))
-    rest, phrasing = divmod(rest, len(market.phrasings))
-    again, place = divmod(rest, len(market.places))
-    location = market.places[(place + product + phrasing) % len(market.places)]
-    phrase = market.phrasings[(phrasing + product) % len(market.phrasings)].format(
+    rest, phrasing = divmod(rest, len(PHRASINGS))
+    again, place = divmod(rest, len(PLACES))
+    location = PLACES[(niche.home + place + product + phrasing) % len(PLACES)]
+    phrase = PHRASINGS[(phrasing + product) % len(PHRASINGS)].format(
         product=products[product], city=str(location["canonical_name"]).split(",")[0]
     )
     if again:
@@ -164,7 +161,7 @@ def _make_keyword(campaign: Campaign, niche: Niche, number: int, drawn: SeededRa
         created=created,
         modified=later(created, drawn, days=700),
         location=location,
-        language=market.language,
+        language=LANGUAGE,
         tags=tuple(tag for tag in niche.tags if drawn.chance(0.3)),
         query=quote(phrase),
         landing_url=f"{campaign.url}/{quote(products[product].replace(' ', '-'))}",

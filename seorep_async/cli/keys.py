@@ -1,0 +1,145 @@
+"""Keys that a file holds or a command prints, and the small private files that hold keys and profiles."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import shlex
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import click
+
+from seorep_async.cli.terminal import can_ask
+
+_MOST_BYTES = 64 * 1024
+"""The largest file with a key, and the most that a command may print."""
+_COMMAND_SECONDS, _PASSPHRASE_SECONDS = 7.0, 300.0
+"""How long a command may take; the second where a person may have to type a passphrase."""
+
+
+def key_of_command(command: str) -> str:
+    """Return the first line that a command prints.
+
+    Raises:
+        click.ClickException: it can't be run, fails, prints too much or something else, or takes too long.
+    """
+    # a person may be asked for a passphrase; without one, nobody answers, and what it prints may be the key
+    person = sys.stderr is not None and sys.stderr.isatty()
+    seconds = _PASSPHRASE_SECONDS if person else _COMMAND_SECONDS
+    try:
+        words = shlex.split(command)
+        if not words:
+            raise click.ClickException("key_command is empty.")
+        running = subprocess.Popen(  # noqa: S603
+            words,
+            bufsize=0,
+            stdin=None if can_ask() else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=None if person else subprocess.DEVNULL,
+        )
+    except (OSError, ValueError) as error:
+        program = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+        problem = f"key_command can't be run: {program}{why(error)}; it is run without a shell."
+        raise click.ClickException(problem) from None
+    output = bytearray()
+    reader = threading.Thread(target=_collect, args=(running, output), daemon=True)
+    reader.start()
+    try:
+        code = running.wait(seconds)
+        # a process that the command has left behind may hold the pipe, so its end is awaited only for a whole line
+        reader.join(0.1 if b"\n" in output else seconds)
+    except subprocess.TimeoutExpired:
+        raise click.ClickException(f"key_command took longer than {seconds:g} seconds.") from None
+    finally:
+        running.kill()
+        running.wait()
+    if len(output) > _MOST_BYTES:
+        raise click.ClickException(f"key_command printed more than {_MOST_BYTES >> 10} KiB.")
+    if code:
+        raise click.ClickException(f"key_command failed with exit status {code}; it is run without a shell.")
+    return _first_line(bytes(output), "key_command")
+
+
+def _collect(running: subprocess.Popen[bytes], output: bytearray) -> None:
+    """Collect what a command prints, and kill it if that is too much."""
+    with running.stdout as pipe:  # type: ignore[union-attr]
+        while block := pipe.read(_MOST_BYTES):
+            output += block
+            if len(output) > _MOST_BYTES:
+                running.kill()
+                return
+
+
+def key_of_file(folder: Path, name: str) -> str:
+    """Return the first line of a private file; a relative name is of a file in the folder.
+
+    Raises:
+        click.ClickException: it can't be read, others can read it, or it holds something else.
+    """
+    file = folder / os.path.expanduser(name)  # `Path.expanduser` raises where there is no such user
+    try:
+        data, status = read_small_file(file)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"can't read key_file {file}: {why(error)}.") from None
+    require_private(status, file)
+    return _first_line(data, f"key_file {file}")
+
+
+def read_small_file(file: Path, most: int = _MOST_BYTES) -> tuple[bytes, os.stat_result]:
+    """Return the content of a regular file, and its status; a pipe would block, and a device may have no end.
+
+    Raises:
+        OSError: it can't be read, is no regular file, or is larger than `most` bytes.
+    """
+    with open(file, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as opened:
+        status = os.fstat(opened.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("it is not a regular file")
+        data = opened.read(most + 1)
+    if len(data) > most:
+        raise OSError(f"it holds more than {most >> 10} KiB")
+    return data, status
+
+
+def why(error: Exception) -> object:
+    """Return why a file could not be read, or a command not be run, in a few words."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if "set_int_max_str_digits" in str(error):
+        return "it holds a number of too many digits"
+    return error.strerror or error if isinstance(error, OSError) else error
+
+
+def without_bom(data: bytes) -> bytes:
+    """Return UTF-8 without the byte order mark that some editors begin it with."""
+    return data.removeprefix(codecs.BOM_UTF8)
+
+
+def _first_line(data: bytes, source: str) -> str:
+    try:
+        return without_bom(data).partition(b"\n")[0].removesuffix(b"\r").decode()
+    except UnicodeDecodeError:
+        problem = f"the key of {source} is not UTF-8."
+    raise click.ClickException(problem)  # outside the handler: the caught error holds the key
+
+
+def require_private(status: os.stat_result, file: Path, *, writable_only: bool = False) -> None:
+    """Refuse a file that others than its owner, and this user, could read or change.
+
+    Raises:
+        click.ClickException: they can, or it belongs to another user.
+    """
+    if sys.platform == "win32":  # it has access lists instead
+        return
+    forbidden = stat.S_IWGRP | stat.S_IWOTH | (0 if writable_only else stat.S_IRGRP | stat.S_IROTH)
+    if status.st_mode & forbidden:
+        what = "change" if writable_only else "read or change"
+        raise click.ClickException(f"others can {what} {file}; run: chmod 600 {shlex.quote(str(file))}")
+    if status.st_uid not in (os.getuid(), 0):
+        raise click.ClickException(f"{file} belongs to another user; use a file of your own.")

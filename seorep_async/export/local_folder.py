@@ -1,0 +1,265 @@
+"""Files in a folder of this machine, as `Storage` describes them; no link below the folder is followed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import shutil
+import stat
+import uuid
+from collections.abc import Callable, Generator, Iterable
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import attrs
+
+from seorep_async.errors import ExportError
+from seorep_async.export.atomic_replace import export_error, os_message
+
+T = TypeVar("T")
+
+STAGING = "_staging"
+"""The folder of a dataset for files in the making; readers of tables never open it."""
+_HAS_DESCRIPTORS = {os.open, os.mkdir, os.stat, os.unlink, os.rename, os.link, os.rmdir} <= os.supports_dir_fd
+_LINKS_LINKS = os.link in os.supports_follow_symlinks
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
+_OPEN_FILE = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | _NO_LINK
+_CREATE_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | _NO_LINK
+_REPARSE_POINT = 0x400  # of Windows: a link, a junction
+
+
+@attrs.frozen
+class _Place:
+    """A name in an open folder, as the system's calls take it.
+
+    Attributes:
+        path: for messages.
+        name: the file's name; its path where a call takes no folder.
+        folder: the folder's descriptor; None where a call takes no folder.
+    """
+
+    path: Path
+    name: str
+    folder: int | None
+
+    def inside(self, name: str, folder: int | None) -> _Place:
+        path = self.path / name
+        return _Place(path, str(path) if folder is None else name, folder)
+
+    def refuse_link(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            found = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+            if stat.S_ISLNK(found.st_mode) or getattr(found, "st_file_attributes", 0) & _REPARSE_POINT:
+                raise export_error(self.path, "it is a link, and a dataset has no links below its folder; remove it")
+
+    def open(self, flags: int) -> int:
+        try:
+            return os.open(self.name, flags, 0o666, dir_fd=self.folder)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                self.refuse_link()
+            raise
+
+    def replace_by(self, other: _Place) -> None:
+        """Move another file here, in one step."""
+        self.refuse_link()
+        try:
+            os.replace(other.name, self.name, src_dir_fd=other.folder, dst_dir_fd=self.folder)
+        except PermissionError as error:  # a system that locks open files says so like this
+            raise export_error(self.path, f"{error.strerror}; is it open in another program?") from error
+        self.sync_folder()
+
+    def sync_folder(self) -> None:
+        """Make the names in its folder durable, where the system can."""
+        if self.folder is not None:
+            with contextlib.suppress(OSError):
+                os.fsync(self.folder)
+
+
+class LocalFolder:
+    """A folder on this machine, or one that it can reach."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def address(self, name: str = "") -> str:
+        return str(self._root / name)
+
+    def put(self, file: Path, name: str) -> None:
+        with self._at(name, make=True) as place:
+            with open(file, "rb+") as opened:
+                os.fsync(opened.fileno())
+            try:
+                place.replace_by(_Place(file, str(file), None))
+                return
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+            # a copy beside the target would be seen by readers
+            with open(file, "rb") as source, self._temporary(lambda copy: shutil.copyfileobj(source, copy)) as near:
+                place.replace_by(near)
+            file.unlink()
+
+    def write(self, name: str, data: bytes) -> None:
+        with self._at(name, make=True) as place, self._temporary(lambda file: file.write(data)) as near:
+            place.replace_by(near)
+
+    def exchange(self, name: str, old: bytes | None, new: bytes) -> bool:
+        # the next contents of a file stand under a name that follows from its contents now, and any writer that finds
+        # them publishes them: so there is one successor, and a writer that stood still is too late for the last step
+        mark = hashlib.sha256(b"%b\0%b" % (name.encode(), b"" if old is None else b"\1" + old)).hexdigest()
+        with (
+            self._at(name, make=True) as place,
+            self._at(f"{STAGING}/{mark}.next", make=True) as successor,
+            self._temporary(lambda file: file.write(new)) as near,
+        ):
+            if self.read(name) != old:
+                return False
+            is_ours = _link(near, successor, new)
+            try:
+                if self.read(name) == old:
+                    place.replace_by(successor)
+                elif is_ours:
+                    os.unlink(successor.name, dir_fd=successor.folder)
+                    return False
+            except FileNotFoundError:  # another writer has published it
+                pass
+            return is_ours
+
+    def read(self, name: str, most: int | None = None) -> bytes | None:
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            self._at(name) as place,
+            open(place.open(_OPEN_FILE), "rb") as file,
+        ):
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise export_error(place.path, "it is not a regular file; move it away")
+            return file.read(found.st_size if most is None else min(found.st_size, most))
+        return None
+
+    def inspect(self, name: str, look: Callable[[BinaryIO], T]) -> T | None:
+        data = self.read(name)
+        return None if data is None else look(BytesIO(data))
+
+    def names(self, folder: str) -> list[str]:
+        found: list[str] = []
+        prefix = f"{folder.rstrip('/')}/" if folder else ""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._at(f"{prefix}any") as place:
+            _collect(place.folder, place.path.parent, prefix, found)
+        return sorted(found)
+
+    def move(self, source: str, name: str) -> None:
+        with self._at(name, make=True) as place, self._at(source) as staged:
+            staged.refuse_link()
+            place.replace_by(staged)
+
+    def delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                with self._at(name) as place:
+                    place.refuse_link()
+                    os.unlink(place.name, dir_fd=place.folder)
+                while (name := name.rpartition("/")[0]) not in ("", STAGING):  # others put files there at any time
+                    with self._at(name) as place, contextlib.suppress(OSError):  # it is not empty
+                        os.rmdir(place.name, dir_fd=place.folder)
+
+    @contextlib.contextmanager
+    def _at(self, name: str, *, make: bool = False) -> Generator[_Place]:
+        """Open the folders of a name one after the other; unless they are made, a missing one is an `OSError`."""
+        *folders, last = parts_of(name)
+        opened: list[int] = []
+        at = _Place(self._root, str(self._root), None)
+        try:
+            if make:
+                self._root.mkdir(parents=True, exist_ok=True)
+            for one in (None, *folders):
+                at = at if one is None else at.inside(one, opened[-1] if opened else None)
+                if make and one is not None:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(at.name, dir_fd=at.folder)
+                        at.sync_folder()
+                if _HAS_DESCRIPTORS:
+                    opened.append(at.open(_OPEN_FOLDER))
+                else:
+                    at.refuse_link()
+            at = at.inside(last, opened[-1] if opened else None)
+            yield at
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if make:
+                raise export_error(at.path, os_message(error)) from error
+            raise
+        except OSError as error:
+            raise export_error(at.path, os_message(error)) from error
+        finally:
+            for folder in opened:
+                os.close(folder)
+
+    @contextlib.contextmanager
+    def _temporary(self, fill: Callable[[BinaryIO], object]) -> Generator[_Place]:
+        """Fill a file in the making, on the same disk as the folder; it is deleted unless it was moved."""
+        with self._at(f"{STAGING}/{uuid.uuid4().hex}.tmp", make=True) as near:
+            try:
+                with open(near.open(_CREATE_FILE), "wb") as file:
+                    fill(file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                yield near
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(near.name, dir_fd=near.folder)
+
+
+def parts_of(name: str) -> list[str]:
+    """Return the folders and the file that a name is made of.
+
+    Raises:
+        ExportError: it might lead out of the dataset's folder.
+    """
+    parts = name.split("/")
+    if {"", ".", ".."} & {*parts} or "\0" in name or (os.sep != "/" and re.search(r"[\\:]", name)):
+        raise ExportError(f"{name[:200]!r} is no name of a file in a dataset")
+    return parts
+
+
+def _collect(folder: int | None, path: Path, prefix: str, found: list[str]) -> None:
+    """Collect the names of all files in an open folder and its folders."""
+    with os.scandir(path if folder is None else folder) as entries:
+        for entry in entries:
+            at = _Place(path, "", folder).inside(entry.name, folder)
+            if not entry.is_dir(follow_symlinks=False):
+                if entry.is_symlink():
+                    at.refuse_link()
+                found.append(f"{prefix}{entry.name}")
+                continue
+            inner = None
+            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                try:
+                    at.refuse_link()
+                    inner = at.open(_OPEN_FOLDER) if _HAS_DESCRIPTORS else None
+                    _collect(inner, at.path, f"{prefix}{entry.name}/", found)
+                finally:
+                    if inner is not None:
+                        os.close(inner)
+
+
+def _link(file: _Place, name: _Place, data: bytes) -> bool:
+    """Give a file a second name, and return whether that was free."""
+    options = {"follow_symlinks": False} if _LINKS_LINKS else {}
+    try:
+        os.link(file.name, name.name, src_dir_fd=file.folder, dst_dir_fd=name.folder, **options)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        try:
+            with open(name.open(_CREATE_FILE), "wb") as copy:
+                copy.write(data)
+        except FileExistsError:
+            return False
+    name.sync_folder()
+    return True

@@ -1,0 +1,239 @@
+"""A lock that one pull holds at a time: a file that its process has locked, or, where that is refused, just the file.
+
+The system's lock ends with its process. Some network file systems refuse it, and then the file must do: it says whose
+the lock is, so that one of a process that is gone can be taken over. No clock decides, and none that might be alive is
+taken over: not one of another machine, of which nothing is known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import hashlib
+import os
+import socket
+import stat
+import sys
+import uuid
+from pathlib import Path
+from typing import Annotated
+
+import attrs
+import msgspec
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_OPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_LONGEST = 4096
+_BEYOND = 1 << 30
+
+
+@attrs.frozen
+class Holder:
+    """The process that holds a lock.
+
+    Attributes:
+        host: the name of its machine.
+        process: its id.
+        since: when it took the lock, by its clock.
+        boot: names the run of the machine and the namespace in which the id means this process.
+        started: when the process started, in the system's words, as ids are used again; empty if it does not tell.
+        is_locked: whether it has the system's lock.
+        mark: differs each time.
+    """
+
+    host: str
+    process: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
+    since: dt.datetime
+    boot: str
+    started: str
+    is_locked: bool
+    mark: str
+
+    @property
+    def is_this_process(self) -> bool:
+        """Whether it is this process."""
+        return (self.boot, self.process, self.started) == (_boot(), os.getpid(), _start_of(os.getpid()) or "")
+
+    @property
+    def is_alive(self) -> bool | None:
+        """Whether the process still runs; None if this can't be told from here."""
+        started = _start_of(self.process) if self.boot == _boot() else ""
+        if started is None:
+            return False
+        return started == self.started if started and self.started else None
+
+
+class HeldError(Exception):
+    """Another pull holds the lock.
+
+    Attributes:
+        file: the file to delete if that pull has ended; None if it is known to be at work.
+        holder: who it is, if the file says so.
+    """
+
+    def __init__(self, file: Path | None, holder: Holder | None) -> None:
+        super().__init__(file, holder)
+        self.file = file
+        self.holder = holder
+
+
+class PullLock:
+    """A lock; a file exists as long as it is held.
+
+    Args:
+        file: the file, in an existing folder.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._descriptor: int | None = None
+
+    def take(self) -> None:
+        """Take it, or take it over from a process that is gone.
+
+        Raises:
+            HeldError: another pull has it.
+            FileNotFoundError: another pull has just given it back, or its folder does not exist any more; try again.
+            OSError: the file can't be written, or is none.
+        """
+        try:
+            self._take()
+        except BaseException:
+            self._close()
+            raise
+
+    def _take(self) -> None:
+        try:
+            self._descriptor, is_new = os.open(self.file, _CREATE, 0o666), True
+        except FileExistsError:
+            try:
+                self._descriptor, is_new = os.open(self.file, _OPEN), False
+            except PermissionError:  # another user's
+                raise HeldError(self.file, None) from None
+        found = os.fstat(self._descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            raise FileExistsError(f"{self.file} is not the file of a lock; delete it")
+        is_locked = _lock(self._descriptor)
+        data = b"" if is_new else _content(self._descriptor)
+        holder = _holder(data)
+        if is_locked is False:
+            raise HeldError(None, holder)
+        if not os.path.samestat(found, self.file.lstat()):
+            raise FileNotFoundError(f"{self.file} was replaced")
+        if not is_new and not (is_locked and (holder is None or holder.is_locked)):
+            is_alive = None if holder is None else holder.is_alive
+            if is_alive is not False:
+                raise HeldError(None if is_alive else self.file, holder)
+            if not is_locked:
+                self._replace(data)
+                return
+        try:
+            os.ftruncate(self._descriptor, 0)
+            _write(self._descriptor, is_locked=bool(is_locked))
+        except OSError:  # a full disk
+            self.release()
+            raise
+
+    def _replace(self, data: bytes) -> None:
+        """Replace the file of a process that is gone, unless another process has done it since it was read."""
+        claim = self.file.with_name(f"{self.file.name}-{hashlib.sha256(data).hexdigest()[:16]}")
+        self._close()
+        try:
+            self._descriptor = os.open(claim, _CREATE, 0o666)
+        except FileExistsError:
+            raise HeldError(claim, _holder(data)) from None
+        try:
+            _write(self._descriptor, is_locked=False)
+            # only the holder of the claim replaces a file of this content
+            if self.file.read_bytes() != data:
+                raise FileNotFoundError(f"{self.file} was replaced")
+            os.replace(claim, self.file)
+        except BaseException:
+            claim.unlink(missing_ok=True)
+            raise
+
+    def release(self) -> None:
+        """Give it back, if it is held."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.fstat(self._descriptor), self.file.lstat()):
+                    self.file.unlink()
+            self._close()
+            if sys.platform == "win32":  # where an open file can't be deleted
+                with contextlib.suppress(OSError):
+                    self.file.unlink()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this lock has been taken, and not given back."""
+        return self._descriptor is not None
+
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Lock a file for this process; return False if another has it, None if the file system has no such locks."""
+    if sys.platform == "win32":
+        os.lseek(descriptor, _BEYOND, os.SEEK_SET)  # others can't read what is locked
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+    else:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # ENOTSUP, ENOLCK, ENOSYS, EINVAL …: each file system has its own
+            return None
+    return True
+
+
+def _content(descriptor: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, _LONGEST)
+
+
+def _holder(data: bytes) -> Holder | None:
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        return msgspec.json.decode(data, type=Holder)
+    return None
+
+
+def _write(descriptor: int, *, is_locked: bool) -> None:
+    now, process = dt.datetime.now(dt.UTC).replace(microsecond=0), os.getpid()
+    started = _start_of(process) or ""
+    holder = Holder(socket.gethostname(), process, now, _boot(), started, is_locked, uuid.uuid4().hex)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.write(descriptor, msgspec.json.encode(holder))
+
+
+def _boot() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:  # macOS
+        return f"{socket.gethostname()} {uuid.getnode():x}"
+
+
+def _start_of(process: int) -> str | None:
+    """Return when a process started, "" if the system doesn't tell, or None if it has ended."""
+    with contextlib.suppress(OSError):
+        state, *others = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return None if state in "ZX" else others[18]
+    if sys.platform != "win32":
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return None
+        except OSError:  # it is another user's, and hidden
+            pass
+    return ""

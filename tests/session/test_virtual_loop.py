@@ -1,0 +1,32 @@
+"""What a simulation does when the test's own time is over."""
+
+import asyncio
+import signal
+
+import pytest
+
+from tests.session.virtual_loop import run
+
+
+class Alarm(BaseException):
+    """What pytest-timeout raises is no Exception either."""
+
+
+async def interrupted() -> None:
+    signal.raise_signal(signal.SIGALRM)
+
+
+def test_an_alarm_within_a_task_ends_a_simulation() -> None:
+    async def unmoved() -> None:
+        await asyncio.gather(interrupted(), return_exceptions=True)
+        await asyncio.Event().wait()
+
+    def ring(*_: object) -> None:
+        raise Alarm
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        with pytest.raises(Alarm):
+            run(unmoved())
+    finally:
+        signal.signal(signal.SIGALRM, before)
