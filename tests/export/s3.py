@@ -81,8 +81,12 @@ class Bucket:
 
     def objects(self) -> dict[str, bytes]:
         """Return every object that can be seen."""
-        found = [entry["path"] for piece in obstore.list(self.store) for entry in piece]
-        return {path: bytes(obstore.get(self.store, path).bytes()) for path in sorted(found)}
+        while True:
+            found = [entry["path"] for piece in obstore.list(self.store) for entry in piece]
+            try:
+                return {path: bytes(obstore.get(self.store, path).bytes()) for path in sorted(found)}
+            except FileNotFoundError:  # a DELETE of a killed process was still under way: list again
+                continue
 
     def remove(self) -> None:
         """Delete the bucket."""
