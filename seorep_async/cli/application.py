@@ -82,6 +82,10 @@ def run(arguments: Sequence[str], *, now: dt.datetime | None = None) -> int:
     try:
         code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=now)
     except click.UsageError as error:
+        if "pull" in arguments[:1] and "--json" in arguments:  # no parsed option can say it
+            from seorep_async.cli.summary import print_failure
+
+            print_failure(error)
         error.show()
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime as dt
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -18,14 +17,14 @@ from rich.text import Text
 
 from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
 from seorep_async.cli.connection import Connection
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, show_error
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, show_error
 from seorep_async.cli.humanise import counted, moment
 from seorep_async.cli.progress import ProgressDisplay
 from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_until_interrupted
 from seorep_async.cli.summary import (
-    failure_as_json,
     preview_as_json,
     preview_in_words,
+    print_failure,
     show_failures,
     show_summary,
     summary_as_json,
@@ -98,7 +97,7 @@ class PullJob:
         """Run the pull by one of the methods below; if it fails outright, `--json` says so."""
         try:
             code = run()
-        except click.exceptions.Exit:
+        except (click.exceptions.Exit, click.UsageError):  # `run` tells of wrong usage
             raise
         except (Exception, KeyboardInterrupt) as error:
             self._write_failure(error)
@@ -109,9 +108,7 @@ class PullJob:
 
     def _write_failure(self, error: BaseException) -> None:
         if self.json and not self._json_begun.is_set():
-            facts = failure_as_json(self.feeds, self.days, self.account, self.snapshot_date, explain(error), error)
-            with contextlib.suppress(ExportError, click.exceptions.Exit):  # the failure itself counts
-                write_stdout(facts + "\n")
+            print_failure(error, self.feeds, self.days, self.account, self.snapshot_date)
 
     def of_service(self, connection: Connection) -> ExitCode:
         """Pull from a service, and report on stderr.

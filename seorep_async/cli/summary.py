@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.text import Text
 
 from seorep_async.cli.choosing import ChosenDays
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, in_shell_words
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, in_shell_words
 from seorep_async.cli.humanise import counted, duration, moment, size
-from seorep_async.cli.terminal import print_hanging
-from seorep_async.errors import SeoRepError, one_line
+from seorep_async.cli.terminal import print_hanging, write_stdout
+from seorep_async.errors import ExportError, SeoRepError, one_line
 from seorep_async.export import PullFailure, PullSummary
 from seorep_async.export.job import ExportJob
 from seorep_async.export.preview import PullPreview
@@ -100,31 +102,31 @@ def summary_as_json(summary: PullSummary, code: ExitCode, warnings: Sequence[str
     return json.dumps(facts, ensure_ascii=False, indent=2)
 
 
-def failure_as_json(
-    feeds: Sequence[Feed],
-    days: ChosenDays,
-    account: str | None,
-    snapshot_date: dt.date | None,
-    message: str,
+def print_failure(
     error: BaseException,
-) -> str:
-    """Return a pull that ended without a summary as one JSON object; what it never found out is null."""
+    feeds: Sequence[Feed] | None = None,
+    days: ChosenDays | None = None,
+    account: str | None = None,
+    snapshot_date: dt.date | None = None,
+) -> None:
+    """Print a pull that ended without a summary as one JSON object; what it never found out is null."""
     facts = {
         "ok": False,
         "exit_code": int(exit_code_of(error)),
-        "error": one_line(message),
+        "error": one_line(explain(error)),
         "error_type": type(error).__name__,
         "status": getattr(error, "status", None),
         "attempts": getattr(error, "attempts", 0),
-        "feeds": [feed.value for feed in feeds],
-        "start_date": days.first.isoformat(),
-        "end_date": days.last.isoformat(),
+        "feeds": None if feeds is None else [feed.value for feed in feeds],
+        "start_date": None if days is None else days.first.isoformat(),
+        "end_date": None if days is None else days.last.isoformat(),
         "account": account,
         "snapshot_date": None if snapshot_date is None else snapshot_date.isoformat(),
         "files": [],
         "failures": [],
     }
-    return json.dumps(facts, ensure_ascii=False, indent=2)
+    with contextlib.suppress(ExportError, click.exceptions.Exit):  # the failure itself counts
+        write_stdout(json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
 
 
 def preview_in_words(found: PullPreview, job: ExportJob, source: str, origin: str) -> str:

@@ -26,7 +26,7 @@ def test_an_option_given_twice_is_refused(seorep: Seorep, words: tuple[str, ...]
     for option in options(words):
         if not option.multiple:
             ended = seorep(*words, *given(option, option.opts[0]), *given(option, option.opts[-1]))
-            assert (ended.code, ended.out) == (2, "")
+            assert (ended.code, ended.out == "") == (2, option.name != "json")  # which says so on stdout
             assert ended.err.splitlines()[-1].startswith(f"Error: {max(option.opts, key=len)}: given 2 times")
 
 

@@ -49,6 +49,26 @@ def test_a_pull_that_fails_outright_says_so(
     assert "wr0ng-k3y" not in ended.out
 
 
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        ("--month 2023-13", "BadParameter", "'2023-13' is not a month"),
+        ("--colour", "NoSuchOption", "No such option"),
+        ("--json", "UsageError", "--json: given 2 times"),
+        ("--last 3m --month 2023-03", "UsageError", "--last and --month can't be combined"),
+        ("--keywords 4", "UsageError", "--keywords: only with --sandbox"),
+        ("--sandbox --profile acme", "UsageError", "--profile: not with --sandbox"),
+    ],
+)
+def test_wrong_usage_says_so_too(seorep: Seorep, options: str, kind: str, said: str) -> None:
+    ended = seorep("pull", "--json", *options.split())
+    found = facts(ended)
+    assert (ended.code, found["error_type"]) == (2, kind)
+    assert said in found["error"]
+    assert f"Error: {found['error']}" in ended.err
+    assert (found["start_date"], found["feeds"], found["files"]) == (None, None, [])
+
+
 def test_a_disk_that_is_full_is_told(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
