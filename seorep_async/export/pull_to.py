@@ -40,8 +40,7 @@ from seorep_async.export.target import DatasetTarget, StoredTarget, Target, targ
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_flags
 from seorep_async.resources.rankings import FeedOptions, FeedValue
-from seorep_async.tables.declared import table_of
-from seorep_async.tables.text import RFC_4180, CsvOptions, csv_header
+from seorep_async.tables.text import RFC_4180, CsvOptions
 
 Write: TypeAlias = Callable[[Contents, Callable[[], None]], Sequence[Path | str]]
 
@@ -199,8 +198,6 @@ async def stream_rows(
         raise ConfigurationError("a stream holds one feed, as CSV or JSON lines; name a file for more")
     _check_csv(job, kind)
     run = _Run(client, job, ProgressTracker(on_progress))
-    if kind is Format.CSV:
-        await write(csv_header(table_of(job.feeds[0]), job.csv))
     writer = PipeWriter(job, kind, write, run.tracker)
     with contextlib.closing(writer.checkpoint):
         await Fetcher(client, job, writer, run.tracker).run()

@@ -33,6 +33,7 @@ from seorep_async.tables.declared import (
     table_of,
     totals_values,
 )
+from seorep_async.tables.text import csv_header
 
 _SYNC_SECONDS = 1.0
 
@@ -190,6 +191,8 @@ class PipeWriter:
     async def plan(self, campaigns: Iterable[int]) -> None:
         """Note which campaigns there are."""
         self.checkpoint.plan(campaigns)
+        if self._kind is Format.CSV:  # not sooner: a pull that finds no campaign leaves the pipe empty
+            await self._write(csv_header(table_of(self._job.feeds[0]), self._job.csv))
 
     async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
         """Leave the list of campaigns out: a pipe takes one table."""
