@@ -241,7 +241,7 @@ def _changed(target: Target, table: Table, problem: str, statement: str) -> Conf
 
 
 def _as_name(name: str) -> str:
-    return name if re.fullmatch("[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _refusal(target: Target, problem: str) -> ConfigurationError:

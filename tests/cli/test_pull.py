@@ -258,7 +258,7 @@ def test_a_changed_table_is_one_line_and_a_wrong_argument(seorep: Seorep) -> Non
     for more in ((), ("--dry-run",)):
         ended = seorep("pull", "--sandbox", "-o", "a.duckdb", *more)
         assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-        assert "Run ALTER TABLE keyword_rankings RENAME rank TO engine_a_ranking there, or name another" in ended.err
+        assert 'Run ALTER TABLE keyword_rankings RENAME "rank" TO engine_a_ranking there, or name another' in ended.err
 
 
 def test_a_dry_run_is_written_as_json(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:

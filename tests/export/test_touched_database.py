@@ -28,6 +28,10 @@ MENDABLE = {
     'ALTER TABLE failures ADD "My" INT; ALTER TABLE failures ALTER "My" SET NOT NULL': "my, which pulls don't fill",
     "CREATE UNIQUE INDEX one ON keyword_rankings (account, keyword_id)": "unique index one on keyword_rankings",
     "CREATE UNIQUE INDEX one ON campaigns (account, campaign_id)": "unique index one on campaigns",
+    'ALTER TABLE keywords RENAME keyword_id TO "order"': "order has its comment",
+    'ALTER TABLE pulls RENAME feeds TO "the ""feeds"""': 'the "feeds" has its comment',
+    'ALTER TABLE failures ADD "in" INT; ALTER TABLE failures ALTER "in" SET NOT NULL': "in, which pulls don't fill",
+    'CREATE UNIQUE INDEX "select" ON pulls (account)': "unique index select on pulls",
     'CREATE UNIQUE INDEX "One of" ON pulls (lower(account))': "unique index One of on pulls",
 }
 """What a user did, and what the refusal says; a statement in the refusal makes it good."""
@@ -126,5 +130,5 @@ async def test_a_dry_run_that_retries_looks_at_the_tables_first(tmp_path: Path) 
         await pull_to(client, None, START, END, out=path)
         change(path, "ALTER TABLE pulls RENAME feeds TO lists")
         job = export_job(client, None, START, END, Feed.CAMPAIGN, {})
-        with pytest.raises(ConfigurationError, match="RENAME lists TO feeds"):
+        with pytest.raises(ConfigurationError, match='RENAME "lists" TO feeds'):
             await preview(client, job, target_of(path, job.feeds), retry_failed=True)
