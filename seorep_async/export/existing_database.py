@@ -16,7 +16,7 @@ from seorep_async.export.staging_area import write_lock
 from seorep_async.export.target import Target
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Column, ColumnType, Table
-from seorep_async.tables.declared import all_tables, table_of
+from seorep_async.tables.declared import all_tables, table_of, totals_table
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def check_database(target: Target, job: ExportJob, check: Callable[[], None]) ->
             if LATEST in views and not _is_our_view(database):
                 raise _refusal(target, f"its view {LATEST} was not made by a pull; rename the view")
             if "pulls" in existing:
-                _check_pulls_of_account(target, job, database)
+                _check_pulls_of_account(target, job, database, existing)
     except duckdb.Error as error:
         raise ConfigurationError(
             f"can't write {target.path}: {first_line(error).rstrip('!')}; name another file"
@@ -219,13 +219,22 @@ def _has_pull_of_this_version(database: duckdb.DuckDBPyConnection) -> bool:
     return bool(found)
 
 
-def _check_pulls_of_account(target: Target, job: ExportJob, database: duckdb.DuckDBPyConnection) -> None:
-    """Refuse rows of another service or key under the account's name."""
+def _check_pulls_of_account(
+    target: Target, job: ExportJob, database: duckdb.DuckDBPyConnection, existing: dict[str, Columns]
+) -> None:
+    """Refuse rows under the account's name that are of another service or key, or that no pull says the owner of."""
     # until a campaign succeeds, nobody knows whether a key is the account's; after that, a new one was confirmed
     known = "count(*) FILTER (rows > 0 OR failures < campaigns OR campaigns = 0) OVER () > 0"
     newest = f"SELECT service, key_digest FROM pulls WHERE account = ? QUALIFY {known} ORDER BY started_at DESC LIMIT 1"
-    for service, digest in database.execute(newest, [job.account]).fetchall():
+    found = database.execute(newest, [job.account]).fetchall()
+    for service, digest in found:
         job.check_account(target.path, service, digest)
+    tables = [table.name for table in (*map(table_of, Feed), totals_table()) if table.name in existing and not found]
+    rows = (database.execute(f"FROM {name} WHERE account = ? LIMIT 1", [job.account]).fetchall() for name in tables)
+    if any(rows) and job.key_renewed != job.key_mark():
+        problem = f"it has rows of the account {job.account}, and its table pulls no longer says whose they are"
+        confirm = f'confirm once that they are this account\'s with key_renewed="{job.key_mark()}"'
+        raise _refusal(target, f"{problem}; put its rows back, or {confirm}")
 
 
 def _older_layout(target: Target, name: str) -> ConfigurationError:

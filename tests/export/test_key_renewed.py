@@ -18,6 +18,7 @@ from seorep_async.export.dataset import dataset_of
 from seorep_async.export.receipts import last_receipt
 from seorep_async.models import Feed
 from tests.export.test_history import CAMPAIGNS, Service
+from tests.export.test_touched_database import change
 from tests.scripted_api import quick_client, serving
 
 FIRST = dt.date(2023, 3, 1)
@@ -122,6 +123,19 @@ async def test_a_key_is_known_though_every_receipt_is_lost(tmp_path: Path) -> No
             for night in (1, 2):
                 assert await mark_of(stranger, key, night)
         assert (await pull("key-1", 2)).ok
+
+
+async def test_a_mark_confirms_rows_that_lost_their_pull(tmp_path: Path) -> None:
+    async with pulls(f"{tmp_path}/a.duckdb") as (pull, moved):
+        await pull("key-1", 1)
+        change(tmp_path / "a.duckdb", "DELETE FROM pulls")
+        assert (await pull("key-2", 1, account="other")).ok
+        for stranger, key in ((moved, "key-1"), (pull, "key-2")):
+            mark = await mark_of(stranger, key, 2)
+            assert "put its rows back" in await refusal(pull, "key-1", 2, key_renewed=mark)
+        assert (await pull("key-1", 2, key_renewed=await mark_of(pull, "key-1", 2))).ok
+        assert (await pull("key-1", 3)).ok
+        assert await mark_of(pull, "key-2", 4)
 
 
 async def test_a_mark_resumes_a_file_begun_with_the_older_key(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ MENDABLE = {
 FINAL = {
     "ALTER TABLE campaigns DROP COLUMN company": "column company is missing; put it back, or name another file",
     "DROP TABLE pulls": "its table pulls, which says whose rows it holds, is missing",
+    "DELETE FROM pulls": "it has rows of the account 127.0.0.1, and its table pulls no longer says whose they are",
 }
 CONSTRAINTS = {
     "CHECK (requests >= 0)": r"constraint CHECK\(\(requests >= 0\)\) of its table pulls",
