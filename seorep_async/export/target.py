@@ -30,6 +30,7 @@ from seorep_async.tables.declared import (
     table_of,
     totals_table,
 )
+from seorep_async.tables.optional import require
 
 _NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
 _FOREIGN = "{} exists, and no pull of this version wrote it; name another file, or replace it with force=True"
@@ -292,8 +293,8 @@ def _dataset_folder(
     ours = {RECEIPTS, STAGING, *(table.name for table in all_tables())}
     if path.is_dir() and not (path / RECEIPTS).is_dir() and any(one.name not in ours for one in path.iterdir()):
         raise _refusal(out, "the folder holds files that no pull wrote; name a new or empty folder")
+    Format.DUCKDB.require_extra()  # it decides which rows of a night are replaced; its extra brings pyarrow along
     Format.PARQUET.require_extra()
-    Format.DUCKDB.require_extra()  # it decides which rows of a night are replaced
     return DatasetTarget(path, Path(str(out)), Format.PARQUET, feeds, work_dir=work_dir, storage=storage)
 
 
@@ -302,6 +303,8 @@ def _in_object_store(
 ) -> Target:
     """Return a target in an object store; its path names its staging folder, one for each address."""
     is_dataset, (folder, _, name) = out.endswith("/"), out.rpartition("/")
+    if is_dataset:
+        require("obstore", "duckdb")  # one message names both
     storage = storage_of(f"{folder}/", options)
     path = resolve(Path(f"{re.sub('[^A-Za-z0-9.]+', '-', out).strip('-')[-60:]}-{_mark(out)}" if is_dataset else name))
     kind = Format.PARQUET if is_dataset else _format_of(out, path)

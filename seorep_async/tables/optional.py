@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 EXTRAS = {
@@ -16,8 +17,12 @@ EXTRAS = {
 """The extra that installs each library."""
 
 
-def require(module: str) -> Any:
+def require(module: str, *further: str) -> Any:
     """Import a library of an extra, or a module in it.
+
+    Args:
+        module: the library or module.
+        further: libraries that will be needed too: if it is missing, the message names their extras as well.
 
     Raises:
         ImportError: it is not installed; the message says how to install it.
@@ -28,8 +33,10 @@ def require(module: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != library:
             raise
-        extra = EXTRAS[library]
+        missing = [library, *(one for one in further if importlib.util.find_spec(one) is None)]
+        extras = ",".join(EXTRAS[one] for one in missing)
         raise ImportError(
-            f"this needs {library}: pip install 'seorep-async[{extra}]', or in a clone: pip install '.[{extra}]'",
+            f"this needs {' and '.join(missing)}: pip install 'seorep-async[{extras}]', "
+            f"or in a clone: pip install '.[{extras}]'",
             name=library,
         ) from None

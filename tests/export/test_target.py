@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,26 @@ def test_where_nothing_can_be_is_refused_at_once(tmp_path: Path, name: str, prob
     with pytest.raises(ConfigurationError, match=problem):
         target_of(tmp_path / name, ONE)
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("out", "named"),
+    [
+        ("a.duckdb", "duckdb: pip install 'seorep-async[duckdb]'"),
+        ("a/", "duckdb: pip install 'seorep-async[duckdb]'"),
+        ("s3://bucket/a.csv", "obstore: pip install 'seorep-async[cloud]'"),
+        ("s3://bucket/a.parquet", "obstore: pip install 'seorep-async[cloud]'"),
+        ("s3://bucket/a/", "obstore and duckdb: pip install 'seorep-async[cloud,duckdb]'"),
+    ],
+)
+def test_one_command_installs_all_that_a_target_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str, named: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for library in ("duckdb", "obstore", "pyarrow"):  # the extras of the others bring pyarrow along
+        monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=re.escape(f"this needs {named}, or in a clone")):
+        target_of(out, ONE)
 
 
 def test_a_read_only_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
