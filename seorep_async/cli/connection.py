@@ -24,7 +24,6 @@ from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, R
 
 _KEYS = ("key", "key_env", "key_command", "key_file")
 _EMPTY = {
-    "key": "it is empty",
     "key_env": "the environment variable that it names is not set",
     "key_command": "the command printed nothing",
     "key_file": "the first line of the file is empty",
@@ -249,4 +248,6 @@ def _string(profile: Mapping[str, Any], name: str, source: str) -> str | None:
     value = profile.get(name)
     if value is not None and not isinstance(value, str):
         raise click.ClickException(f"{source}: {name} must be a string.")
+    if value == "":
+        raise click.ClickException(f"{source}: {name} is empty; set it in {config_file()}.")
     return value

@@ -187,7 +187,7 @@ def test_a_profile_of_another_user_is_refused(config: Path) -> None:
         (f"[acme]\n{ADDRESS}\nkey_file='/no/such'", "can't read key_file /no/such: No such file or directory."),
         (f"[acme]\n{ADDRESS}\nkey_env=3", "profile acme: key_env must be a string."),
         ("[acme]\nkey='k'", "base_url of profile acme must be set; or try --sandbox."),
-        (f"[acme]\n{ADDRESS}\naccount=''\nkey='k'", "profile acme: account must be a name of 1 to 100 printable"),
+        (f"[acme]\n{ADDRESS}\naccount=''\nkey='k'", "profile acme: account is empty; set it in /"),
         ("[acme]\nbase_url='api.example.com'\nkey='k'", "base_url of profile acme needs a scheme and a host"),
         (f"[acme]\n{ADDRESS}\nkey='k'\nmax_attempts=0", "profile acme: max_attempts must be an integer from 1 to 100"),
         (f"[acme]\n{ADDRESS}\nkey='k'\ncall_timeout='x'", 'above 0 and up to 1e9 (seconds, or "none"), got'),

@@ -45,7 +45,7 @@ def prepare(folder: Path) -> None:
 
 KEYS = [
     # key
-    ("key = ''", "key gives no key, as it is empty"),
+    ("key = ''", "profile acme: key is empty; set it in /"),
     ("key = '  '", "key of profile acme"),
     ("key = 3", "key must be a string"),
     (f"key = ['{KEY}']", "key must be a string"),
@@ -57,12 +57,12 @@ KEYS = [
     (f"key = '{KEY}'\nkey_env = 'HOME'", "key and key_env can't be combined"),
     (f"api_key = '{KEY}'", "unknown setting 'api_key'"),
     # key_env
-    ("key_env = ''", "key_env gives no key"),
+    ("key_env = ''", "profile acme: key_env is empty; set it in /"),
     ("key_env = 3", "key_env must be a string"),
     ('key_env = "A\\u0000B"', "key_env gives no key"),
     ("key_env = 'A=B'", "key_env gives no key"),
     # key_file
-    ("key_file = ''", "key_file"),
+    ("key_file = ''", "profile acme: key_file is empty; set it in /"),
     ("key_file = 3", "key_file must be a string"),
     ("key_file = '~no-such-user/key'", "~no-such-user/key: No such file or directory"),
     ("key_file = '~nobody/key'", "can't read key_file /"),
@@ -113,7 +113,8 @@ KEYS = [
 ]
 SETTINGS = [
     ("base_url = 3", "base_url must be a string"),
-    ("base_url = ''", "base_url of profile acme must be set"),
+    ("base_url = ''", "profile acme: base_url is empty; set it in /"),
+    ("account = 'Acme'", "base_url of profile acme must be set"),
     ("base_url = []", "base_url must be a string"),
     ("base_url = 1979-05-27", "base_url must be a string"),
     ('base_url = "https://api.example.com\\u0000"', "base_url of profile acme"),
