@@ -17,7 +17,7 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder, FeedPageDecode, engine_warning
 from seorep_async.paging import Listing, Query
-from seorep_async.pull import Pull, UniqueIds
+from seorep_async.pull import Pull
 from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import (
     Date,
@@ -276,7 +276,7 @@ class Rankings:
         object_name = _ENDPOINTS[feed].object_name
         if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
             raise ConfigurationError(f"ids must be several {object_name} ids, got {ids!r}")
-        wanted = UniqueIds(ids, partial(check_ids, f"{object_name}_id"))
+        wanted = check_ids(f"{object_name}_id", ids)
         start, end = check_dates(start_date, end_date)
         known = FeedOptions.__annotations__.keys()
         if unknown := options.keys() - known:
