@@ -51,7 +51,7 @@ def measure(quick: bool) -> Findings:
     many = 20_000 if quick else 1_000_000
     starting = [asyncio.run(_latest(_start(ids))) for ids in (range(1, many + 1), list(range(1, many + 1)))]
     bars.append(
-        Bar(f"starting a pull of {many:,} ids: the longest that another task waits", 50, max(starting), unit="ms")
+        Bar(f"starting a pull of {many:,} ids: the longest that another task waits", 120, max(starting), unit="ms")
     )
     return Findings(
         bars=bars,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from array import array
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
@@ -25,7 +24,7 @@ from seorep_async.errors import (
     SeoRepError,
     ServerError,
 )
-from seorep_async.paging import IdSet, Listing, PageBudget, Schedule, window_size
+from seorep_async.paging import Listing, PageBudget, Schedule, window_size
 from seorep_async.reports import RankingReport, reports_of
 from seorep_async.session import CancelScope, Session, cancel_all
 
@@ -33,7 +32,6 @@ R = TypeVar("R")
 
 MAX_REPULLS = 3
 _STARTED_AT_ONCE = 4
-_CHECKED_AT_ONCE = 5_000
 _TRANSIENT = (
     AttemptTimeoutError,
     ConnectionFailedError,
@@ -73,45 +71,6 @@ class PullOutcome(Generic[R]):
         return report.to_dicts()
 
 
-class UniqueIds:
-    """Ids to pull, each once; many are checked step by step, so that others on the loop need not wait.
-
-    Args:
-        ids: the ids.
-        check: returns some as ints, or raises a ConfigurationError if they are not valid.
-    """
-
-    def __init__(self, ids: Iterable[int], check: Callable[[Sequence[int]], Sequence[int]]) -> None:
-        self._ids = ids if isinstance(ids, range) else tuple(ids)
-        self._check = check
-        self._checked = 0
-        self._seen = IdSet()
-        self._unique = array("i")  # a list of a million would hold each full garbage collection up for 30 ms
-        self._check_some()
-
-    async def check_in_steps(self) -> None:
-        """Check all ids, with turns for others on the loop in between."""
-        for _ in range(self._checked, len(self._ids), _CHECKED_AT_ONCE):
-            await asyncio.sleep(0)
-            self._check_some()
-
-    def _check_some(self) -> None:
-        ids, start = self._ids, self._checked
-        if isinstance(ids, range):  # in which none is twice, and the largest is at an end
-            self._check([*ids[:1], *ids[-1:]])
-            self._checked = len(ids)
-        else:
-            some = self._check(ids[start : start + _CHECKED_AT_ONCE])
-            self._unique.extend([one for one in some if self._seen.add((one,))])  # a dict stops for 50 ms to grow
-            self._checked += len(some)
-
-    def all(self) -> Collection[int]:
-        """Return all ids in their order; those that are not checked yet are checked now."""
-        while self._checked < len(self._ids):
-            self._check_some()
-        return self._ids if isinstance(self._ids, range) else self._unique
-
-
 class _Item(msgspec.Struct, Generic[R], eq=False):
     """One id: running (with a `task`), deferred (with an `error`) until its second try, or done (with an `outcome`)."""
 
@@ -136,7 +95,7 @@ class Pull(Generic[R]):
     def __init__(
         self,
         session: Session,
-        ids: UniqueIds,
+        ids: Collection[int],
         listing: Callable[[int], Listing[R, RankingReport[R]]],
         subject: Callable[[int], str],
         *,
@@ -156,13 +115,12 @@ class Pull(Generic[R]):
         self._session.require_open()
         if self._open:
             raise ConfigurationError("this pull is running already; make another one")
-        await self._ids.check_in_steps()
         self._open = True
         self._limit = window_size(self._session.settings.max_concurrency)
         self._budget = PageBudget(self._limit)
         self._cancel_scope = CancelScope()
         self._total = len(self)
-        self._remaining = enumerate(self._ids.all())
+        self._remaining = enumerate(self._ids)
         self._items: dict[int, _Item[R]] = {}  # started and not taken, without the deferred
         self._deferred: dict[int, _Item[R]] = {}
         self._retries: deque[_Item[R]] = deque()  # deferred before, to be started again
@@ -184,7 +142,7 @@ class Pull(Generic[R]):
 
     def __len__(self) -> int:
         """Return the number of outcomes that there will be."""
-        return len(self._ids.all())
+        return len(self._ids)
 
     def __aiter__(self) -> Pull[R]:
         return self

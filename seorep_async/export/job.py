@@ -242,7 +242,7 @@ def export_job(
     if not wanted:
         raise ConfigurationError("feeds must name at least one feed")
     if ids is not None and isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
-        ids = check_ids("campaign_id", tuple(ids))
+        ids = check_ids("campaign_id", ids)
     for feed in wanted:
         # a pull that is never entered only checks its arguments
         client.rankings.pull((), start_date, end_date, feed=feed, **options)
@@ -253,7 +253,7 @@ def export_job(
         feeds=tuple(feed for feed in Feed if feed in wanted),
         start_date=check_date("start_date", start_date),
         end_date=check_date("end_date", end_date),
-        campaigns=None if ids is None else tuple(dict.fromkeys(ids)),
+        campaigns=None if ids is None else tuple(ids),
         options=options,
         account=client._session.host if night.account is None else check_account_name(night.account),
         started_at=now,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -20,6 +20,8 @@ from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
+
+_STEP = 20  # models that are made before others on the loop get their turn
 
 
 class ModelConverter:
@@ -54,13 +56,15 @@ class ModelConverter:
         # out here, so that no error of cattrs is its context: those don't unpickle, and Dask pickles contexts
         raise refused from None
 
-    def structure_all(self, items: list[object], model: type[M], path: str) -> tuple[M, ...]:
-        """Turn an array of parsed JSON objects into models, as `structure` does with one."""
+    def structure_all(self, items: list[object], model: type[M], path: str) -> Generator[None, None, tuple[M, ...]]:
+        """Turn an array of parsed JSON objects into models, as `structure` does with one, in steps."""
         structured: list[M] = []
         structure = self._cattrs.get_structure_hook(model)
         try:
             for item in items:
                 structured.append(structure(item, model))
+                if len(structured) % _STEP == 0:
+                    yield
         except Exception as error:
             refused = self._decode_error(error, f"{path}[{len(structured)}]")
         else:

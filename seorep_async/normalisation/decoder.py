@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from seorep_async.normalisation.converter import ModelConverter
 
 M = TypeVar("M")
-T = TypeVar("T")
 
 _ROWS: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
 _FRAMES = 256  # frames that are stored: pages of one campaign often have the same, as have those of small campaigns
@@ -47,13 +46,13 @@ class _Frame(msgspec.Struct, frozen=True, eq=False):
         """Whether nothing in it can be changed by a user."""
         return not self.extra and (self.totals is None or not self.totals.extra)
 
-    def page(self, rows: list[M], number: int) -> Page[M]:
+    def page(self, rows: Sequence[M], number: int) -> Page[M]:
         items = tuple(rows)
         return Page(items, number, self.total_pages, self.total_records, self.totals, self.version, self.extra)
 
 
 class Decoder:
-    """Decodes responses under one account's names for the engines.
+    """Decodes responses under one account's names for the engines, pages in steps of less than a millisecond.
 
     Every method raises ProtocolError for a body that is no whole JSON, StatusError for an error under a success
     status, and DecodeError, with its path, for anything that is not of a documented shape.
@@ -70,33 +69,23 @@ class Decoder:
 
         return ModelConverter(self._engine_names)
 
-    def feed_page(self, body: Body, row: type[M], number: int) -> Page[M]:
+    def feed_page(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M]]:
         """Decode a page of a ranking feed, in either of its shapes (the service's reference, section 4.4)."""
+        compiled: CompiledRows[M] = self._compiled[row]
         few = cut_few_rows(body)
         if few is not None and (frame := self._frames.get(few[0])) is not None:
             try:
-                return frame.page(self._compiled[row].read_current(few[1]), number)
+                return frame.page(compiled.read_current(few[1]), number)
             except REFUSALS:
                 pass
-        page = _at_once(self.feed_page_in_steps(body, row, number))
-        return self._feed_page_by_reference(body, row, number) if page is None else page
-
-    def feed_page_in_steps(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M] | None]:
-        """Decode a page of a ranking feed in steps of less than a millisecond.
-
-        The result is None if something in the page is refused, or its rows cannot be cut apart:
-        `feed_page` takes it in one go, or raises.
-        """
-        row_text = find_rows(body)
-        if row_text is None:
-            return None
-        compiled: CompiledRows[M] = self._compiled[row]
-        try:
-            frame = self._frames.get(row_text.frame) or self._parsed_frame(row_text.frame)
-            rows = yield from compiled.read_in_steps(row_text)
-        except (SeoRepError, *REFUSALS):
-            return None
-        return frame.page(rows, number)
+        if (row_text := find_rows(body)) is not None:
+            try:
+                frame = self._frames.get(row_text.frame) or self._parsed_frame(row_text.frame)
+                rows = yield from compiled.read_in_steps(row_text)
+                return frame.page(rows, number)
+            except (SeoRepError, *REFUSALS):
+                pass
+        return (yield from self._feed_page_by_reference(body, row, number))
 
     def _parsed_frame(self, frame: bytes) -> _Frame:
         envelope = envelopes.parse(frame)
@@ -119,32 +108,24 @@ class Decoder:
             extra=_with_metadata(feed.extra, metadata),
         )
 
-    def _feed_page_by_reference(self, body: Body, row: type[M], number: int) -> Page[M]:
+    def _feed_page_by_reference(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M]]:
         envelope = envelopes.parse(body)
         metadata = envelopes.metadata(envelope)
         feed = envelopes.normalise_feed(envelope)
-        rows = self._rows(feed, row)
+        rows = yield from self._rows(feed, row)
         return self._frame(metadata, feed).page(rows, number)
 
-    def _rows(self, feed: envelopes.FeedPayload, row: type[M]) -> list[M]:
+    def _rows(self, feed: envelopes.FeedPayload, row: type[M]) -> Generator[None, None, Sequence[M]]:
         compiled: CompiledRows[M] = self._compiled[row]
         try:
             row_text = find_rows(msgspec.json.encode({"data": feed.rows}))
             if row_text is not None:
-                return _at_once(compiled.read_in_steps(row_text))
+                return (yield from compiled.read_in_steps(row_text))
         except (*REFUSALS, OverflowError):
             pass
-        return [self._row(value, row, f"{feed.rows_path}[{index}]") for index, value in enumerate(feed.rows)]
+        return (yield from self._converter.structure_all(feed.rows, row, feed.rows_path))
 
-    def _row(self, value: object, row: type[M], path: str) -> M:
-        compiled: CompiledRows[M] = self._compiled[row]
-        try:
-            return compiled.read(msgspec.json.encode([value]))[0]
-        except (*REFUSALS, OverflowError):  # msgspec writes no integer of more than 64 bits
-            pass
-        return self._converter.structure(value, row, path)
-
-    def model_page(self, body: Body, model: type[M], number: int) -> Page[M]:
+    def model_page(self, body: Body, model: type[M], number: int) -> Generator[None, None, Page[M]]:
         """Decode a page of a list response: `data` is an array (the service's reference, section 1)."""
         envelope = envelopes.parse(body)
         metadata = envelopes.metadata(envelope)
@@ -152,7 +133,7 @@ class Decoder:
         if not isinstance(data, list):
             raise envelopes.refused("data", str(values.refusal("an array", data)))
         return Page(
-            items=self._converter.structure_all(data, model, "data"),
+            items=(yield from self._converter.structure_all(data, model, "data")),
             number=number,
             total_pages=metadata.total_pages,
             total_records=metadata.total_records,
@@ -172,34 +153,6 @@ class Decoder:
         if totals is None or totals is False or totals == [] or totals == {}:
             return None
         return self._converter.structure(totals, RankingTotals, path)
-
-
-class FeedPageDecode(Generic[M]):
-    """Reads one page of a ranking feed: at once, or a huge one in steps."""
-
-    __slots__ = ("_decoder", "_number", "_row")
-
-    def __init__(self, decoder: Decoder, row: type[M], number: int) -> None:
-        self._decoder = decoder
-        self._row = row
-        self._number = number
-
-    def __call__(self, body: bytes | memoryview, /) -> Page[M]:
-        """See `Decoder.feed_page`."""
-        return self._decoder.feed_page(body, self._row, self._number)
-
-    def in_steps(self, body: bytes | memoryview, /) -> Generator[None, None, Page[M] | None]:
-        """See `Decoder.feed_page_in_steps`."""
-        return self._decoder.feed_page_in_steps(body, self._row, self._number)
-
-
-def _at_once(steps: Generator[None, None, T]) -> T:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            value: T = end.value
-            return value
 
 
 def _with_metadata(extra: Mapping[str, Any], metadata: envelopes.Metadata) -> Mapping[str, Any]:

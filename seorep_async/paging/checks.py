@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
-from itertools import chain, count, repeat
-from typing import Generic, TypeGuard, TypeVar
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 from seorep_async.errors import PaginationError
 from seorep_async.models import Page
-from seorep_async.paging.id_set import MAX_ID, IdSet
 
 T = TypeVar("T")
-
-_MAX_IN_ORDER = 2**16
 
 
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
@@ -24,8 +20,6 @@ def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
 
 class Ledger(Generic[T]):
     """Checks the pages of one listing, in order.
-
-    The memory for the keys of all rows is bounded where they are ids; see `_Keys`.
 
     Args:
         key: identifies an item.
@@ -40,7 +34,7 @@ class Ledger(Generic[T]):
         self._key = key
         self._subject = subject
         self._max_pages = max_pages
-        self._keys = _Keys()
+        self._page_of: dict[Hashable, int] = {}
         self._pages = 0
         self._received = 0
         self._first_size = self._last_size = self._largest = 0
@@ -67,13 +61,15 @@ class Ledger(Generic[T]):
         Raises:
             PaginationError: the page can't belong to the listing that page 1 announced.
         """
-        if self.last_page is None and self.has_all_records() and self._keys.has_all(map(self._key, page.items)):
+        keys = list(map(self._key, page.items))
+        numbered = dict.fromkeys(keys, page.number)
+        if self.last_page is None and self.has_all_records() and numbered.keys() <= self._page_of.keys():
             self._ended = True  # complete; beyond the end some services repeat the last page
             return False
         self._count(len(page.items))
-        if not self._keys.add(map(self._key, page.items), len(page.items)):
-            repetition = self._keys.repetition([self._key(item) for item in page.items])
-            raise self._error(f"page {page.number} {repetition}", page.number)
+        if len(numbered) < len(keys) or not self._page_of.keys().isdisjoint(numbered):
+            raise self._error(f"page {page.number} {self._repetition(keys)}", page.number)
+        self._page_of |= numbered
         if not page.items:
             self._ended = True
             if self.last_page is not None and self.last_page > 1:
@@ -136,6 +132,13 @@ class Ledger(Generic[T]):
         """Return number and size of the first page that is not full though it is not the last."""
         return (1, self._first_size) if self._first_size < self._largest else self._short
 
+    def _repetition(self, keys: list[Hashable]) -> str:
+        """Say what is wrong with the keys of a page, which repeat something."""
+        key, times = next((key, n) for key, n in Counter(keys).items() if n > 1 or key in self._page_of)
+        if times > 1:
+            return f"holds {_shown(key)} more than once"
+        return f"repeats {_shown(key)} of page {self._page_of[key]}"
+
     def _error(self, problem: str, page: int | None) -> PaginationError:
         return PaginationError(
             f"the pages do not add up: {problem}",
@@ -146,50 +149,5 @@ class Ledger(Generic[T]):
         )
 
 
-class _Keys:
-    """The keys of all rows so far: the first in their order, which gives the page of each, then ids in an `IdSet`.
-
-    Ids of the service fit into an `IdSet`, dates are few; only keys that are neither are held without a bound.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[Hashable, None] = {}
-        self._sizes: list[int] = []
-        self._ids = IdSet()
-
-    def has_all(self, keys: Iterable[Hashable]) -> bool:
-        return all(key in self._seen or (_is_id(key) and key in self._ids) for key in keys)
-
-    def add(self, keys: Iterable[Hashable], rows: int) -> bool:
-        """Add the keys of a page, and return whether all are new and different."""
-        if len(self._seen) > _MAX_IN_ORDER:
-            return self._add_to_many(list(keys))
-        self._sizes.append(rows)
-        expected = len(self._seen) + rows
-        self._seen.update(zip(keys, repeat(None)))
-        return len(self._seen) == expected
-
-    def _add_to_many(self, keys: list[Hashable]) -> bool:
-        others = [key for key in keys if not _is_id(key)]
-        expected = len(self._seen) + len(others)
-        all_new = self._seen.keys().isdisjoint(keys) and self._ids.add(filter(_is_id, keys))
-        self._seen.update(zip(others, repeat(None)))
-        return all_new and len(self._seen) == expected
-
-    def repetition(self, keys: list[Hashable]) -> str:
-        """Say what is wrong with the keys of the last page, which repeat something."""
-        earlier = dict(zip(self._seen, chain.from_iterable(map(repeat, count(1), self._sizes[:-1])), strict=False))
-        for key, times in Counter(keys).items():
-            if times > 1:
-                return f"holds {_shown(key)} more than once"
-            if key in earlier:
-                return f"repeats {_shown(key)} of page {earlier[key]}"
-        return "repeats rows of earlier pages"
-
-
 def _shown(key: Hashable) -> str:
     return " ".join(map(str, key)) if isinstance(key, tuple) else repr(key)
-
-
-def _is_id(key: Hashable) -> TypeGuard[int]:
-    return type(key) is int and 0 <= key <= MAX_ID

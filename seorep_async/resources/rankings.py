@@ -15,9 +15,9 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
-from seorep_async.normalisation import Decoder, FeedPageDecode, engine_warning
+from seorep_async.normalisation import Decoder, engine_warning
 from seorep_async.paging import Listing, Query
-from seorep_async.pull import Pull, UniqueIds
+from seorep_async.pull import Pull
 from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import (
     Date,
@@ -67,7 +67,6 @@ class _Asked:
     start: dt.date
     end: dt.date
     query: str = attrs.field(repr=False)  # may be private
-    decode: Callable[[int], FeedPageDecode[Any]]
     compared: bool
     snapshot_date: dt.date | None = None  # the day on which a pull began
 
@@ -276,7 +275,7 @@ class Rankings:
         object_name = _ENDPOINTS[feed].object_name
         if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
             raise ConfigurationError(f"ids must be several {object_name} ids, got {ids!r}")
-        wanted = UniqueIds(ids, partial(check_ids, f"{object_name}_id"))
+        wanted = check_ids(f"{object_name}_id", ids)
         start, end = check_dates(start_date, end_date)
         known = FeedOptions.__annotations__.keys()
         if unknown := options.keys() - known:
@@ -326,14 +325,14 @@ class Rankings:
         query = Query(
             path=endpoint.path,
             query=f"{endpoint.object_name}_id={one}&{asked.query}",
-            decode=asked.decode,
+            decode=lambda number: partial(self._decoder.feed_page, row=endpoint.row, number=number),
             key=endpoint.key,
             subject=f"{endpoint.object_name} {one}",
         )
         return Listing(self._session, query, report)
 
     def _asked(self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions) -> _Asked:
-        endpoint, decoder, settings = _ENDPOINTS[feed], self._decoder, self._session.settings
+        endpoint, settings = _ENDPOINTS[feed], self._session.settings
         search, names = optional_strings(search=options.get("search"))["search"], settings.feed_search_param
         named: dict[str, Any] = {
             "filter": search if names is not FeedSearchParam.SEARCH else None,
@@ -347,4 +346,4 @@ class Rankings:
         dates = f"start_date={start.isoformat()}&end_date={end.isoformat()}"
         query = f"{dates}&{chosen}" if chosen else dates
         compared = asks_to_compare(options.get("compare_previous_period"))
-        return _Asked(feed, endpoint, start, end, query, partial(FeedPageDecode, decoder, endpoint.row), compared)
+        return _Asked(feed, endpoint, start, end, query, compared)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -14,19 +14,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Decode(Protocol[T_co]):
-    """Turns the body of a successful response into its result."""
+    """Turns the body of a successful response into its result, or into steps that end in it."""
 
-    def __call__(self, body: bytes | memoryview, /) -> T_co:
-        """Return the result, or raise a SeoRepError."""
-        ...
-
-
-@runtime_checkable
-class StepwiseDecode(Decode[T_co], Protocol[T_co]):
-    """A `Decode` that can also read a huge body in small steps."""
-
-    def in_steps(self, body: bytes | memoryview, /) -> Generator[None, None, T_co | None]:
-        """Do the same in steps; the result is None where it takes the call in one piece."""
+    def __call__(self, body: bytes | memoryview, /) -> T_co | Generator[None, None, T_co]:
+        """Return the result, or what yields where others may have a turn; either may raise a SeoRepError."""
         ...
 
 

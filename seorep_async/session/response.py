@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Generator
 from typing import Any, TypeVar
@@ -23,7 +22,7 @@ from seorep_async.errors import (
 )
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.fair_queue import SHARE, FairQueue
-from seorep_async.session.request import Request, StepwiseDecode
+from seorep_async.session.request import Request
 from seorep_async.session.retry_policy import Cause, Failure, Sent, Signal, cause_of_status, signal_of_status
 from seorep_async.session.scrubbing import Scrubber
 
@@ -106,50 +105,27 @@ class ResponseReader:
     def __init__(self, authentication: Authentication, fair_queue: FairQueue) -> None:
         self._authentication = authentication
         self._fair_queue = fair_queue
-        self._huge = asyncio.Lock()
         self._knows_service = False
 
-    def read(self, request: Request[T], response: Response) -> T | Failure:
-        """Return the result in a response, or the failure that it means."""
+    async def read(self, request: Request[T], response: Response) -> T | Failure:
+        """Return the result in a response, or the failure that it means; read a large body in turns with others."""
         if not 200 <= response.status < 300:
             return self._refusal(request, response)
+        if response.size > LARGE:
+            await self._fair_queue.wait(min(response.size, SHARE))
         try:
             result = request.decode(response.body)
+            while isinstance(result, Generator):
+                try:
+                    next(result)
+                except StopIteration as end:
+                    result = end.value
+                else:
+                    await self._fair_queue.wait(SHARE)
         except SeoRepError as error:
             return self._undecodable(error, request, response)
         self._knows_service = True
         return result
-
-    async def read_large(self, request: Request[T], response: Response) -> T | Failure:
-        """Do the same with a large body, in turns with others on the loop."""
-        size = response.size
-        if size > SHARE // 2 and (result := await self._read_in_steps(request, response)) is not None:
-            return result
-        await self._fair_queue.wait(size)
-        return self.read(request, response)
-
-    async def read_huge(self, request: Request[T], response: Response) -> T | Failure:
-        """Do the same with a huge body, in steps or in a thread, one at a time."""
-        async with self._huge:
-            result = await self._read_in_steps(request, response)
-            return await asyncio.to_thread(self.read, request, response) if result is None else result
-
-    async def _read_in_steps(self, request: Request[T], response: Response) -> T | None:
-        """Return the result, or None where it takes the body in one piece."""
-        if response.status != 200 or not isinstance(request.decode, StepwiseDecode):
-            return None
-        steps: Generator[None, None, T | None] | None = None
-        while True:
-            await self._fair_queue.wait(SHARE)
-            steps = steps or request.decode.in_steps(response.body)
-            try:
-                next(steps)
-            except StopIteration as end:
-                result: T | None = end.value
-                self._knows_service = self._knows_service or result is not None
-                return result
-            except SeoRepError:
-                return None
 
     def _refusal(self, request: Request[Any], response: Response) -> Failure:
         status = response.status

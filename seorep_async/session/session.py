@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import aiohttp
 import msgspec
@@ -24,7 +24,7 @@ from seorep_async.session.fair_queue import HUGE, FairQueue
 from seorep_async.session.governor import Governor, Permit
 from seorep_async.session.key_refusal import CancelScope, Step
 from seorep_async.session.request import Request
-from seorep_async.session.response import LARGE, RawAnswer, Response, ResponseReader
+from seorep_async.session.response import RawAnswer, Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, GiveUp, Retry, Signal, deadline_exceeded, decide
 from seorep_async.session.stats import Stats
 from seorep_async.session.transport import Transport
@@ -67,6 +67,7 @@ class Session:
         )
         self.governor: Governor = Governor(settings, self.clock)
         self._closing = asyncio.Event()
+        self._reading_huge = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
         self._retries: Counter[str] = Counter()
@@ -179,7 +180,7 @@ class Session:
                 return result
             if call.was_deleted_before(result):
                 self.governor.quota.succeed(call.spent)
-                return call.request.decode(b"")
+                return cast("T", call.request.decode(b""))
             call.note(result, probe=permit.probe)
             self._throttled += result.cause is Cause.THROTTLE
             decision = decide(
@@ -278,13 +279,7 @@ class Session:
             for session, answers in _recordings.get():
                 if session is self:
                     answers.append(RawAnswer(request.method, request.path, outcome.status, bytes(outcome.body)))
-            size = outcome.size
-            if size > HUGE:
-                result = await self._read_huge(call, outcome)
-            elif size > LARGE:
-                result = await self._reader.read_large(request, outcome)
-            else:
-                result = self._reader.read(request, outcome)
+            result = await self._read(call, outcome)
             if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
                 self.governor.observe(permit, Signal.THROTTLED, retry_after)
             if scope is not None:
@@ -294,10 +289,13 @@ class Session:
             if scope is not None:
                 scope.end(number)
 
-    async def _read_huge(self, call: Call[T], response: Response) -> T | Failure:
+    async def _read(self, call: Call[T], response: Response) -> T | Failure:
+        """Read a response; huge ones one at a time, by the call's deadline."""
+        if response.size <= HUGE:
+            return await self._reader.read(call.request, response)
         try:
-            async with asyncio.timeout(self._remaining(call)):
-                return await self._reader.read_huge(call.request, response)
+            async with asyncio.timeout(self._remaining(call)), self._reading_huge:
+                return await self._reader.read(call.request, response)
         except TimeoutError:
             raise deadline_exceeded(None) from None
 

@@ -24,7 +24,7 @@ from seorep_async.models import (
 )
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE, Line, example_of, fields_in, shapes_of
-from tests.normalisation.wire import BRANDS, Json, as_bytes, branded, decode_row, decoder, envelope
+from tests.normalisation.wire import BRANDS, Json, as_bytes, branded, decode_row, decoder, envelope, finished
 
 ROWS = {KeywordRanking, CampaignPeriod, KeywordPeriod}
 NESTED = {SearchLocation: "searchLocation", SearchLanguage: "searchLanguage", Tag: "tags"}
@@ -53,7 +53,7 @@ def come_home(model: type, shape: str, wire: Json, names: Names = EngineNames())
         return decode_row(under(names, wire), model, names)
     if model is RankingTotals:
         body = as_bytes(under(names, envelope([], "flat", wire)))
-        return decoder(names).feed_page(body, CampaignPeriod, 1).totals
+        return finished(decoder(names).feed_page(body, CampaignPeriod, 1)).totals
     if model in NESTED:
         nested = NESTED[model]
         row = example_of(KeywordRanking, "current")[0] | {nested: [wire] if nested == "tags" else wire}
@@ -61,7 +61,7 @@ def come_home(model: type, shape: str, wire: Json, names: Names = EngineNames())
         return found[0] if nested == "tags" else found
     if shape == "list":
         body = as_bytes(under(names, {"metadata": [], "data": [least, wire]}))
-        return decoder(names).model_page(body, model, 1).items[1]
+        return finished(decoder(names).model_page(body, model, 1)).items[1]
     return decoder(names).single(as_bytes(under(names, {"metadata": [], "data": wire})), model)
 
 
@@ -217,7 +217,7 @@ def test_one_thing_where_another_belongs_is_refused_with_a_path(
     wire, _ = example_of(came, shape)
     body = as_bytes({"data": [wire] if shape == "list" else wire})
     with pytest.raises(DecodeError, match="is missing") as refused:
-        decoder().model_page(body, wanted, 1) if shape == "list" else decoder().single(body, wanted)
+        finished(decoder().model_page(body, wanted, 1)) if shape == "list" else decoder().single(body, wanted)
     assert refused.value.field_path == f"data{'[0]' if shape == 'list' else ''}.{path}"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking
 from seorep_async.models.gc_untracked import gc_untracked_struct
-from tests.normalisation.wire import FEED_ROWS, Shape, as_bytes, decoder, envelope, wire_row
+from tests.normalisation.wire import FEED_ROWS, Shape, as_bytes, decoder, envelope, finished, wire_row
 
 
 @gc_untracked_struct
@@ -62,7 +62,7 @@ def test_a_row_is_of_no_concern_to_the_garbage_collector(row: Any) -> None:
 @pytest.mark.parametrize("extra", [{}, {"visibility": [1]}], ids=["known", "with an unknown field"])
 @pytest.mark.parametrize("shape", ["nested", "flat"])
 def test_a_decoded_row_is_such_a_model(model: type, extra: dict[str, Any], shape: Shape) -> None:
-    row: Any = decoder().feed_page(as_bytes(envelope([wire_row(model, 1) | extra], shape)), model, 1).items[0]
+    row: Any = finished(decoder().feed_page(as_bytes(envelope([wire_row(model, 1) | extra], shape)), model, 1)).items[0]
     assert (type(row), gc.is_tracked(row)) == (model, False)
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         row.extra = {}

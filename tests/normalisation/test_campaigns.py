@@ -18,6 +18,7 @@ from tests.normalisation.wire import (
     branded,
     decode_campaign,
     decoder,
+    finished,
     model_row,
     wire_row,
 )
@@ -29,7 +30,7 @@ MOMENTS = [field for field in CAMPAIGN if field.kind == "moment"]
 
 def refusal(campaign: object, names: EngineNames | None = None) -> DecodeError:
     with pytest.raises(DecodeError) as raised:
-        decoder(names or EngineNames()).model_page(as_bytes({"data": [LEAST, campaign]}), Campaign, 1)
+        finished(decoder(names or EngineNames()).model_page(as_bytes({"data": [LEAST, campaign]}), Campaign, 1))
     return raised.value
 
 
@@ -37,9 +38,14 @@ def test_every_field_of_every_campaign_comes_home_in_order() -> None:
     body = as_bytes(
         {"metadata": {"total_pages": 4, "total_records": 9}, "data": [wire_row(Campaign, n) for n in (2, 1)]}
     )
-    page = decoder().model_page(body, Campaign, 3)
+    page = finished(decoder().model_page(body, Campaign, 3))
     assert page.items == (model_row(Campaign, 2), model_row(Campaign, 1))
     assert (page.number, page.total_pages, page.total_records, page.totals) == (3, 4, 9, None)
+
+
+def test_a_long_list_is_decoded_in_steps() -> None:
+    body = as_bytes({"data": [wire_row(Campaign, 1)] * 100})
+    assert len(list(decoder().model_page(body, Campaign, 1))) >= 4
 
 
 def test_a_single_campaign_is_the_same_as_in_a_list() -> None:
@@ -49,12 +55,12 @@ def test_a_single_campaign_is_the_same_as_in_a_list() -> None:
 
 def test_brand_names_are_read_too() -> None:
     body = as_bytes({"data": [{branded(name): value for name, value in wire_row(Campaign, 1).items()}]})
-    assert decoder(BRANDS).model_page(body, Campaign, 1).items == (model_row(Campaign, 1),)
+    assert finished(decoder(BRANDS).model_page(body, Campaign, 1)).items == (model_row(Campaign, 1),)
 
 
 def test_an_empty_list_has_no_campaigns() -> None:
     body = as_bytes({"metadata": {"total_pages": 0, "total_records": 0}, "data": []})
-    page = decoder().model_page(body, Campaign, 1)
+    page = finished(decoder().model_page(body, Campaign, 1))
     assert (page.items, page.total_records) == ((), 0)
 
 

@@ -19,13 +19,13 @@ from seorep_async.errors import (
     StatusError,
 )
 from seorep_async.models import Campaign, CampaignPeriod, KeywordRanking
-from tests.normalisation.wire import as_bytes, decode, decoder, envelope
+from tests.normalisation.wire import as_bytes, decode, decoder, envelope, finished
 
 Reading = Callable[[bytes], Any]
 
 READINGS: dict[str, Reading] = {
-    "feed": lambda body: decoder().feed_page(body, KeywordRanking, 1),
-    "list": lambda body: decoder().model_page(body, Campaign, 1),
+    "feed": lambda body: finished(decoder().feed_page(body, KeywordRanking, 1)),
+    "list": lambda body: finished(decoder().model_page(body, Campaign, 1)),
     "single": lambda body: decoder().single(body, Campaign),
 }
 every_reading = pytest.mark.parametrize("read", READINGS.values(), ids=READINGS)
@@ -88,7 +88,7 @@ def test_a_response_that_says_it_failed_is_an_error_with_data(shown: dict[str, o
 
 
 def test_the_page_has_the_number_it_was_asked_for_as() -> None:
-    assert decoder().feed_page(as_bytes({"data": []}), CampaignPeriod, 17).number == 17
+    assert finished(decoder().feed_page(as_bytes({"data": []}), CampaignPeriod, 17)).number == 17
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from tests.normalisation.wire import (
     decode_row,
     decoder,
     envelope,
+    finished,
     wire_row,
 )
 
@@ -104,7 +105,7 @@ def test_every_refusal_of_a_generated_body_pickles_and_is_short() -> None:
 
 def refusal(body: bytes, row: type = KeywordRanking) -> SeoRepError | None:
     try:
-        decoder().feed_page(body, row, 1)
+        finished(decoder().feed_page(body, row, 1))
     except SeoRepError as error:
         return error
     return None
@@ -145,7 +146,7 @@ def test_nesting_a_hundred_thousand_deep_is_refused_by_us(place: str, opening: s
     body = place.replace("%s", opening * 10**5 + closing)
     for read in (decoder().feed_page, decoder().model_page):
         with pytest.raises(SeoRepError):
-            read(body.encode(), KeywordRanking, 1)
+            finished(read(body.encode(), KeywordRanking, 1))
     with pytest.raises(SeoRepError):
         decoder().single(body.encode(), Campaign)
 
@@ -189,7 +190,7 @@ WITH_UNKNOWN = {
 def test_an_unknown_number_that_is_taken_can_be_written(place: str, rows: int) -> None:
     body = place.replace("{rows}", ", ".join([ROW % '"competitors": 1'] * rows))
     for number in WRITABLE:
-        page = decoder().feed_page(body.replace("%s", number).encode(), KeywordRanking, 1)
+        page = finished(decoder().feed_page(body.replace("%s", number).encode(), KeywordRanking, 1))
         report = RankingReport(Feed.CAMPAIGN, 1, DAY, DAY, page.items, page.totals, extra=page.extra)
         assert len(report.to_jsonl().splitlines()) == report.to_arrow().num_rows == len(page.items)
         assert json.dumps([page.extra, totals_values(page.totals or RankingTotals())])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from seorep_async.errors import SeoRepError
 from seorep_async.models import Campaign, KeywordRanking, RankingTotals, SearchLanguage, SearchLocation, Tag
 from tests.normalisation.faithful import assert_faithful_page
-from tests.normalisation.wire import FEED_ROWS, TABLES, Json, as_bytes, decode, decoder, envelope, wire_row
+from tests.normalisation.wire import FEED_ROWS, TABLES, Json, as_bytes, decode, decoder, envelope, finished, wire_row
 
 bounded = settings(max_examples=50, derandomize=True, database=None)
 often = settings(bounded, max_examples=120)
@@ -153,7 +153,10 @@ def test_any_json_is_refused_by_us_or_taken_as_it_is(answer: Any) -> None:
 @often
 @given(answer=envelopes | st.fixed_dictionaries({"data": envelopes}))
 def test_any_json_is_taken_or_refused_with_our_error(answer: Any) -> None:
-    for read in (lambda body: decoder().model_page(body, Campaign, 1), lambda body: decoder().single(body, Campaign)):
+    for read in (
+        lambda body: finished(decoder().model_page(body, Campaign, 1)),
+        lambda body: decoder().single(body, Campaign),
+    ):
         try:
             read(as_bytes(answer))
         except SeoRepError:

@@ -9,7 +9,8 @@ import datetime as dt
 import functools
 import json
 import re
-from typing import Any, Literal, NamedTuple
+from collections.abc import Generator
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from seorep_async.models import (
     Backlink,
@@ -27,6 +28,8 @@ from seorep_async.models import (
 )
 from seorep_async.normalisation import Decoder
 from seorep_async.settings import EngineNames
+
+T = TypeVar("T")
 
 Shape = Literal["nested", "flat"]
 Rows = Literal["current", "older"]
@@ -307,9 +310,19 @@ def decoder(names: EngineNames = EngineNames()) -> Decoder:  # noqa: B008
     return Decoder(names)
 
 
+def finished(steps: Generator[None, None, T]) -> T:
+    """Return what a reading in steps ends in."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
 def decode(answer: object, row: type = KeywordRanking, names: EngineNames = EngineNames()) -> Any:  # noqa: B008
     """Decode a feed's answer, given parsed or as bytes, as its first page."""
-    return decoder(names).feed_page(answer if isinstance(answer, bytes) else as_bytes(answer), row, 1)
+    return finished(decoder(names).feed_page(answer if isinstance(answer, bytes) else as_bytes(answer), row, 1))
 
 
 def decode_row(row: object, model: type = KeywordRanking, names: EngineNames = EngineNames()) -> Any:  # noqa: B008
@@ -319,7 +332,7 @@ def decode_row(row: object, model: type = KeywordRanking, names: EngineNames = E
 
 def decode_campaign(campaign: object) -> Campaign:
     """Decode a campaign list that holds this one campaign."""
-    (only,) = decoder().model_page(as_bytes({"metadata": {}, "data": [campaign]}), Campaign, 1).items
+    (only,) = finished(decoder().model_page(as_bytes({"metadata": {}, "data": [campaign]}), Campaign, 1)).items
     return only
 
 

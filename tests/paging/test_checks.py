@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
 from typing import Any
 
 import attrs
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seorep_async import Page, PaginationError
-from seorep_async.paging import checks
 from seorep_async.paging.checks import Ledger, is_whole
 from tests.scripted_api import numbers_on
 
@@ -182,58 +180,6 @@ def test_an_error_says_what_was_expected_what_came_and_where() -> None:
 def test_a_row_that_stands_twice_on_a_page_is_noticed() -> None:
     with pytest.raises(PaginationError, match="page 2 holds 3 more than once"):
         added_up([page(1, [1, 2], 2, 4), page(2, [3, 3], 2, 4)])
-
-
-# --- Many rows, whose keys are not held one by one
-
-
-@pytest.fixture
-def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let two rows be many."""
-    monkeypatch.setattr(checks, "_MAX_IN_ORDER", 1)
-
-
-HUGE = 2**70
-MANY = [1, 2], [3, 4], [5, HUGE], [7, 8], [9, HUGE + 1]
-
-
-@pytest.mark.usefixtures("many")
-def test_many_rows_that_differ_are_accepted() -> None:
-    assert added_up(Cut(list(MANY)).announced()) == [item for items in MANY for item in items]
-
-
-@pytest.mark.usefixtures("many")
-@pytest.mark.parametrize("repeated", [1, 3, 5, HUGE, 7])
-def test_among_many_rows_one_that_repeats_is_refused(repeated: int) -> None:
-    with pytest.raises(PaginationError, match=r"page 5 (repeats|holds)"):
-        added_up(Cut([*MANY[:4], [repeated, 10]]).announced())
-    with pytest.raises(PaginationError, match=r"page 5 (repeats|holds)"):
-        added_up(Cut([*MANY[:4], [10, 10]]).announced())
-
-
-@pytest.mark.usefixtures("many")
-@pytest.mark.parametrize("beyond", [[7, HUGE], [8], []])
-def test_after_many_rows_a_page_that_is_known_ends_the_listing(beyond: list[int]) -> None:
-    ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
-    for number, items in enumerate([*MANY[:4], beyond], 1):
-        (ledger.start if number == 1 else ledger.add)(page(number, items, None, 8))
-    assert not ledger.wants_more()
-    ledger.finish()
-
-
-def test_a_long_listing_takes_no_more_memory_than_a_short_one() -> None:
-    ledger: Ledger[int] = Ledger(lambda item: item, None, 10**6)
-    tracemalloc.start()
-    try:
-        ledger.start(page(1, range(1000)))
-        for number in range(1, 70):
-            ledger.add(page(number, range(number * 1000, number * 1000 + 1000)))
-        before = tracemalloc.get_traced_memory()[0]
-        for number in range(70, 400):
-            ledger.add(page(number, range(number * 1000, number * 1000 + 1000)))
-        assert tracemalloc.get_traced_memory()[0] - before < 100_000
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ async def test_pages_are_in_order_however_their_answers_arrive() -> None:
 
 
 async def test_a_huge_page_of_a_feed_is_decoded_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Decoder, "feed_page", None)  # which would take all of it at once
+    monkeypatch.setattr(Decoder, "_feed_page_by_reference", None)  # which would parse all of it at once
     rows = -(-HUGE // 60)
     async with serving(well_behaved(FEED, rows, rows)) as (client, _):
         assert len(await FEED.everything(client)) == rows

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Coroutine
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -156,7 +156,7 @@ class Unhurried:
                 raise NotFoundError("there is no such object")
         finally:
             self.in_flight -= 1
-        return request.decode(b"")
+        return cast("Page[int]", request.decode(b""))
 
 
 def listing_of(session: Any, pages: int) -> Listing[int, list[int]]:

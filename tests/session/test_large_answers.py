@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from seorep_async import DeadlineExceededError, DecodeError
 from seorep_async.session import Request, Session
-from seorep_async.session.fair_queue import FairQueue
+from seorep_async.session.fair_queue import SHARE, FairQueue
 from tests.session.calls import StartServer, open_session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import answer
@@ -50,23 +49,8 @@ async def session(scripted_server: StartServer) -> AsyncIterator[Session]:
         yield session
 
 
-class Stepwise:
-    """Reads a body at once by one function, in steps by another."""
-
-    def __init__(self, at_once: Any, in_steps: Any) -> None:
-        self.in_steps = in_steps
-        self._at_once = at_once
-
-    def __call__(self, body: bytes | memoryview, /) -> Any:
-        return self._at_once(body)
-
-
-def request(decode: Any, in_steps: Any = None) -> Request[Any]:
-    return Request("GET", "/v3/anything", decode if in_steps is None else Stepwise(decode, in_steps))
-
-
-def never(body: bytes) -> Any:
-    raise AssertionError("decoded in one piece")
+def request(decode: Any) -> Request[Any]:
+    return Request("GET", "/v3/anything", decode)
 
 
 async def test_others_run_between_the_steps_of_a_huge_answer(session: Session) -> None:
@@ -79,7 +63,7 @@ async def test_others_run_between_the_steps_of_a_huge_answer(session: Session) -
                 seen.append(beat.count)
             return seen
 
-        seen = await session.send(request(never, steps))
+        seen = await session.send(request(steps))
     assert len(seen) == len(set(seen)) == 6
 
 
@@ -93,6 +77,7 @@ async def test_a_huge_answer_is_put_together_in_turns(session: Session, monkeypa
 
     monkeypatch.setattr(FairQueue, "wait", noted)
     await session.send(request(len))
+    assert taken.pop() == SHARE  # to decode it
     assert taken == [2**20] * len(taken)
     assert 3 <= len(taken) <= 5  # of 5 MiB, in pieces of any size below
 
@@ -111,27 +96,13 @@ async def test_a_huge_answer_is_recorded_as_bytes(session: Session) -> None:
     assert len(answers[0].body) == 5 * 2**20
 
 
-async def test_a_huge_answer_without_steps_is_decoded_in_a_thread(session: Session) -> None:
-    assert await session.send(request(lambda body: threading.get_ident())) != threading.get_ident()
-
-
-async def test_a_huge_answer_that_steps_refuse_is_decoded_in_one_piece(session: Session) -> None:
+async def test_an_error_in_a_later_step_is_the_error_of_the_answer(session: Session) -> None:
     def steps(body: bytes) -> Generator[None, None, None]:
         yield
+        raise DecodeError("in the second step")
 
-    assert await session.send(request(len, steps)) == 5 * 2**20
-
-
-async def test_the_error_in_a_huge_answer_is_found_in_one_piece(session: Session) -> None:
-    def steps(body: bytes) -> Generator[None, None, None]:
-        yield
-        raise DecodeError("in steps")
-
-    def whole(body: bytes) -> None:
-        raise DecodeError("in one piece")
-
-    with pytest.raises(DecodeError, match="in one piece"):
-        await session.send(request(whole, steps))
+    with pytest.raises(DecodeError, match="in the second step"):
+        await session.send(request(steps))
 
 
 async def test_large_answers_at_once_are_not_decoded_in_one_go(
@@ -152,17 +123,7 @@ async def test_others_run_between_the_steps_of_a_page_of_500_rows(scripted_serve
             yield
             return {before, beat.count}
 
-        assert len(await session.send(request(never, steps))) == 2
-
-
-async def test_a_large_answer_that_steps_refuse_is_decoded_whole(scripted_server: StartServer) -> None:
-    server = await scripted_server(forever=answer(b" " * (670 * 1024)))
-
-    def steps(body: bytes) -> Generator[None, None, None]:
-        yield
-
-    async with open_session(server.base_url, FakeTime()) as session:
-        assert await session.send(request(len, steps)) == 670 * 1024
+        assert len(await session.send(request(steps))) == 2
 
 
 async def test_a_huge_answer_is_not_decoded_past_the_call_s_deadline(session: Session) -> None:
@@ -171,4 +132,4 @@ async def test_a_huge_answer_is_not_decoded_past_the_call_s_deadline(session: Se
             yield
 
     with pytest.raises(DeadlineExceededError):
-        await session.send(msgspec.structs.replace(request(never, endless), deadline=session.clock.monotonic() + 0.01))
+        await session.send(msgspec.structs.replace(request(endless), deadline=session.clock.monotonic() + 0.01))
