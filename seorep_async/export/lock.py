@@ -203,7 +203,7 @@ def _content(descriptor: int) -> bytes:
 
 
 def _holder(data: bytes) -> Holder | None:
-    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return msgspec.json.decode(data, type=Holder)
     return None
 

@@ -173,7 +173,7 @@ def test_a_process_of_unknown_age_keeps_its_lock(tmp_path: Path, monkeypatch: py
     assert caught.value.file == tmp_path / "lock"
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"\xff" * 99, b"[" * 4000, b'{"process": -1}'])
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff" * 99, b"[" * 4000, b'{"host": "\xb6"}', b'{"process": -1}'])
 def test_a_damaged_lock_is_replaced_if_the_system_has_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes
 ) -> None:
