@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 STAGING = "_staging"
 """The folder of a dataset for files in the making; readers of tables never open it."""
-_HAS_DESCRIPTORS = {os.open, os.mkdir, os.stat, os.unlink, os.rename, os.link, os.rmdir} <= os.supports_dir_fd
-_LINKS_LINKS = os.link in os.supports_follow_symlinks
+_NEXT = "next"
+_HAS_DESCRIPTORS = {os.open, os.mkdir, os.stat, os.unlink, os.rename, os.rmdir} <= os.supports_dir_fd
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 _OPEN_FILE = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | _NO_LINK
@@ -74,6 +74,20 @@ class _Place:
             raise export_error(self.path, f"{error.strerror}; is it open in another program?") from error
         self.sync_folder()
 
+    def take_in(self, beside: str) -> bool:
+        """Move a folder that stands beside this place here, in one step; return False if one with files is here."""
+        with contextlib.suppress(OSError):  # not every system replaces an empty folder
+            os.rmdir(self.name, dir_fd=self.folder)
+        other = beside if self.folder is not None else str(self.path.with_name(beside))
+        try:
+            os.rename(other, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            return False
+        self.sync_folder()
+        return True
+
     def sync_folder(self) -> None:
         """Make the names in its folder durable, where the system can."""
         if self.folder is not None:
@@ -110,25 +124,27 @@ class LocalFolder:
             place.replace_by(near)
 
     def exchange(self, name: str, old: bytes | None, new: bytes) -> bool:
-        # the next contents of a file stand under a name that follows from its contents now, and any writer that finds
-        # them publishes them: so there is one successor, and a writer that stood still is too late for the last step
+        # the next contents of a file stand in a folder whose name follows from its contents now, and any writer that
+        # finds them publishes them: so there is one successor, and a writer that stood still is too late for the last
+        # step; that folder appears with the whole file in it, and as long as it holds one, no other takes its place
         mark = hashlib.sha256(b"%b\0%b" % (name.encode(), b"" if old is None else b"\1" + old)).hexdigest()
+        successor = f"{STAGING}/{mark}.next"
+        if self.read(name) != old:
+            return False
         with (
             self._at(name, make=True) as place,
-            self._at(f"{STAGING}/{mark}.next", make=True) as successor,
-            self._temporary(lambda file: file.write(new)) as near,
+            self._temporary(lambda file: file.write(new), f"/{_NEXT}") as near,
+            self._at(successor) as folder,
         ):
-            if self.read(name) != old:
-                return False
-            is_ours = _link(near, successor, new)
-            try:
+            is_ours = folder.take_in(near.path.parent.name)
+            with contextlib.suppress(FileNotFoundError), self._at(f"{successor}/{_NEXT}") as found:
                 if self.read(name) == old:
-                    place.replace_by(successor)
+                    place.replace_by(found)  # a missing file was published by another writer
                 elif is_ours:
-                    os.unlink(successor.name, dir_fd=successor.folder)
-                    return False
-            except FileNotFoundError:  # another writer has published it
-                pass
+                    os.unlink(found.name, dir_fd=found.folder)
+                    is_ours = False
+            with contextlib.suppress(OSError):
+                os.rmdir(folder.name, dir_fd=folder.folder)
             return is_ours
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
@@ -201,9 +217,15 @@ class LocalFolder:
                 os.close(folder)
 
     @contextlib.contextmanager
-    def _temporary(self, fill: Callable[[BinaryIO], object]) -> Generator[_Place]:
-        """Fill a file in the making, on the same disk as the folder; it is deleted unless it was moved."""
-        with self._at(f"{STAGING}/{uuid.uuid4().hex}.tmp", make=True) as near:
+    def _temporary(self, fill: Callable[[BinaryIO], object], inside: str = "") -> Generator[_Place]:
+        """Fill a file in the making, on the same disk as the folder; it is deleted unless it was moved.
+
+        Args:
+            fill: writes it.
+            inside: its name in a folder of its own, after a slash; none if it is to have no folder.
+        """
+        name = f"{STAGING}/{uuid.uuid4().hex}.tmp{inside}"
+        with self._at(name, make=True) as near:
             try:
                 with open(near.open(_CREATE_FILE), "wb") as file:
                     fill(file)
@@ -211,8 +233,7 @@ class LocalFolder:
                     os.fsync(file.fileno())
                 yield near
             finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(near.name, dir_fd=near.folder)
+                self.delete([name])
 
 
 def parts_of(name: str) -> list[str]:
@@ -246,20 +267,3 @@ def _collect(folder: int | None, path: Path, prefix: str, found: list[str]) -> N
                 finally:
                     if inner is not None:
                         os.close(inner)
-
-
-def _link(file: _Place, name: _Place, data: bytes) -> bool:
-    """Give a file a second name, and return whether that was free."""
-    options = {"follow_symlinks": False} if _LINKS_LINKS else {}
-    try:
-        os.link(file.name, name.name, src_dir_fd=file.folder, dst_dir_fd=name.folder, **options)
-    except FileExistsError:
-        return False
-    except OSError:  # a file system without links
-        try:
-            with open(name.open(_CREATE_FILE), "wb") as copy:
-                copy.write(data)
-        except FileExistsError:
-            return False
-    name.sync_folder()
-    return True

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import socket
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import local_folder, object_store
+from seorep_async.export.local_folder import LocalFolder
 from seorep_async.export.storage import Storage, each, storage_of
 from tests.export.s3 import SECRET, Bucket
 
@@ -136,16 +140,53 @@ def test_a_file_of_another_disk_appears_in_one_step(
     assert not far.exists()
 
 
-def test_a_file_system_without_links_exchanges_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
+class PowerFailure(BaseException):
+    pass
 
-    folder = storage_of(str(tmp_path))
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.parametrize("old", [None, b"older"])
+def test_killed_at_any_step_an_exchange_is_finished_or_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bytes | None, has_descriptors: bool
+) -> None:
+    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
     monkeypatch.setattr(os, "link", refuse)
-    assert [folder.exchange("a", None, b"first"), folder.exchange("a", b"first", b"second")] == [True, True]
-    assert not folder.exchange("a", b"first", b"third")
-    assert folder.read("a") == b"second"
-    assert folder.names("") == ["a"]
+    seen = set()
+    for steps in itertools.count():
+        folder = LocalFolder(tmp_path / f"{steps}")
+        if old is not None:
+            folder.write("a/b", old)
+        with monkeypatch.context() as patched:
+            killed_after(patched, steps)
+            try:
+                assert folder.exchange("a/b", old, b"first")
+                break
+            except PowerFailure:
+                pass
+        is_ours = folder.exchange("a/b", old, b"second")
+        assert folder.read("a/b") == (b"second" if is_ours else b"first"), steps
+        assert folder.exchange("a/b", b"second" if is_ours else b"first", b"third")
+        seen.add(is_ours)
+    assert seen == {True, False}
+    assert folder.names("") == ["a/b"]
+
+
+def killed_after(patched: pytest.MonkeyPatch, steps: int) -> None:
+    """Let all calls of the system fail after so many, also those that would clean up."""
+    left = iter(range(steps))
+
+    def counted(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if next(left, None) is None:
+            raise PowerFailure
+        return call(*arguments, **options)
+
+    patched.setattr(local_folder, "open", partial(counted, open), raising=False)
+    for name in ("mkdir", "open", "fsync", "link", "rename", "replace", "unlink", "rmdir"):
+        patched.setattr(os, name, partial(counted, getattr(os, name)))
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise PermissionError(1, "Operation not permitted")
 
 
 @pytest.mark.parametrize("has_descriptors", [True, False])
