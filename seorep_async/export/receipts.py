@@ -16,7 +16,6 @@ from typing import TypeVar
 import attrs
 
 from seorep_async.errors import ExportError
-from seorep_async.export.local_folder import STAGING
 from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, from_json, is_name_of_part
 from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.tables.columns import Table
@@ -88,7 +87,7 @@ def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part], earlier: 
     night, older = receipt.night, None if earlier is None else earlier.pull
     coming = attrs.evolve(receipt, parts=(), coming=receipt.parts, older=older, attempt=uuid.uuid4().hex)
     data, found = coming.to_json(), _read(storage, night)
-    is_staged = {part.staged(receipt.pull) for part in staged} <= set(storage.names(f"{STAGING}/{receipt.pull}"))
+    is_staged = {part.staged(night, receipt.pull) for part in staged} <= set(storage.names(night.staging(receipt.pull)))
     if _decoded(storage, night, found) != earlier or not is_staged or not storage.exchange(night.receipt, found, data):
         raise busy(storage, night)
     if not _finish(storage, coming, data, is_own=True) and _decoded(storage, night, _read(storage, night)) != receipt:
@@ -103,12 +102,12 @@ def busy(storage: Storage, night: Partition) -> ExportError:
 def _finish(storage: Storage, coming: Receipt, data: bytes, *, is_own: bool) -> bool:
     """Finish a replacement, and return whether this did it: not another writer, and no part was lost."""
     night, receipt = coming.night, attrs.evolve(coming, parts=coming.named, coming=None, older=None, attempt=None)
-    staging = f"{STAGING}/{coming.pull}"
+    staging = night.staging(coming.pull)
     in_staging = set(storage.names(staging))
-    staged = [part for part in receipt.parts if part.staged(coming.pull) in in_staging]
+    staged = [part for part in receipt.parts if part.staged(night, coming.pull) in in_staging]
     if not is_own and not all(is_in_place(storage, night, part) for part in receipt.parts if part not in staged):
         return False
-    if not is_own and any(differs(storage, part.staged(coming.pull), part) for part in staged):
+    if not is_own and any(differs(storage, part.staged(night, coming.pull), part) for part in staged):
         return False
     if coming.older not in (None, coming.pull):
         delete_pull(storage, night, coming.older)
@@ -119,7 +118,7 @@ def _finish(storage: Storage, coming: Receipt, data: bytes, *, is_own: bool) -> 
             return False
         storage.delete(stale[number : number + 1])
     try:
-        each(storage.move, [(part.staged(coming.pull), part.name(night)) for part in staged])
+        each(storage.move, [(part.staged(night, coming.pull), part.name(night)) for part in staged])
     except ExportError:
         if in_staging <= set(storage.names(staging)):
             raise
@@ -146,7 +145,7 @@ def delete_pull(storage: Storage, night: Partition, pull: str) -> None:
     """Delete the plan of a pull, the receipts of its shards and what it has staged."""
     others = storage.names(f"{RECEIPTS}/{night.folder}")
     storage.delete([name for name in others if name.rpartition("/")[2].startswith(f"{pull}-")])
-    storage.delete(storage.names(f"{STAGING}/{pull}"))
+    storage.delete(storage.names(night.staging(pull)))
 
 
 def names_of_parts(storage: Storage, night: Partition) -> set[str]:

@@ -80,7 +80,7 @@ def replace(storage: Any, pull: str, contents: dict[tuple[str, int], bytes]) -> 
     """Stage and commit a night."""
     earlier, wanted = read_receipt(storage, NIGHT), receipt(pull, contents)
     for part in wanted.parts:
-        storage.write(part.staged(wanted.pull), contents[part.table, part.number])
+        storage.write(part.staged(NIGHT, wanted.pull), contents[part.table, part.number])
     commit(storage, wanted, wanted.parts, earlier)
 
 

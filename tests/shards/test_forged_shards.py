@@ -12,6 +12,8 @@ import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export import pull_to
+from seorep_async.export.night import Partition
 from seorep_async.shards import Shard, gather, plan, run_shard
 from tests.export.reports import END, NIGHT, START, account
 from tests.export.test_forged_datasets import LINE, OTHER_PULL, change, outside, state
@@ -166,3 +168,16 @@ async def test_some_shards_of_a_plan_are_not_all(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="other campaigns than its plan"):
             await asyncio.to_thread(gather, [attrs.evolve(shards[0], count=1)])
     assert not (tmp_path / "rankings/keyword_rankings").exists()
+
+
+async def test_a_forged_receipt_moves_no_parts_of_another_account(tmp_path: Path) -> None:
+    out = tmp_path / "rankings"
+    async with account(campaigns=2, keywords=1) as (_, client):
+        own: dict[str, Any] = {"out": f"{out}/", "account": "other", "snapshot_date": NIGHT}
+        await pull_to(client, None, START, END, **own)
+        shards = await planned(client, tmp_path)
+        parts = [part for shard in shards for part in (await asyncio.to_thread(run_shard, shard)).parts]
+        coming = [attrs.asdict(part) for part in parts]
+        change(Partition("other", NIGHT).receipt, pull=shards[0].pull, parts=[], coming=coming)(out)
+        await pull_to(client, None, START, END, **own)
+        assert (await asyncio.to_thread(gather, shards)).rows == 2
