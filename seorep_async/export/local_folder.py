@@ -18,7 +18,7 @@ from typing import BinaryIO, TypeVar
 import attrs
 
 from seorep_async.errors import ExportError
-from seorep_async.export.atomic_replace import export_error, os_message
+from seorep_async.export.atomic_replace import export_error, os_message, translate_errors
 
 T = TypeVar("T")
 
@@ -30,6 +30,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 _OPEN_FILE = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | _NO_LINK
 _CREATE_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | _NO_LINK
+_TRIES = 20
 _REPARSE_POINT = 0x400  # of Windows: a link, a junction
 
 
@@ -51,11 +52,13 @@ class _Place:
         path = self.path / name
         return _Place(path, str(path) if folder is None else name, folder)
 
-    def refuse_link(self) -> None:
+    def refuse_link(self, *, or_other: bool = False) -> None:
         with contextlib.suppress(FileNotFoundError):
             found = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
             if stat.S_ISLNK(found.st_mode) or getattr(found, "st_file_attributes", 0) & _REPARSE_POINT:
                 raise export_error(self.path, "it is a link, and a dataset has no links below its folder; remove it")
+            if or_other and not stat.S_ISREG(found.st_mode):
+                raise export_error(self.path, "it is not a regular file; delete it")
 
     def open(self, flags: int) -> int:
         try:
@@ -67,7 +70,8 @@ class _Place:
 
     def replace_by(self, other: _Place) -> None:
         """Move another file here, in one step."""
-        self.refuse_link()
+        other.refuse_link(or_other=True)
+        self.refuse_link(or_other=True)
         try:
             os.replace(other.name, self.name, src_dir_fd=other.folder, dst_dir_fd=self.folder)
         except PermissionError as error:  # a system that locks open files says so like this
@@ -82,7 +86,7 @@ class _Place:
         try:
             os.rename(other, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 raise
             return False
         self.sync_folder()
@@ -105,23 +109,22 @@ class LocalFolder:
         return str(self._root / name)
 
     def put(self, file: Path, name: str) -> None:
-        with self._at(name, make=True) as place:
-            with open(file, "rb+") as opened:
-                os.fsync(opened.fileno())
-            try:
-                place.replace_by(_Place(file, str(file), None))
-                return
-            except OSError as error:
-                if error.errno != errno.EXDEV:
-                    raise
-            # a copy beside the target would be seen by readers
-            with open(file, "rb") as source, self._temporary(lambda copy: shutil.copyfileobj(source, copy)) as near:
-                place.replace_by(near)
-            file.unlink()
+        with translate_errors(file), open(file, "rb+") as opened:
+            os.fsync(opened.fileno())
+        try:
+            self._publish(_Place(file, str(file), None), name)
+            return
+        except ExportError as error:
+            if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.EXDEV:
+                raise
+        # a copy beside the target would be seen by readers
+        with open(file, "rb") as source, self._temporary(lambda copy: shutil.copyfileobj(source, copy)) as near:
+            self._publish(near, name)
+        file.unlink()
 
     def write(self, name: str, data: bytes) -> None:
-        with self._at(name, make=True) as place, self._temporary(lambda file: file.write(data)) as near:
-            place.replace_by(near)
+        with self._temporary(lambda file: file.write(data)) as near:
+            self._publish(near, name)
 
     def exchange(self, name: str, old: bytes | None, new: bytes) -> bool:
         # the next contents of a file stand in a folder whose name follows from its contents now, and any writer that
@@ -131,32 +134,28 @@ class LocalFolder:
         successor = f"{STAGING}/{mark}.next"
         if self.read(name) != old:
             return False
-        with (
-            self._at(name, make=True) as place,
-            self._temporary(lambda file: file.write(new), f"/{_NEXT}") as near,
-            self._at(successor) as folder,
-        ):
+        with self._temporary(lambda file: file.write(new), f"/{_NEXT}") as near, self._at(successor) as folder:
             is_ours = folder.take_in(near.path.parent.name)
-            with contextlib.suppress(FileNotFoundError), self._at(f"{successor}/{_NEXT}") as found:
+            try:
+                with self._at(f"{successor}/{_NEXT}") as found:
+                    if self.read(name) == old:
+                        self._publish(found, name)
+                    elif is_ours:
+                        os.unlink(found.name, dir_fd=found.folder)
+                        is_ours = False
+            except (FileNotFoundError, NotADirectoryError):  # another writer has published it, unless nobody has
                 if self.read(name) == old:
-                    place.replace_by(found)  # a missing file was published by another writer
-                elif is_ours:
-                    os.unlink(found.name, dir_fd=found.folder)
-                    is_ours = False
+                    raise export_error(folder.path, "no pull wrote it; delete it") from None
             with contextlib.suppress(OSError):
                 os.rmdir(folder.name, dir_fd=folder.folder)
             return is_ours
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
-        with (
-            contextlib.suppress(FileNotFoundError, NotADirectoryError),
-            self._at(name) as place,
-            open(place.open(_OPEN_FILE), "rb") as file,
-        ):
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise export_error(place.path, "it is not a regular file; move it away")
-            return file.read(found.st_size if most is None else min(found.st_size, most))
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._at(name) as place:
+            place.refuse_link(or_other=True)
+            with open(place.open(_OPEN_FILE), "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                return file.read(size if most is None else min(size, most))
         return None
 
     def inspect(self, name: str, look: Callable[[BinaryIO], T]) -> T | None:
@@ -171,19 +170,34 @@ class LocalFolder:
         return sorted(found)
 
     def move(self, source: str, name: str) -> None:
-        with self._at(name, make=True) as place, self._at(source) as staged:
-            staged.refuse_link()
-            place.replace_by(staged)
+        try:
+            with self._at(source) as staged:
+                self._publish(staged, name)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise export_error(self._root / source, os_message(error)) from error
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 with self._at(name) as place:
-                    place.refuse_link()
+                    place.refuse_link(or_other=True)
                     os.unlink(place.name, dir_fd=place.folder)
                 while (name := name.rpartition("/")[0]) not in ("", STAGING):  # others put files there at any time
                     with self._at(name) as place, contextlib.suppress(OSError):  # it is not empty
                         os.rmdir(place.name, dir_fd=place.folder)
+
+    def _publish(self, file: _Place, name: str) -> None:
+        """Move a file to its name in one step; a missing one is a `FileNotFoundError`."""
+        for more in reversed(range(_TRIES)):
+            try:
+                with self._at(name, make=True) as place:
+                    place.replace_by(file)
+                return
+            except ExportError as error:
+                if not isinstance(error.__cause__, FileNotFoundError | NotADirectoryError) or not more:
+                    raise
+            # another writer has deleted the folder, as it was empty still, unless it is the file that is missing
+            os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
 
     @contextlib.contextmanager
     def _at(self, name: str, *, make: bool = False) -> Generator[_Place]:

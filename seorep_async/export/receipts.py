@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import attrs
 
-from seorep_async.errors import ExportError
+from seorep_async.errors import ExportError, shown
 from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, from_json, is_name_of_part
 from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.tables.columns import Table
@@ -211,5 +211,8 @@ def _decoded(storage: Storage, night: Partition, data: bytes | None) -> Receipt 
     except ValueError:
         raise _damaged(storage, night.receipt) from None
     if receipt is not None and receipt.night != night:
+        if night.account != receipt.account and night.account.casefold() == receipt.account.casefold():
+            both = f"it is the receipt of account {shown(receipt.account)}, and this disk takes both names for one"
+            raise ExportError(f"can't read {storage.address(night.receipt)}: {both}; name another account or folder")
         raise _damaged(storage, night.receipt)
     return receipt

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -187,6 +188,93 @@ def killed_after(patched: pytest.MonkeyPatch, steps: int) -> None:
 
 def refuse(*_: object, **__: object) -> None:
     raise PermissionError(1, "Operation not permitted")
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.parametrize("moment", ["mkdir", "replace"])
+@pytest.mark.parametrize("step", ["put", "write", "exchange", "move"])
+def test_a_folder_that_another_writer_deletes_is_made_again(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, step: str, moment: str, has_descriptors: bool
+) -> None:
+    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
+    folder, path = LocalFolder(tmp_path / "rankings"), tmp_path / "rankings/a/b"
+    deleted: list[Path] = []
+    folder.write("first", b"rows")
+    call = getattr(os, moment)
+
+    def overtaken(*arguments: Any, **options: Any) -> None:
+        if moment == "mkdir":
+            call(*arguments, **options)
+        if path.is_dir() and not deleted:
+            for one in (path, path.parent):
+                one.rmdir()
+                deleted.append(one)
+        if moment != "mkdir":
+            call(*arguments, **options)
+
+    monkeypatch.setattr(os, moment, overtaken)
+    steps: dict[str, Callable[[], object]] = {
+        "put": lambda: folder.put(file, "a/b/c"),
+        "write": lambda: folder.write("a/b/c", b"rows"),
+        "exchange": lambda: folder.exchange("a/b/c", None, b"rows"),
+        "move": lambda: folder.move("first", "a/b/c"),
+    }
+    assert steps[step]() in (None, True)
+    assert (deleted, folder.read("a/b/c")) == ([path, path.parent], b"rows")
+
+
+def planted(place: Path, kind: str) -> None:
+    """Put something that no pull writes where a file, or the folder of a successor, should be."""
+    if kind == "file":
+        place.write_bytes(b"planted")
+    else:
+        (place / kind).mkdir(parents=True)
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.parametrize("kind", ["file", "folder", "next"])
+def test_what_stands_in_the_way_of_a_successor_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, has_descriptors: bool
+) -> None:
+    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
+    folder, rename = LocalFolder(tmp_path), os.rename
+    seen: list[str] = []
+
+    def watched(source: str, name: str, **folders: Any) -> None:
+        seen.append(Path(name).name)
+        rename(source, name, **folders)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", watched)
+        folder.exchange("a", None, b"first")
+    folder.delete(["a"])
+    place = tmp_path / "_staging" / seen[0]
+    planted(place, kind)
+    with pytest.raises(ExportError, match=rf"^can't write {place}[^\n]*; delete it$"):
+        folder.exchange("a", None, b"first")
+    place.unlink() if kind == "file" else shutil.rmtree(place)
+    assert folder.exchange("a", None, b"first")
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+def test_a_folder_in_the_place_of_a_file_is_named(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, has_descriptors: bool
+) -> None:
+    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
+    folder, place = LocalFolder(tmp_path / "rankings"), tmp_path / "rankings/a"
+    folder.write("first", b"rows")
+    planted(place, "folder")
+    for step in (
+        lambda: folder.put(file, "a"),
+        lambda: folder.write("a", b""),
+        lambda: folder.exchange("a", None, b""),
+        lambda: folder.read("a"),
+        lambda: folder.move("first", "a"),
+        lambda: folder.move("a", "b"),
+        lambda: folder.delete(["a"]),
+    ):
+        with pytest.raises(ExportError, match=rf"^can't write {place}: it is not a regular file; delete it$"):
+            step()
 
 
 @pytest.mark.parametrize("has_descriptors", [True, False])
