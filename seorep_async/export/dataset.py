@@ -25,7 +25,7 @@ from seorep_async.export.job import ExportJob
 from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, is_name_of_part
 from seorep_async.export.own_files import is_one_of_ours
 from seorep_async.export.progress import CampaignOutcome
-from seorep_async.export.receipts import busy, commit, differs, is_in_place, last_receipt, names_of_parts, read_receipt
+from seorep_async.export.receipts import busy, commit, holds, last_receipt, names_of_parts, read_receipt
 from seorep_async.export.replacement import Replacement
 from seorep_async.export.sinks import encoded_campaigns
 from seorep_async.export.storage import RECEIPTS, Storage, each
@@ -208,7 +208,7 @@ def check_staged(storage: Storage, night: Partition, pull: str, parts: Iterable[
     """
 
     def check(part: Part) -> None:
-        if differs(storage, part.staged(night, pull), part):
+        if holds(storage, part.staged(night, pull), part) is False:
             raise _lost(storage, night, read_receipt(storage, night), part.staged(night, pull))
 
     each(check, ((part,) for part in parts))
@@ -256,7 +256,7 @@ def commit_night(
     in_staging = set(storage.names(night.staging(pull)))
     in_place = {part for part in receipt.parts if part.staged(night, pull) not in in_staging}
     if lost := sorted(
-        part.name(night) for part in in_place if part not in before or not is_in_place(storage, night, part)
+        part.name(night) for part in in_place if part not in before or not holds(storage, part.name(night), part)
     ):
         raise _lost(storage, night, earlier, lost[0])
     orphans = sorted(names_of_parts(storage, night)) if earlier is None else []
@@ -266,7 +266,7 @@ def commit_night(
         for table in all_tables():
             old = [part for part in before if part.table == table.name and part not in receipt.parts]
             if not replacement.touches(table):
-                lost_now = [part for part in old if not is_in_place(storage, night, part)]
+                lost_now = [part for part in old if not holds(storage, part.name(night), part)]
                 in_place.update(set(old).difference(lost_now))
                 unread += lost_now
             elif old:

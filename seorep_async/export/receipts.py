@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from typing import TypeVar
 
 import attrs
@@ -18,7 +20,6 @@ import attrs
 from seorep_async.errors import ExportError, shown
 from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, from_json, is_name_of_part
 from seorep_async.export.storage import RECEIPTS, Storage, each
-from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
 
 T = TypeVar("T")
@@ -105,13 +106,16 @@ def _finish(storage: Storage, coming: Receipt, data: bytes, *, is_own: bool) -> 
     staging = night.staging(coming.pull)
     in_staging = set(storage.names(staging))
     staged = [part for part in receipt.parts if part.staged(night, coming.pull) in in_staging]
-    if not is_own and not all(is_in_place(storage, night, part) for part in receipt.parts if part not in staged):
-        return False
-    if not is_own and any(differs(storage, part.staged(night, coming.pull), part) for part in staged):
-        return False
+    if not is_own:
+        if not all(holds(storage, part.name(night), part) for part in receipt.parts if part not in staged):
+            return False
+        if any(holds(storage, part.staged(night, coming.pull), part) is False for part in staged):
+            return False
     if coming.older not in (None, coming.pull):
         delete_pull(storage, night, coming.older)
-    stale = _stale(storage, receipt, {part.name(night) for part in staged} if is_own else set())
+    wanted = {part.name(night) for part in receipt.parts}
+    replaced = {part.name(night) for part in staged} if is_own else set()
+    stale = _stale(names_of_parts(storage, night), wanted, replaced)
     for number in range(len(stale) + 1):  # looked at before each step, and after the last
         if _read(storage, night) != data:
             _take_back(storage, night, stale[:number])
@@ -124,7 +128,7 @@ def _finish(storage: Storage, coming: Receipt, data: bytes, *, is_own: bool) -> 
             raise
         # another writer moves them, too
         return _read(storage, night) == data and _finish(storage, coming, data, is_own=False)
-    if not {part.name(night) for part in receipt.parts} <= names_of_parts(storage, night):
+    if not wanted <= names_of_parts(storage, night):
         return False
     storage.delete(storage.names(staging))
     return storage.exchange(night.receipt, data, receipt.to_json())
@@ -150,37 +154,25 @@ def delete_pull(storage: Storage, night: Partition, pull: str) -> None:
 
 def names_of_parts(storage: Storage, night: Partition) -> set[str]:
     """Return the names of the parts in a night's folders of all tables; other files there are somebody else's."""
-    return {name for table in all_tables() for name in _names_of_parts(storage, night, table)}
+    found = (storage.names(f"{table.name}/{night.folder}") for table in all_tables())
+    return set(filter(is_name_of_part, chain.from_iterable(found)))
 
 
-def _names_of_parts(storage: Storage, night: Partition, table: Table) -> list[str]:
-    return list(filter(is_name_of_part, storage.names(f"{table.name}/{night.folder}")))
-
-
-def is_in_place(storage: Storage, night: Partition, part: Part) -> bool:
-    """Return whether a part's place holds its bytes."""
-    data = storage.read(part.name(night), part.bytes + 1)
-    return data is not None and digest_of(data) == part.digest
-
-
-def differs(storage: Storage, name: str, part: Part) -> bool:
-    """Return whether a file exists, and has other bytes than a part."""
+def holds(storage: Storage, name: str, part: Part) -> bool | None:
+    """Return whether a file has a part's bytes, or None if it does not exist."""
     data = storage.read(name, part.bytes + 1)
-    return data is not None and digest_of(data) != part.digest
+    return None if data is None else digest_of(data) == part.digest
 
 
-def _stale(storage: Storage, receipt: Receipt, replaced: set[str]) -> list[str]:
+def _stale(there: set[str], wanted: set[str], replaced: set[str]) -> list[str]:
     """Return the parts that a night no longer has, and those to be replaced, so that no reader sees a row twice.
 
     A single part that is replaced by a single one stays, as that takes one step.
     """
-    wanted = {part.name(receipt.night) for part in receipt.parts}
-    stale: list[str] = []
-    for table in all_tables():
-        found = _names_of_parts(storage, receipt.night, table)
-        own = [name for name in wanted if name.startswith(f"{table.name}/")]
-        stale += [name for name in found if name not in wanted or (name in replaced and found != own)]
-    return stale
+    tables = Counter(name.partition("/")[0] for name in there | wanted)
+    return sorted(
+        name for name in there if name not in wanted or (name in replaced and tables[name.partition("/")[0]] > 1)
+    )
 
 
 def read_json(storage: Storage, name: str, kind: type[T]) -> T | None:
