@@ -147,7 +147,7 @@ class PowerFailure(BaseException):
 
 @pytest.mark.parametrize("has_descriptors", [True, False])
 @pytest.mark.parametrize("old", [None, b"older"])
-def test_killed_at_any_step_an_exchange_is_finished_or_done_again(
+def test_killed_at_any_step_an_exchange_is_done_or_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bytes | None, has_descriptors: bool
 ) -> None:
     monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
