@@ -22,11 +22,10 @@ from seorep_async.export.contents import Contents
 from seorep_async.export.file_writers import write_table
 from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.job import ExportJob
-from seorep_async.export.local_folder import STAGING
 from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, is_name_of_part
 from seorep_async.export.own_files import is_one_of_ours
 from seorep_async.export.progress import CampaignOutcome
-from seorep_async.export.receipts import busy, commit, differs, is_in_place, last_receipt, names_of_parts, read_receipt
+from seorep_async.export.receipts import busy, commit, holds, last_receipt, names_of_parts, read_receipt
 from seorep_async.export.replacement import Replacement
 from seorep_async.export.sinks import encoded_campaigns
 from seorep_async.export.storage import RECEIPTS, Storage, each
@@ -179,9 +178,9 @@ def write_parts(
     return written
 
 
-def stage(storage: Storage, pull: str, files: Iterable[tuple[Path, Part]]) -> None:
+def stage(storage: Storage, night: Partition, pull: str, files: Iterable[tuple[Path, Part]]) -> None:
     """Put finished parts where their pull can be committed from."""
-    each(storage.put, [(file, part.staged(pull)) for file, part in files])
+    each(storage.put, [(file, part.staged(night, pull)) for file, part in files])
 
 
 def write_dataset(target: DatasetTarget, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
@@ -192,12 +191,13 @@ def write_dataset(target: DatasetTarget, contents: Contents, check: Callable[[],
             same again, finishes that first.
     """
     job = contents.area.job
-    pull = Partition(job.account, job.snapshot_date).pull_name(job.started_at)
+    night = Partition(job.account, job.snapshot_date)
+    pull = night.pull_name(job.started_at)
     files = write_parts(contents, 0, target.tables(), check)
-    stage(target.storage, pull, files)
+    stage(target.storage, night, pull, files)
     receipt = receipt_of(job, pull, [part for _, part in files], contents.outcomes)
     commit_night(target.storage, receipt, Replacement(job, contents.outcomes), check)
-    return target.named_row_files(receipt.night.folder)
+    return target.named_row_files(night.folder)
 
 
 def check_staged(storage: Storage, night: Partition, pull: str, parts: Iterable[Part]) -> None:
@@ -208,8 +208,8 @@ def check_staged(storage: Storage, night: Partition, pull: str, parts: Iterable[
     """
 
     def check(part: Part) -> None:
-        if differs(storage, part.staged(pull), part):
-            raise _lost(storage, night, read_receipt(storage, night), part.staged(pull))
+        if holds(storage, part.staged(night, pull), part) is False:
+            raise _lost(storage, night, read_receipt(storage, night), part.staged(night, pull))
 
     each(check, ((part,) for part in parts))
 
@@ -253,10 +253,10 @@ def commit_night(
     """
     earlier, night, pull = read_receipt(storage, receipt.night), receipt.night, receipt.pull
     before = () if earlier is None else earlier.named
-    in_staging = set(storage.names(f"{STAGING}/{pull}"))
-    in_place = {part for part in receipt.parts if part.staged(pull) not in in_staging}
+    in_staging = set(storage.names(night.staging(pull)))
+    in_place = {part for part in receipt.parts if part.staged(night, pull) not in in_staging}
     if lost := sorted(
-        part.name(night) for part in in_place if part not in before or not is_in_place(storage, night, part)
+        part.name(night) for part in in_place if part not in before or not holds(storage, part.name(night), part)
     ):
         raise _lost(storage, night, earlier, lost[0])
     orphans = sorted(names_of_parts(storage, night)) if earlier is None else []
@@ -266,7 +266,7 @@ def commit_night(
         for table in all_tables():
             old = [part for part in before if part.table == table.name and part not in receipt.parts]
             if not replacement.touches(table):
-                lost_now = [part for part in old if not is_in_place(storage, night, part)]
+                lost_now = [part for part in old if not holds(storage, part.name(night), part)]
                 in_place.update(set(old).difference(lost_now))
                 unread += lost_now
             elif old:
@@ -278,7 +278,7 @@ def commit_night(
                 file = Path(folder, f"{table.name}.parquet")
                 part = _write_part(file, table, number, rows, check)
                 remaining += [(file, part)] if part.rows else []
-        stage(storage, pull, remaining)
+        stage(storage, night, pull, remaining)
     staged = {*receipt.parts, *(part for _, part in remaining)} - in_place
     parts = sorted(in_place | staged, key=lambda part: (part.table, part.number))
     receipt = attrs.evolve(receipt, parts=tuple(parts))
@@ -292,7 +292,7 @@ def commit_night(
 
 def _readable(storage: Storage, night: Partition, pull: str, part: Part, unread: list[Part]) -> Iterator[pa.Table]:
     """Yield the rows of an older part; one that is lost is noted, as pulling the night again is what repairs it."""
-    rows = _rows_of(storage, part, [part.staged(pull), part.name(night)])
+    rows = _rows_of(storage, part, [part.staged(night, pull), part.name(night)])
     if rows is None:
         unread.append(part)
     else:
@@ -312,7 +312,7 @@ def read_part(storage: Storage, night: Partition, pull: str, part: Part) -> pa.T
     Raises:
         ExportError: it does not exist, or does not match its receipt.
     """
-    rows = _rows_of(storage, part, [part.staged(pull), part.name(night)])
+    rows = _rows_of(storage, part, [part.staged(night, pull), part.name(night)])
     if rows is None:
         raise _lost(storage, night, read_receipt(storage, night), part.name(night))
     return rows

@@ -18,18 +18,19 @@ from typing import BinaryIO, TypeVar
 import attrs
 
 from seorep_async.errors import ExportError
-from seorep_async.export.atomic_replace import export_error, os_message
+from seorep_async.export.atomic_replace import export_error, os_message, translate_errors
 
 T = TypeVar("T")
 
 STAGING = "_staging"
 """The folder of a dataset for files in the making; readers of tables never open it."""
-_HAS_DESCRIPTORS = {os.open, os.mkdir, os.stat, os.unlink, os.rename, os.link, os.rmdir} <= os.supports_dir_fd
-_LINKS_LINKS = os.link in os.supports_follow_symlinks
+_NEXT = "next"
+_HAS_DESCRIPTORS = {os.open, os.mkdir, os.stat, os.unlink, os.rename, os.rmdir} <= os.supports_dir_fd
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 _OPEN_FILE = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | _NO_LINK
 _CREATE_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | _NO_LINK
+_TRIES = 20
 _REPARSE_POINT = 0x400  # of Windows: a link, a junction
 
 
@@ -51,11 +52,13 @@ class _Place:
         path = self.path / name
         return _Place(path, str(path) if folder is None else name, folder)
 
-    def refuse_link(self) -> None:
+    def refuse_link(self, *, or_other: bool = False) -> None:
         with contextlib.suppress(FileNotFoundError):
             found = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
             if stat.S_ISLNK(found.st_mode) or getattr(found, "st_file_attributes", 0) & _REPARSE_POINT:
                 raise export_error(self.path, "it is a link, and a dataset has no links below its folder; remove it")
+            if or_other and not stat.S_ISREG(found.st_mode):
+                raise export_error(self.path, "it is not a regular file; delete it")
 
     def open(self, flags: int) -> int:
         try:
@@ -67,12 +70,27 @@ class _Place:
 
     def replace_by(self, other: _Place) -> None:
         """Move another file here, in one step."""
-        self.refuse_link()
+        other.refuse_link(or_other=True)
+        self.refuse_link(or_other=True)
         try:
             os.replace(other.name, self.name, src_dir_fd=other.folder, dst_dir_fd=self.folder)
         except PermissionError as error:  # a system that locks open files says so like this
             raise export_error(self.path, f"{error.strerror}; is it open in another program?") from error
         self.sync_folder()
+
+    def take_in(self, beside: str) -> bool:
+        """Move a folder that stands beside this place here, in one step; return False if one with files is here."""
+        with contextlib.suppress(OSError):  # not every system replaces an empty folder
+            os.rmdir(self.name, dir_fd=self.folder)
+        other = beside if self.folder is not None else str(self.path.with_name(beside))
+        try:
+            os.rename(other, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
+            return False
+        self.sync_folder()
+        return True
 
     def sync_folder(self) -> None:
         """Make the names in its folder durable, where the system can."""
@@ -91,56 +109,53 @@ class LocalFolder:
         return str(self._root / name)
 
     def put(self, file: Path, name: str) -> None:
-        with self._at(name, make=True) as place:
-            with open(file, "rb+") as opened:
-                os.fsync(opened.fileno())
-            try:
-                place.replace_by(_Place(file, str(file), None))
-                return
-            except OSError as error:
-                if error.errno != errno.EXDEV:
-                    raise
-            # a copy beside the target would be seen by readers
-            with open(file, "rb") as source, self._temporary(lambda copy: shutil.copyfileobj(source, copy)) as near:
-                place.replace_by(near)
-            file.unlink()
+        with translate_errors(file), open(file, "rb+") as opened:
+            os.fsync(opened.fileno())
+        try:
+            self._publish(_Place(file, str(file), None), name)
+            return
+        except ExportError as error:
+            if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.EXDEV:
+                raise
+        # a copy beside the target would be seen by readers
+        with open(file, "rb") as source, self._temporary(lambda copy: shutil.copyfileobj(source, copy)) as near:
+            self._publish(near, name)
+        file.unlink()
 
     def write(self, name: str, data: bytes) -> None:
-        with self._at(name, make=True) as place, self._temporary(lambda file: file.write(data)) as near:
-            place.replace_by(near)
+        with self._temporary(lambda file: file.write(data)) as near:
+            self._publish(near, name)
 
     def exchange(self, name: str, old: bytes | None, new: bytes) -> bool:
-        # the next contents of a file stand under a name that follows from its contents now, and any writer that finds
-        # them publishes them: so there is one successor, and a writer that stood still is too late for the last step
+        # the next contents of a file stand in a folder whose name follows from its contents now, and any writer that
+        # finds them publishes them: so there is one successor, and a writer that stood still is too late for the last
+        # step; that folder appears with the whole file in it, and as long as it holds one, no other takes its place
         mark = hashlib.sha256(b"%b\0%b" % (name.encode(), b"" if old is None else b"\1" + old)).hexdigest()
-        with (
-            self._at(name, make=True) as place,
-            self._at(f"{STAGING}/{mark}.next", make=True) as successor,
-            self._temporary(lambda file: file.write(new)) as near,
-        ):
-            if self.read(name) != old:
-                return False
-            is_ours = _link(near, successor, new)
+        successor = f"{STAGING}/{mark}.next"
+        if self.read(name) != old:
+            return False
+        with self._temporary(lambda file: file.write(new), f"/{_NEXT}") as near, self._at(successor) as folder:
+            is_ours = folder.take_in(near.path.parent.name)
             try:
+                with self._at(f"{successor}/{_NEXT}") as found:
+                    if self.read(name) == old:
+                        self._publish(found, name)
+                    elif is_ours:
+                        os.unlink(found.name, dir_fd=found.folder)
+                        is_ours = False
+            except (FileNotFoundError, NotADirectoryError):  # another writer has published it, unless nobody has
                 if self.read(name) == old:
-                    place.replace_by(successor)
-                elif is_ours:
-                    os.unlink(successor.name, dir_fd=successor.folder)
-                    return False
-            except FileNotFoundError:  # another writer has published it
-                pass
+                    raise export_error(folder.path, "no pull wrote it; delete it") from None
+            with contextlib.suppress(OSError):
+                os.rmdir(folder.name, dir_fd=folder.folder)
             return is_ours
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
-        with (
-            contextlib.suppress(FileNotFoundError, NotADirectoryError),
-            self._at(name) as place,
-            open(place.open(_OPEN_FILE), "rb") as file,
-        ):
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise export_error(place.path, "it is not a regular file; move it away")
-            return file.read(found.st_size if most is None else min(found.st_size, most))
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._at(name) as place:
+            place.refuse_link(or_other=True)
+            with open(place.open(_OPEN_FILE), "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                return file.read(size if most is None else min(size, most))
         return None
 
     def inspect(self, name: str, look: Callable[[BinaryIO], T]) -> T | None:
@@ -155,19 +170,34 @@ class LocalFolder:
         return sorted(found)
 
     def move(self, source: str, name: str) -> None:
-        with self._at(name, make=True) as place, self._at(source) as staged:
-            staged.refuse_link()
-            place.replace_by(staged)
+        try:
+            with self._at(source) as staged:
+                self._publish(staged, name)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise export_error(self._root / source, os_message(error)) from error
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 with self._at(name) as place:
-                    place.refuse_link()
+                    place.refuse_link(or_other=True)
                     os.unlink(place.name, dir_fd=place.folder)
                 while (name := name.rpartition("/")[0]) not in ("", STAGING):  # others put files there at any time
                     with self._at(name) as place, contextlib.suppress(OSError):  # it is not empty
                         os.rmdir(place.name, dir_fd=place.folder)
+
+    def _publish(self, file: _Place, name: str) -> None:
+        """Move a file to its name in one step; a missing one is a `FileNotFoundError`."""
+        for more in reversed(range(_TRIES)):
+            try:
+                with self._at(name, make=True) as place:
+                    place.replace_by(file)
+                return
+            except ExportError as error:
+                if not isinstance(error.__cause__, FileNotFoundError | NotADirectoryError) or not more:
+                    raise
+            # another writer has deleted the folder, as it was empty still, unless it is the file that is missing
+            os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
 
     @contextlib.contextmanager
     def _at(self, name: str, *, make: bool = False) -> Generator[_Place]:
@@ -201,9 +231,15 @@ class LocalFolder:
                 os.close(folder)
 
     @contextlib.contextmanager
-    def _temporary(self, fill: Callable[[BinaryIO], object]) -> Generator[_Place]:
-        """Fill a file in the making, on the same disk as the folder; it is deleted unless it was moved."""
-        with self._at(f"{STAGING}/{uuid.uuid4().hex}.tmp", make=True) as near:
+    def _temporary(self, fill: Callable[[BinaryIO], object], inside: str = "") -> Generator[_Place]:
+        """Fill a file in the making, on the same disk as the folder; it is deleted unless it was moved.
+
+        Args:
+            fill: writes it.
+            inside: its name in a folder of its own, after a slash; none if it is to have no folder.
+        """
+        name = f"{STAGING}/{uuid.uuid4().hex}.tmp{inside}"
+        with self._at(name, make=True) as near:
             try:
                 with open(near.open(_CREATE_FILE), "wb") as file:
                     fill(file)
@@ -211,8 +247,7 @@ class LocalFolder:
                     os.fsync(file.fileno())
                 yield near
             finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(near.name, dir_fd=near.folder)
+                self.delete([name])
 
 
 def parts_of(name: str) -> list[str]:
@@ -246,20 +281,3 @@ def _collect(folder: int | None, path: Path, prefix: str, found: list[str]) -> N
                 finally:
                     if inner is not None:
                         os.close(inner)
-
-
-def _link(file: _Place, name: _Place, data: bytes) -> bool:
-    """Give a file a second name, and return whether that was free."""
-    options = {"follow_symlinks": False} if _LINKS_LINKS else {}
-    try:
-        os.link(file.name, name.name, src_dir_fd=file.folder, dst_dir_fd=name.folder, **options)
-    except FileExistsError:
-        return False
-    except OSError:  # a file system without links
-        try:
-            with open(name.open(_CREATE_FILE), "wb") as copy:
-                copy.write(data)
-        except FileExistsError:
-            return False
-    name.sync_folder()
-    return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import errno
 import hashlib
 import os
 import socket
@@ -115,9 +116,13 @@ class PullLock:
                 self._descriptor, is_new = os.open(self.file, _OPEN), False
             except PermissionError:  # another user's
                 raise HeldError(self.file, None) from None
+            except OSError as error:
+                if error.errno in (errno.EISDIR, errno.ELOOP):
+                    raise self._planted() from error
+                raise
         found = os.fstat(self._descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-            raise FileExistsError(f"{self.file} is not the file of a lock; delete it")
+            raise self._planted()
         is_locked = _lock(self._descriptor)
         data = b"" if is_new else _content(self._descriptor)
         holder = _holder(data)
@@ -138,6 +143,9 @@ class PullLock:
         except OSError:  # a full disk
             self.release()
             raise
+
+    def _planted(self) -> OSError:
+        return FileExistsError(f"{self.file} is not the file of a lock; delete it")
 
     def _replace(self, data: bytes) -> None:
         """Replace the file of a process that is gone, unless another process has done it since it was read."""

@@ -106,6 +106,10 @@ class Partition:
         """Return a name for a pull of it, the same when it is resumed."""
         return digest_of(f"{self.account}\n{self.snapshot_date}\n{started_at.isoformat()}".encode())[:12]
 
+    def staging(self, pull: str) -> str:
+        """Return the folder of the parts that a pull of it has staged; no other night's pull has any there."""
+        return f"{STAGING}/{self.folder}/{pull}"
+
     def shard_receipt(self, pull: str, number: int) -> str:
         """Return the name of the receipt of one shard of a pull."""
         return f"{RECEIPTS}/{self.folder}/{pull}-{number:05}.json"
@@ -137,9 +141,9 @@ class Part:
         """Return its name in the dataset."""
         return f"{self.table}/{night.folder}/part-{self.number:05}.parquet"
 
-    def staged(self, pull: str) -> str:
+    def staged(self, night: Partition, pull: str) -> str:
         """Return its name until its night is committed; two attempts at one part don't meet there."""
-        return f"{STAGING}/{pull}/{self.table}-{self.number:05}-{self.digest[:16]}.parquet"
+        return f"{night.staging(pull)}/{self.table}-{self.number:05}-{self.digest[:16]}.parquet"
 
 
 def is_name_of_part(name: str) -> bool:

@@ -142,7 +142,7 @@ async def run_export(
             last_number = await writer.run(area.checkpoint.last_number)
             await Fetcher(client, job, writer, run.tracker).run()
             run.tracker.start_stage(Stage.WRITING, job.feeds[-1])
-            await writer.run(finish, last_number, writer.check)
+            await writer.run(finish, last_number, writer.stop.check)
     except asyncio.CancelledError:
         if not finished:  # or else it was too late: everything is written
             raise

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from typing import TypeVar
 
 import attrs
 
-from seorep_async.errors import ExportError
-from seorep_async.export.local_folder import STAGING
+from seorep_async.errors import ExportError, shown
 from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, from_json, is_name_of_part
 from seorep_async.export.storage import RECEIPTS, Storage, each
-from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part], earlier: 
     night, older = receipt.night, None if earlier is None else earlier.pull
     coming = attrs.evolve(receipt, parts=(), coming=receipt.parts, older=older, attempt=uuid.uuid4().hex)
     data, found = coming.to_json(), _read(storage, night)
-    is_staged = {part.staged(receipt.pull) for part in staged} <= set(storage.names(f"{STAGING}/{receipt.pull}"))
+    is_staged = {part.staged(night, receipt.pull) for part in staged} <= set(storage.names(night.staging(receipt.pull)))
     if _decoded(storage, night, found) != earlier or not is_staged or not storage.exchange(night.receipt, found, data):
         raise busy(storage, night)
     if not _finish(storage, coming, data, is_own=True) and _decoded(storage, night, _read(storage, night)) != receipt:
@@ -103,29 +103,32 @@ def busy(storage: Storage, night: Partition) -> ExportError:
 def _finish(storage: Storage, coming: Receipt, data: bytes, *, is_own: bool) -> bool:
     """Finish a replacement, and return whether this did it: not another writer, and no part was lost."""
     night, receipt = coming.night, attrs.evolve(coming, parts=coming.named, coming=None, older=None, attempt=None)
-    staging = f"{STAGING}/{coming.pull}"
+    staging = night.staging(coming.pull)
     in_staging = set(storage.names(staging))
-    staged = [part for part in receipt.parts if part.staged(coming.pull) in in_staging]
-    if not is_own and not all(is_in_place(storage, night, part) for part in receipt.parts if part not in staged):
-        return False
-    if not is_own and any(differs(storage, part.staged(coming.pull), part) for part in staged):
-        return False
+    staged = [part for part in receipt.parts if part.staged(night, coming.pull) in in_staging]
+    if not is_own:
+        if not all(holds(storage, part.name(night), part) for part in receipt.parts if part not in staged):
+            return False
+        if any(holds(storage, part.staged(night, coming.pull), part) is False for part in staged):
+            return False
     if coming.older not in (None, coming.pull):
         delete_pull(storage, night, coming.older)
-    stale = _stale(storage, receipt, {part.name(night) for part in staged} if is_own else set())
+    wanted = {part.name(night) for part in receipt.parts}
+    replaced = {part.name(night) for part in staged} if is_own else set()
+    stale = _stale(names_of_parts(storage, night), wanted, replaced)
     for number in range(len(stale) + 1):  # looked at before each step, and after the last
         if _read(storage, night) != data:
             _take_back(storage, night, stale[:number])
             return False
         storage.delete(stale[number : number + 1])
     try:
-        each(storage.move, [(part.staged(coming.pull), part.name(night)) for part in staged])
+        each(storage.move, [(part.staged(night, coming.pull), part.name(night)) for part in staged])
     except ExportError:
         if in_staging <= set(storage.names(staging)):
             raise
         # another writer moves them, too
         return _read(storage, night) == data and _finish(storage, coming, data, is_own=False)
-    if not {part.name(night) for part in receipt.parts} <= names_of_parts(storage, night):
+    if not wanted <= names_of_parts(storage, night):
         return False
     storage.delete(storage.names(staging))
     return storage.exchange(night.receipt, data, receipt.to_json())
@@ -146,42 +149,30 @@ def delete_pull(storage: Storage, night: Partition, pull: str) -> None:
     """Delete the plan of a pull, the receipts of its shards and what it has staged."""
     others = storage.names(f"{RECEIPTS}/{night.folder}")
     storage.delete([name for name in others if name.rpartition("/")[2].startswith(f"{pull}-")])
-    storage.delete(storage.names(f"{STAGING}/{pull}"))
+    storage.delete(storage.names(night.staging(pull)))
 
 
 def names_of_parts(storage: Storage, night: Partition) -> set[str]:
     """Return the names of the parts in a night's folders of all tables; other files there are somebody else's."""
-    return {name for table in all_tables() for name in _names_of_parts(storage, night, table)}
+    found = (storage.names(f"{table.name}/{night.folder}") for table in all_tables())
+    return set(filter(is_name_of_part, chain.from_iterable(found)))
 
 
-def _names_of_parts(storage: Storage, night: Partition, table: Table) -> list[str]:
-    return list(filter(is_name_of_part, storage.names(f"{table.name}/{night.folder}")))
-
-
-def is_in_place(storage: Storage, night: Partition, part: Part) -> bool:
-    """Return whether a part's place holds its bytes."""
-    data = storage.read(part.name(night), part.bytes + 1)
-    return data is not None and digest_of(data) == part.digest
-
-
-def differs(storage: Storage, name: str, part: Part) -> bool:
-    """Return whether a file exists, and has other bytes than a part."""
+def holds(storage: Storage, name: str, part: Part) -> bool | None:
+    """Return whether a file has a part's bytes, or None if it does not exist."""
     data = storage.read(name, part.bytes + 1)
-    return data is not None and digest_of(data) != part.digest
+    return None if data is None else digest_of(data) == part.digest
 
 
-def _stale(storage: Storage, receipt: Receipt, replaced: set[str]) -> list[str]:
+def _stale(there: set[str], wanted: set[str], replaced: set[str]) -> list[str]:
     """Return the parts that a night no longer has, and those to be replaced, so that no reader sees a row twice.
 
     A single part that is replaced by a single one stays, as that takes one step.
     """
-    wanted = {part.name(receipt.night) for part in receipt.parts}
-    stale: list[str] = []
-    for table in all_tables():
-        found = _names_of_parts(storage, receipt.night, table)
-        own = [name for name in wanted if name.startswith(f"{table.name}/")]
-        stale += [name for name in found if name not in wanted or (name in replaced and found != own)]
-    return stale
+    tables = Counter(name.partition("/")[0] for name in there | wanted)
+    return sorted(
+        name for name in there if name not in wanted or (name in replaced and tables[name.partition("/")[0]] > 1)
+    )
 
 
 def read_json(storage: Storage, name: str, kind: type[T]) -> T | None:
@@ -212,5 +203,8 @@ def _decoded(storage: Storage, night: Partition, data: bytes | None) -> Receipt 
     except ValueError:
         raise _damaged(storage, night.receipt) from None
     if receipt is not None and receipt.night != night:
+        if night.account != receipt.account and night.account.casefold() == receipt.account.casefold():
+            both = f"it is the receipt of account {shown(receipt.account)}, and this disk takes both names for one"
+            raise ExportError(f"can't read {storage.address(night.receipt)}: {both}; name another account or folder")
         raise _damaged(storage, night.receipt)
     return receipt

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,7 @@ from seorep_async.export.formats import Format, check_totals, encode, prepare, u
 from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import ProgressTracker, PullFailure
 from seorep_async.export.staged_report import DamagedError, StagedReport
-from seorep_async.export.staging_area import StagingArea, damaged
+from seorep_async.export.staging_area import StagingArea, StopSignal, damaged
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport, column_values, totals_in_tables
 from seorep_async.tables.declared import (
@@ -38,10 +37,6 @@ from seorep_async.tables.text import csv_header
 _SYNC_SECONDS = 1.0
 
 T = TypeVar("T")
-
-
-class Stopped(Exception):
-    """The export is being cancelled, so the step of its thread ends early."""
 
 
 class StagingWriter:
@@ -67,7 +62,7 @@ class StagingWriter:
         self._tracker = tracker
         self._open_area = lambda: area.open(job, restart=restart, retry_failed=retry_failed)
         self._thread = ThreadPoolExecutor(1, "seorep-export")
-        self._closing = threading.Event()
+        self.stop = StopSignal()
         self._next_sync = time.monotonic() + _SYNC_SECONDS
         self._key_digest: asyncio.Future[str] | None = None
 
@@ -83,7 +78,7 @@ class StagingWriter:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._closing.set()
+        self.stop.set()
         await self._close()
 
     async def _close(self) -> None:
@@ -110,15 +105,6 @@ class StagingWriter:
                 raise damaged(self._area.target, error) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, translated)
-
-    def check(self) -> None:
-        """End a step of the thread early if the export is being cancelled.
-
-        Raises:
-            Stopped: the export is being cancelled.
-        """
-        if self._closing.is_set():
-            raise Stopped
 
     async def plan(self, campaigns: Iterable[int]) -> None:
         """Note which campaigns there are, and find out, while the first requests are sent, whose key it is."""

@@ -37,6 +37,19 @@ class AtWorkError(ExportError):
     """Another pull is known to be at work on the same export."""
 
 
+class Stopped(Exception):
+    """The pull is being cancelled, so a step in a thread ended early."""
+
+
+class StopSignal(threading.Event):
+    """Set when a pull is cancelled; its steps in threads check it now and then."""
+
+    def check(self) -> None:
+        """Raise `Stopped` if it is set."""
+        if self.is_set():
+            raise Stopped
+
+
 class StagingArea:
     """The private folder of one export, locked to this process while it is open.
 
@@ -240,16 +253,11 @@ async def in_thread(step: Callable[[Target, ExportJob, Callable[[], None]], T], 
         target: the target.
         job: the job.
     """
-    cancelled = threading.Event()
-
-    def check() -> None:
-        if cancelled.is_set():
-            raise InterruptedError("the pull was cancelled")
-
+    stop = StopSignal()
     try:
-        return await asyncio.to_thread(step, target, job, check)
+        return await asyncio.to_thread(step, target, job, stop.check)
     finally:
-        cancelled.set()
+        stop.set()
 
 
 @contextlib.contextmanager

@@ -222,7 +222,7 @@ def _store_plan(
     pull = night.pull_name(job.started_at)
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         file, part = write_campaigns(job, campaigns, Path(folder))
-        stage(storage, pull, [(file, part)])
+        stage(storage, night, pull, [(file, part)])
     plan = StoredPlan(
         parameters=dict(parameters),
         pull=pull,

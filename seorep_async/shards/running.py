@@ -181,7 +181,7 @@ def _commit(
     check_staged(storage, shard.night, shard.pull, (part for receipt in receipts for part in receipt.parts))
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
         file, pulls = write_pull(pull_row(job, outcomes, requests), Path(folder))
-        stage(storage, shard.pull, [(file, pulls)])
+        stage(storage, shard.night, shard.pull, [(file, pulls)])
     parts = (*(part for receipt in receipts for part in receipt.parts), stored.campaigns, pulls)
     commit_night(storage, receipt_of(job, shard.pull, parts, outcomes), Replacement(job, outcomes))
 
@@ -209,7 +209,7 @@ async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
 
     def write(contents: Contents, check: Callable[[], None]) -> list[Path | str]:
         files = write_parts(contents, shard.number, shard_tables(shard.feeds), check)
-        stage(storage, shard.pull, files)
+        stage(storage, shard.night, shard.pull, files)
         receipt = ShardReceipt(
             number=shard.number,
             pull=shard.pull,

@@ -199,9 +199,10 @@ def test_two_that_finish_one_log_agree(storage: Storage, step: str) -> None:
     assert vouched_for(storage) == "newer"
 
 
-def test_no_reader_sees_a_row_twice(storage: Storage) -> None:
+@pytest.mark.parametrize("last", [2, 3])
+def test_no_reader_sees_a_row_twice(storage: Storage, last: int) -> None:
     older = {("keyword_rankings", 0): b"1 2", ("keyword_rankings", 1): b"3", ("keyword_rankings", 2): b"4"}
-    newer = {("keyword_rankings", 0): b"4", ("keyword_rankings", 1): b"2", ("keyword_rankings", 3): b"1 3"}
+    newer = {("keyword_rankings", 0): b"4", ("keyword_rankings", 1): b"2", ("keyword_rankings", last): b"1 3"}
     for steps in points(storage, 20):
         replace(storage, "older", older)
         try:

@@ -163,7 +163,7 @@ async def test_a_staged_part_that_was_changed_is_never_put_in_place(tmp_path: Pa
         found, rows = json.loads((out / RECEIPT).read_bytes()), (out / PART).read_bytes()
         part = next(part for part in found["parts"] if part["table"] == "keyword_rankings")
         change(RECEIPT, parts=[], coming=found["parts"])(out)
-        staged = out / f"_staging/{found['pull']}/keyword_rankings-00000-{part['digest'][:16]}.parquet"
+        staged = out / f"_staging/{FOLDER}/{found['pull']}/keyword_rankings-00000-{part['digest'][:16]}.parquet"
         staged.parent.mkdir(parents=True, exist_ok=True)
         staged.write_bytes(SECRET)
         await pull_to(client, None, START, END, out=f"{out}/", account="acme", snapshot_date="2023-04-03")

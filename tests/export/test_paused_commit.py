@@ -38,7 +38,7 @@ def pull(place: Any, word: str, shape: str) -> None:
     earlier, contents = read_receipt(place, NIGHT), contents_of(word, shape)
     wanted = receipt(word, contents)
     for part in wanted.parts:
-        place.write(part.staged(wanted.pull), contents[part.table, part.number])
+        place.write(part.staged(NIGHT, wanted.pull), contents[part.table, part.number])
     own = {part.table for part in wanted.parts}
     kept = () if earlier is None else [one for one in earlier.named if one.table == TABLES[-1] and one.table not in own]
     commit(place, attrs.evolve(wanted, parts=(*wanted.parts, *kept)), wanted.parts, earlier)

@@ -80,7 +80,7 @@ def replace(storage: Any, pull: str, contents: dict[tuple[str, int], bytes]) -> 
     """Stage and commit a night."""
     earlier, wanted = read_receipt(storage, NIGHT), receipt(pull, contents)
     for part in wanted.parts:
-        storage.write(part.staged(wanted.pull), contents[part.table, part.number])
+        storage.write(part.staged(NIGHT, wanted.pull), contents[part.table, part.number])
     commit(storage, wanted, wanted.parts, earlier)
 
 
@@ -176,6 +176,16 @@ def test_a_damaged_receipt_is_one_line(tmp_path: Path, data: bytes) -> None:
     storage.write(NIGHT.receipt, data)
     with pytest.raises(ExportError, match=r"^can't read [^\n]*not a receipt of this version; move it away[^\n]*$"):
         read_receipt(storage, NIGHT)
+
+
+def test_an_account_that_differs_in_case_only_is_named(tmp_path: Path) -> None:
+    storage, night = storage_of(str(tmp_path)), Partition("Acme", NIGHT.snapshot_date)
+    storage.write(night.receipt, receipt("older", OLDER).to_json())  # as a disk that ignores case finds it
+    with pytest.raises(
+        ExportError, match=r"it is the receipt of account 'acme', .* takes both names for one; name .*"
+    ) as caught:
+        read_receipt(storage, night)
+    assert "move it away" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

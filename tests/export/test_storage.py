@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
+import shutil
 import socket
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ import pytest
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import local_folder, object_store
+from seorep_async.export.local_folder import LocalFolder
 from seorep_async.export.storage import Storage, each, storage_of
 from tests.export.s3 import SECRET, Bucket
 
@@ -78,11 +83,12 @@ def test_a_file_is_read_up_to_a_size(storage: Storage) -> None:
     assert [storage.read("a/b", most) for most in (4, 9, 1 << 60)] == [b"some", b"some rows", b"some rows"]
 
 
-def test_a_moved_file_has_one_name(storage: Storage) -> None:
-    storage.write("a/first", b"rows")
-    storage.move("a/first", "b/second")
-    assert storage.names("") == ["b/second"]
-    assert storage.read("b/second") == b"rows"
+@pytest.mark.parametrize("name", NAMES)
+def test_a_moved_file_has_one_name(storage: Storage, name: str) -> None:
+    storage.write(f"_staging/{name}", b"rows")
+    storage.move(f"_staging/{name}", name)
+    assert storage.names("") == [name]
+    assert storage.read(name) == b"rows"
 
 
 def test_a_folder_does_not_list_others_of_a_longer_name(storage: Storage) -> None:
@@ -136,16 +142,140 @@ def test_a_file_of_another_disk_appears_in_one_step(
     assert not far.exists()
 
 
-def test_a_file_system_without_links_exchanges_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
+class PowerFailure(BaseException):
+    pass
 
-    folder = storage_of(str(tmp_path))
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.parametrize("old", [None, b"older"])
+def test_killed_at_any_step_an_exchange_is_done_or_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bytes | None, has_descriptors: bool
+) -> None:
+    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
     monkeypatch.setattr(os, "link", refuse)
-    assert [folder.exchange("a", None, b"first"), folder.exchange("a", b"first", b"second")] == [True, True]
-    assert not folder.exchange("a", b"first", b"third")
-    assert folder.read("a") == b"second"
-    assert folder.names("") == ["a"]
+    seen = set()
+    for steps in itertools.count():
+        folder = LocalFolder(tmp_path / f"{steps}")
+        if old is not None:
+            folder.write("a/b", old)
+        with monkeypatch.context() as patched:
+            killed_after(patched, steps)
+            try:
+                assert folder.exchange("a/b", old, b"first")
+                break
+            except PowerFailure:
+                pass
+        is_ours = folder.exchange("a/b", old, b"second")
+        assert folder.read("a/b") == (b"second" if is_ours else b"first"), steps
+        assert folder.exchange("a/b", b"second" if is_ours else b"first", b"third")
+        seen.add(is_ours)
+    assert seen == {True, False}
+    assert folder.names("") == ["a/b"]
+
+
+def killed_after(patched: pytest.MonkeyPatch, steps: int) -> None:
+    """Let all calls of the system fail after so many, also those that would clean up."""
+    left = iter(range(steps))
+
+    def counted(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if next(left, None) is None:
+            raise PowerFailure
+        return call(*arguments, **options)
+
+    patched.setattr(local_folder, "open", partial(counted, open), raising=False)
+    for name in ("mkdir", "open", "fsync", "link", "rename", "replace", "unlink", "rmdir"):
+        patched.setattr(os, name, partial(counted, getattr(os, name)))
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise PermissionError(1, "Operation not permitted")
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.parametrize("moment", ["mkdir", "replace"])
+@pytest.mark.parametrize("step", ["put", "write", "exchange", "move"])
+def test_a_folder_that_another_writer_deletes_is_made_again(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, step: str, moment: str, has_descriptors: bool
+) -> None:
+    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
+    folder, path = LocalFolder(tmp_path / "rankings"), tmp_path / "rankings/a/b"
+    deleted: list[Path] = []
+    folder.write("first", b"rows")
+    call = getattr(os, moment)
+
+    def overtaken(*arguments: Any, **options: Any) -> None:
+        if moment == "mkdir":
+            call(*arguments, **options)
+        if path.is_dir() and not deleted:
+            for one in (path, path.parent):
+                one.rmdir()
+                deleted.append(one)
+        if moment != "mkdir":
+            call(*arguments, **options)
+
+    monkeypatch.setattr(os, moment, overtaken)
+    steps: dict[str, Callable[[], object]] = {
+        "put": lambda: folder.put(file, "a/b/c"),
+        "write": lambda: folder.write("a/b/c", b"rows"),
+        "exchange": lambda: folder.exchange("a/b/c", None, b"rows"),
+        "move": lambda: folder.move("first", "a/b/c"),
+    }
+    assert steps[step]() in (None, True)
+    assert (deleted, folder.read("a/b/c")) == ([path, path.parent], b"rows")
+
+
+def planted(place: Path, kind: str) -> None:
+    """Put something that no pull writes where a file, or the folder of a successor, should be."""
+    if kind == "file":
+        place.write_bytes(b"planted")
+    else:
+        (place / kind).mkdir(parents=True)
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.parametrize("kind", ["file", "folder", "next"])
+def test_what_stands_in_the_way_of_a_successor_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, has_descriptors: bool
+) -> None:
+    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
+    folder, rename = LocalFolder(tmp_path), os.rename
+    seen: list[str] = []
+
+    def watched(source: str, name: str, **folders: Any) -> None:
+        seen.append(Path(name).name)
+        rename(source, name, **folders)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", watched)
+        folder.exchange("a", None, b"first")
+    folder.delete(["a"])
+    place = tmp_path / "_staging" / seen[0]
+    planted(place, kind)
+    with pytest.raises(ExportError, match=rf"^can't write {place}[^\n]*; delete it$"):
+        folder.exchange("a", None, b"first")
+    place.unlink() if kind == "file" else shutil.rmtree(place)
+    assert folder.exchange("a", None, b"first")
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+def test_a_folder_in_the_place_of_a_file_is_named(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, has_descriptors: bool
+) -> None:
+    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
+    folder, place = LocalFolder(tmp_path / "rankings"), tmp_path / "rankings/a"
+    folder.write("first", b"rows")
+    planted(place, "folder")
+    for step in (
+        lambda: folder.put(file, "a"),
+        lambda: folder.write("a", b""),
+        lambda: folder.exchange("a", None, b""),
+        lambda: folder.read("a"),
+        lambda: folder.move("first", "a"),
+        lambda: folder.move("a", "b"),
+        lambda: folder.delete(["a"]),
+    ):
+        with pytest.raises(ExportError, match=rf"^can't write {place}: it is not a regular file; delete it$"):
+            step()
 
 
 @pytest.mark.parametrize("has_descriptors", [True, False])

@@ -12,7 +12,9 @@ import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.shards import Shard, gather, plan, run_shard
+from seorep_async.export import pull_to
+from seorep_async.export.night import Partition
+from seorep_async.shards import Shard, ShardReceipt, gather, plan, run_shard
 from tests.export.reports import END, NIGHT, START, account
 from tests.export.test_forged_datasets import LINE, OTHER_PULL, change, outside, state
 
@@ -27,6 +29,11 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 async def planned(client: SeoRepClient, folder: Path) -> list[Shard]:
     options: dict[str, Any] = {"account": "acme", "snapshot_date": NIGHT, "work_dir": folder / "work", "shards": 2}
     return await plan(client, None, START, END, out=f"{folder}/rankings/", **options)
+
+
+async def ran(client: SeoRepClient, folder: Path) -> tuple[list[Shard], list[ShardReceipt]]:
+    shards = await planned(client, folder)
+    return shards, [await asyncio.to_thread(run_shard, shard) for shard in shards]
 
 
 @pytest.mark.parametrize(
@@ -44,9 +51,7 @@ async def planned(client: SeoRepClient, folder: Path) -> list[Shard]:
 async def test_a_forged_receipt_of_a_shard_is_refused(tmp_path: Path, outside: Path, changes: dict[str, Any]) -> None:
     before = state(outside)
     async with account(campaigns=2, keywords=1) as (_, client):
-        shards = await planned(client, tmp_path)
-        for shard in shards:
-            await asyncio.to_thread(run_shard, shard)
+        shards, _ = await ran(client, tmp_path)
         change(shards[0].receipt_name, **changes)(tmp_path / "rankings")
         for step in (lambda: run_shard(shards[0]), lambda: gather(shards)):
             with pytest.raises(ExportError, match="move it away to run the shard again"):
@@ -69,8 +74,7 @@ async def test_a_forged_receipt_of_a_shard_is_refused(tmp_path: Path, outside: P
 async def test_a_receipt_of_something_else_is_none(tmp_path: Path, outside: Path, changes: dict[str, Any]) -> None:
     before = state(outside)
     async with account(campaigns=2, keywords=1) as (_, client):
-        shards = await planned(client, tmp_path)
-        receipts = [await asyncio.to_thread(run_shard, shard) for shard in shards]
+        shards, receipts = await ran(client, tmp_path)
         change(shards[0].receipt_name, **changes)(tmp_path / "rankings")
         with pytest.raises(ExportError, match="1 of 2 shards have no receipt: 0"):
             await asyncio.to_thread(gather, shards)
@@ -102,9 +106,7 @@ async def test_a_receipt_of_something_else_is_none(tmp_path: Path, outside: Path
 async def test_a_forged_plan_is_refused(tmp_path: Path, outside: Path, changes: dict[str, Any]) -> None:
     before = state(outside)
     async with account(campaigns=2, keywords=1) as (_, client):
-        shards = await planned(client, tmp_path)
-        for shard in shards:
-            await asyncio.to_thread(run_shard, shard)
+        shards, _ = await ran(client, tmp_path)
         file = tmp_path / "rankings" / shards[0].night.plan(shards[0].pull)
         found = json.loads(file.read_bytes())
         part = found["campaigns"] | changes.get("campaigns", {})
@@ -118,9 +120,7 @@ async def test_a_forged_plan_is_refused(tmp_path: Path, outside: Path, changes: 
 
 async def test_parts_of_another_pull_are_not_gathered(tmp_path: Path) -> None:
     async with account(campaigns=2, keywords=1) as (_, client):
-        shards = await planned(client, tmp_path)
-        for shard in shards:
-            await asyncio.to_thread(run_shard, shard)
+        shards, _ = await ran(client, tmp_path)
         for name in (tmp_path / "rankings/_staging").rglob("totals-*"):
             name.write_bytes(b"PAR1")
         receipt = tmp_path / "rankings" / shards[0].receipt_name
@@ -133,9 +133,7 @@ async def test_parts_of_another_pull_are_not_gathered(tmp_path: Path) -> None:
 
 async def test_a_damaged_staged_part_is_not_gathered(tmp_path: Path) -> None:
     async with account(campaigns=2, keywords=1) as (_, client):
-        shards = await planned(client, tmp_path)
-        for shard in shards:
-            await asyncio.to_thread(run_shard, shard)
+        shards, _ = await ran(client, tmp_path)
         staged = next((tmp_path / "rankings/_staging").rglob("keyword_rankings-00001-*"))
         staged.write_bytes(staged.read_bytes()[:-1])
         with pytest.raises(ExportError, match=f"{staged.name} is missing, or does not match its receipt"):
@@ -146,9 +144,7 @@ async def test_a_damaged_staged_part_is_not_gathered(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rows", [None, 2])
 async def test_a_receipt_of_other_rows_than_reports_is_none(tmp_path: Path, rows: int | None) -> None:
     async with account(campaigns=2, keywords=1) as (_, client):
-        shards = await planned(client, tmp_path)
-        for shard in shards:
-            await asyncio.to_thread(run_shard, shard)
+        shards, _ = await ran(client, tmp_path)
         file = tmp_path / "rankings" / shards[1].receipt_name
         found = json.loads(file.read_bytes())
         ranking = next(part for part in found["parts"] if part["table"] == "keyword_rankings")
@@ -166,3 +162,15 @@ async def test_some_shards_of_a_plan_are_not_all(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="other campaigns than its plan"):
             await asyncio.to_thread(gather, [attrs.evolve(shards[0], count=1)])
     assert not (tmp_path / "rankings/keyword_rankings").exists()
+
+
+async def test_a_forged_receipt_moves_no_parts_of_another_account(tmp_path: Path) -> None:
+    out = tmp_path / "rankings"
+    async with account(campaigns=2, keywords=1) as (_, client):
+        own: dict[str, Any] = {"out": f"{out}/", "account": "other", "snapshot_date": NIGHT}
+        await pull_to(client, None, START, END, **own)
+        shards, receipts = await ran(client, tmp_path)
+        coming = [attrs.asdict(part) for receipt in receipts for part in receipt.parts]
+        change(Partition("other", NIGHT).receipt, pull=shards[0].pull, parts=[], coming=coming)(out)
+        await pull_to(client, None, START, END, **own)
+        assert (await asyncio.to_thread(gather, shards)).rows == 2
