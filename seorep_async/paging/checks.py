@@ -1,4 +1,4 @@
-"""The pages of a listing must add up: every row once, and as many as announced. Pure."""
+"""The pages of a listing must add up: every row once, as many as announced. No I/O."""
 
 from __future__ import annotations
 
@@ -13,22 +13,13 @@ T = TypeVar("T")
 
 
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
-    """Return whether page 1 is the only one, and adds up; if not, a `Ledger` finds out why."""
+    """Return whether page 1 is the only one and adds up; if not, a `Ledger` says why."""
     rows = len(page.items)
     return page.total_pages == 1 and page.total_records == rows and len(set(map(key, page.items))) == rows
 
 
 class Ledger(Generic[T]):
-    """Checks the pages of one listing, in order.
-
-    Args:
-        key: identifies an item.
-        subject: what an error should call the listing.
-        max_pages: more pages than this are never read.
-
-    Attributes:
-        last_page: number of the last page, or None if that can only be found by reading on.
-    """
+    """Checks the pages of one listing, in order; `last_page` is None if only reading on can find it."""
 
     def __init__(self, key: Callable[[T], Hashable], subject: str | None, max_pages: int) -> None:
         self._key = key
@@ -42,7 +33,7 @@ class Ledger(Generic[T]):
         self._ended = False
 
     def start(self, first: Page[T]) -> int | None:
-        """Take page 1, and return `last_page`."""
+        """Add page 1 and return `last_page`."""
         announced, records = first.total_pages, first.total_records
         self._records = records
         makes_sense = (
@@ -56,15 +47,14 @@ class Ledger(Generic[T]):
         return self.last_page
 
     def add(self, page: Page[T]) -> bool:
-        """Take the next page, and return whether it holds anything new.
+        """Add the next page and return whether it holds anything new.
 
-        Raises:
-            PaginationError: the page can't belong to the listing that page 1 announced.
+        Raises a PaginationError if the page can't belong to the listing that page 1 announced.
         """
         keys = list(map(self._key, page.items))
         numbered = dict.fromkeys(keys, page.number)
         if self.last_page is None and self.has_all_records() and numbered.keys() <= self._page_of.keys():
-            self._ended = True  # complete; beyond the end some services repeat the last page
+            self._ended = True  # some services repeat the last page beyond the end
             return False
         self._count(len(page.items))
         if len(numbered) < len(keys) or not self._page_of.keys().isdisjoint(numbered):
@@ -96,31 +86,25 @@ class Ledger(Generic[T]):
         self._largest = max(self._largest, rows)
 
     def has_all_records(self) -> bool:
-        """Return whether the service sent as many records as it announced."""
+        """Return whether all announced records were received."""
         return self._received == self._records
 
     def wants_more(self) -> bool:
-        """Return whether another page must be read.
-
-        Raises:
-            PaginationError: the listing does not end within `Settings.max_pages`.
-        """
+        """Return whether to read another page; past `Settings.max_pages`, raise a PaginationError."""
         if self.last_page is not None:
             return self._pages < self.last_page
         if self._ended or (self._records is not None and self._received > self._records):
             return False
         if self._received == self._records and self._last_size < self._first_size:
-            return False  # a page that is not full is the last; after a full one the records may be too few by pages
+            return False  # a page that is not full is the last; after a full one, the announced records may be too few
         if self._pages >= self._max_pages:
             raise self._error(f"still no end after {self._pages} pages (Settings.max_pages)", self._pages)
         return True
 
     def finish(self) -> None:
-        """Check the sum, after the last page.
+        """Check the sum after the last page, and raise a PaginationError if it is not the announced one.
 
-        Raises:
-            PaginationError: the number of records is not the announced one; or none was announced, and a page that
-                is not the last is shorter than another.
+        If none was announced, all pages but the last must be equally long.
         """
         if self._records is not None and self._received != self._records:
             raise self._error(f"the service announced {self._records} records but sent {self._received}", None)
@@ -129,11 +113,11 @@ class Ledger(Generic[T]):
             raise self._error(f"page {number} has {rows} records, another has {self._largest}", number)
 
     def _short_page(self) -> tuple[int, int] | None:
-        """Return number and size of the first page that is not full though it is not the last."""
+        """Return the number and the size of the first short page before the last."""
         return (1, self._first_size) if self._first_size < self._largest else self._short
 
     def _repetition(self, keys: list[Hashable]) -> str:
-        """Say what is wrong with the keys of a page, which repeat something."""
+        """Name the first repeated key of a page."""
         key, times = next((key, n) for key, n in Counter(keys).items() if n > 1 or key in self._page_of)
         if times > 1:
             return f"holds {_shown(key)} more than once"

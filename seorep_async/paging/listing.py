@@ -23,14 +23,13 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Schedule(msgspec.Struct, eq=False):
-    """How the requests of a listing line up with others.
+    """The place of a listing's requests among others.
 
     Attributes:
-        deadline: monotonic time at which the listing must be complete, or None for `Settings.call_timeout` for each
-            request.
+        deadline: monotonic end of the listing, or None for `Settings.call_timeout` for each request.
         priority: the lowest is served first.
-        budget: limits the pages that all listings with this budget together have in progress, or None.
-        cancel_scope: stops all requests of this scope once the key is refused to one, or None.
+        budget: limits the pages in progress of all its listings together, or None.
+        cancel_scope: stops all its requests once the key is refused to one, or None.
     """
 
     deadline: float | None = None
@@ -43,11 +42,11 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     """The request of a listing, page by page.
 
     Attributes:
-        path: path from `/v3` on.
-        query: the encoded query without `page`.
-        decode: returns, for the number of a page, the decoder of its body.
-        key: identifies an item, so that a repeated one is noticed.
-        subject: what an error should call it, such as `campaign 42`, or None.
+        path: from `/v3` on.
+        query: encoded, without `page`.
+        decode: returns the decoder of a page's body from the page's number.
+        key: identifies an item, to find repeated ones.
+        subject: its name in errors, such as `campaign 42`, or None.
     """
 
     path: str
@@ -57,7 +56,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     subject: str | None = None
 
     def __repr__(self) -> str:
-        return f"Query({self.path})"  # tracebacks show locals, and the query may be private
+        return f"Query({self.path})"  # tracebacks show locals; the query may be private
 
     def page(self, number: int, schedule: Schedule) -> Request[Page[T]]:
         """Return the request for one page."""
@@ -130,7 +129,7 @@ class Listing(Generic[T, R_co]):
         return await self.fetch_all(Schedule(deadline=self._session.deadline()))
 
     async def fetch_all(self, schedule: Schedule) -> R_co:
-        """Fetch everything, as one listing among others."""
+        """Fetch everything, on a schedule shared with other listings."""
         slot = await schedule.budget.acquire(schedule.priority, first=True) if schedule.budget else None
         try:
             request = self._query.page(1, schedule)
@@ -155,7 +154,7 @@ class Listing(Generic[T, R_co]):
     def _further(
         self, ledger: Ledger[T], schedule: Schedule, slot: Slot | None = None
     ) -> AsyncGenerator[Page[T], None]:
-        """Return the pages after page 1; the next one expects that the ledger holds the one before."""
+        """Return the pages after page 1; add each to the ledger before the next."""
         last = ledger.last_page
         if last is None or last == 1:
             return self._read_on(ledger, schedule)
@@ -164,7 +163,7 @@ class Listing(Generic[T, R_co]):
         return aiter(Prefetch(self._session, request, last, budget, schedule.priority, slot))
 
     async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
-        """Fetch one page after the other, until there are no more."""
+        """Fetch one page after the other, to the end."""
         for number in count(2):
             if not ledger.wants_more():
                 return
@@ -179,7 +178,7 @@ class Listing(Generic[T, R_co]):
     def __repr__(self) -> str:
         return f"<Listing of {self._query.subject or self._query.path}, not fetched: await it, or use `async for`>"
 
-    if not TYPE_CHECKING:  # an `await` that was forgotten; a type checker notices it by itself
+    if not TYPE_CHECKING:  # a forgotten `await`; type checkers find it themselves
 
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(

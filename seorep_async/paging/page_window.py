@@ -1,4 +1,4 @@
-"""How many pages several listings together may have in progress: a priority semaphore."""
+"""The limit of pages in progress that listings share: a priority semaphore."""
 
 from __future__ import annotations
 
@@ -10,21 +10,16 @@ from typing import Literal
 
 
 def window_size(max_concurrency: int) -> int:
-    """Return how many pages of a listing or a pull may be in flight, or wait to be taken: two for each permit."""
+    """Return the limit of pages in flight or waiting to be taken, of a listing or a pull: two for each permit."""
     return 2 * max_concurrency
 
 
 class PageBudget:
     """Slots for pages in progress, shared by listings; a listing in progress goes before one that has yet to start.
 
-    A listing needs a slot for its first page, and one for each further page. As a first page waits for all further
-    pages that wait, many short listings run side by side, but only a few long ones.
-
-    Args:
-        limit: number of slots.
-
-    Attributes:
-        first_pages: as many slots first pages may have; with all, the first listing would wait for others' first pages.
+    A listing needs a slot for each page in progress. As first pages wait for all other pages, many short listings run
+    side by side, but only a few long ones. `first_pages` is the number of slots open to first pages; the rest is
+    reserved so that started listings can finish.
     """
 
     def __init__(self, limit: int) -> None:
@@ -35,12 +30,7 @@ class PageBudget:
         self._arrivals = count()
 
     async def acquire(self, priority: int, *, first: bool = False) -> Slot:
-        """Wait for a slot.
-
-        Args:
-            priority: of the listing; the lowest is served first.
-            first: the slot is for a first page.
-        """
+        """Wait for a slot; the lowest priority is served first, and first pages last."""
         while (slot := self.try_acquire(priority, first=first)) is None:
             woken = asyncio.Event()
             waiter = self.queue(priority, woken.set, first=first)
@@ -54,20 +44,20 @@ class PageBudget:
         return slot
 
     def try_acquire(self, priority: int, *, first: bool = False) -> Slot | None:
-        """Return a slot if one is free and nobody more urgent waits, else None; call `pass_on` after the last one."""
+        """Return a slot if one is free and no more urgent page waits, else None; call `pass_on` after the last."""
         if not self._has_slot_for((first, priority)):
             return None
         self._free -= 1
         return Slot(self, priority)
 
     def queue(self, priority: int, wake: Callable[[], None], *, first: bool = False) -> SlotWaiter:
-        """Have a function called once a slot is free; it may acquire several, and then calls `pass_on`."""
+        """Call a function once a slot is free; it may acquire several, and then calls `pass_on`."""
         waiter = SlotWaiter(wake)
         heapq.heappush(self._waiting, ((first, priority), next(self._arrivals), waiter))
         return waiter
 
     def pass_on(self) -> None:
-        """Wake the most urgent that waits, if a slot is free for it."""
+        """Wake the most urgent waiter if a slot is free for it."""
         waiting = self._waiting
         while waiting and waiting[0][2].is_over:
             heapq.heappop(waiting)
@@ -77,7 +67,7 @@ class PageBudget:
             waiter.wake()
 
     def release(self) -> None:
-        """Give one slot back."""
+        """Return one slot."""
         self._free += 1
         self.pass_on()
 
@@ -98,7 +88,7 @@ class SlotWaiter:
 
 
 class Slot:
-    """One slot of a budget; however often it is released, it goes back once."""
+    """One slot of a budget; repeated releases return it once."""
 
     __slots__ = ("_budget", "_priority", "_state")
 
@@ -108,19 +98,19 @@ class Slot:
         self._state: Literal["held", "lent", "released"] = "held"
 
     def lend(self) -> None:
-        """Let another page have the slot, until it is taken back."""
+        """Lend the slot to another page."""
         if self._state == "held":
             self._state = "lent"
             self._budget.release()
 
     async def take_back(self) -> None:
-        """Wait for a slot in place of the one that was lent."""
+        """Wait for a slot in place of the lent one."""
         if self._state == "lent":
             await self._budget.acquire(self._priority)
             self._state = "held"
 
     def release(self) -> None:
-        """Give the slot back, if it is still held."""
+        """Return the slot if it is still held."""
         was_held, self._state = self._state == "held", "released"
         if was_held:
             self._budget.release()

@@ -1,4 +1,4 @@
-"""Pages 2 to the last: fetched concurrently, given out in order."""
+"""Pages 2 to the last: fetched concurrently, yielded in order."""
 
 from __future__ import annotations
 
@@ -19,16 +19,8 @@ T = TypeVar("T")
 class Prefetch(Generic[T]):
     """Pages 2 to the last: acquire a slot, start a page, yield the oldest. The first failure ends it at once.
 
-    At most twice `max_concurrency` pages are in flight or wait to be taken. A page holds its slot until it is
-    received, but for the waits between its attempts.
-
-    Args:
-        session: sends the requests.
-        request: returns the request for a page.
-        last: number of the last page.
-        budget: slots for all pages but page 2.
-        priority: of this listing in the budget.
-        slot: the slot of page 1, which page 2 takes over, or None.
+    At most twice `max_concurrency` pages are in flight or wait to be taken. A page holds its slot until it is received,
+    but for the waits between its attempts. Page 2 takes over the slot of page 1, if there is one.
     """
 
     def __init__(
@@ -70,7 +62,7 @@ class Prefetch(Generic[T]):
                 self._slot.release()
 
     def _start_pages(self) -> None:
-        """Start pages while there are slots and room; the budget calls this again once a slot is free."""
+        """Start pages while there are slots and room; the budget calls this once a slot is free."""
         while self._next <= self._last and len(self._pages) < self._limit and self._failed is None:
             slot = self._slot or self._budget.try_acquire(self._priority)
             if slot is None:

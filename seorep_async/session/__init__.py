@@ -1,4 +1,4 @@
-"""The async core: one request with its permits, attempts, decisions and waits."""
+"""The core: one request with its permits, attempts, decisions and waits."""
 
 from seorep_async.session.authentication import Authentication, key_problem
 from seorep_async.session.base_url import BaseURL, base_url_problem

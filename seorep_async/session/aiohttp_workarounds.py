@@ -16,17 +16,17 @@ READ_SIZE = 256 * 1024
 def reuse_freed_memory() -> None:
     """Let glibc reuse the blocks that asyncio reads into (CPython 3.11 to 3.14).
 
-    glibc maps and unmaps blocks of this size one by one until a larger one was freed once. asyncio allocates a block
-    for each read and then shortens it: that costs 20 microseconds a request.
+    glibc maps and unmaps such blocks one by one until a larger one was freed once. asyncio allocates one for each read
+    and then shortens it, which costs 20 microseconds a request.
     """
     bytes(2 * READ_SIZE)
 
 
 class WireError(Exception):
-    """Carries an error of aiohttp's past the handler that would send the request again (aiohttp 3.14).
+    """Carries an error of aiohttp's past the handler that would resend the request (aiohttp 3.14).
 
-    aiohttp resends GET, HEAD, PUT and DELETE once after a reset connection, with no switch to turn it off and without
-    counting it. It resends only after these two errors, and a middleware sees each wire attempt first.
+    aiohttp resends GET, HEAD, PUT and DELETE once after these two errors, uncounted and with no switch to turn it off;
+    a middleware sees each wire attempt first.
     """
 
     RESENT_AFTER = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
@@ -37,10 +37,7 @@ class WireError(Exception):
 
 
 class WriteResponse(aiohttp.ClientResponse):
-    """The response to a write; a body that follows a 204 is ignored (aiohttp 3.14).
-
-    aiohttp takes such a body for the beginning of another response, which is not valid HTTP, and raises.
-    """
+    """The response to a write; ignores a body after a 204, which aiohttp takes for another response (aiohttp 3.14)."""
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         """Read the head of the response."""
@@ -53,7 +50,7 @@ class WriteResponse(aiohttp.ClientResponse):
 
 
 class _BodyOf204:
-    """Stands before the parser of a connection that is used once, and drops the body of a 204."""
+    """Drops the body of a 204 before it reaches the parser of a connection that is used once."""
 
     def __init__(self, parse: Callable[[bytes], None]) -> None:
         self._parse = parse

@@ -1,4 +1,4 @@
-"""Time limits of attempts: one alarm for all of them, which knows when it is late."""
+"""Time limits of attempts: one alarm for all, which notices when it is late."""
 
 from __future__ import annotations
 
@@ -11,23 +11,19 @@ from typing import Any
 class AttemptTimeouts:
     """Ends attempts that take too long, as `asyncio.timeout` does, with one alarm for all of them.
 
-    An alarm each takes 10 microseconds an attempt. More important, an alarm goes off late if the loop was blocked or
-    the process was stopped; what arrived in the meantime lies in the socket unread. So whoever is out of time is given
-    some iterations of the loop to read it, and a new limit if the alarm was very late: the time that the loop stood
-    still does not count.
-
-    Args:
-        loop: the running event loop.
+    An alarm for each costs 10 microseconds an attempt, and goes off late if the loop was blocked or the process
+    stopped. So an expired attempt gets a few loop iterations to read a response that is already there, and a new limit
+    if the alarm was very late.
     """
 
     LATE = 0.05
     """Seconds by which an alarm is late only if the loop stood still."""
     VERY_LATE = 0.25
-    """Part of a limit by which its alarm must be late for a new limit."""
+    """Fraction of a limit by which its alarm must be late for a new limit."""
     ITERATIONS = 30
-    """Iterations of the loop in which a response that has arrived is read, one at least."""
+    """Loop iterations to read a response that is already there, one at least."""
     GRACE = 0.1
-    """Seconds that these may take; what a server sends without end must not hold the loop."""
+    """Seconds that these may take; an endless response must not hold the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -37,29 +33,24 @@ class AttemptTimeouts:
         self._is_closed = False
 
     def limit(self, seconds: float, remaining: float) -> TimeLimit:
-        """Return a context manager that ends its block with a TimeoutError.
-
-        Args:
-            seconds: how long an attempt may take.
-            remaining: seconds until the call must have ended, which no new limit goes beyond; may be infinite.
-        """
+        """Return the limit of an attempt; a new one never exceeds the call's `remaining` seconds (maybe infinite)."""
         return TimeLimit(self, self._loop, seconds, remaining)
 
     def close(self) -> None:
-        """End what runs, as aiohttp 3.14 wakes nobody who reads a body when it closes; and leave no alarm behind."""
+        """End running attempts, as aiohttp 3.14 wakes no reader of a body when it closes; leave no alarm behind."""
         self._is_closed = True
         while self._running:
             self._running.pop().expire(late=0.0)
         self._cancel_needless_alarm()
 
     def start(self, limit: TimeLimit) -> None:
-        """Watch over a limit from now on."""
+        """Watch over a limit."""
         self._running.add(limit)
         if limit.due < self._rings_at:
             self._set_alarm(limit.due)
 
     def end(self, limit: TimeLimit) -> None:
-        """Forget a limit; the alarm stays, for the next one."""
+        """Forget a limit; the alarm stays for the next one."""
         self._running.discard(limit)
         if self._is_closed:
             self._cancel_needless_alarm()
@@ -96,12 +87,10 @@ class AttemptTimeouts:
 
 
 class TimeLimit:
-    """The time limit of one attempt; its block ends with a TimeoutError when it is over.
+    """The time limit of one attempt: its block ends with a TimeoutError when it is due, by the loop's clock.
 
-    Attributes:
-        due: when it is over, by the loop's clock.
-        says_nothing: after a TimeoutError, whether that says nothing about the service: the call's own time was over,
-            or the loop stood still.
+    After a TimeoutError, `says_nothing` is true if the service may not be the cause: the call's own time was over, or
+    the loop stood still.
     """
 
     def __init__(
@@ -133,7 +122,7 @@ class TimeLimit:
         return True
 
     def is_very_late(self, seconds: float) -> bool:
-        """Return whether a time limit of so many seconds from the beginning was over long ago: the loop stood still."""
+        """Return whether a limit of `seconds` from the start expired long ago, as the loop stood still."""
         return self._loop.time() - self._started > (1 + AttemptTimeouts.VERY_LATE) * seconds
 
     def expire(self, late: float) -> None:
@@ -146,6 +135,6 @@ class TimeLimit:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._timeouts.end(self)
-        # whoever cancelled us besides is owed the CancelledError
+        # another cancellation takes precedence
         if self._is_over and self._task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError:
             raise TimeoutError from error

@@ -32,11 +32,7 @@ _FINGERPRINTS: dict[bytes, str] = {}
 
 
 class Authentication:
-    """HTTP Basic with an empty user name and the API key as password (the service's reference, section 5).
-
-    Args:
-        api_key: a key in which `key_problem` found no problem.
-    """
+    """HTTP Basic with no user name and a key without `key_problem` as password (the service's reference, section 5)."""
 
     __slots__ = ("_header", "_scrubber")
 
@@ -52,11 +48,11 @@ class Authentication:
         return self._header
 
     def scrub(self, string: str, *, cut: bool = False) -> str:
-        """Return a string with every form of the key replaced; see `Scrubber.scrub`."""
+        """Replace every form of the key in a string; see `Scrubber.scrub`."""
         return self._scrubber.scrub(string, cut=cut)
 
     def fingerprint(self, salt: bytes) -> str:
-        """Return a hash that identifies this key and does not reveal it; takes some 50 ms, once in a process."""
+        """Return a hash that identifies the key without revealing it; takes 50 ms, once in a process."""
         known = hashlib.sha256(salt + self._header.encode()).digest()
         if known not in _FINGERPRINTS:
             _FINGERPRINTS[known] = hashlib.scrypt(self._header.encode(), salt=salt, n=2**14, r=8, p=1).hex()

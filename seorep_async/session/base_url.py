@@ -12,11 +12,7 @@ _HOST_NAME = re.compile(r"([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?", re.ASCII | 
 
 
 class BaseURL:
-    """The service's origin, and the address that every path is put behind.
-
-    Args:
-        base_url: an address in which `base_url_problem` found no problem.
-    """
+    """The service's origin and the prefix of every path, from an address without `base_url_problem`."""
 
     def __init__(self, base_url: str) -> None:
         url = URL(base_url)
@@ -26,19 +22,14 @@ class BaseURL:
         self.origin: tuple[str, str | None, int | None] = origin_of(self._url)
 
     def address(self, path: str, query: str) -> URL:
-        """Return where a request goes.
-
-        Args:
-            path: path from `/v3` on, encoded.
-            query: the query, encoded, without `?`.
-        """
+        """Return a request's address, from its encoded path (from `/v3` on) and its encoded query (without `?`)."""
         own = self._url
         return URL.build(
             scheme=own.scheme,
             authority=own.raw_authority,
             path=self._prefix + path,
             query_string=query,
-            encoded=True,  # and put together from its parts, as parsing would take twice as long
+            encoded=True,  # built from parts, as parsing takes twice as long
         )
 
     def __repr__(self) -> str:
@@ -46,16 +37,14 @@ class BaseURL:
 
 
 def origin_of(url: URL) -> tuple[str, str | None, int | None]:
-    """Return what an address has to share with the service's to be sent the key."""
+    """Return an address's origin; only the service's own is sent the key."""
     return url.scheme, url.raw_host, url.port
 
 
 def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> str | None:
     """Return why a value can't be the service's address, without showing it, or None if it can.
 
-    Args:
-        base_url: `https://host[:port][/prefix]`, or `http://` for this machine.
-        allow_insecure_http: allow `http://` to any host.
+    An address is `https://host[:port][/prefix]`, or `http://` for this machine, or for any if it is allowed.
     """
     if base_url is None:
         return "no base URL: pass base_url, or set SEOREP_BASE_URL (there is no default host)"

@@ -13,18 +13,16 @@ from seorep_async.session.retry_policy import Failure, certainly_not_executed
 
 T = TypeVar("T")
 
-_FIRST = -1  # a retry goes before everything that was not tried yet
+_FIRST = -1  # retries go before first attempts
 _log = logging.getLogger("seorep_async")
 
 
 class Call(msgspec.Struct, Generic[T], eq=False):
-    """A request on its way, and everything about it that changes.
+    """A request on its way, with its changing state.
 
     Attributes:
-        request: the request.
         deadline: monotonic time at which the call must have ended; infinite before the first send if it starts there.
-        attempts: attempts so far.
-        throttled: those of them that count as a third: 429, 503 with Retry-After, failed probes.
+        throttled: attempts that count as a third: 429, 503 with Retry-After, failed probes.
         spent: tokens of the retry quota that its retries cost.
         may_have_run: whether the service may have carried the request out already.
         failure: the last one, or None.
@@ -40,7 +38,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     @property
     def priority(self) -> int:
-        """Its place among those that wait for a permit."""
+        """Its place in the queue for permits."""
         return _FIRST if self.attempts else self.request.priority
 
     @property
@@ -50,15 +48,15 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     @property
     def may_reuse(self) -> bool:
-        """Whether the next attempt may use a connection that was kept alive: not if the last one had no response."""
+        """Whether the next attempt may reuse a connection: not if the last one had no response."""
         return self.failure is None or not isinstance(self.failure.error, AttemptTimeoutError | ConnectionFailedError)
 
     def was_deleted_before(self, failure: Failure) -> bool:
-        """Return whether an earlier attempt, whose response was lost, deleted the object that is not found."""
+        """Return whether the object is not found because an earlier attempt, whose response was lost, deleted it."""
         return self.request.method == "DELETE" and self.may_have_run and isinstance(failure.error, NotFoundError)
 
     def note(self, failure: Failure, *, probe: bool) -> None:
-        """Take note of a failed attempt."""
+        """Record a failed attempt."""
         self.failure = failure
         self.throttled += probe or failure.asks_to_wait
         self.may_have_run = self.may_have_run or not certainly_not_executed(failure)
@@ -67,7 +65,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
             _log.debug("%s %s: attempt %d: %s", method, path, self.attempts, failure.error.message)
 
     def complete(self, error: SeoRepError) -> SeoRepError:
-        """Return an error with the facts of this call."""
+        """Add the facts of this call to an error."""
         request = self.request
         completed = error.evolve(
             subject=request.subject, method=request.method, path=request.path, attempts=self.attempts

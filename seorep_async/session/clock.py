@@ -1,4 +1,4 @@
-"""Where time and chance come from, so that tests can put their own in."""
+"""The source of time and chance, which tests replace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Alarm(Protocol):
     """A scheduled call."""
 
     def cancel(self) -> None:
-        """Take the call back."""
+        """Cancel the call."""
 
 
 def _call_later(delay: float, call: Callable[[], None]) -> Alarm:
@@ -24,14 +24,9 @@ def _call_later(delay: float, call: Callable[[], None]) -> Alarm:
 
 @attrs.frozen
 class Clock:
-    """The time, the waits and the randomness of one client.
+    """The time, the waits (in seconds) and the randomness (0 to 1) of one client.
 
-    Attributes:
-        monotonic: seconds of a clock that is never set.
-        sleep: waits for a number of seconds.
-        call_later: calls a function after a number of seconds.
-        wall_clock: seconds since the epoch; only for HTTP dates and the day of a report.
-        jitter: a random number from 0 to 1.
+    `wall_clock`, seconds since the epoch, is only for HTTP dates and the day of a report.
     """
 
     monotonic: Callable[[], float] = time.monotonic

@@ -1,4 +1,4 @@
-"""Checked values written as a query, as form data or as JSON."""
+"""Checked values encoded as a query, form data or JSON."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
 
 
 def encode_query(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> str:
-    """Return values as a query string, percent-encoded, without `?`."""
+    """Return values as a percent-encoded query without `?`."""
     return urllib.parse.urlencode(_pairs(values, arrays), quote_via=urllib.parse.quote)
 
 
 def encode_write(
     values: Mapping[str, ParamValue], encoding: RequestEncoding, arrays: ArrayEncoding
 ) -> tuple[str, bytes | None, str | None]:
-    """Return the query, the body and its media type of a request that writes values."""
+    """Return a write's query, body and media type."""
     match encoding:
         case RequestEncoding.QUERY:
             return encode_query(values, arrays), None, None

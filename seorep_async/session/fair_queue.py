@@ -1,4 +1,4 @@
-"""Work that would hold the event loop up, spread over its iterations."""
+"""Work that would block the event loop, spread over its iterations."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import asyncio
 from collections import deque
 
 HUGE = 4 * 1024 * 1024
-"""Bytes of a response with which even copying it holds others up."""
+"""Bytes of a response from which on even copying it delays others."""
 SHARE = 640 * 1024
-"""Bytes that are decoded before others on the loop get their turn."""
+"""Bytes to decode before others on the loop get their turn."""
 
 
 class FairQueue:
-    """Runs queued work in FIFO order, at most `share` of it in every fourth iteration of the loop, and none at once.
+    """Runs queued work in FIFO order, at most `share` bytes in every fourth loop iteration; larger work runs alone.
 
-    So what a response made possible, such as the next request, goes before the work on it. The iterations in between
-    are for all others on the loop: for what the work led to, for a timer, and for the task that the timer wakes.
-
-    Args:
-        share: bytes of work that run in one iteration; larger work runs alone.
+    No work runs at once, so the next request goes before the work on a response. The iterations in between are for
+    everything else on the loop: consequences of the work, a timer, and the task that it wakes.
     """
 
     RESTS = 3
@@ -30,7 +27,7 @@ class FairQueue:
         self._dealing = False
 
     async def wait(self, amount: int) -> None:
-        """Wait until so much work may be done; it is to be done before the next `await`."""
+        """Wait for a turn; do the work, `amount` bytes, before awaiting again."""
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
         self._waiting.append((amount, waiter))

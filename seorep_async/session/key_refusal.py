@@ -1,4 +1,4 @@
-"""Whether a 403 is about one object or about the API key: a rule without I/O, shared by the requests of one pull."""
+"""Whether a 403 concerns one object or the API key: a rule without I/O, shared by the requests of one pull."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from seorep_async.errors import AuthenticationError
 
 
 class Step(enum.Enum):
-    """What a request of the scope does before its next attempt."""
+    """The next step of a request of the scope."""
 
     GO = "go"
-    """Start: the key works as far as is known."""
+    """Start: nothing speaks against the key."""
     WAIT = "wait"
     """Wait for an attempt in flight: its response decides."""
     PROBE = "probe"
@@ -26,15 +26,14 @@ class Step(enum.Enum):
 class CancelScope(msgspec.Struct, eq=False):
     """Cancels the requests of one pull once the service refuses the API key itself.
 
-    Attempts are numbered as they start. A 403 leaves the key in doubt until an attempt that started later succeeds: the
-    403 was about one object then. Nothing starts in doubt: if no attempt in flight can prove the key, one probe
-    decides. It asks for the list of campaigns, or once an attempt has succeeded for the same again, as a key may be
-    good for reports and not for the list.
+    Attempts are numbered as they start. A 403 puts the key in doubt until an attempt that started later succeeds: then
+    it concerned one object. In doubt nothing starts; if no attempt in flight can prove the key, one probe decides. It
+    repeats the last success, as a key may be good for reports only; before any success, it lists campaigns.
 
     Attributes:
         error: the refusal, once the key was refused.
         target: path and query of the probe.
-        probe: its task, or None if there was none yet.
+        probe: its task, or None before the first.
     """
 
     error: AuthenticationError | None = None
@@ -49,7 +48,7 @@ class CancelScope(msgspec.Struct, eq=False):
 
     @property
     def next_step(self) -> Step:
-        """What a request does before its next attempt."""
+        """What to do before the next attempt."""
         if self.error is not None:
             return Step.CANCEL
         if self._last_forbidden <= self._last_success:
@@ -58,31 +57,31 @@ class CancelScope(msgspec.Struct, eq=False):
         return Step.WAIT if may_prove else Step.PROBE
 
     def start(self) -> int:
-        """Note that an attempt starts, and return its number."""
+        """Record the start of an attempt and return its number."""
         self._started += 1
         self._in_flight.add(self._started)
         return self._started
 
     def succeed(self, number: int, target: tuple[str, str]) -> None:
-        """Note that an attempt succeeded, with its path and query."""
+        """Record a success, with its path and query."""
         self._last_success = max(self._last_success, number)
         self.target = target
 
     def forbid(self, number: int) -> None:
-        """Note that an attempt was answered with 403."""
+        """Record a 403."""
         self._last_forbidden = max(self._last_forbidden, number)
 
     def end(self, number: int) -> None:
-        """Note that an attempt has ended, whatever became of it."""
+        """Record the end of an attempt, whatever its outcome."""
         self._in_flight.remove(number)
         self._wake()
 
     def start_probe(self) -> None:
-        """Note that the probe starts."""
+        """Record the start of the probe."""
         self._probing = True
 
     def end_probe(self, refusal: AuthenticationError | None) -> None:
-        """Note whether the probe was refused; if it failed otherwise, nobody is condemned."""
+        """Record the end of the probe; any failure but a refusal leaves the key in good standing."""
         self._probing = False
         self._last_success = self._started
         if refusal is not None:
@@ -90,7 +89,7 @@ class CancelScope(msgspec.Struct, eq=False):
         self._wake()
 
     def cancel(self, refusal: AuthenticationError) -> None:
-        """Let no request of the scope start any more."""
+        """Cancel the scope."""
         self.error = self.error or refusal
         self._wake()
 

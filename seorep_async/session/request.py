@@ -14,42 +14,38 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Decode(Protocol[T_co]):
-    """Turns the body of a successful response into its result, or into steps that end in it."""
+    """Turns the body of a successful response into its result, at once or in steps."""
 
     def __call__(self, body: bytes | memoryview, /) -> T_co | Generator[None, None, T_co]:
-        """Return the result, or what yields where others may have a turn; either may raise a SeoRepError."""
+        """Return the result, or a generator that yields where others may have a turn; may raise a SeoRepError."""
         ...
 
 
 class Lendable(Protocol):
-    """Something held by a request, such as a slot for a page in progress, that others may have while it waits."""
+    """A resource of a request, such as a slot for a page in progress, that others may use while it waits."""
 
     def lend(self) -> None:
-        """Let another have it for a while."""
+        """Lend it."""
 
     async def take_back(self) -> None:
         """Wait until it is free again."""
 
 
-# what is made for every request is a msgspec struct: an attrs class takes ten times as long to make
+# objects of every request are msgspec structs: an attrs object takes ten times as long to make
 class Request(msgspec.Struct, Generic[T], eq=False):
-    """What to ask, how to read the response, and how it may be sent.
+    """A request, how to read its response, and how it may be sent.
 
     Attributes:
-        method: HTTP method.
-        path: path from `/v3` on.
-        decode: reads the body of a successful response.
-        query: the query, encoded, without `?`; may hold private text, so it is in no repr.
-        body: the body of a write, encoded.
-        content_type: the body's media type.
-        subject: what an error should call it, such as `campaign 42`.
-        priority: among requests that wait for a permit the lowest goes first.
-        deadline: monotonic time at which the call must have ended, or None for `Settings.call_timeout` from the first
-            send.
-        idempotent: whether a request that may have been executed may be sent again.
-        cancel_scope: cancels the request before it is sent once the key was refused to another of the same scope.
-        slot: lent to others while the request waits to be sent again, or None.
-        secrets: strings of the request that must not come back in an error, such as a password.
+        path: from `/v3` on.
+        query: encoded, without `?`; may hold private text, so it is in no repr.
+        body: of a write, encoded.
+        subject: its name in errors, such as `campaign 42`.
+        priority: the lowest gets its permit first.
+        deadline: monotonic end of the call, or None for `Settings.call_timeout` from the first send.
+        idempotent: whether to resend a request that may have been executed.
+        cancel_scope: cancels the request once another of the scope was refused the key.
+        slot: lent to others while the request waits for a retry.
+        secrets: strings of the request that must not appear in an error, such as a password.
         private: the response holds secrets, so no part of its body goes into an error.
     """
 
@@ -69,4 +65,4 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Request({self.method} {self.path})"  # tracebacks show locals, and the rest may be private
+        return f"Request({self.method} {self.path})"  # tracebacks show locals; the rest may be private

@@ -1,4 +1,4 @@
-"""What a response means: a result, or a failure."""
+"""From a response to its result or failure."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from seorep_async.session.scrubbing import Scrubber
 T = TypeVar("T")
 
 LARGE = 64 * 1024
-"""Bytes of a body whose decoding others on the loop notice."""
-_EXCERPT = 400  # characters of a body that an error shows
+"""Bytes of a body from which on its decoding delays others on the loop."""
+_EXCERPT = 400  # characters of a body in an error
 _MESSAGES = {
     401: "the API key was refused",
     403: "the API key was refused, or may not see this",
@@ -60,14 +60,7 @@ class RawAnswer:
 
 
 class Response(msgspec.Struct, eq=False):
-    """A whole response of the service, whatever its status.
-
-    Attributes:
-        status: HTTP status.
-        chunks: the whole body, decompressed, in the chunks that were received.
-        retry_after: seconds that the service asked to wait, or None.
-        location: where a redirect points, or None.
-    """
+    """A whole response of any status: its decompressed body in chunks, and its Retry-After in seconds."""
 
     status: int
     chunks: list[bytes | memoryview]
@@ -75,7 +68,7 @@ class Response(msgspec.Struct, eq=False):
     location: str | None = None
 
     def __repr__(self) -> str:
-        return f"Response({self.status})"  # tracebacks show locals, and the rest may be private
+        return f"Response({self.status})"  # tracebacks show locals; the rest may be private
 
     @property
     def size(self) -> int:
@@ -85,22 +78,17 @@ class Response(msgspec.Struct, eq=False):
 
     @property
     def body(self) -> bytes | memoryview:
-        """The body as one; large ones are joined each time, as late as can be, so that few are held whole."""
+        """The body as one; large ones are joined each time, as late as possible, so that few are held whole."""
         return self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
 
     @property
     def signal(self) -> Signal:
-        """The state of the service that it shows."""
+        """The state of the service."""
         return signal_of_status(self.status)
 
 
 class ResponseReader:
-    """Reads responses, and removes secrets from the errors that it makes of them.
-
-    Args:
-        authentication: the key, which a service may repeat.
-        fair_queue: when large bodies may be decoded.
-    """
+    """Reads responses, and removes secrets from their errors, as a service may repeat the key."""
 
     def __init__(self, authentication: Authentication, fair_queue: FairQueue) -> None:
         self._authentication = authentication
@@ -108,7 +96,7 @@ class ResponseReader:
         self._knows_service = False
 
     async def read(self, request: Request[T], response: Response) -> T | Failure:
-        """Return the result in a response, or the failure that it means; read a large body in turns with others."""
+        """Return a response's result or failure; a large body is decoded in turns with others."""
         if not 200 <= response.status < 300:
             return self._refusal(request, response)
         if response.size > LARGE:
@@ -170,7 +158,7 @@ class ResponseReader:
         return self.clean(Failure(sent, cause, error.evolve(**fields), response.retry_after), request)
 
     def clean(self, failure: Failure, request: Request[Any]) -> Failure:
-        """Return a failure without what the service may have put into its error, to be logged, stored or raised."""
+        """Remove secrets and control characters from a failure's error, to be logged, stored or raised."""
         error = failure.error
         cleaned = error.evolve(message=one_line(self._scrub(error.message, request)))
         if isinstance(cleaned, RedirectError) and cleaned.location is not None:
@@ -185,7 +173,7 @@ class ResponseReader:
         return self._authentication.scrub(string, cut=cut)
 
     def _excerpt(self, body: bytes | memoryview, request: Request[Any]) -> str | None:
-        # scrubbed before it is cut, or half a key could remain at the cut
+        # scrub before cutting, or half a key could remain at the cut
         beginning = bytes(body[: 8 * _EXCERPT])
         scrubbed = self._scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
         line = one_line(scrubbed)
@@ -193,9 +181,9 @@ class ResponseReader:
 
 
 def is_foreign(request: Request[Any], body: bytes | memoryview) -> bool:
-    """Return whether a 404 cannot come from this service, by its body or because no object could be missing.
+    """Return whether a 404 comes from another server: its body is not like this service's, or no object was named.
 
-    The shape of the service's errors is not documented. It speaks JSON, and other services name an error differently.
+    The shape of the service's errors is not documented, but it speaks JSON.
     """
     names_an_object = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
     if not body:

@@ -1,4 +1,4 @@
-"""The header Retry-After: how long the service asks to wait."""
+"""The header Retry-After."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 def parse_retry_after(header: str | None, date: str | None, wall_time: float) -> float | None:
     """Return the seconds to wait, finite and not negative, or None if the header is absent or makes no sense.
 
-    Args:
-        header: the header Retry-After: seconds (a fraction is accepted too), or an HTTP date.
-        date: the header Date of the same response, which says what the service's clock shows, or None.
-        wall_time: what ours shows, in seconds since the epoch; used without a Date.
+    The header holds seconds, also a fraction, or an HTTP date: by the service's clock (the response's header Date) or,
+    without one, by ours (`wall_time`, seconds since the epoch).
     """
     if header is None:
         return None

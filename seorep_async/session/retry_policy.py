@@ -1,7 +1,4 @@
-"""What a failed attempt means and what to do next: values in, values out, nothing sent and nothing slept.
-
-`Session._send` acts on it.
-"""
+"""The next step after a failed attempt: values in, values out, nothing sent and nothing slept; `Session._send` acts."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ TRANSIENT_COST = 14
 REFUSED_COST = 5
 """Tokens of the retry quota that a retry costs, and one after a refusal (429, 503) or a failed probe."""
 MANY_REFUSED = 10
-"""Attempts in a row, at least, whose refusal is worth a mention when a call times out."""
+"""Refusals in a row from which on the error of a call that times out mentions them."""
 
 
 class Sent(enum.Enum):
@@ -36,14 +33,14 @@ class Sent(enum.Enum):
 
 
 class Cause(enum.Enum):
-    """What kind of failure it was."""
+    """The kind of failure."""
 
     THROTTLE = "throttle"
-    """The service says that we ask too fast (429)."""
+    """The rate is too high (429)."""
     OVERLOAD = "overload"
     """The service can't keep up (503, a timeout)."""
     TRANSIENT = "transient"
-    """It may go well next time (reset, cut body, other 5xx)."""
+    """It may succeed next time (reset, cut body, other 5xx)."""
     AUTHENTICATION = "authentication"
     """The key was refused."""
     PERMANENT = "permanent"
@@ -51,14 +48,14 @@ class Cause(enum.Enum):
 
 
 class Signal(enum.Enum):
-    """What an attempt says about the state of the service."""
+    """The state of the service, as one attempt shows it."""
 
     FINE = "fine"
-    """It responded, if only with an error of its own."""
+    """It responded, even with an error."""
     THROTTLED = "throttled"
-    """It said that we ask too fast (429)."""
+    """The rate is too high (429)."""
     OVERLOADED = "overloaded"
-    """It said that it can't keep up (503)."""
+    """It can't keep up (503)."""
     TIMED_OUT = "timed out"
     """There was no response in time."""
     UNREACHABLE = "unreachable"
@@ -70,11 +67,9 @@ class Failure:
     """A failed attempt.
 
     Attributes:
-        sent: how far the request got.
-        cause: what kind of failure it was.
-        error: what the caller gets if this was the last attempt.
+        error: for the caller, if this was the last attempt.
         retry_after: seconds that the service asked to wait, or None.
-        says_nothing: it says nothing about the service, as our own time was over or our loop stood still.
+        says_nothing: inconclusive about the service, as the call's time was over or our loop stood still.
     """
 
     sent: Sent
@@ -95,7 +90,7 @@ class Failure:
 
     @property
     def signal(self) -> Signal | None:
-        """What it says about the state of the service, or None."""
+        """The state of the service, or None if it is inconclusive."""
         if self.says_nothing:
             return None
         if self.cause is Cause.OVERLOAD:
@@ -117,7 +112,7 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 def cause_of_status(status: int) -> Cause:
-    """Classify the status of a response that is no success."""
+    """Classify the status of an error response."""
     if status in (401, 403):
         return Cause.AUTHENTICATION
     if status == 429:
@@ -130,7 +125,7 @@ def cause_of_status(status: int) -> Cause:
 
 
 def signal_of_status(status: int) -> Signal:
-    """Return what the status of a response says about the state of the service."""
+    """Return the state of the service that a status shows."""
     match status:
         case 429:
             return Signal.THROTTLED
@@ -154,20 +149,17 @@ def decide(
     refused_in_a_row: int = 0,
     settings: Settings,
 ) -> Retry | GiveUp:
-    """Say what to do after a failed attempt.
+    """Decide what to do after a failed attempt.
 
     Args:
-        failure: what happened.
         attempts: attempts so far, the failed one included.
         throttled: how many of them were throttled or probes; these count as a third, because the service asked to
             wait, not to stop.
-        probe: whether the failed one was a probe, which finds out for all others if the service accepts anything.
-        idempotent: `Request.idempotent`.
+        probe: whether the failed one was a probe, which tests for all others whether the service accepts anything.
         remaining: seconds until the call's deadline, possibly infinite.
         tokens: remaining tokens of the retry quota.
         jitter: a random number from 0 to 1.
-        refused_in_a_row: attempts of this client that ended last, if all of them were refused.
-        settings: the limits.
+        refused_in_a_row: the latest attempts of this client, if all were refused.
     """
     if not idempotent and failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION:
         return GiveUp(_outcome_unknown(failure))
@@ -194,12 +186,7 @@ def decide(
 
 
 def deadline_exceeded(last: Failure | None, refused_in_a_row: int = 0) -> DeadlineExceededError:
-    """Return the error for a call whose time is over, caused by its last failure.
-
-    Args:
-        last: that failure, or None.
-        refused_in_a_row: attempts of the client that ended last, if all of them were refused.
-    """
+    """Return the error for a call that timed out, caused by its last failure."""
     message = f"the call timed out before {'a response was received' if last is None else 'it succeeded'}"
     if refused_in_a_row >= MANY_REFUSED:
         message += f"; each of the last {refused_in_a_row} requests was refused"
@@ -218,7 +205,7 @@ def deadline_exceeded(last: Failure | None, refused_in_a_row: int = 0) -> Deadli
 
 
 def certainly_not_executed(failure: Failure) -> bool:
-    """Return whether the service certainly did not carry out a request that failed."""
+    """Return whether the service certainly did not carry out a failed request."""
     if failure.sent is Sent.RESPONDED:
         return failure.cause is Cause.THROTTLE or (failure.cause is Cause.OVERLOAD and failure.retry_after is not None)
     return failure.sent is Sent.NO
@@ -238,8 +225,7 @@ def _outcome_unknown(failure: Failure) -> OutcomeUnknownError:
 class RetryQuota:
     """Tokens for retries, shared by all calls: a call that succeeds in the end gives back all it spent.
 
-    A share of the requests as a budget would drop calls just when faults are random and survivable; this drops none
-    then, and still ends the retries of a lasting outage.
+    So random, survivable faults end no call, as a share of the requests would; a lasting outage ends all retries.
     """
 
     CAPACITY = 500
@@ -253,16 +239,16 @@ class RetryQuota:
         return self._tokens
 
     def spend(self, cost: int) -> None:
-        """Take the tokens for a retry."""
+        """Take the tokens of a retry."""
         self._tokens -= cost
 
     def give_back(self, spent: int) -> None:
-        """Give back the tokens of a call that was cancelled: that is no news of the service."""
+        """Give back the tokens of a cancelled call, which says nothing about the service."""
         self._tokens = min(self.CAPACITY, self._tokens + spent)
 
     def succeed(self, spent: int) -> None:
-        """Give back what a call had spent, and the price of a retry, for those whose calls did not succeed.
+        """Give back the tokens of a successful call, and the price of a retry for a call that failed.
 
-        While half of the attempts succeed the tokens can't run out, however many calls wait for a retry at once.
+        While half of the attempts succeed, the tokens can't run out, however many calls wait for a retry.
         """
         self._tokens = min(self.CAPACITY, self._tokens + spent + TRANSIENT_COST)

@@ -1,4 +1,4 @@
-"""Takes secrets out of strings that others wrote, in every form in which they may come back."""
+"""Secrets replaced in strings of other origin, in every form in which they may come back."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ _HEAD_LENGTH = 8
 
 
 class Scrubber:
-    """Knows some secrets in every form that a service or a library may give them.
-
-    Args:
-        secrets: the secrets in plain; one of a single character is in every string, so it is not removed.
-    """
+    """Knows secrets in every form that a service or a library may give them; those of one character stay."""
 
     __slots__ = ("_forms", "_heads")
 
@@ -25,18 +21,16 @@ class Scrubber:
         plain = {secret for secret in secrets if len(secret) > 1}
         quoted = {quote(string) for string in plain for quote in _QUOTES}
         quoted |= {quote(string) for string in quoted for quote in _QUOTES}  # such as JSON as a string in JSON
-        # left as they are by any escaping that is not foreseen
+        # unchanged by any unforeseen escaping
         runs = {run for string in plain for run in re.findall(r"[A-Za-z0-9_-]{8,}", string)}
         self._forms = plain | quoted | runs
         heads = sorted({_head(form) for form in self._forms}, key=len, reverse=True)
         self._heads = re.compile("|".join(re.escape(head) for head in heads), re.IGNORECASE)
 
     def scrub(self, string: str, *, cut: bool = False) -> str:
-        """Return a string with every form of the secrets replaced, also where only the beginning of one stands.
+        """Replace every form of the secrets in a string, also where it holds only the beginning of one.
 
-        Args:
-            string: any string; it may quote parts of others, cut off anywhere.
-            cut: the string was cut off at its end; what is too short there to be known as a beginning is left out.
+        If the string was `cut` off, its last characters go too: they may begin a secret and be too few to tell.
         """
         if not self._forms:
             return string
@@ -55,7 +49,7 @@ class Scrubber:
 
 
 def _head(form: str) -> str:
-    """Return as much of the beginning of a secret as is enough to know it by."""
+    """Return enough of a secret's beginning to recognise it."""
     return form[: min(_HEAD_LENGTH, max(4, len(form) // 2))]
 
 

@@ -41,15 +41,9 @@ _JOINED_AT_ONCE = 1024 * 1024  # bytes
 class Transport:
     """Sends single attempts through aiohttp, without its resends, redirects, cookies and environment.
 
-    Args:
-        base_url: where requests go, and the only origin that ever sees the key.
-        authentication: the key.
-        settings: time limits, size limit, user agent.
-        fair_queue: when work may be done that holds the event loop up.
-        borrowed: an open session of the caller's, which is used for everything and never closed; None to own two,
-            one of them for writes, whose connections are never reused, so that what fails before it was sent
-            certainly was not executed. Reads whose connection failed use it too: after a network change or a failover,
-            all connections that were kept alive are dead.
+    Only the origin of `base_url` ever sees the key. A `borrowed` session serves all requests and is never closed. Else
+    there are two: the one for writes never reuses a connection, so a write that fails before it was sent certainly was
+    not executed. Reads whose connection failed use it too, as a failover kills all idle connections.
     """
 
     def __init__(
@@ -92,17 +86,14 @@ class Transport:
     ) -> None:
         self._timeouts.close()
         owned, self._owned = self._owned, []
-        async with AsyncExitStack() as closing:  # closes the second even if we are cancelled as the first is closed
+        async with AsyncExitStack() as closing:  # closes the second even if we are cancelled in closing the first
             for session in owned:
                 closing.push_async_callback(session.close)
 
     async def attempt(self, request: Request[Any], remaining: float, may_reuse: bool) -> Response | Failure:
         """Send a request once, within `Settings.attempt_timeout` from opening the connection to the last byte.
 
-        Args:
-            request: what to send.
-            remaining: seconds until the call must have ended; may be infinite.
-            may_reuse: whether a connection that was kept alive may serve a read.
+        The call ends in `remaining` seconds, possibly infinite; a read uses an idle connection only if it `may_reuse`.
         """
         limit = self._timeouts.limit(self._settings.attempt_timeout, remaining)
         try:
@@ -116,7 +107,7 @@ class Transport:
         except WireError as error:
             return _classify(error.cause, request)
         except asyncio.CancelledError as error:
-            # aiohttp's frames hold the key in their locals, which a traceback with locals would show
+            # the locals of aiohttp's frames hold the key, which a traceback with locals would show
             raise error.with_traceback(None) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             if type(error) is TimeoutError:
@@ -127,12 +118,12 @@ class Transport:
             if isinstance(error, aiohttp.ConnectionTimeoutError):
                 return attrs.evolve(failure, says_nothing=limit.is_very_late(self._settings.connect_timeout))
             return failure
-        except Exception as error:  # a mistake in a program, ours or that of a session that was passed in
+        except Exception as error:  # a bug, ours or of a session that was passed in
             error.add_note("".join(traceback.format_tb(error.__traceback__)))  # which shows no locals
             raise error.with_traceback(None) from None
 
     async def _exchange(self, request: Request[Any], may_reuse: bool) -> Response:
-        headers = None if self._borrowed is None else self._headers  # sessions of our own send them by themselves
+        headers = None if self._borrowed is None else self._headers  # our own sessions send them anyway
         if request.content_type is not None:
             headers = self._headers | {"Content-Type": request.content_type}
         session = self._reads if request.method == "GET" and may_reuse else self._writes
@@ -195,7 +186,7 @@ class Transport:
         return [await self._joined(chunks, size)] if size > HUGE else chunks
 
     async def _joined(self, chunks: list[bytes | memoryview], size: int) -> memoryview:
-        """Join the chunks of a huge body in turns, into memory that takes no time until it is written to."""
+        """Join the chunks of a huge body in turns, into memory that is allocated as it is written to."""
         if sys.platform == "win32":
             whole = mmap.mmap(-1, size)
         else:
@@ -232,7 +223,7 @@ class Transport:
 
 
 class _BodyTooLarge(Exception):
-    """The body passed the limit."""
+    """The body exceeds the limit."""
 
 
 async def _read_any(content: aiohttp.StreamReader) -> bytes:
