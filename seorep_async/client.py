@@ -61,7 +61,7 @@ class SeoRepClient:
         settings: Settings = Settings(),  # noqa: B008  # immutable
         session: aiohttp.ClientSession | None = None,
     ) -> None:
-        # the key leaves this frame before anything can be raised from it: tracebacks may show locals
+        # the key leaves this frame before it can raise: tracebacks may show locals
         if api_key is None:
             api_key = os.environ.get("SEOREP_API_KEY")
         problem = key_problem(api_key)
@@ -167,7 +167,7 @@ class SeoRepClient:
             yield answers
 
     def __repr__(self) -> str:
-        if not hasattr(self, "_session"):  # a traceback with locals shows clients whose arguments were refused
+        if not hasattr(self, "_session"):  # tracebacks with locals show clients with refused arguments
             return "<SeoRepClient (not built)>"
         return f"<SeoRepClient {self._base_url.string} ({self._session.state})>"
 

@@ -259,7 +259,7 @@ _STATUS_ERRORS: dict[int, type[StatusError]] = {
 
 
 def status_error_type(status: int) -> type[StatusError]:
-    """Return the error class for an HTTP status that is no success."""
+    """Return the error class for an HTTP status."""
     if status in _STATUS_ERRORS:
         return _STATUS_ERRORS[status]
     if 400 <= status < 500:
@@ -268,13 +268,13 @@ def status_error_type(status: int) -> type[StatusError]:
 
 
 def one_line(string: str) -> str:
-    """Return a string as one line that can't control a terminal: a service may send control characters."""
+    """Return a string as one line without control characters, which a service may send."""
     line = " ".join(string.split())
     return line if line.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
 
 
 def shown(value: object) -> str:
-    """Return a wrong value as a message quotes it, shortened."""
+    """Quote a wrong value for a message, shortened."""
     try:
         quoted = repr(value)
     except ValueError:  # an integer of thousands of digits

@@ -1,4 +1,4 @@
-"""The public names, and nothing else; `import seorep_async` loads them when the first is used."""
+"""The public names alone; `seorep_async` loads them when the first is used."""
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (

@@ -109,7 +109,7 @@ class Pull(Generic[R]):
         self._raise_errors = on_error == "raise"
         self._ordered = ordered
         self._open = False
-        self._held = 0  # outcomes that were taken when ready, and still count as waiting
+        self._held = 0  # outcomes taken by `take_ready`, which still count as waiting
 
     async def __aenter__(self) -> Pull[R]:
         self._session.require_open()
@@ -121,9 +121,9 @@ class Pull(Generic[R]):
         self._cancel_scope = CancelScope()
         self._total = len(self)
         self._remaining = enumerate(self._ids)
-        self._items: dict[int, _Item[R]] = {}  # started and not taken, without the deferred
+        self._items: dict[int, _Item[R]] = {}  # started and not taken, but for the deferred
         self._deferred: dict[int, _Item[R]] = {}
-        self._retries: deque[_Item[R]] = deque()  # deferred before, to be started again
+        self._retries: deque[_Item[R]] = deque()  # formerly deferred, to start again
         self._finished: deque[_Item[R]] = deque()
         self._running = self._taken = 0
         self._succeeded = False
@@ -141,7 +141,7 @@ class Pull(Generic[R]):
         await cancel_all([task for task in tasks if task is not None])
 
     def __len__(self) -> int:
-        """Return the number of outcomes that there will be."""
+        """Return the number of outcomes."""
         return len(self._ids)
 
     def __aiter__(self) -> Pull[R]:
@@ -199,10 +199,7 @@ class Pull(Generic[R]):
         return item.outcome
 
     def _start(self) -> None:
-        """Start ids as long as there is room, some now and more in the next iteration of the loop.
-
-        With the key refused they end without a request.
-        """
+        """Start ids while there is room, some now and more in the next loop iteration."""
         for _ in range(_STARTED_AT_ONCE):
             if not self._open or self._running == self._budget.first_pages or (item := self._next()) is None:
                 return
@@ -212,7 +209,7 @@ class Pull(Generic[R]):
         asyncio.get_running_loop().call_soon(self._start)
 
     def _next(self) -> _Item[R] | None:
-        """Return the next id to start, if there is one and the consumer is not too far behind."""
+        """Return the next id to start, unless the consumer is too far behind."""
         others_wait = self._ordered and self._retries and self._retries[0].number == self._taken
         if len(self._items) + self._held >= self._limit and not others_wait:
             return None
@@ -222,7 +219,7 @@ class Pull(Generic[R]):
         return None if one is None else _Item(number, one)
 
     async def _fetch(self, item: _Item[R]) -> RankingReport[R]:
-        """Fetch one report; pages that don't add up may have changed as they were read, so they are read again."""
+        """Fetch one report; read pages that don't add up again, as they may have changed meanwhile."""
         schedule = Schedule(priority=item.number, budget=self._budget, cancel_scope=self._cancel_scope)
         listing = self._listing(item.id)
         for _ in range(MAX_REPULLS):
@@ -242,7 +239,7 @@ class Pull(Generic[R]):
             self._finish(item, PullOutcome(item.id, report=task.result()))
             self._succeeded = True
             if self._ordered and (awaited := self._deferred.pop(self._taken, None)):
-                self._retries.appendleft(awaited)  # all others wait for it, and the service answers
+                self._retries.appendleft(awaited)  # the others wait for it, and the service answers
         elif not isinstance(error, SeoRepError):
             self._unexpected = error
             self._changed.set()
@@ -261,7 +258,7 @@ class Pull(Generic[R]):
         self._changed.set()
 
     def _end_deferral(self) -> None:
-        """Try the deferred again, now that nothing else runs; or let them fail, if none has succeeded."""
+        """Retry deferred ids, now that nothing else runs; give up on them if nothing succeeded."""
         deferred = [self._deferred.pop(number) for number in sorted(self._deferred)]
         if self._succeeded:
             self._retries.extend(deferred)

@@ -115,16 +115,13 @@ class Outcome(Protocol):
 def column_values(report: RankingReport[Any], **lead: Any) -> list[Sequence[Any]]:
     """Return a report's rows as columns of its feed's table.
 
-    Args:
-        report: the report.
-        lead: `account`, `snapshot_date` and `campaign_id` that the rows bear instead of the report's own; a keyword's
-            report does not know its campaign.
+    `lead` replaces the report's own `account`, `snapshot_date` and `campaign_id`, which a keyword's report lacks.
     """
     return table_of(report.feed).column_values(report.rows, _lead(report, **lead), compared=report.compared)
 
 
 def totals_in_tables(report: RankingReport[Any]) -> RankingTotals | None:
-    """Return a report's totals as tables show them: without changes, if none were requested."""
+    """Return a report's totals for tables: without changes if none were requested."""
     return report.totals if report.compared or report.totals is None else without_changes(report.totals)
 
 
@@ -202,12 +199,12 @@ def schema(feed: Feed) -> pa.Schema:
     declared = arrow_schema(table_of(feed))
     if feed is not Feed.KEYWORD_BY_DATE:
         return declared
-    index = declared.get_field_index("campaign_id")  # which a keyword's report does not know
+    index = declared.get_field_index("campaign_id")  # unknown to a keyword's report
     return declared.set(index, declared.field(index).with_nullable(True))
 
 
 def _in_memory(declared: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:
-    """Return a schema that allows null where a report in memory does not know a key: its campaign, or its account."""
+    """Return a schema that allows null for keys unknown in memory: the campaign or the account."""
     for index, field in enumerate(declared):
         if not field.nullable and any(batch.column(index).null_count for batch in batches):
             declared = declared.set(index, field.with_nullable(True))
@@ -234,7 +231,7 @@ def _lead(report: RankingReport[Any], **lead: Any) -> Values:
 
 
 def reports_of(reports: Reports) -> Iterator[RankingReport[Any]]:
-    """Yield reports, also of outcomes; raises the error of the first outcome that failed."""
+    """Yield reports, also of outcomes, or raise the error of the first failed outcome."""
     for one in [reports] if isinstance(reports, RankingReport) else reports:
         if isinstance(one, RankingReport):
             yield one

@@ -122,8 +122,8 @@ class Settings:
         connect_timeout: seconds that opening one connection may take.
         call_timeout: seconds that one awaited call may take with all its pages, retries and waits, or None for no
             limit. When results are streamed (`async for`, `.pages()`, `pull`) it holds for each request.
-        max_attempts: attempts for one request, the first included, 1 to 100; 429, and 503 with
-            Retry-After, count as a third, as does an attempt that probes whether an outage is over.
+        max_attempts: attempts for one request, the first included, 1 to 100; 429, and 503 with Retry-After, count as a
+            third, as does an attempt that probes whether an outage is over.
         backoff_initial: seconds; the first retry waits a random time up to this, each further one up to twice as long.
         backoff_max: seconds; the longest such wait.
         retry_after_max: seconds; if the service asks for a longer wait (`Retry-After`), the call fails at once.

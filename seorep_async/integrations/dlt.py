@@ -89,7 +89,7 @@ def dlt_source(
     night = Night(account, snapshot_date, key_renewed)
     job = export_job(client, ids, start_date, end_date, feeds, options, night=night)
     job.check_whole("a dlt destination")
-    if "\\" in job.account:  # some destinations end a string at another place then
+    if "\\" in job.account:  # some destinations read an escape in a string then
         raise ConfigurationError(f"account {job.account!r} can't go to dlt: SQL dialects differ on backslashes")
 
     def tables() -> Iterator[Any]:
@@ -106,7 +106,7 @@ def dlt_source(
 
 @attrs.define(eq=False)
 class _Pulled:
-    """A finished pull, and whether the destination may have a later night of the account."""
+    """A finished pull; `is_older` if the destination may have a later night of the account."""
 
     target: Target
     in_files: bool
@@ -129,7 +129,7 @@ async def _pull(
     target = target_of(folder / "pull.parquet", job.feeds)
     pulled = _Pulled(target, destination.destination_type.endswith(".filesystem"))
     if work_dir is None:
-        weakref.finalize(pulled, shutil.rmtree, folder)  # the tables are read after this has ended
+        weakref.finalize(pulled, shutil.rmtree, folder)  # the tables are read after this function has ended
     async with client:
         summary = await run_export(client, job, target)
     if not summary.paths:
@@ -149,9 +149,9 @@ def _batches_of(table: Table) -> Callable[[_Pulled], Iterator[Any]]:
         if scope := _scope(pulled.replacement, table):
             merge = {"disposition": "merge", "strategy": "cdc", "destination_scope": scope}
         hints = dlt.mark.make_hints(write_disposition=merge, table_format="delta" if pulled.in_files else None)
-        # even without a row, as rows of an earlier run may have to go
+        # even without rows, as this may delete those of an earlier run
         yield dlt.mark.with_hints(_with_row_id(table, arrow_schema(table).empty_table()), hints)
-        if file.exists():  # failures are written only if there are any
+        if file.exists():  # there is none without failures
             later = _later_keys(pulled, table) if pulled.is_older and table in LATEST_TABLES else frozenset()
             with require("pyarrow.parquet").ParquetFile(file) as rows:
                 for batch in rows.iter_batches(GROUP_ROWS):
@@ -165,7 +165,7 @@ def _batches_of(table: Table) -> Callable[[_Pulled], Iterator[Any]]:
 
 
 def _later_keys(pulled: _Pulled, table: Table) -> Set[tuple[Any, ...]]:
-    """Return the keys of the rows in the destination that are of a later night."""
+    """Return the keys of the destination's rows of a later night."""
     dlt, job = require("dlt"), pulled.replacement.job
     pipeline, schema = dlt.current.pipeline(), dlt.current.source_schema().name
     if pulled.in_files:
@@ -196,9 +196,9 @@ def _with_row_id(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def _scope(replacement: Replacement, table: Table) -> str | None:
-    """Return the condition for rows of earlier runs that this one replaces, or None if only keys replace rows.
+    """Return the SQL condition for rows of earlier runs that this one replaces, or None if only keys replace rows.
 
-    It is SQL for every destination, Delta tables included: without functions and subqueries.
+    It has no functions or subqueries, for every destination, Delta tables included.
     """
     covered = replacement.covered(table, "{table}", ids_in_text=True)
     account = quoted(replacement.job.account).replace("{", "{{").replace("}", "}}")

@@ -105,7 +105,7 @@ class SeoRepDataSource(DataSource, DataSourceReader):  # type: ignore[misc]
         table = _table(_parse(self.options))
         schema = arrow_schema(table)
         for index, field in enumerate(schema):
-            if table.columns[index].type is ColumnType.TAGS:  # Spark compares the names of lists' elements, too
+            if table.columns[index].type is ColumnType.TAGS:  # Spark also compares the names of lists' elements
                 kind = require("pyarrow").list_(field.type.value_field.with_name("element"))
                 schema = schema.set(index, field.with_type(kind))
         return (batch.cast(schema) for batch in read_shard(partition.value, table.name))

@@ -171,12 +171,12 @@ _MEANINGS: dict[str, dict[str, str]] = {
 
 
 def description_of(model: type, attribute: str) -> str:
-    """Return what an attribute of a table's model means: unit, null against 0 and sign, as far as they are known."""
+    """Return the description of an attribute of a table's model."""
     return _MEANINGS.get(model.__name__, {}).get(attribute, "")
 
 
 def with_meanings(model: type[M]) -> type[M]:
-    """Add what each attribute means to the docstring of a model, where `help()` and pdoc show it."""
+    """Add the attributes' descriptions to the docstring of a model, for `help()` and pdoc."""
     lines = [
         line
         for field in attrs.fields(model)  # type: ignore[arg-type]

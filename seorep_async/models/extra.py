@@ -1,4 +1,4 @@
-"""`extra`: the field of every model that holds what the reference does not name."""
+"""`extra`: the field of every model for fields that the reference does not name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 
 class _NoExtra(dict[str, Any]):
-    """An empty mapping that stays empty, so that all models without extra fields can share it."""
+    """An immutable empty mapping, shared by all models without extra fields."""
 
     __slots__ = ()
 
@@ -26,6 +26,6 @@ NO_EXTRA: Mapping[str, Any] = _NoExtra()
 
 
 def extra_field(*, repr: bool = True) -> Mapping[str, Any]:
-    """Declare `extra`: fields of the response that the model does not know, as the service sent them."""
+    """Declare `extra`: unknown fields of the response, as the service sent them."""
     declared: Mapping[str, Any] = attrs.field(default=NO_EXTRA, hash=False, repr=repr)
     return declared

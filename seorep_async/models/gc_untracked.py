@@ -1,8 +1,8 @@
-"""Models that the garbage collector does not trace, and the raw rows that become such models: tricks in one place.
+"""Models that the garbage collector does not trace, and the raw rows that become these models.
 
-Measured on pages of 500 rows (CPython 3.11, msgspec 0.22): an instance that the collector tracks costs it 0.5 µs, and
-thousands of them pauses of many milliseconds; making a raw row a model by setting its class takes 0.05 µs if both have
-a base class with all fields (0.16 if not, as Python compares all names), building the model from its values 0.21 µs.
+Measured on pages of 500 rows (CPython 3.11, msgspec 0.22): the collector takes 0.5 µs for each tracked instance, and
+pauses of many milliseconds for thousands. Setting a raw row's class takes 0.05 µs if it and the model share a base
+class with all fields (0.16 if not, as Python compares all names), building the model from its values 0.21 µs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,10 @@ _ABOUT_STORAGE = {"__init__", "__getstate__", "__setstate__", "__slots__", "__an
 
 
 def gc_untracked_struct(model: type[M]) -> type[M]:
-    """Store the instances of a frozen attrs model as msgspec structs, which the garbage collector does not trace.
+    """Make a frozen attrs model a msgspec struct, which the garbage collector does not trace.
 
-    Everything that attrs gave the class stays, but the class can't be subclassed, and an instance that somebody puts
-    into its own `extra` is never freed.
-
-    Raises:
-        TypeError: the model has a feature that structs lack, such as converters.
+    It keeps everything from attrs, but can't be subclassed, and an instance in its own `extra` is never freed. A model
+    with a feature that structs lack, such as converters, is a TypeError.
     """
     fields = attrs.fields(model)  # type: ignore[arg-type]
     if hasattr(model, "__attrs_post_init__") or not all(map(_is_plain, fields)):
@@ -49,14 +46,9 @@ def raw_row_struct(
 ) -> type[msgspec.Struct]:
     """Return a struct of the same layout as a gc-untracked model, which msgspec decodes from the wire.
 
-    Once each field holds a value that the model allows, `raw_row.__class__ = model` makes the raw row the model.
-
-    Args:
-        model: the gc-untracked model.
-        wire_types: the type on the wire of each attribute that the wire carries.
-        wire_names: their names on the wire.
-        unknown: other fields, which become `unknown_0`, `unknown_1` … in order; such a raw row has more fields than the
-            model and can't become one. Fields that are not named are refused, or ignored if this is None.
+    Once each field holds a value that the model allows, `raw_row.__class__ = model` turns the raw row into the model.
+    But `unknown` fields become `unknown_0`, `unknown_1` … in order, and a raw row with these can't become one. Other
+    fields are refused, or ignored if `unknown` is None.
     """
     declared: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     rename = {}

@@ -1,9 +1,8 @@
-"""Decoders compiled from the row models, which take every variation that the reference converter accepts.
+"""Decoders compiled from the row models, for every variation that the reference converter accepts.
 
-A chunk of a page becomes raw rows: msgspec structs derived from the model, with the same fields under the wire's names.
-A generated function converts their values to the model's, and makes each raw row a model by setting its class
-(`models/gc_untracked.py`). Rows refused here go to the reference converter, which names the path of the bad field;
-property tests hold the two equal.
+A chunk of a page becomes raw rows: msgspec structs with the model's fields under the wire's names. A generated function
+converts their values, and makes each raw row a model by setting its class (`models/gc_untracked.py`). Refused rows go
+to the reference converter, which names the path of the bad field; property tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ from seorep_async.settings import EngineNames
 M = TypeVar("M")
 
 REFUSALS = (ValueError, RecursionError)
-"""What reading raises for anything that is refused; the errors of msgspec are ValueErrors."""
+"""Errors for refused rows; those of msgspec are ValueErrors."""
 
-_CHUNK, _LARGEST_CHUNK = 50, 800  # rows that are read at once: in a page after an odd row, and after plain pages
-_STEP = 340 * 1024  # bytes of rows that are read before others on the loop get their turn
-_EXPECTED = 8  # unknown fields that are expected at once
-_WAYS = 64  # ways with expected fields that are stored
+_CHUNK, _LARGEST_CHUNK = 50, 800  # rows to read at once: after an odd row, and after plain pages
+_STEP = 340 * 1024  # bytes of rows to read before others on the loop get their turn
+_EXPECTED = 8  # unknown fields in a layout
+_WAYS = 64  # cached layouts
 
 _INDEX = re.compile(r" - at `\$\[([0-9]+)\]")
 _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
 class _Values(enum.Enum):
-    """Which values are taken; the fewer, the faster."""
+    """The accepted values; the fewer, the faster."""
 
     CURRENT = enum.auto()
     """Documented values of current rows."""
@@ -52,18 +51,14 @@ class _Values(enum.Enum):
     """Any accepted value."""
 
     def are_any(self, hint: Any) -> bool:
-        """Return whether attributes of a type may have any accepted value."""
+        """Return whether attributes of a type take any accepted value."""
         return self is _Values.ACCEPTED or (self is _Values.OLDER and hint in (dt.date, dt.date | None))
 
 
 class _Way(msgspec.Struct, frozen=True, eq=False):
-    """One way to read the text of an array of rows: into raw rows, which then become models.
+    """One layout of rows: `decode` turns their text into raw rows, `convert` these into models, in place.
 
-    Attributes:
-        values: the values that it takes.
-        unknown: the names of the unknown fields that it takes, or None if it ignores them.
-        decode: turns the text into raw rows.
-        convert: turns raw rows into models, in place.
+    It takes the unknown fields of these names, or ignores all if `unknown` is None.
     """
 
     values: _Values
@@ -73,12 +68,7 @@ class _Way(msgspec.Struct, frozen=True, eq=False):
 
 
 class CompiledRows(Generic[M]):
-    """Reads the rows of one model.
-
-    Args:
-        model: a gc-untracked model.
-        engine_names: the account's names for the engines.
-    """
+    """Reads the rows of one gc-untracked model."""
 
     def __init__(self, model: type[M], engine_names: EngineNames) -> None:
         self._model = model
@@ -88,22 +78,18 @@ class CompiledRows(Generic[M]):
         self._chunk = _CHUNK
 
     def read(self, array: bytes) -> list[M]:
-        """Read the text of an array of rows.
-
-        Raises:
-            ValueError, RecursionError: something in it is refused; the reference converter knows what.
-        """
+        """Read the text of an array of rows, or raise one of `REFUSALS`; the reference converter knows the reason."""
         return self._read_first(array, (self._ways[0], self._ways[-1]))[0]
 
     def read_current(self, array: bytes) -> list[M]:
-        """Read the text of an array of rows that all are current ones, or raise what `read` raises."""
+        """Read the text of an array of current rows, or raise as `read` does."""
         return self._read(array, self._ways[0])
 
     def read_in_steps(self, row_text: RowText) -> Generator[None, None, list[M]]:
         """Read the rows of a page as `read` does, in steps of less than a millisecond.
 
-        So that an odd row slows down few others, a chunk that holds one is cut before it, and chunks are small after
-        it, also those of the next page. Each is tried as current rows first, and then as the last odd row.
+        So that an odd row slows down few others, a chunk ends before it, and chunks are small after it, also in the
+        next page. The layout of current rows is tried first, then that of the last odd row.
         """
         rows: list[M] = []
         ways = self._ways[:1]
@@ -141,7 +127,7 @@ class CompiledRows(Generic[M]):
         return frozenset[str]().union(*(row.extra for row in rows)) - self._known
 
     def _expecting(self, way: _Way, unknown: frozenset[str]) -> _Way:
-        """Return a faster way for rows with these unknown fields."""
+        """Return a faster layout for rows with these unknown fields."""
         try:
             return self._way(way.values, unknown)
         except ValueError:  # no struct has such names, as with quotes
@@ -152,7 +138,7 @@ class CompiledRows(Generic[M]):
         return [self._way(taken, unknown) for unknown in (frozenset[str](), None) for taken in _Values]
 
     def _read_first(self, array: bytes, ways: Sequence[_Way]) -> tuple[list[M], _Way]:
-        """Read rows in the first way that takes them."""
+        """Read rows by the first layout that takes them."""
         for way in ways[:-1]:
             try:
                 return self._read(array, way), way
@@ -182,7 +168,7 @@ class CompiledRows(Generic[M]):
 
     @cached_property
     def _fields(self) -> list[tuple[str, Any, RowField]]:
-        """The name, type and field of each attribute that the wire carries."""
+        """The name, type and field of each attribute on the wire."""
         hints = typing.get_type_hints(self._model)
         return [(name, hints[name], FIELDS.get(hints[name]) or _field_of_objects(hints[name])) for name in self._names]
 
@@ -195,7 +181,7 @@ class CompiledRows(Generic[M]):
         return _Way(taken, unknown, decode, self._converter(taken, sorted(unknown or ())))
 
     def _converter(self, taken: _Values, unknown: list[str]) -> Callable[[list[Any]], None]:
-        """Generate the function that makes raw rows models, from the lines of their fields."""
+        """Generate the function that turns raw rows into models."""
         scope: dict[str, Any] = {"model": self._model, **SCOPE}
         before: list[str] = []
         within = [
@@ -234,7 +220,7 @@ class CompiledRows(Generic[M]):
 
 
 def _refused_row(error: Exception) -> int | None:
-    """Return the index of the row that msgspec refuses, as it names it, or None."""
+    """Return the index of the row that msgspec refuses, if it names one."""
     found = _INDEX.search(str(error))
     return int(found[1]) if found else None
 

@@ -1,4 +1,4 @@
-"""The reference normaliser: one cattrs converter with strict hooks, which names the path of whatever it refuses."""
+"""The reference normaliser: one cattrs converter with strict hooks, which names the path of a refused value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
 
-_STEP = 20  # models that are made before others on the loop get their turn
+_STEP = 20  # models to make before others on the loop get their turn
 
 
 class ModelConverter:
@@ -44,20 +44,16 @@ class ModelConverter:
         self._cattrs.register_structure_hook_factory(attrs.has, self._model_hook)
 
     def structure(self, value: object, model: type[M], path: str) -> M:
-        """Turn a parsed JSON object into a model.
-
-        Raises:
-            DecodeError: the value is not what the model needs; `field_path` begins with `path`.
-        """
+        """Turn a parsed JSON object into a model, or raise a DecodeError; its `field_path` begins with `path`."""
         try:
             return self._cattrs.structure(value, model)
         except Exception as error:
             refused = self._decode_error(error, path)
-        # out here, so that no error of cattrs is its context: those don't unpickle, and Dask pickles contexts
+        # here, so that its context is no error of cattrs: these don't unpickle, and Dask pickles contexts
         raise refused from None
 
     def structure_all(self, items: list[object], model: type[M], path: str) -> Generator[None, None, tuple[M, ...]]:
-        """Turn an array of parsed JSON objects into models, as `structure` does with one, in steps."""
+        """Turn an array of parsed JSON objects into models in steps; see `structure`."""
         structured: list[M] = []
         structure = self._cattrs.get_structure_hook(model)
         try:
@@ -104,7 +100,7 @@ class ModelConverter:
         return hook
 
     def _inexact_fields(self, model: type, names: Mapping[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-        """Return what finds the known fields that the model can't hold in full."""
+        """Return a function that finds the known fields that the model can't hold in full."""
         if model is RankingTotals:
             metrics = list(names.values())
             return lambda value: {name: value[name] for name in metrics if len(value.get(name) or ()) > 1}
@@ -176,7 +172,7 @@ def _is_optional_model(candidate: Any) -> bool:
 
 
 def _boolean_or_none(value: object) -> bool | None:
-    """Take a string that may hold a boolean, but is documented as any string."""
+    """Take a boolean, and any other string as None."""
     if values.is_boolean(value):
         return values.boolean(value)
     if value is not None and type(value) is not str:

@@ -1,4 +1,4 @@
-"""From the bytes of a response to a page of models, or to one model."""
+"""From the bytes of a response to a page of models or one model."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 M = TypeVar("M")
 
 _ROWS: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
-_FRAMES = 256  # frames that are stored: pages of one campaign often have the same, as have those of small campaigns
+_FRAMES = 256  # cached frames: pages of one campaign often share one, as do those of small campaigns
 _LARGEST_FRAME = 1024  # bytes
 
 
 @lru_cache(maxsize=16)
 def decoder_for(engine_names: EngineNames) -> Decoder:
-    """Return the decoder for an account's names, which clients share: building one takes many milliseconds."""
+    """Return the decoder for an account's names; clients share it, as building one takes many milliseconds."""
     return Decoder(engine_names)
 
 
 class _Frame(msgspec.Struct, frozen=True, eq=False):
-    """The rest of a feed's page, without its rows and its number."""
+    """A feed's page without its rows and its number."""
 
     total_pages: int | None
     total_records: int | None
@@ -43,7 +43,7 @@ class _Frame(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def can_be_shared(self) -> bool:
-        """Whether nothing in it can be changed by a user."""
+        """Whether a user can change nothing in it."""
         return not self.extra and (self.totals is None or not self.totals.extra)
 
     def page(self, rows: Sequence[M], number: int) -> Page[M]:
@@ -54,8 +54,8 @@ class _Frame(msgspec.Struct, frozen=True, eq=False):
 class Decoder:
     """Decodes responses under one account's names for the engines, pages in steps of less than a millisecond.
 
-    Every method raises ProtocolError for a body that is no whole JSON, StatusError for an error under a success
-    status, and DecodeError, with its path, for anything that is not of a documented shape.
+    Every method raises ProtocolError for incomplete JSON, StatusError for an error under a success status, and
+    DecodeError, with its path, for an undocumented shape.
     """
 
     def __init__(self, engine_names: EngineNames) -> None:
@@ -65,7 +65,7 @@ class Decoder:
 
     @cached_property
     def _converter(self) -> ModelConverter:
-        from seorep_async.normalisation.converter import ModelConverter  # importing cattrs takes a while
+        from seorep_async.normalisation.converter import ModelConverter  # importing cattrs is slow
 
         return ModelConverter(self._engine_names)
 
@@ -146,7 +146,7 @@ class Decoder:
         return self._converter.structure(envelopes.parse(body)["data"], model, "data")
 
     def envelope(self, body: Body) -> dict[str, Any]:
-        """Parse any response, without a look at its contents; no body (204) is an empty envelope."""
+        """Parse any response; no body (204) is an empty envelope."""
         return envelopes.parse(body, needs_data=False) if body else {}
 
     def _totals(self, totals: Any, path: str) -> RankingTotals | None:

@@ -1,4 +1,4 @@
-"""The envelope around every payload: parsed, refused if it is an error in disguise, its two feed shapes normalised."""
+"""The envelope around every payload: parsed, refused if it is an error, its two feed shapes normalised."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _METADATA = frozenset({"total_pages", "total_records", "version"})
 
 
 class Metadata(msgspec.Struct):
-    """What an envelope's `metadata` says about paging, as far as it makes sense, and what else it holds."""
+    """An envelope's `metadata`: the counts that make sense, and its other fields."""
 
     total_pages: int | None
     total_records: int | None
@@ -24,7 +24,7 @@ class Metadata(msgspec.Struct):
 
 
 class FeedPayload(msgspec.Struct, frozen=True):
-    """A feed's rows and totals, whatever shape the response had."""
+    """A feed's rows and totals, from either shape of response."""
 
     rows: list[Any]
     rows_path: str
@@ -34,11 +34,7 @@ class FeedPayload(msgspec.Struct, frozen=True):
 
 
 def parse(body: bytes | memoryview, *, needs_data: bool = True) -> dict[str, Any]:
-    """Return the envelope in a body.
-
-    Args:
-        body: the whole body.
-        needs_data: whether the envelope must hold `data`.
+    """Return the envelope in a body, with `data` if that is needed.
 
     Raises:
         ProtocolError: the body is not complete JSON (empty, cut short, HTML …), but may be next time.
@@ -85,11 +81,7 @@ def metadata(envelope: dict[str, Any]) -> Metadata:
 
 
 def normalise_feed(envelope: dict[str, Any]) -> FeedPayload:
-    """Normalise the two shapes of a feed (the service's reference, section 4.4), distinguished by `data` alone.
-
-    Raises:
-        DecodeError: `data` is neither an array of rows nor an object with `rows`.
-    """
+    """Normalise the two shapes of a feed (reference, section 4.4), told apart by `data`; any other is a DecodeError."""
     data = envelope["data"]
     beside = {name: envelope[name] for name in envelope.keys() - {"metadata", "data"}}
     if isinstance(data, list):
@@ -112,7 +104,7 @@ def normalise_feed(envelope: dict[str, Any]) -> FeedPayload:
 
 
 def refused(path: str, problem: str) -> DecodeError:
-    """Return the error for a part of a response that is not of a documented shape."""
+    """Return the error for an undocumented part of a response."""
     return DecodeError(f"{path}: {problem}" if path else f"the response {problem}", field_path=path or None)
 
 

@@ -1,4 +1,4 @@
-"""How attributes of each type are read from the wire: the table from which `compiled_rows` generates its code."""
+"""The table from which `compiled_rows` generates its code: how to read attributes of each type from the wire."""
 
 from __future__ import annotations
 
@@ -16,18 +16,10 @@ _TIME_OF_DAY = re.compile(r"[ T](?!0?0:00:00)(?:[01]?[0-9]|2[0-3]):[0-5][0-9]:[0
 
 
 class Memo:
-    """Values that were converted before: the same few dates, places and tags recur row after row, page after page.
-
-    Args:
-        convert: converts a value that was not seen.
-        limit: how many values are stored.
-
-    Attributes:
-        seen: the converted values.
-    """
+    """Up to `limit` converted values: the same few dates, places and tags recur row after row, page after page."""
 
     LARGEST = 1024
-    """Characters of a key that is stored; long ones are rarely met again, and thousands of them fill the memory."""
+    """Characters of a key to store; long ones rarely recur, and thousands of them fill the memory."""
 
     def __init__(self, convert: Callable[[Any], Any], limit: int = 4096) -> None:
         self._convert = convert
@@ -35,7 +27,7 @@ class Memo:
         self.seen: dict[Any, Any] = {}
 
     def learn(self, key: Any) -> Any:
-        """Convert a value that was not seen."""
+        """Convert a new value."""
         value = self._convert(key)
         if not isinstance(key, bytes | str) or len(key) <= self.LARGEST:
             if len(self.seen) >= self._limit:
@@ -45,18 +37,11 @@ class Memo:
 
 
 class RowField(msgspec.Struct, frozen=True, eq=False):
-    """How attributes of one type are read from the wire.
+    """How to read attributes of one type from the wire: documented values of current rows, or all accepted values.
 
     In the lines of code, `{field}` is the raw row's field, and `{name}` its name on the wire; `{seen}` and `{learn}`
-    belong to the memo, `{last}` and `{value}` are variables of the field's own.
-
-    Attributes:
-        documented: the wire type of the values that the reference documents, in current rows.
-        accepted: the wire type of all values that are accepted.
-        documented_lines: convert a documented value.
-        accepted_lines: convert any accepted value; what the model can't hold goes into `extra`.
-        first_lines: stand before the loop over the rows.
-        memo: the conversion itself.
+    belong to the memo, `{last}` and `{value}` are variables of the field. Lines for accepted values put into `extra`
+    the values that the model can't hold; `first_lines` stand before the loop over the rows.
     """
 
     documented: Any
@@ -71,21 +56,21 @@ _whole_day = lru_cache(maxsize=4096)(values.date)
 
 
 def _boolean(value: str | bool | None) -> tuple[bool | None, str | None]:
-    """Return the boolean, and another string as what the model can't hold."""
+    """Return the boolean and, for `extra`, any other string."""
     if type(value) is str and not values.is_boolean(value):
         return None, value
     return (None if value is None else values.boolean(value)), None
 
 
 def _day(value: str | None) -> tuple[dt.date | None, str | None]:
-    """Return the date, and a date-time with a time of day as what the model can't hold."""
+    """Return the date and, for `extra`, a date-time with a time of day."""
     if value is not None and _TIME_OF_DAY.fullmatch(value, 10) and (day := _whole_day(value[:10])) is not None:
         return day, value
     return values.date(value), value if values.has_time_of_day(value) else None
 
 
 def _look_up(key: str, targets: str, indent: str = "") -> tuple[str, ...]:
-    """Return the lines of a look-up: in a plain dict, which takes two thirds of the time of a subclass."""
+    """Return the lines of a look-up in a plain dict, which takes two thirds of the time of a subclass."""
     return (
         f"{indent}try: {targets} = {{seen}}[{key}]",
         f"{indent}except KeyError: {targets} = {{learn}}({key})",
@@ -122,13 +107,13 @@ FIELDS: dict[Any, RowField] = {
     dt.date | None: RowField(dt.date | None, str | None, (), _EXTRA_LINES, memo=Memo(_day, limit=16 * 1024)),
     dt.date: RowField(str, str, _PERIOD_LINES, _PERIOD_LINES, memo=Memo(values.period)),
 }
-"""How attributes of each type are read that hold no other models."""
+"""How to read attributes of each type, but for other models."""
 
 
 def object_field(convert: Callable[[bytes], Any]) -> RowField:
-    """Return how other models are read: as bytes, so that objects that were seen before need no decoding.
+    """Return how to read other models: as bytes, so that known objects need no decoding.
 
-    Neighbours often hold the same object, and comparing takes a sixth of the time of looking it up.
+    Neighbours often hold the same object; a comparison takes a sixth of the time of a look-up.
     """
     lines = (
         "if {field} != {last}:",

@@ -1,7 +1,7 @@
 """Pages cut at the ends of rows without parsing them, so that each chunk can be decoded by itself.
 
-Where rows begin and end is guessed from the text, and a wrong guess can't pass: then a chunk or the frame is not whole
-JSON, or the frame's rows are not the marker that was put in their place.
+The ends are found heuristically; a wrong cut never parses: a chunk or the frame is then incomplete JSON, or the frame's
+rows are not the marker in their place.
 """
 
 from __future__ import annotations
@@ -15,24 +15,19 @@ import msgspec
 Body = bytes | memoryview
 
 MARKER = uuid4().hex
-"""Stands in a frame for the rows, as their only element; no service can know it."""
+"""The only element of a frame's rows, in their place; no service can know it."""
 
 _MARKED = f'["{MARKER}"]'.encode()
 _SPACE = b" \t\n\r"
-_FEW = 16 * 1024  # bytes of a page that is decoded at once unless a row is odd
-_MARGIN = 16 * 1024  # bytes before the rows, and after them, in which their ends are looked for
+_FEW = 16 * 1024  # bytes of a page to decode at once unless a row is odd
+_MARGIN = 16 * 1024  # bytes before the rows and after them in which to look for their ends
 _ROWS = re.compile(rb'"(?:data|rows)"[ \t\n\r]*:[ \t\n\r]*(\[)[ \t\n\r]*(?=\{[ \t\n\r]*("[^"\\]*")[ \t\n\r]*:)')
 
 
 class RowText(msgspec.Struct, eq=False):
-    """The rows of one page as text.
+    """The rows of one page as text, from `start` to `end` of its body; `frame` has `MARKER` in their place.
 
-    Attributes:
-        frame: the rest of the page, with `MARKER` in place of the rows.
-        body: the whole page.
-        start: where its first row begins.
-        end: where its last row ends.
-        first_name: with which each row begins.
+    Each row begins with the name `first_name`, in quotes.
     """
 
     frame: bytes
@@ -42,12 +37,12 @@ class RowText(msgspec.Struct, eq=False):
     first_name: bytes
 
     def chunk(self, start: int, size: int) -> tuple[int, int]:
-        """Return where the first row ends that reaches so many bytes from `start`, and where the next one begins."""
+        """Return the end of the first row that reaches `size` bytes from `start`, and the start of the next row."""
         found = _between(self.first_name).search(self.body, start + size, self.end)
         return (found.start() + 1, found.end()) if found else (self.end, self.end)
 
     def size_before(self, row: int | None, array: bytes) -> int:
-        """Return the size of a chunk that ends before a row of an array, or 0 if that can't be found."""
+        """Return the size of a chunk that ends before a row of an array, or 0 if it is not found."""
         if not row:
             return 0 if row is None else 1
         end_and_beginning = b"},{%b:" % self.first_name
@@ -60,9 +55,9 @@ class RowText(msgspec.Struct, eq=False):
 
 
 def cut_few_rows(body: Body) -> tuple[bytes, bytes] | None:
-    """Return the frame and the text of the rows of a small page that has no whitespace, or None if it is not one.
+    """Return the frame and the rows' text of a small page without whitespace, in a tenth of the time of `find_rows`.
 
-    It takes a tenth of the time of what finds the rows of any page.
+    For any other page, return None.
     """
     if len(body) > _FEW or not isinstance(body, bytes):
         return None
@@ -72,7 +67,7 @@ def cut_few_rows(body: Body) -> tuple[bytes, bytes] | None:
 
 
 def find_rows(body: Body) -> RowText | None:
-    """Find the rows of a feed's page, or return None where it has none, or none that can be found."""
+    """Find the rows of a feed's page, or return None."""
     rows = _ROWS.search(body, 0, _MARGIN)
     if rows is None:
         return None
@@ -80,7 +75,7 @@ def find_rows(body: Body) -> RowText | None:
     margin = bytes(body[max(start, len(body) - _MARGIN) :])
     closing = len(margin)
     last = b""
-    while not last.endswith(b"}"):  # an array of rows ends with an object; totals may be an array too, but an empty one
+    while not last.endswith(b"}"):  # an array of rows ends with an object; totals may be an empty array
         closing = margin.rfind(b"]", 0, closing)
         if closing < 0:
             return None
@@ -96,5 +91,5 @@ def find_rows(body: Body) -> RowText | None:
 
 @lru_cache(maxsize=64)
 def _between(first_name: bytes) -> re.Pattern[bytes]:
-    """Return what matches the text from the end of one row to the beginning of the next."""
+    """Return the pattern of the text from the end of one row to the start of the next."""
     return re.compile(rb"\}[ \t\n\r]*,[ \t\n\r]*(?=\{[ \t\n\r]*%b[ \t\n\r]*:)" % re.escape(first_name))

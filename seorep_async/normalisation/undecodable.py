@@ -1,4 +1,4 @@
-"""What is wrong with JSON that is whole and still can't be decoded, and where: no second request can mend it."""
+"""The problem, and its path, of complete JSON that retrying won't fix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_INVALID_BYTE = re.compile("[\udc80-\udcff]")  # how Python writes a byte that is not UTF-8
+_INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that is not UTF-8
 _NO_NUMBER = object()
 _OUT_OF_RANGE = object()
 
@@ -17,19 +17,19 @@ _OUT_OF_RANGE = object()
 def _number(digits: str) -> object:
     try:
         msgspec.json.decode(digits)
-    except msgspec.ValidationError:  # a float beyond the largest, or more digits than Python reads and writes as an int
+    except msgspec.ValidationError:  # a float beyond the largest, or more digits than Python converts to an int
         return _OUT_OF_RANGE
     return None
 
 
 def find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
-    """Return the path and the problem of the first value that can't be decoded, or None if the body is no whole JSON.
+    """Return the path and the problem of the first undecodable value, or None if the JSON is incomplete.
 
     The path is empty if it is not known.
     """
     body = bytes(body).strip()
     if not body.endswith((b"}", b"]")):
-        return None  # cut short, which is what goes wrong most often
+        return None  # cut short, the most frequent problem
     try:
         parsed = json.loads(
             body.decode(errors="surrogateescape"),

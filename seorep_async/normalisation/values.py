@@ -1,4 +1,4 @@
-"""One wire value in, one Python value out, or a ValueError that says what was expected: no silent coercion."""
+"""One wire value in, one Python value out, or a ValueError that names the expected one: no silent coercion."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def describe(value: object) -> str:
 
 
 def escape_controls(value: str) -> str:
-    """Return a string fit for an error message: line breaks and terminal controls are escaped."""
+    """Escape line breaks and terminal controls of a string, for an error message."""
     return value if value.isprintable() else ascii(value)[1:-1]
 
 
 def refusal(expected: str, value: object) -> ValueError:
-    """Return the error for a value that is not what was expected."""
+    """Return the error for an unexpected value."""
     return ValueError(f"expected {expected}, got {describe(value)}")
 
 
@@ -68,7 +68,7 @@ def string(value: object) -> str:
 
 
 def boolean(value: object) -> bool:
-    """Take true or false, also as a string in any case; `row_fields` has the fast way, for ranking rows."""
+    """Take true or false, also as a string in any case; `row_fields` has a faster one for ranking rows."""
     if type(value) is bool:
         return value
     if type(value) is str:
@@ -110,7 +110,7 @@ def date(value: object) -> dt.date | None:
 
 
 def has_time_of_day(value: object) -> bool:
-    """Return whether a value that `date` took carries a time other than midnight, which a date can't hold."""
+    """Return whether a value that `date` took has a time other than midnight, which a date can't hold."""
     if type(value) is not str or len(value) <= 10:
         return False
     moment = date_time(value)

@@ -1,4 +1,4 @@
-"""The wire's name for each attribute: the one place that knows."""
+"""The wire's name for each attribute: the only place that knows it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def wire_name(attribute: str, *, camel_case: bool, engine_names: EngineNames) ->
 
 
 def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
-    """Return attribute name → wire name for every attribute of a model that the wire carries."""
+    """Return attribute name → wire name for every attribute of a model on the wire."""
     return {
         field.name: wire_name(field.name, camel_case=model in _CAMEL_CASE, engine_names=engine_names)
         for field in attrs.fields(model)

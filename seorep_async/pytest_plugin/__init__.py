@@ -78,12 +78,12 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 try:
     import pytest
-except ImportError:  # help() shows this guide also where pytest is not installed
+except ImportError:  # help() also shows this guide without pytest
     pytest = None  # type: ignore[assignment]
 
 try:
     import pytest_asyncio
-except ImportError:  # pytest loads this wherever the package is installed, also where nobody asks for the fixtures
+except ImportError:  # pytest loads this wherever the package is installed, fixtures used or not
     pytest_asyncio = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:

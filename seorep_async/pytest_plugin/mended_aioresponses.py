@@ -1,7 +1,7 @@
-"""aioresponses, mended for the aiohttp that this package needs; it leans on inner workings of both.
+"""aioresponses, mended for the aiohttp that this package needs; it relies on inner workings of both.
 
-aioresponses 0.7.9 builds a `ClientResponse` without the `stream_writer` that aiohttp 3.14 asks for, which ends every
-call in a TypeError, and feeds the body into a reader that takes 128 KiB. A test fails once this is mended there.
+aioresponses 0.7.9 builds a `ClientResponse` without the `stream_writer` that aiohttp 3.14 needs, so every call ends in
+a TypeError, and feeds the body into a reader of 128 KiB. A test fails once this is mended there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _READER_LIMIT = 2**30
 
 @contextmanager
 def mended_aioresponses() -> Generator[aioresponses.aioresponses]:
-    """Answer the requests of every session; one that is not mocked fails the test."""
+    """Answer the requests of every session; a request that is not mocked fails the test."""
     mended: dict[str, Any] = {"ClientResponse": _Response, "stream_reader_factory": _large_reader}
     with patch.multiple(aioresponses.core, create=True, **mended), _Responses() as responses:
         yield responses
@@ -31,7 +31,7 @@ def mended_aioresponses() -> Generator[aioresponses.aioresponses]:
 class _Responses(aioresponses.aioresponses):
     async def match(self, method: str, url: Any, *args: Any, **kwargs: Any) -> aiohttp.ClientResponse:
         response = await super().match(method, url, *args, **kwargs)
-        if response is None:  # aioresponses raises what a client takes for a lost connection, and tries again
+        if response is None:  # aioresponses raises an error that a client takes for a lost connection and retries
             pytest.fail(
                 f"{method} {url} is not mocked, or its response was used: pass repeat=True for several, and "
                 "a pattern (re.compile) for a query that varies",

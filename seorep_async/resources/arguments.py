@@ -1,4 +1,4 @@
-"""Arguments checked, before any I/O."""
+"""Arguments checked before any I/O; every `check_…` returns a right value, or raises a ConfigurationError."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ExtraParams: TypeAlias = Params
 
 
 class Secret(str):
-    """A string whose repr does not show it, for frames that a traceback with locals may show."""
+    """A string with a masked repr, for frames that a traceback with locals may show."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, value: object) -> Secret:
-        """Return a string as a secret; any other value becomes an empty one, so that its refusal does not show it."""
+        """Return a string as a secret, any other value as an empty one, so that its refusal does not show it."""
         return cls(value) if isinstance(value, str) else cls()
 
     def __repr__(self) -> str:
@@ -46,14 +46,14 @@ _SECRET_NAME = re.compile("password|token|secret", re.IGNORECASE)
 
 
 def mask_secrets(values: ExtraParams | None) -> ExtraParams | None:
-    """Return parameters in which those that are secrets by their name are `Secret`s; anything else as it is."""
+    """Return parameters, those with secret names as `Secret`s."""
     if not isinstance(values, Mapping):
-        return values  # which is refused later
+        return values  # refused later
     return {name: Secret(value) if _is_secret(name, value) else value for name, value in values.items()}
 
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
-    """Return the values that are secrets by their name."""
+    """Return the values with secret names."""
     return tuple(value for name, value in values.items() if isinstance(value, str) and _is_secret(name, value))
 
 
@@ -62,7 +62,7 @@ def _is_secret(name: object, value: object) -> bool:
 
 
 def as_int(value: object) -> int | None:
-    """Return an integer of any type, such as one of numpy's, as an int; None for a bool and for all that is none."""
+    """Return an integer of any type, such as numpy's, as an int; None for a bool or any other value."""
     try:
         return None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -70,11 +70,7 @@ def as_int(value: object) -> int | None:
 
 
 def check_id(name: str, value: object) -> int:
-    """Return an id, an int from 1 to 2**31 - 1.
-
-    Raises:
-        ConfigurationError: it is something else, such as a string or a bool.
-    """
+    """Return an id, an int from 1 to 2**31 - 1; a string or a bool is none."""
     number = as_int(value)
     if number is None or not 1 <= number <= MAX_ID:
         raise ConfigurationError(f"{name} must be an integer from 1 to {MAX_ID}, got {shown(value)}")
@@ -82,12 +78,8 @@ def check_id(name: str, value: object) -> int:
 
 
 def check_ids(name: str, values: Iterable[int]) -> Collection[int]:
-    """Return many ids, each once, in their order.
-
-    Raises:
-        ConfigurationError: as `check_id` does, for the first that is wrong.
-    """
-    if isinstance(values, range):  # in which none is twice, and the largest is at an end
+    """Return many ids, each once, in their order."""
+    if isinstance(values, range):  # holds none twice, and the largest at an end
         for end in (*values[:1], *values[-1:]):
             check_id(name, end)
         return values
@@ -99,11 +91,7 @@ def check_ids(name: str, values: Iterable[int]) -> Collection[int]:
 
 
 def check_feed(value: object) -> Feed:
-    """Return a feed, from a feed or its value.
-
-    Raises:
-        ConfigurationError: it is neither.
-    """
+    """Return a feed, from a feed or its value."""
     try:
         return Feed(value)
     except ValueError:
@@ -112,11 +100,7 @@ def check_feed(value: object) -> Feed:
 
 
 def check_date(name: str, value: object) -> dt.date:
-    """Return a date, from a date or a string `YYYY-MM-DD`.
-
-    Raises:
-        ConfigurationError: it is neither; a datetime is none, as its zone would matter.
-    """
+    """Return a date, from a date or a string `YYYY-MM-DD`; a datetime is none, as its zone would matter."""
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return value
     if isinstance(value, str) and _DATE.fullmatch(value):
@@ -131,11 +115,7 @@ def check_date(name: str, value: object) -> dt.date:
 def check_dates(
     start_date: object, end_date: object, names: tuple[str, str] = ("start_date", "end_date")
 ) -> tuple[dt.date, dt.date]:
-    """Return the first and the last day of a range.
-
-    Raises:
-        ConfigurationError: one is no date, or the range ends before it starts.
-    """
+    """Return the first and the last day of a range, which must not end before it starts."""
     start, end = check_date(names[0], start_date), check_date(names[1], end_date)
     if end < start:
         raise ConfigurationError(f"{names[1]} {end} is before {names[0]} {start}; swap them")
@@ -143,53 +123,33 @@ def check_dates(
 
 
 def check_limit(value: object) -> int | None:
-    """Return the number of records to ask for a page, or None for the service's default.
-
-    Raises:
-        ConfigurationError: it is neither None nor an int from 1 to 2**31 - 1.
-    """
+    """Return the records per page, 1 to 2**31 - 1, or None for the service's default."""
     return None if value is None else check_id("limit", value)
 
 
 def check_string(name: str, value: object) -> str:
-    """Return a string that must not be empty.
-
-    Raises:
-        ConfigurationError: it is no string, or empty; the message does not show it.
-    """
+    """Return a string that must not be empty; the error does not show it."""
     if not isinstance(value, str) or not value:
         raise ConfigurationError(f"{name} must be a string that is not empty")
     return value
 
 
 def check_flags(**named: object) -> None:
-    """Check values that must be True or False.
-
-    Raises:
-        ConfigurationError: one is something else, such as the string `"no"`, which Python takes as true.
-    """
+    """Check values that must be True or False; Python would take the string `"no"` as true."""
     for name, value in named.items():
         if not isinstance(value, bool):
             raise ConfigurationError(f"{name} must be True or False, got {shown(value)}")
 
 
 def check_account_name(account: object) -> str:
-    """Return the name of an account.
-
-    Raises:
-        ConfigurationError: it is no name.
-    """
+    """Return the name of an account."""
     if isinstance(account, str) and account == account.strip() and account.isprintable() and 0 < len(account) <= 100:
         return account
     raise ConfigurationError("account must be a name of 1 to 100 printable characters, without surrounding spaces")
 
 
 def check_key_mark(mark: object) -> str | None:
-    """Return the mark of a key, or None.
-
-    Raises:
-        ConfigurationError: it is neither; the message does not show it, as it may be the key itself.
-    """
+    """Return the mark of a key, or None; the error does not show the value, as it may be the key itself."""
     if mark is None or (isinstance(mark, str) and _KEY_MARK.fullmatch(mark)):
         return mark
     problem = 'key_renewed must be the mark of the new key, six hexadecimal digits such as "3f9a21"'
@@ -197,11 +157,7 @@ def check_key_mark(mark: object) -> str | None:
 
 
 def optional_strings(**named: object) -> dict[str, str | None]:
-    """Return strings by their names; None means not given.
-
-    Raises:
-        ConfigurationError: one is neither None nor a string.
-    """
+    """Return strings by their names (None: not given), or raise a ConfigurationError."""
     strings: dict[str, str | None] = {}
     for name, value in named.items():
         if value is not None and not isinstance(value, str):
@@ -211,11 +167,7 @@ def optional_strings(**named: object) -> dict[str, str | None]:
 
 
 def check_strings(name: str, value: object) -> Iterable[str] | None:
-    """Return one string or several as several; None means not given.
-
-    Raises:
-        ConfigurationError: it is none of these.
-    """
+    """Return one string or several as several; None means not given."""
     if value is None or isinstance(value, str):
         return None if value is None else (value,)
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
@@ -237,15 +189,10 @@ def asks_to_compare(value: object) -> bool:
 def build_params(
     named: Params, extra_params: ExtraParams | None, *, argument: str = "extra_params"
 ) -> dict[str, ParamValue]:
-    """Return the parameters that were given, checked, the additional ones last.
+    """Return the documented parameters that are not None, checked, and then the additional ones.
 
-    Args:
-        named: documented parameters; None means not given.
-        extra_params: additional ones, sent as they are.
-        argument: what the caller calls the additional ones.
-
-    Raises:
-        ConfigurationError: a value cannot be sent, or an additional parameter is one of the documented.
+    Raises a ConfigurationError if a value can't be sent, or an additional parameter is a documented one. `argument` is
+    the caller's name for the additional ones.
     """
     checked = {name: _checked(name, value) for name, value in named.items() if value is not None}
     if extra_params is None:

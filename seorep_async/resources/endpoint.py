@@ -1,4 +1,4 @@
-"""The operations that the models have in common: get, create, update, delete, list."""
+"""The operations of all models: get, create, update, delete, list."""
 
 from __future__ import annotations
 
@@ -20,15 +20,7 @@ T = TypeVar("T")
 
 
 class Endpoint(Generic[M]):
-    """The operations of one model.
-
-    Args:
-        session: where requests go.
-        decoder: reads the responses.
-        model: the model.
-        path: path of the model's list; an object's is this and its id.
-        object_name: what an error calls an object.
-    """
+    """The operations of one model; its list is at `path`, an object at `path` and its id."""
 
     def __init__(self, session: Session, decoder: Decoder, model: type[M], *, path: str, object_name: str) -> None:
         self._session = session
@@ -42,7 +34,7 @@ class Endpoint(Generic[M]):
         return await self._session.send(self._of_one("GET", one, self._decode_single, extra_params))
 
     async def get_private(self, one: int, subpath: str, model: type[T], extra_params: ExtraParams | None) -> T:
-        """Get a secret that belongs to one object, once."""
+        """Get a secret of one object, without a retry once it may have been sent."""
         request = self._of_one(
             "GET",
             one,
@@ -96,7 +88,7 @@ class Endpoint(Generic[M]):
         return self._decoder.single(body, self._model)
 
     def _decode_nothing(self, body: bytes | memoryview) -> None:
-        self._decoder.envelope(body)  # no body is documented; one that is an error is still an error
+        self._decoder.envelope(body)  # no body is documented, but it may be an error
 
     def _decode_page(self, number: int) -> Decode[Page[M]]:
         return partial(self._decoder.model_page, model=self._model, number=number)
@@ -138,5 +130,5 @@ class Endpoint(Generic[M]):
             idempotent=idempotent,
             secrets=secrets_in(values) if secret is None else (secret, *secrets_in(values)),
         )
-        del query, body  # they hold what is secret, and tracebacks may show locals
+        del query, body  # they hold secrets, and tracebacks may show locals
         return await self._session.send(request)

@@ -60,7 +60,7 @@ _ENDPOINTS = {
 
 @attrs.frozen
 class _Asked:
-    """A feed with its options, for any id; `query` is without id and page."""
+    """A feed with its options, for any id; `query` lacks id and page."""
 
     feed: Feed
     endpoint: _FeedEndpoint
@@ -72,7 +72,7 @@ class _Asked:
 
 
 class FeedOptions(TypedDict, total=False):
-    """The arguments that the three feeds share and that may be left out; `Rankings` says what they mean."""
+    """The optional arguments of all three feeds; `Rankings` explains them."""
 
     search: str | None
     limit: int | None
@@ -303,7 +303,7 @@ class Rankings:
 
         def report(pages: list[Page[Any]]) -> RankingReport[Any]:
             first = pages[0]
-            # an account has one set of names, so any row will do
+            # an account has one set of names, so one row is enough
             if not self._warned and first.items and (warning := engine_warning(first.items[0])) is not None:
                 self._warned = True
                 _log.warning("%s", warning)

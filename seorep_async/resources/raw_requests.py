@@ -1,4 +1,4 @@
-"""Any request at all, answered by its envelope: what `client.request` does."""
+"""Any request, answered by its envelope: `client.request`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
 
 
 class RawRequests:
-    """Requests that no other method makes."""
+    """Requests without a method of their own."""
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
         self._session = session
@@ -57,5 +57,5 @@ class RawRequests:
             private=is_grant,
             secrets=secrets_in(asked | values),
         )
-        del query, content, written  # they may hold what is secret, and tracebacks may show locals
+        del query, content, written  # they may hold secrets, and tracebacks may show locals
         return await self._session.send(request)

@@ -1,4 +1,4 @@
-"""Tables as Arrow: their schemas, and rows in memory; the only file of this package's core that knows pyarrow."""
+"""Tables as Arrow: their schemas, and rows in memory; the only file of the core that knows pyarrow."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def arrow_schema(table: Table) -> pa.Schema:
     """Return a table's schema: int64, double, string, bool, date32, timestamp, a list of structs for tags; or JSON.
 
-    Each field has its description as metadata. The schema says to pandas, too, that integers and booleans are nullable,
-    so that they don't become floats there.
+    Each field has its description as metadata. Metadata for pandas make integers and booleans nullable, so that they
+    don't become floats there.
     """
     pa = require("pyarrow")
     fields = [
@@ -33,12 +33,7 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 
 def record_batch(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """Return columns of values as one record batch.
-
-    Raises:
-        OverflowError: an integer needs more than 64 bits.
-        ValueError: a string is not valid Unicode.
-    """
+    """Return columns as one record batch; integers beyond 64 bits are an OverflowError, bad Unicode is a ValueError."""
     return batch_of_plain(table, plain_columns(table, columns))
 
 
@@ -63,7 +58,7 @@ def batch_of_plain(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordB
     for column, values, field in zip(table.columns, columns, schema, strict=True):
         if column.type in _SPECIAL:
             arrays.append(_SPECIAL[column.type](values))
-        elif len(values) > 1 and column.type in COMPARABLE and is_constant(values):  # as many columns are
+        elif len(values) > 1 and column.type in COMPARABLE and is_constant(values):  # many columns are
             arrays.append(pa.repeat(pa.scalar(values[0], field.type), len(values)))
         else:
             arrays.append(pa.array(values, field.type))
@@ -71,9 +66,9 @@ def batch_of_plain(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordB
 
 
 def pandas_frame(table: pa.Table) -> pd.DataFrame:
-    """Return an Arrow table as a pandas data frame, each column of its own Arrow type, integers with gaps too."""
+    """Return an Arrow table as a pandas data frame with columns of Arrow types, integers with gaps too."""
     pd = require("pandas")
-    # without the metadata, which says to use pandas' own types: right for files only
+    # without the metadata, which asks for pandas' own types: right for files only
     return table.replace_schema_metadata().to_pandas(types_mapper=pd.ArrowDtype)
 
 
@@ -126,7 +121,7 @@ _PLAIN: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
 
 def _tags(column: Sequence[Any]) -> pa.Array:
     pa = require("pyarrow")
-    # built from flat columns, as a list of dicts takes ten times as long
+    # from flat columns, as a list of dicts takes ten times as long
     ends, tags = [0], []
     for held in column:
         tags += held

@@ -1,4 +1,4 @@
-"""Tables and their columns, and how a model becomes columns and a row."""
+"""Tables and their columns, and the columns of models."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ColumnType(enum.Enum):
     TAGS = "tags"
     """A tuple of `Tag`."""
     FIELDS = "fields"
-    """A mapping of wire fields that no model knows: an `extra`."""
+    """An `extra`: a mapping of unknown wire fields."""
     ANY = "any"
-    """Whatever JSON the service sent, as its type is not documented."""
+    """Any JSON, as its type is not documented."""
 
 
 COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
-"""Types whose values are the same if they are equal, as 1 and 1.0 are not."""
+"""Types whose equal values are the same; 1 and 1.0 are not."""
 _FEW_ROWS = 16
 _TYPES: dict[object, ColumnType] = {
     int: ColumnType.INTEGER,
@@ -58,14 +58,7 @@ _TYPES: dict[object, ColumnType] = {
 
 @attrs.frozen
 class Column:
-    """One column of a table.
-
-    Attributes:
-        name: its name.
-        type: the type of its values.
-        description: what it means: unit, null against 0 and sign, as far as they are known.
-        nullable: whether a value may be missing.
-    """
+    """One column of a table; its description explains unit, null against 0 and sign, as far as they are known."""
 
     name: str
     type: ColumnType
@@ -78,13 +71,9 @@ Values: TypeAlias = tuple[Any, ...]
 
 @attrs.frozen(eq=False)
 class Table:
-    """A table.
+    """A table, with its name in databases, files and folders, a description of one row, and the key of a row.
 
-    Attributes:
-        name: its name in a database, and in the names of files and folders.
-        description: what one row is.
-        columns: its columns in their order; `account` and `snapshot_date` come first.
-        key: the columns that together identify a row.
+    The columns `account` and `snapshot_date` come first.
     """
 
     name: str
@@ -95,10 +84,7 @@ class Table:
 
 @attrs.frozen(eq=False)
 class FeedTable(Table):
-    """The table of one feed.
-
-    Its first columns, the lead, name the report that a row belongs to; the others are the row model's.
-    """
+    """The table of one feed: the lead, columns that name a row's report, and then the row model's."""
 
     feed: Feed
     lead: int
@@ -107,10 +93,7 @@ class FeedTable(Table):
     def column_values(self, rows: Sequence[Any], lead: Values, *, compared: bool) -> list[Sequence[Any]]:
         """Return the values of row models column by column, which is twice as fast as row by row.
 
-        Args:
-            rows: models of the feed's row type.
-            lead: the values of the lead columns, the same for every row.
-            compared: whether changes from the previous period were requested; if not, they are null.
+        All rows share the lead's values. Changes from the previous period are null unless `compared`.
         """
         values = [*([value] * len(rows) for value in lead), *model_columns(self._model, rows)]
         for index in () if compared else _changes(self):
@@ -124,15 +107,12 @@ def _changes(table: Table) -> list[int]:
 
 
 def is_change(name: str) -> bool:
-    """Whether a column or an attribute is a change from the previous period."""
+    """Return whether a column or an attribute is a change from the previous period."""
     return name.endswith("_ranking_change")
 
 
 def columns_of_model(model: type) -> Iterator[Column]:
-    """Yield a column for each attribute of a model, in their order.
-
-    An attribute that is a model itself becomes one column for each of its attributes, such as `search_location_id`.
-    """
+    """Yield a column for each attribute of a model; nested models become columns such as `search_location_id`."""
     hints = typing.get_type_hints(model)
     for name, held in _attributes(model).items():
         if attrs.has(held):
@@ -146,7 +126,7 @@ def columns_of_model(model: type) -> Iterator[Column]:
 
 
 def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
-    """Return the values of each column of models of one type; any of them may be None."""
+    """Return the values of each column of models of one type; a model may be None."""
     read, absent, nested = _reading(model)
     gaps = any(row is None for row in rows)
     values = (absent if row is None else read(row) for row in rows) if gaps else map(read, rows)
@@ -163,24 +143,24 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
 
 @cache
 def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return how to read a model's values, the values of None, and the indices of models among them, the last first."""
+    """Return a reader of a model's values, the values of None, and the indices of nested models, the last first."""
     attributes = _attributes(model)
     absent: Values = tuple({} if _TYPES.get(held) is ColumnType.FIELDS else None for held in attributes.values())
-    # a struct gives all its values in half the time that they take one by one
+    # a struct returns all its values in half the time of single ones
     read: Callable[[Any], Values] = astuple if issubclass(model, msgspec.Struct) else attrgetter(*attributes)
     nested = [(index, held) for index, held in enumerate(attributes.values()) if attrs.has(held)]
     return read, absent, nested[::-1]
 
 
 def is_constant(values: Sequence[Any]) -> bool:
-    """Whether strings, integers, booleans or dates are all the same; quick if they are not."""
+    """Return whether strings, integers, booleans or dates are all the same; quick if they are not."""
     first = values[0]
     return values[-1] is first and values[len(values) // 2] is first and values.count(first) == len(values)
 
 
 @cache
 def _attributes(model: type) -> dict[str, Any]:
-    """Return attribute name → type without None; a literal of strings is a string."""
+    """Return attribute name → type without None, a string for a literal."""
     hints = typing.get_type_hints(model)
     return {field.name: _held(hints[field.name]) for field in attrs.fields(model)}
 
@@ -195,10 +175,10 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
 def as_json(value: object) -> str:
-    """Return a value as a JSON string, for formats without a type for it; the same for equal values."""
+    """Return a value as a JSON string, the same for equal values, for formats without a type for it."""
     return _ENCODE(value)
 
 
 def plain_tags(tags: tuple[Tag, ...]) -> list[dict[str, Any]]:
-    """Return tags as JSON objects; `extra` is a member only of tags with unknown fields."""
+    """Return tags as JSON objects; only tags with unknown fields have `extra`."""
     return [{"id": tag.id, "label": tag.label} | ({"extra": tag.extra} if tag.extra else {}) for tag in tags]

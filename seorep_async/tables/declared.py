@@ -65,7 +65,7 @@ _REPORT_KEY = ("account", "table_name", "campaign_id", "keyword_id", "snapshot_d
 
 @cache
 def table_of(feed: Feed) -> FeedTable:
-    """Return the table of a feed: the lead, which says whose a row is and what was asked for, then the row model's."""
+    """Return the table of a feed: the lead, with account, night and request, and then the row model's columns."""
     key: tuple[str, ...]
     if feed is Feed.CAMPAIGN:
         key = ("account", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
@@ -97,7 +97,7 @@ def totals_values(totals: RankingTotals) -> Values:
 
 
 def without_changes(totals: RankingTotals) -> RankingTotals:
-    """Return totals with no change from the previous period, for a report that did not request any."""
+    """Return totals without changes from the previous period, for a report that did not request them."""
     nothing: dict[str, Any] = dict.fromkeys(filter(is_change, attrs.fields_dict(RankingTotals)))
     return attrs.evolve(totals, **nothing)
 
@@ -118,7 +118,7 @@ def campaign_columns(campaigns: Sequence[Campaign], account: str, snapshot_date:
 
 @cache
 def keywords_table() -> Table:
-    """Return the table of keywords: columns of the campaign feed's table that are the same every night."""
+    """Return the table of keywords: the campaign feed's columns that are the same every night."""
     rankings = table_of(Feed.CAMPAIGN).columns
     indices = _keyword_indices()
     description = "A keyword, as the campaign feed last listed it; one that moved is listed for both campaigns."
@@ -126,7 +126,7 @@ def keywords_table() -> Table:
 
 
 def keyword_columns(ranking_columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
-    """Return the columns of the table of keywords, from those of the campaign feed's table; each keyword once."""
+    """Return the columns of the table of keywords, each keyword once, from those of the campaign feed."""
     columns = [ranking_columns[index] for index in _keyword_indices()]
     ids = columns[3]
     if len(set(ids)) == len(ids):
@@ -147,7 +147,7 @@ def _keyword_indices() -> tuple[int, ...]:
 
 @cache
 def failures_table() -> Table:
-    """Return the table of failures: one row for each report that is missing, and why."""
+    """Return the table of failures: one row for each missing report."""
     error = (
         Column("error", ColumnType.STRING, "Name of the error's class, such as NotFoundError.", nullable=False),
         Column("message", ColumnType.STRING, "What went wrong.", nullable=False),
@@ -200,6 +200,6 @@ def all_tables() -> tuple[Table, ...]:
 
 
 def table_named(name: str) -> Table:
-    """Return the table of a name that one has."""
+    """Return the table with a name."""
     (table,) = (table for table in all_tables() if table.name == name)
     return table

@@ -1,4 +1,4 @@
-"""Rows as a small HTML table, for notebooks, light and dark: its colours and fonts are the notebook's."""
+"""Rows as a small HTML table for notebooks, in their colours and fonts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_CELL = 40
 _FIRST = re.compile(r"keyword_phrase|date|\w+_ranking(_change)?")
 _EMPTY: tuple[object, ...] = (None, (), {})
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
-# the caption stays in sight as the table is scrolled sideways; names break at underscores, as columns are narrow
+# the caption stays visible while the table scrolls sideways; names break at underscores, as columns are narrow
 _TABLE = (
     '<div>{caption}</div><div style="overflow-x:auto"><table style="margin-left:0">'
     "<thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table></div>"
@@ -28,14 +28,9 @@ _BREAK = re.compile(r"_(?=[a-z]{2})")
 def html_table(
     caption: str, columns: Sequence[Column], rows: Iterable[Values], total: int, totals: Mapping[str, Any] | None = None
 ) -> str:
-    """Return the first rows as an HTML table: phrase or date, ranks and changes first, and no column that is empty.
+    """Return the first rows as an HTML table: phrase or date, ranks and changes first, without empty columns.
 
-    Args:
-        caption: what the rows are; their number is added.
-        columns: the columns of the rows.
-        rows: the values of each row.
-        total: number of rows.
-        totals: their totals by the names of columns, shown as a last line, or None.
+    The caption gets the number of rows, `total`; `totals`, by the names of columns, become the last line.
     """
     shown = list(islice(rows, SHOWN_ROWS))
     footer = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}

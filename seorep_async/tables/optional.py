@@ -1,4 +1,4 @@
-"""The one place where libraries of the extras are imported, and only when something needs them."""
+"""The one place that imports libraries of the extras, and only when they are needed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,9 @@ EXTRAS = {
 
 
 def require(module: str, *further: str) -> Any:
-    """Import a library of an extra, or a module in it.
+    """Import a library of an extra, or a module in it, or raise an ImportError that says how to install it.
 
-    Args:
-        module: the library or module.
-        further: libraries that will be needed too: if it is missing, the message names their extras as well.
-
-    Raises:
-        ImportError: it is not installed; the message says how to install it.
+    The error also names the extras of missing `further` libraries, which will be needed too.
     """
     library = module.partition(".")[0]
     try:

@@ -1,4 +1,4 @@
-"""Rows of one table, and what they become: dictionaries, JSON lines, Arrow, data frames, a notebook's table."""
+"""Rows of one table as dictionaries, JSON lines, Arrow, data frames, a notebook's table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Tabular:
     __slots__ = ()
 
     def _columns(self) -> tuple[Table, list[Sequence[Any]]]:
-        """Return the table, and the values of each of its columns."""
+        """Return the table and the values of its columns."""
         raise NotImplementedError
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ class ModelList(list[T], Tabular):
 
 @cache
 def _list_table(model: type) -> tuple[Table, list[int]]:
-    """Return the table of a list of models, and the indices of its columns among the model's; secrets have none."""
+    """Return the table of a list of models, without secrets, and the indices of its columns among the model's."""
     shown = attrs.fields_dict(model)
     columns = [(index, one) for index, one in enumerate(columns_of_model(model)) if shown[one.name].repr]
     return Table(model.__name__, "", tuple(one for _, one in columns), ("id",)), [index for index, _ in columns]

@@ -53,15 +53,15 @@ RFC_4180 = CsvOptions()
 
 
 def csv_header(table: Table, csv: CsvOptions = RFC_4180) -> bytes:
-    """Return the line of the columns' names."""
+    """Return the header line."""
     return ("\ufeff" * csv.bom + ",".join(column.name for column in table.columns) + csv.line_end).encode()
 
 
 def csv_cells(table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180) -> list[Sequence[str]]:
-    """Return columns of values as columns of cells, of which `csv_lines` makes lines.
+    """Return columns of values as columns of cells, for `csv_lines`.
 
-    Numbers, strings and dates (ISO) stand as they are, booleans as `true` and `false`, tags and unknown fields as JSON;
-    None and no unknown fields are empty cells.
+    Numbers, strings and dates (ISO) stay as they are, booleans become `true` and `false`, tags and unknown fields JSON;
+    None and no unknown fields become empty cells.
     """
     if not columns[0]:
         return [()] * len(columns)
@@ -69,24 +69,20 @@ def csv_cells(table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = 
 
 
 def _cells(kind: ColumnType, values: Sequence[Any], csv: CsvOptions) -> list[str]:
-    if len(values) > 1 and kind in COMPARABLE and is_constant(values):  # as many columns are
+    if len(values) > 1 and kind in COMPARABLE and is_constant(values):  # many columns are
         return _cells(kind, values[:1], csv) * len(values)
     return _CSV[kind](_guarded(values) if csv.guard and kind is ColumnType.STRING else values)
 
 
 def csv_lines(cells: Sequence[Sequence[str]], csv: CsvOptions = RFC_4180) -> bytes:
-    """Return columns of cells as lines of CSV (RFC 4180, UTF-8), the same bytes for the same rows.
-
-    Raises:
-        ValueError: a string is not valid Unicode.
-    """
+    """Return cells as lines of CSV (RFC 4180, UTF-8); invalid Unicode raises a ValueError."""
     if not cells[0]:
         return b""
     columns: list[Sequence[str]] = []
     for constant, some in groupby(cells, is_constant):
         group = list(some)
         columns += [[",".join(column[0] for column in group)] * len(group[0])] if constant else group
-    # cells and what is between them, joined in one step, which takes a third of the time of `csv.writer`
+    # joining cells and separators in one step takes a third of the time of `csv.writer`
     step = 2 * len(columns)
     flat = [","] * (step * len(cells[0]))
     for index, column in enumerate(columns):
@@ -105,13 +101,13 @@ def _numbers(values: Sequence[Any]) -> list[str]:
 
 def _integers(values: Sequence[Any]) -> list[str]:
     try:
-        return _JSON.encode(values)[1:-1].decode().replace("null", "").split(",")  # half the time of `str` for each
+        return _JSON.encode(values)[1:-1].decode().replace("null", "").split(",")  # in half the time of `str`
     except OverflowError:
         return _numbers(values)
 
 
 def _dates(values: Sequence[Any]) -> list[str]:
-    strings = {value: "" if value is None else str(value) for value in set(values)}  # they are few, and recur
+    strings = {value: "" if value is None else str(value) for value in set(values)}  # few, and they recur
     return list(map(strings.__getitem__, values))
 
 
@@ -169,11 +165,7 @@ _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
 
 
 def columns_as_json_lines(table: Table, columns: Sequence[Sequence[Any]]) -> bytes:
-    """Return columns of values as lines of JSON: a member for each column in its order, dates as ISO, None as null.
-
-    Raises:
-        ValueError: a string is not valid Unicode.
-    """
+    """Return columns of values as lines of JSON, dates as ISO, None as null; invalid Unicode raises a ValueError."""
     members = [
         _MEMBERS[column.type](values) if column.type in _MEMBERS else values
         for column, values in zip(table.columns, columns, strict=True)
