@@ -48,7 +48,7 @@ else:
     _GUIDES |= {"sandbox", "settings", "shards", "tables"}
 
     def __getattr__(name: str) -> object:
-        """Load all public names when the first is used: aiohttp takes 0.3 s, which `seorep --help` can do without."""
+        """Load all public names when the first is used: aiohttp takes 0.3 s, and `seorep --help` need not wait."""
         if name.startswith("_") and name != "__all__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if name in _GUIDES:

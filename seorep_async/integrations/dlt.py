@@ -106,7 +106,7 @@ def dlt_source(
 
 @attrs.define(eq=False)
 class _Pulled:
-    """A finished pull; `is_older` if the destination may have a later night of the account."""
+    """A finished pull; `is_older` if the destination may hold a later night."""
 
     target: Target
     in_files: bool
@@ -129,7 +129,7 @@ async def _pull(
     target = target_of(folder / "pull.parquet", job.feeds)
     pulled = _Pulled(target, destination.destination_type.endswith(".filesystem"))
     if work_dir is None:
-        weakref.finalize(pulled, shutil.rmtree, folder)  # the tables are read after this function has ended
+        weakref.finalize(pulled, shutil.rmtree, folder)  # the tables are read after this has ended
     async with client:
         summary = await run_export(client, job, target)
     if not summary.paths:
@@ -149,7 +149,7 @@ def _batches_of(table: Table) -> Callable[[_Pulled], Iterator[Any]]:
         if scope := _scope(pulled.replacement, table):
             merge = {"disposition": "merge", "strategy": "cdc", "destination_scope": scope}
         hints = dlt.mark.make_hints(write_disposition=merge, table_format="delta" if pulled.in_files else None)
-        # even without rows, as this may delete those of an earlier run
+        # even without rows, to delete those of an earlier run
         yield dlt.mark.with_hints(_with_row_id(table, arrow_schema(table).empty_table()), hints)
         if file.exists():  # there is none without failures
             later = _later_keys(pulled, table) if pulled.is_older and table in LATEST_TABLES else frozenset()

@@ -100,7 +100,7 @@ class ModelConverter:
         return hook
 
     def _inexact_fields(self, model: type, names: Mapping[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-        """Return a function that finds the known fields that the model can't hold in full."""
+        """Return a finder of known fields that the model can't hold in full."""
         if model is RankingTotals:
             metrics = list(names.values())
             return lambda value: {name: value[name] for name in metrics if len(value.get(name) or ()) > 1}

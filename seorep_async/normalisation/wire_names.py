@@ -1,4 +1,4 @@
-"""The wire's name for each attribute: the only place that knows it."""
+"""The wire's name for each attribute, known only here."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Ledger(Generic[T]):
         if self._ended or (self._records is not None and self._received > self._records):
             return False
         if self._received == self._records and self._last_size < self._first_size:
-            return False  # a page that is not full is the last; after a full one, the announced records may be too few
+            return False  # a short page is the last; after a full one, the announced records may be too few
         if self._pages >= self._max_pages:
             raise self._error(f"still no end after {self._pages} pages (Settings.max_pages)", self._pages)
         return True

@@ -129,7 +129,7 @@ class Listing(Generic[T, R_co]):
         return await self.fetch_all(Schedule(deadline=self._session.deadline()))
 
     async def fetch_all(self, schedule: Schedule) -> R_co:
-        """Fetch everything, on a schedule shared with other listings."""
+        """Fetch everything, scheduled among others."""
         slot = await schedule.budget.acquire(schedule.priority, first=True) if schedule.budget else None
         try:
             request = self._query.page(1, schedule)

@@ -22,7 +22,7 @@ _READER_LIMIT = 2**30
 
 @contextmanager
 def mended_aioresponses() -> Generator[aioresponses.aioresponses]:
-    """Answer the requests of every session; a request that is not mocked fails the test."""
+    """Answer the requests of every session; one that is not mocked fails the test."""
     mended: dict[str, Any] = {"ClientResponse": _Response, "stream_reader_factory": _large_reader}
     with patch.multiple(aioresponses.core, create=True, **mended), _Responses() as responses:
         yield responses
@@ -31,7 +31,7 @@ def mended_aioresponses() -> Generator[aioresponses.aioresponses]:
 class _Responses(aioresponses.aioresponses):
     async def match(self, method: str, url: Any, *args: Any, **kwargs: Any) -> aiohttp.ClientResponse:
         response = await super().match(method, url, *args, **kwargs)
-        if response is None:  # aioresponses raises an error that a client takes for a lost connection and retries
+        if response is None:  # aioresponses raises an error that looks like a lost connection, so clients retry
             pytest.fail(
                 f"{method} {url} is not mocked, or its response was used: pass repeat=True for several, and "
                 "a pattern (re.compile) for a query that varies",

@@ -1,4 +1,4 @@
-"""Arguments checked before any I/O; every `check_…` returns a right value, or raises a ConfigurationError."""
+"""Arguments checked before any I/O; every `check_…` raises a ConfigurationError for a wrong one."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def check_key_mark(mark: object) -> str | None:
 
 
 def optional_strings(**named: object) -> dict[str, str | None]:
-    """Return strings by their names (None: not given), or raise a ConfigurationError."""
+    """Return strings by their names; None means not given, anything else is a ConfigurationError."""
     strings: dict[str, str | None] = {}
     for name, value in named.items():
         if value is not None and not isinstance(value, str):

@@ -34,7 +34,7 @@ class Endpoint(Generic[M]):
         return await self._session.send(self._of_one("GET", one, self._decode_single, extra_params))
 
     async def get_private(self, one: int, subpath: str, model: type[T], extra_params: ExtraParams | None) -> T:
-        """Get a secret of one object, without a retry once it may have been sent."""
+        """Get a secret of one object, at most once."""
         request = self._of_one(
             "GET",
             one,

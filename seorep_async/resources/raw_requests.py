@@ -18,7 +18,7 @@ _PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
 
 
 class RawRequests:
-    """Requests without a method of their own."""
+    """Requests without their own method."""
 
     def __init__(self, session: Session, decoder: Decoder) -> None:
         self._session = session

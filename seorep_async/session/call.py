@@ -52,7 +52,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         return self.failure is None or not isinstance(self.failure.error, AttemptTimeoutError | ConnectionFailedError)
 
     def was_deleted_before(self, failure: Failure) -> bool:
-        """Return whether the object is not found because an earlier attempt, whose response was lost, deleted it."""
+        """Return whether an earlier attempt, whose response was lost, deleted the missing object."""
         return self.request.method == "DELETE" and self.may_have_run and isinstance(failure.error, NotFoundError)
 
     def note(self, failure: Failure, *, probe: bool) -> None:

@@ -81,7 +81,7 @@ class CancelScope(msgspec.Struct, eq=False):
         self._probing = True
 
     def end_probe(self, refusal: AuthenticationError | None) -> None:
-        """Record the end of the probe; any failure but a refusal leaves the key in good standing."""
+        """End the probe; any failure but a refusal leaves the key in good standing."""
         self._probing = False
         self._last_success = self._started
         if refusal is not None:

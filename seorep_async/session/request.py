@@ -17,7 +17,7 @@ class Decode(Protocol[T_co]):
     """Turns the body of a successful response into its result, at once or in steps."""
 
     def __call__(self, body: bytes | memoryview, /) -> T_co | Generator[None, None, T_co]:
-        """Return the result, or a generator that yields where others may have a turn; may raise a SeoRepError."""
+        """Return the result, or a generator that yields to give others a turn; may raise a SeoRepError."""
         ...
 
 

@@ -225,7 +225,8 @@ def _outcome_unknown(failure: Failure) -> OutcomeUnknownError:
 class RetryQuota:
     """Tokens for retries, shared by all calls: a call that succeeds in the end gives back all it spent.
 
-    So random, survivable faults end no call, as a share of the requests would; a lasting outage ends all retries.
+    Unlike a budget by share of requests, this drops no call while faults are random and survivable; a lasting outage
+    still ends the retries.
     """
 
     CAPACITY = 500

@@ -223,7 +223,7 @@ class Transport:
 
 
 class _BodyTooLarge(Exception):
-    """The body exceeds the limit."""
+    """The body is too large."""
 
 
 async def _read_any(content: aiohttp.StreamReader) -> bytes:

@@ -107,7 +107,7 @@ def _changes(table: Table) -> list[int]:
 
 
 def is_change(name: str) -> bool:
-    """Return whether a column or an attribute is a change from the previous period."""
+    """Whether a column or an attribute is a change from the previous period."""
     return name.endswith("_ranking_change")
 
 
@@ -153,7 +153,7 @@ def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[i
 
 
 def is_constant(values: Sequence[Any]) -> bool:
-    """Return whether strings, integers, booleans or dates are all the same; quick if they are not."""
+    """Whether strings, integers, booleans or dates are all the same; quick if they are not."""
     first = values[0]
     return values[-1] is first and values[len(values) // 2] is first and values.count(first) == len(values)
 

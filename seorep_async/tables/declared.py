@@ -97,7 +97,7 @@ def totals_values(totals: RankingTotals) -> Values:
 
 
 def without_changes(totals: RankingTotals) -> RankingTotals:
-    """Return totals without changes from the previous period, for a report that did not request them."""
+    """Return totals without changes from the previous period, for a report that requested none."""
     nothing: dict[str, Any] = dict.fromkeys(filter(is_change, attrs.fields_dict(RankingTotals)))
     return attrs.evolve(totals, **nothing)
 
