@@ -56,6 +56,6 @@ def _interrupt(_: int, frame: FrameType | None) -> None:
 
 
 def _ignore_signals() -> None:
-    """Let no signal change the exit code when the interpreter takes our handlers away."""
+    """Ignore signals: none may change the exit code when the interpreter removes our handlers."""
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)

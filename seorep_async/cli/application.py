@@ -1,4 +1,4 @@
-"""The command as a whole: its subcommands, loaded when they are used, and its exit code."""
+"""The command as a whole: its subcommands, loaded on use, and its exit code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Profiles, in ~/.config/seorep/config.toml (elsewhere on other systems):
 
 
 class _Commands(click.Group):
-    """Loads a subcommand when it is used: the list of commands must not wait for aiohttp."""
+    """Loads a subcommand on use: the list of commands must not wait for aiohttp."""
 
     context_class: type[click.Context] = HelpContext
 
@@ -72,17 +72,12 @@ def seorep() -> None:
 
 
 def run(arguments: Sequence[str], *, now: dt.datetime | None = None) -> int:
-    """Run the command, report errors on stderr, and return the exit code.
-
-    Args:
-        arguments: the command line without the command's name.
-        now: the time that dates depend on, with its zone; this machine's, if None.
-    """
+    """Run the command, report errors on stderr, and return the exit code; `now` has a zone."""
     now = now or dt.datetime.now().astimezone()
     try:
         code = seorep.main(list(arguments), prog_name="seorep", standalone_mode=False, obj=now)
     except click.UsageError as error:
-        if "pull" in arguments[:1] and "--json" in arguments:  # no parsed option can say it
+        if "pull" in arguments[:1] and "--json" in arguments:  # before any option is parsed
             from seorep_async.cli.summary import print_failure
 
             print_failure(error)

@@ -1,4 +1,4 @@
-"""What to pull, as the command line says it: which feeds, days and campaigns."""
+"""The feeds, days and campaigns that the command line names."""
 
 from __future__ import annotations
 
@@ -119,10 +119,8 @@ class ChosenDays:
     """The days to pull.
 
     Attributes:
-        first: the first.
-        last: the last.
         origin: how they follow from today, with its zone; empty if they were given.
-        notes: what a person should know about them.
+        notes: remarks for the user.
     """
 
     first: dt.date
@@ -132,15 +130,7 @@ class ChosenDays:
 
 
 def chosen_days(options: Mapping[str, Any], now: dt.datetime) -> ChosenDays:
-    """Return the days that the options ask for, or the last three full months.
-
-    Args:
-        options: the values of the options; None or False where one was not given.
-        now: the time, with its zone.
-
-    Raises:
-        click.UsageError: the options can't be combined.
-    """
+    """Return the days of the options, or the last three full months before `now`, which has a zone."""
     start, end = options.get("from"), options.get("to")
     whole = [name for name in ("last", "month", "month_to_date") if options.get(name)]
     given = [*whole, *(name for name, value in (("from", start), ("to", end)) if value is not None)]
@@ -177,7 +167,7 @@ def _period_before(today: dt.date, count: int, unit: str) -> tuple[dt.date, dt.d
 
 
 def _first_of_months(last: dt.date, count: int) -> dt.date:
-    """Return the first of so many months, the last of which is that of `last`."""
+    """Return the first day of `count` months, the last of which is that of `last`."""
     year, month = divmod(last.year * 12 + last.month - count, 12)
     return dt.date(year, month + 1, 1) if year > 0 else dt.date.min
 
@@ -187,11 +177,11 @@ class ChosenCampaigns:
     """The campaigns to pull: by their ids, or those that the service lists.
 
     Attributes:
-        ids: the ids; none for those that the service lists.
+        ids: none for those that the service lists.
         groups: titles of groups; none for campaigns of any.
-        filter: the string that the service filters them by.
+        filter: a string by which the service filters them.
         allow_empty: whether there may be none.
-        notes: what a person should know about them.
+        notes: remarks for the user.
     """
 
     ids: tuple[int, ...]
@@ -201,22 +191,14 @@ class ChosenCampaigns:
     notes: tuple[str, ...]
 
     def none_found(self, problem: str) -> None:
-        """Warn that there is no campaign, if there may be none.
-
-        Raises:
-            NoCampaignsError: there may not.
-        """
+        """Warn that there is no campaign, or raise NoCampaignsError unless that is allowed."""
         if not self.allow_empty:
             raise NoCampaignsError(f"{problem}; pass --allow-empty if that is no error")
         _log.warning("%s", problem)
 
 
 def chosen_campaigns(options: Mapping[str, Any]) -> ChosenCampaigns:
-    """Return the campaigns that the options ask for.
-
-    Raises:
-        click.UsageError: the options can't be combined, or the file of `--campaigns-from` holds no ids.
-    """
+    """Return the campaigns of the options, and of the file of `--campaigns-from`."""
     named = [name for name in ("campaign", "campaigns_from") if options[name]]
     listed = [name for name in ("group", "filter") if options[name]]
     if named and listed:
@@ -251,17 +233,10 @@ def _read(file: str) -> bytes:
 
 
 def ids_in(data: bytes, file: str) -> tuple[list[int], str]:
-    """Return the ids in a file, and of which column of a CSV they are; empty if it is no CSV.
+    """Return the ids in a file, and the name of their column in a CSV; empty if it is no CSV.
 
     It is one if a header names campaign_id or id. Without a header it is one if all lines have as many cells, and those
     after the first are words: otherwise a typing error such as `4,5x` would lose an id.
-
-    Args:
-        data: the file's contents.
-        file: its name.
-
-    Raises:
-        click.UsageError: a line holds something else, or there is no id.
     """
     encoding = next((encoding for bom, encoding in _BOMS.items() if data.startswith(bom)), "utf-8")
     try:
@@ -284,7 +259,7 @@ def ids_in(data: bytes, file: str) -> tuple[list[int], str]:
 
 
 def _column(lines: list[list[str]]) -> tuple[int | None, str]:
-    """Return the index and the name of the column that holds the ids, or None and an empty name if there is none."""
+    """Return the index and the name of the column of ids, or None and an empty name."""
     for header in _HEADERS:
         for index, name in enumerate(lines[0] if lines else ()):
             if header.fullmatch(name):

@@ -1,4 +1,4 @@
-"""`seorep columns`: what the columns of every table mean."""
+"""`seorep columns`: the meaning of the columns of every table."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _as_table(table: Table) -> str:
 
 
 def _as_paragraphs(table: Table) -> str:
-    """Return the columns as a terminal shows them best: a table would leave a third of 80 columns to the meanings."""
+    """Return the columns as paragraphs: a table would leave a third of 80 columns to the meanings."""
     width = shutil.get_terminal_size().columns
     lines = [textwrap.fill(f"{table.name}: {table.description}", width), ""]
     for column in table.columns:

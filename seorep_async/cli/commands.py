@@ -1,4 +1,4 @@
-"""The commands `pull`, `doctor` and `sandbox`: their options. What they run is imported when they run, not for help."""
+"""The options of the commands `pull`, `doctor` and `sandbox`; their code is imported when they run, not for help."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ _PULL_OPTIONS = (
     *("limit", "compare_previous_period", "account", "snapshot_date", "key_renewed"),
 )
 SANDBOX_DEFAULTS: dict[str, object] = {"campaigns": 20, "keywords": 50, "shape": "nested", "rows": "current", "seed": 1}
-"""The sandbox's own defaults, for help, which need not wait for the sandbox; a test holds them equal."""
+"""The sandbox's own defaults, for help, which need not wait for the sandbox; a test compares them."""
 
 
 def _sandbox_options(section: str) -> list[click.Parameter]:
     def option(name: str, help: str, type: object = None, metavar: str | None = None, **more: Any) -> click.Parameter:
-        # without a default of its own, as it matters whether an option was given
+        # no default of its own, as it matters whether an option was given
         default = SANDBOX_DEFAULTS.get(name.removeprefix("--"))
         words = help if default is None else f"{help}  [default: {default}]"
         return SectionedOption(name, help=words, type=type, metavar=metavar, section=section, **more)
@@ -96,7 +96,7 @@ def _sandbox_options(section: str) -> list[click.Parameter]:
 
 
 def _sandbox(wanted: bool, given: Mapping[str, Any]) -> Sandbox | None:
-    """Return the sandbox that the given options describe, or None if it is not wanted."""
+    """Return the sandbox of the given options, or None if it is not wanted."""
     if wanted:
         from seorep_async.cli.embedded import build
 
@@ -109,7 +109,7 @@ def _sandbox(wanted: bool, given: Mapping[str, Any]) -> Sandbox | None:
 
 
 def _named_sandbox(given: Mapping[str, Any]) -> str:
-    """Return a name for its data: a pull is resumed with other faults, or with none, as by a service that recovers."""
+    """Return a name for its data, the same with other faults or none, so that a pull resumes as after a recovery."""
     return " ".join(["the sandbox", *(f"--{name} {given[name]}" for name in SANDBOX_DEFAULTS if name in given)])
 
 

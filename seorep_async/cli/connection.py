@@ -1,4 +1,4 @@
-"""Which service, key and settings: from options, a profile of the configuration file, or the environment."""
+"""The service, key and settings: from options, a profile of the configuration file, or the environment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EMPTY = {
     "key_file": "the first line of the file is empty",
 }
 _MOST_BYTES = 1024 * 1024
-"""The largest configuration file."""
+"""The largest configuration file, in bytes."""
 _SETTINGS = {field.name: field for field in attrs.fields(Settings)}
 _ENUMS: dict[str, type[enum.Enum]] = {
     "request_encoding": RequestEncoding,
@@ -44,16 +44,13 @@ _ENGINES = ("engine_a", "engine_b", "webmaster_tools")
 
 @attrs.frozen(kw_only=True)
 class Connection:
-    """A service, a key and settings, and where each was given.
+    """A service, a key and settings, and the source of each.
 
     Attributes:
-        base_url: the service's address.
-        api_key: the account's key.
-        profile: the profile's name, or None.
+        profile: its name, or None.
         account: the account's name in the profile, or None.
-        settings: the settings of the client.
         storage_options: of object stores, from the profile.
-        sources: where each value was given that is not a default, by its name.
+        sources: the source of each value that is no default, by its name.
     """
 
     base_url: str = attrs.field(repr=False)
@@ -65,11 +62,7 @@ class Connection:
     sources: Mapping[str, str]
 
     def client(self) -> SeoRepClient:
-        """Return a client that is not open yet.
-
-        Raises:
-            click.ClickException: the address or the key is not valid.
-        """
+        """Return a client that is not open yet; refuse an invalid address or key."""
         try:
             return SeoRepClient(self.base_url, self.api_key, settings=self.settings)
         except ConfigurationError as error:
@@ -79,19 +72,15 @@ class Connection:
 
 
 def config_file() -> Path:
-    """Return where the profiles are: `~/.config/seorep/config.toml` on Linux."""
+    """Return the file of the profiles: `~/.config/seorep/config.toml` on Linux."""
     return platformdirs.user_config_path("seorep") / "config.toml"
 
 
 def connect(options: Mapping[str, Any], otherwise: str) -> Connection:
-    """Return the connection that the options ask for: each value from its option, the profile or the environment.
+    """Return the connection of the options: each value from its option, the profile or the environment.
 
-    Args:
-        options: the values of the connection options, None where one was not given.
-        otherwise: what to advise if no service and key are given.
-
-    Raises:
-        click.ClickException: a value is missing or not valid, or others could read the key.
+    `otherwise` is the advice if no service and key are given. A value that is missing or invalid, or a key that others
+    could read, is a ClickException.
     """
     name = options["profile"]
     if name is not None:
@@ -129,7 +118,7 @@ def connect(options: Mapping[str, Any], otherwise: str) -> Connection:
 
 
 def sandbox_settings(options: Mapping[str, Any]) -> Settings:
-    """Return the settings that the options ask for, without a profile."""
+    """Return the settings of the options, without a profile."""
     for name in ("profile", "base_url"):
         if options[name] not in (None, os.environ.get("SEOREP_PROFILE")):
             raise click.UsageError(f"--{name.replace('_', '-')}: not with --sandbox.")
@@ -137,7 +126,7 @@ def sandbox_settings(options: Mapping[str, Any]) -> Settings:
 
 
 def _settings(options: Mapping[str, Any], profile: Mapping[str, Any], source: str) -> tuple[Settings, dict[str, str]]:
-    """Return the settings, and where each was given."""
+    """Return the settings, and the source of each."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name in _SETTINGS:
@@ -159,7 +148,7 @@ def _settings(options: Mapping[str, Any], profile: Mapping[str, Any], source: st
 
 
 def _converted(name: str, value: Any, source: str) -> Any:
-    """Return a value as the setting needs it: members of enumerations and engine names are strings in a file."""
+    """Return a value converted for its setting: in a file, members of enumerations and engine names are strings."""
     if name in _ENUMS:
         known = [member.value for member in _ENUMS[name]]
         if value not in known:
@@ -185,7 +174,7 @@ def _engine_names(value: Any, source: str) -> EngineNames:
 
 
 def _profile(name: str) -> dict[str, Any]:
-    """Return a profile of the configuration file, checked for names that it does not know."""
+    """Return a profile of the configuration file; unknown names are refused."""
     file = config_file()
     try:
         data, status = read_small_file(file, _MOST_BYTES)
@@ -200,7 +189,7 @@ def _profile(name: str) -> dict[str, Any]:
     if not isinstance(profile, dict):
         known = ", ".join(other for other, value in profiles.items() if isinstance(value, dict)) or "none"
         raise click.ClickException(f"there is no profile {name!r} in {file}; it has: {known}.")
-    # whoever can write it can choose the address that the key is sent to, and the command that finds the key
+    # its writer can choose the address that the key is sent to, and the command that finds the key
     require_private(status, file, writable_only=not {"key", "storage_options"} & profile.keys())
     known_names = ("base_url", "account", *_KEYS, "storage_options", *_SETTINGS)
     if unknown := [other for other in profile if other not in known_names]:
@@ -211,7 +200,7 @@ def _profile(name: str) -> dict[str, Any]:
 
 
 def _key(profile: Mapping[str, Any], source: str) -> tuple[Secret, str]:
-    """Return the key of a profile, and where it was found."""
+    """Return the key of a profile, and its source."""
     given = [name for name in _KEYS if name in profile]
     if len(given) != 1:
         problem = "there is no key" if not given else f"{' and '.join(given)} can't be combined"

@@ -1,4 +1,4 @@
-"""`seorep doctor`: can the service be reached, do the clocks agree, and what do its responses look like?"""
+"""`seorep doctor`: can the service be reached, do the clocks agree, and which shapes do its responses have?"""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class Level(enum.Enum):
-    """How good the result of a check is."""
+    """The severity of a check's result."""
 
     OK = "ok"
     NOTE = "note"
@@ -63,7 +63,7 @@ _STYLES = {Level.OK: "green", Level.NOTE: "yellow", Level.FAIL: "bold red", Leve
 
 
 def check_service(connect: Callable[[], Connection], now: dt.datetime) -> ExitCode:
-    """Check a service, and show which connection is in force."""
+    """Check a service, and show the connection in force."""
     console = stderr_console()
     try:
         connection = connect()
@@ -91,7 +91,7 @@ def check_sandbox(sandbox: Sandbox, settings: Settings, now: dt.datetime) -> Exi
 
 
 def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
-    """Give each value that is not a default, and where it was given."""
+    """Yield each value that is no default, and its source."""
     if connection.profile is not None:
         yield "profile", f"{connection.profile}, from {config_file()}"
     if connection.account is not None:
@@ -112,7 +112,7 @@ def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
 
 
 async def _check(client: SeoRepClient, now: dt.datetime, console: Console) -> ExitCode:
-    # as the client writes it: a name or a path that is not ASCII is encoded
+    # encoded as by the client, if a name or a path is not ASCII
     connection = await asyncio.to_thread(_check_connection, client.base_url)
     for result in connection:
         _show(console, result)
@@ -176,7 +176,7 @@ def compare_clocks(date: str | None, now: dt.datetime) -> CheckResult:
 
 
 async def _check_responses(client: SeoRepClient, first: dt.date, last: dt.date) -> AsyncIterator[CheckResult]:
-    """Ask for a page of campaigns and of each feed, and report shapes, rows, page sizes and unknown fields."""
+    """Fetch a page of campaigns and of each feed, and report shapes, rows, page sizes and unknown fields."""
     campaigns = await client.campaigns.list().page(1)
     yield CheckResult(Level.OK, "key", "accepted")
     yield CheckResult(Level.FACT, "campaigns", f"{_count(campaigns.total_records)}, {_pages(campaigns)}")
@@ -204,7 +204,7 @@ async def _check_responses(client: SeoRepClient, first: dt.date, last: dt.date) 
 
 
 async def _page(client: SeoRepClient, feed: Listing[T, Any]) -> tuple[Page[T], Any]:
-    """Return page 1, and the data of its response as it was received: the models do not show its shape."""
+    """Return page 1, and the raw data of its response: the models do not show its shape."""
     with client.record_answers() as responses:
         page = await feed.page(1)
     return page, json.loads(responses[-1].body)["data"]
@@ -226,7 +226,7 @@ def _check_feed(name: str, subject: str, page: Page[Any], data: Any) -> Iterator
 
 
 def _unknown_fields(name: str, items: Iterable[Any]) -> Iterator[CheckResult]:
-    """Report fields that no model knows."""
+    """Report fields unknown to the models."""
     fields: set[str] = set()
     for item in items:
         fields.update(item.extra)

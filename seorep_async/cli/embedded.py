@@ -18,11 +18,7 @@ from seorep_async.sandbox import Sandbox
 
 
 def build(options: Mapping[str, Any]) -> Sandbox:
-    """Return the sandbox that the options describe.
-
-    Raises:
-        click.UsageError: an option is out of its range.
-    """
+    """Return the sandbox of the options; one out of its range is a UsageError."""
     try:
         return Sandbox(**options)
     except ValueError as error:

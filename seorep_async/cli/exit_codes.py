@@ -1,4 +1,4 @@
-"""How the command ends: its exit codes, and the message of an error, in the words of the shell."""
+"""The end of the command: its exit codes, and the message of an error, in the words of the shell."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SHELL_WORDS = (
     (r"\bapi_key\b", "SEOREP_API_KEY"),
     (r"^([a-z]\w*) (must be|can't be sent|is not valid)\b", r"--\1 \2"),
 )
-"""Patterns of the library's messages, and what the shell calls the same things."""
+"""Patterns of the library's messages, and the shell's words for them."""
 _MESSAGE_FIELDS = ("message", "messages", "error", "errors", "detail", "description", "results")
 
 
@@ -86,7 +86,7 @@ EXIT_CODES_HELP = "\n".join(["\b", "Exit codes:", *(f"  {code:<3}  {meaning}" fo
 
 
 class NoCampaignsError(click.ClickException):
-    """The campaigns that a pull is for were to be listed, and there are none."""
+    """A pull had to list its campaigns, and there are none."""
 
 
 # the first match counts
@@ -97,7 +97,7 @@ _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (
     ((ExportError,), ExitCode.UNWRITTEN),
     ((ImportError,), ExitCode.USAGE),
     ((AuthenticationError,), ExitCode.AUTHENTICATION),
-    # the caller has to mend these, even where only the service could find them out
+    # the caller has to mend these, even if only the service could find them
     ((ConfigurationError, InvalidRequestError, NotFoundError, RedirectError), ExitCode.USAGE),
     ((DecodeError, PaginationError), ExitCode.SHAPE),
     ((TransportError, StatusError, DeadlineExceededError), ExitCode.UNAVAILABLE),
@@ -121,7 +121,7 @@ def show_error(message: str) -> None:
 
 
 def explain(error: BaseException) -> str:
-    """Return why the command ends, and the next step where there is one."""
+    """Return the reason for the command's end, and the next step if there is one."""
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, KeyboardInterrupt):
@@ -135,7 +135,7 @@ def explain(error: BaseException) -> str:
         if isinstance(error, ProtocolError):
             return f"{message}; check the base URL, or try again later"
         if isinstance(error, NotFoundError) and error.subject is None and "base URL" not in message:
-            return f"{message}; check the base URL"  # no object was asked for, but a list
+            return f"{message}; check the base URL"  # the request was for a list, not for an object
         return message
     if isinstance(error, ImportError) and "pip install" in str(error):
         return str(error)
@@ -147,7 +147,7 @@ def explain(error: BaseException) -> str:
 
 
 def failure_message(error: SeoRepError) -> str:
-    """Return why something failed, without its subject, in the words of the shell."""
+    """Return the reason for a failure, without its subject, in the words of the shell."""
     facts = [f"status {error.status}"] if error.status is not None else []
     if error.attempts > 1:
         facts.append(f"{error.attempts} attempts")
@@ -162,7 +162,7 @@ def in_shell_words(message: str) -> str:
 
 
 def service_message(error: SeoRepError) -> str | None:
-    """Return what the service said about a failure, as one line, or None if it said nothing readable.
+    """Return the service's message about a failure, as one line, or None if it sent nothing readable.
 
     The reference does not show error bodies (section 7); messages are found under the names that services use.
     """
@@ -174,7 +174,7 @@ def service_message(error: SeoRepError) -> str | None:
     except (ValueError, RecursionError):
         found = [] if body.startswith(("{", "[")) and body.endswith("…") else [body]
     quote = one_line("; ".join(found))
-    # an error made from the body has it in its message already
+    # an error made from the body quotes it in its message already
     if not quote or quote in one_line(error.message):
         return None
     return quote if len(quote) <= _LONGEST_QUOTE else f"{quote[:_LONGEST_QUOTE]}…"

@@ -1,4 +1,4 @@
-"""Counts, times and sizes as a person reads them."""
+"""Counts, times and sizes for a person."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ def counted(count: int, one: str, several: str) -> str:
 
 
 def duration(seconds: float, *, rough: bool = False) -> str:
-    """Return a time such as `1 min 05 s`.
-
-    Args:
-        seconds: how long.
-        rough: it is an estimate: no fractions, and no seconds beside hours.
-    """
+    """Return a time such as `1 min 05 s`; a rough one has no fractions, and no seconds beside hours."""
     if seconds < 60:
         return f"{max(1, round(seconds))} s" if rough else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,4 +1,4 @@
-"""Keys that a file holds or a command prints, and the small private files that hold keys and profiles."""
+"""Keys from a file or a command's output, and the small private files of keys and profiles."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ import click
 from seorep_async.cli.terminal import can_ask
 
 _MOST_BYTES = 64 * 1024
-"""The largest file with a key, and the most that a command may print."""
+"""The largest file with a key, and the largest output of a command."""
 _COMMAND_SECONDS, _PASSPHRASE_SECONDS = 7.0, 300.0
-"""How long a command may take; the second where a person may have to type a passphrase."""
+"""The longest run of a command; the second where a person may have to type a passphrase."""
 
 
 def key_of_command(command: str) -> str:
     """Return the first line that a command prints.
 
-    Raises:
-        click.ClickException: it can't be run, fails, prints too much or something else, or takes too long.
+    A ClickException reports one that can't be run, fails, prints too much or no UTF-8, or takes too long.
     """
-    # a person may be asked for a passphrase; without one, nobody answers, and what it prints may be the key
+    # the command may ask a person for a passphrase; without one, nobody answers, and its messages may hold the key
     person = sys.stderr is not None and sys.stderr.isatty()
     seconds = _PASSPHRASE_SECONDS if person else _COMMAND_SECONDS
     try:
@@ -50,7 +49,7 @@ def key_of_command(command: str) -> str:
     reader.start()
     try:
         code = running.wait(seconds)
-        # a process that the command has left behind may hold the pipe, so its end is awaited only for a whole line
+        # a process left behind by the command may hold the pipe, so wait for its end only without a whole line
         reader.join(0.1 if b"\n" in output else seconds)
     except subprocess.TimeoutExpired:
         raise click.ClickException(f"key_command took longer than {seconds:g} seconds.") from None
@@ -65,7 +64,7 @@ def key_of_command(command: str) -> str:
 
 
 def _collect(running: subprocess.Popen[bytes], output: bytearray) -> None:
-    """Collect what a command prints, and kill it if that is too much."""
+    """Collect a command's output, and kill it if that is too much."""
     with running.stdout as pipe:  # type: ignore[union-attr]
         while block := pipe.read(_MOST_BYTES):
             output += block
@@ -77,8 +76,7 @@ def _collect(running: subprocess.Popen[bytes], output: bytearray) -> None:
 def key_of_file(folder: Path, name: str) -> str:
     """Return the first line of a private file; a relative name is of a file in the folder.
 
-    Raises:
-        click.ClickException: it can't be read, others can read it, or it holds something else.
+    A ClickException reports one that can't be read, that others can read, or that is not UTF-8.
     """
     file = folder / os.path.expanduser(name)  # `Path.expanduser` raises where there is no such user
     try:
@@ -92,8 +90,7 @@ def key_of_file(folder: Path, name: str) -> str:
 def read_small_file(file: Path, most: int = _MOST_BYTES) -> tuple[bytes, os.stat_result]:
     """Return the content of a regular file, and its status; a pipe would block, and a device may have no end.
 
-    Raises:
-        OSError: it can't be read, is no regular file, or is larger than `most` bytes.
+    OSError: it can't be read, is no regular file, or is larger than `most` bytes.
     """
     with open(file, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as opened:
         status = os.fstat(opened.fileno())
@@ -106,7 +103,7 @@ def read_small_file(file: Path, most: int = _MOST_BYTES) -> tuple[bytes, os.stat
 
 
 def why(error: Exception) -> object:
-    """Return why a file could not be read, or a command not be run, in a few words."""
+    """Return a few words on a file that could not be read, or a command that could not be run."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
     if isinstance(error, RecursionError):
@@ -117,7 +114,7 @@ def why(error: Exception) -> object:
 
 
 def without_bom(data: bytes) -> bytes:
-    """Return UTF-8 without the byte order mark that some editors begin it with."""
+    """Return UTF-8 without the byte order mark of some editors."""
     return data.removeprefix(codecs.BOM_UTF8)
 
 
@@ -130,11 +127,7 @@ def _first_line(data: bytes, source: str) -> str:
 
 
 def require_private(status: os.stat_result, file: Path, *, writable_only: bool = False) -> None:
-    """Refuse a file that others than its owner, and this user, could read or change.
-
-    Raises:
-        click.ClickException: they can, or it belongs to another user.
-    """
+    """Refuse another user's file, or one that others could read or change, with `writable_only` only change."""
     if sys.platform == "win32":  # it has access lists instead
         return
     forbidden = stat.S_IWGRP | stat.S_IWOTH | (0 if writable_only else stat.S_IRGRP | stat.S_IROTH)

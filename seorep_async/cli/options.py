@@ -1,4 +1,4 @@
-"""What the options of several commands share: types, output formats, and help in sections."""
+"""Shared by the options of several commands: types, output formats, and help in sections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HIDDEN = ("password",)
 
 
 class SectionedOption(click.Option):
-    """An option that help shows in a section."""
+    """An option in a section of the help."""
 
     def __init__(self, *declared: str, section: str = "Options", **attributes: Any) -> None:
         super().__init__(declared, **attributes)
@@ -27,7 +27,7 @@ class SectionedOption(click.Option):
 
 
 class OutputFormat(enum.Enum):
-    """What is written to stdout."""
+    """The formats of stdout."""
 
     TABLE = "table"
     JSON = "json"
@@ -41,7 +41,7 @@ class OutputFormat(enum.Enum):
 
 
 def field_names(model: type[Any]) -> tuple[str, ...]:
-    """Return the columns that a model has: its attributes, `extra` last."""
+    """Return the columns of a model: its attributes, `extra` last."""
     names = [field.name for field in attrs.fields(model) if field.name not in (*_HIDDEN, EXTRA)]
     return (*names, EXTRA)
 
@@ -68,7 +68,7 @@ class HelpContext(click.Context):
 
 
 class OrderedGroup(click.Group):
-    """Lists its commands in the order in which they were added."""
+    """Lists its commands in the order of their addition."""
 
     context_class = HelpContext
 
@@ -84,7 +84,7 @@ class SectionedCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:  # or else a shell completes
             _, _, given = self.make_parser(ctx).parse_args(list(args))
-            if not any(option.is_eager for option in given):  # which is all that counts then
+            if not any(option.is_eager for option in given):  # an eager option makes the others irrelevant
                 _refuse_repeated(given, ctx)
         return super().parse_args(ctx, args)
 
@@ -143,7 +143,7 @@ def _refuse_key(_: click.Context, option: click.Parameter, value: object) -> Non
         )
 
 
-# without defaults, as a profile or the environment may give the value
+# no defaults, as a profile or the environment may give the value
 _CONNECTION_OPTIONS = (
     _connection_option(
         "--profile",
@@ -191,11 +191,7 @@ _CONNECTION_OPTIONS = (
 
 
 def connection_options(*, writes: bool = False) -> list[click.Parameter]:
-    """Return the options that choose a service and its settings; `connection.connect` reads them.
-
-    Args:
-        writes: whether the command sends values.
-    """
+    """Return the options of a service and its settings, for `connection.connect`; `writes` adds those for writes."""
     return [option for option in _CONNECTION_OPTIONS if writes or option.name != "request_encoding"]
 
 

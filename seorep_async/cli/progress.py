@@ -46,7 +46,7 @@ _COLUMNS_FOR_INTERRUPTS = 4
 
 @attrs.frozen
 class _Cut:
-    """A string that is cut to the room it has, but not within a number."""
+    """A string cut to its room, but not within a number."""
 
     string: str
 
@@ -61,7 +61,7 @@ class _Cut:
 
 
 class _CutColumn(ProgressColumn):
-    """A field of the task that is cut as needed; a column that must not wrap would take the bar's room."""
+    """A field of the task, cut as needed; a column that must not wrap would take the bar's room."""
 
     def __init__(self, field: str) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class _CutColumn(ProgressColumn):
 
 @attrs.frozen
 class _Shorter:
-    """Something rendered in less than the terminal's width."""
+    """Renders something in less than the terminal's width."""
 
     whole: RenderableType
 
@@ -89,13 +89,9 @@ class _Line(Progress):
 
 
 class ProgressDisplay:
-    """Shows a pull's progress on stderr while the block runs; an async context manager.
+    """Shows a pull's progress and its client's waits on stderr while the block runs; an async context manager.
 
-    Args:
-        console: where it is shown.
-        client: the client whose waits are shown.
-        quiet: show nothing.
-        clock: monotonic seconds.
+    `quiet` shows nothing. The clock counts monotonic seconds.
     """
 
     def __init__(
@@ -186,7 +182,7 @@ class ProgressDisplay:
         return " · ".join(parts)
 
     def _is_stalled(self) -> bool:
-        """Return whether nothing is received any more, so that the rate so far predicts nothing."""
+        """Return whether nothing arrives any more, so that the rate so far predicts nothing."""
         waiting = self._waiting not in ("", _WAITING_FOR["pace"])
         return waiting and self._clock() - self._last_done >= _ENOUGH_SECONDS
 
@@ -201,7 +197,7 @@ class ProgressDisplay:
             self.tick()
 
     def tick(self) -> None:
-        """Look at the clock and at what the client waits for, and show it."""
+        """Read the clock and the client's waits, and show them."""
         self._update_waiting()
         if self._task is not None:
             self._bar.update(self._task, progress=self.describe())

@@ -1,4 +1,4 @@
-"""`seorep pull` once its options are understood: run it, and report on it."""
+"""`seorep pull` once its options are parsed: run it, and report on it."""
 
 from __future__ import annotations
 
@@ -50,27 +50,14 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class PullJob:
-    """A pull as the command line describes it.
+    """A pull with the command line's options; see `pull_to`.
 
     Attributes:
-        feeds: which feeds.
-        days: which days.
-        campaigns: which campaigns.
         out: the target, or None for stdout.
-        work_dir: the folder for staged reports, or None.
-        storage_options: of the object store that `out` names, from the profile.
-        stdout_format: format on stdout.
+        storage_options: of the object store in `out`, from the profile.
         options: further arguments of the feeds.
-        account: the account's name in every row, or None.
-        snapshot_date: the night in every row, or None.
-        key_renewed: the mark of the account's new key or address, or None.
-        csv: how CSV is written.
-        force: replace files that no pull wrote.
-        restart: start over instead of resuming.
-        retry_failed: fetch only the reports that failed last time.
         quiet: print only errors, failures and warnings.
         json: print the summary, or the dry run, as JSON on stdout.
-        dry_run: only show what would be fetched.
     """
 
     feeds: tuple[Feed, ...]
@@ -94,10 +81,10 @@ class PullJob:
     _json_begun: threading.Event = attrs.field(factory=threading.Event, repr=False)
 
     def reported(self, run: Callable[[], ExitCode]) -> ExitCode:
-        """Run the pull by one of the methods below; if it fails outright, `--json` says so."""
+        """Run the pull by one of the methods below; with `--json`, report a complete failure."""
         try:
             code = run()
-        except (click.exceptions.Exit, click.UsageError):  # `run` tells of wrong usage
+        except (click.exceptions.Exit, click.UsageError):  # `run` reports wrong usage
             raise
         except (Exception, KeyboardInterrupt) as error:
             self._write_failure(error)
@@ -111,22 +98,14 @@ class PullJob:
             print_failure(error, self.feeds, self.days, self.account, self.snapshot_date)
 
     def of_service(self, connection: Connection) -> ExitCode:
-        """Pull from a service, and report on stderr.
-
-        Raises:
-            SeoRepError: nothing could be pulled.
-            KeyboardInterrupt: it was interrupted.
-        """
+        """Pull from a service, and report on stderr; raises if nothing could be pulled."""
         run = attrs.evolve(self, storage_options=connection.storage_options) if is_address(self.out) else self
         return run_until_interrupted(run._run(connection.client(), connection.base_url, None, connection.account))
 
     def of_sandbox(self, sandbox: Sandbox, settings: Settings, service: str) -> ExitCode:
         """Pull from a sandbox, and report on stderr; raises as `of_service`.
 
-        Args:
-            sandbox: the sandbox.
-            settings: of the client.
-            service: a name that distinguishes the sandbox from others; its port changes each time.
+        The name `service` tells the sandbox from others, as its port changes each time.
         """
 
         async def run() -> ExitCode:
@@ -233,7 +212,7 @@ class PullJob:
         return code
 
     async def _write_summary(self, summary: PullSummary, code: ExitCode, warnings: Sequence[str]) -> str | None:
-        """Write the summary to stdout if `--json` says so; return why that failed, or None.
+        """Write the summary to stdout with `--json`; return the reason if that failed, or None.
 
         A closed stdout is not an error: the export succeeded.
         """

@@ -1,4 +1,4 @@
-"""One call of a resource command: ask what is missing, send it, and write the result."""
+"""One call of a resource command: ask for missing values, send it, and write the result."""
 
 from __future__ import annotations
 
@@ -47,11 +47,9 @@ class ResourceCommand:
 
     Attributes:
         resource: name of the client's attribute.
-        method: name of the method.
         label_fields: the fields by which a person recognises an object.
         columns: the default columns of a table of many objects.
         model: the class of the result, or None.
-        parameters: the names of its parameters.
     """
 
     resource: str
@@ -63,14 +61,14 @@ class ResourceCommand:
 
     @property
     def object_name(self) -> str:
-        """What an object is called."""
+        """The word for an object."""
         return self.resource.removesuffix("s")
 
 
 def run_command(command: ResourceCommand, options: Mapping[str, Any]) -> ExitCode:
-    """Carry out a command with its options, and return the exit code."""
+    """Run a command with its options, and return the exit code."""
     connection = connect(options, "try it with `seorep sandbox`")
-    # check all that can be wrong with the command line before asking any question
+    # check the whole command line before asking any question
     kind = _format_of(options)
     if command.model is None and not options["yes"] and not can_ask():
         raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
@@ -114,7 +112,7 @@ def _arguments(command: ResourceCommand, options: Mapping[str, Any]) -> dict[str
 
 
 def _password(options: Mapping[str, Any]) -> str | None:
-    ask = options.get("ask_password", True)  # a required password has no option to ask for it
+    ask = options.get("ask_password", True)  # a required password has no option to prompt for it
     if options["password_stdin"]:
         if options.get("ask_password"):
             raise click.UsageError("--ask-password and --password-stdin can't be combined.")
@@ -165,7 +163,7 @@ def _list(
         command.columns if kind is OutputFormat.TABLE else field_names(command.model or object)
     )
     most = options["most"]
-    if most is not None:  # do not fetch pages ahead that nobody wants
+    if most is not None:  # fetch no superfluous pages ahead
         settings = connection.settings
         settings = attrs.evolve(settings, max_concurrency=min(settings.max_concurrency, _PAGES_AHEAD))
         connection = attrs.evolve(connection, settings=settings)
@@ -193,7 +191,7 @@ async def _write_pages(
     number: int | None,
     most: int | None,
 ) -> tuple[int, int | None]:
-    """Write what is listed; return how many objects were written, and how many there are."""
+    """Write listed objects; return their number, and that of all."""
     waiting: list[Any] = []
     shown, total, header = 0, None, True
     async with connection.client() as client:

@@ -34,13 +34,7 @@ def table_of_many(items: Sequence[Any], columns: Sequence[str]) -> str:
 
 
 def table_of_one(item: Any, columns: Sequence[str], *, with_empty: bool) -> str:
-    """Return a row for each field of an object: its name and its value.
-
-    Args:
-        item: the object.
-        columns: which fields.
-        with_empty: include fields without a value.
-    """
+    """Return a row for each field of an object, its name and value; `with_empty` includes fields without a value."""
     values: dict[str, Any] = {name: getattr(item, name) for name in columns if name != EXTRA}
     if EXTRA in columns:
         values |= values_of(item, [EXTRA])
@@ -83,8 +77,8 @@ def csv_rows(items: Sequence[Any], columns: Sequence[str], *, header: bool) -> s
 def values_of(item: Any, columns: Sequence[str]) -> dict[str, Any]:
     """Return some fields of a model for JSON, dates in ISO format.
 
-    With `extra`, unknown fields stand beside the others under the service's names; only those that bear the name of an
-    attribute are under `extra`.
+    With `extra`, unknown fields stand beside the others under the service's names; only namesakes of attributes are
+    under `extra`.
     """
     values = {name: _iso_date(getattr(item, name)) for name in columns if name != EXTRA}
     if EXTRA in columns:
@@ -125,7 +119,7 @@ def _cell(value: object) -> str:
 
 
 def _rendered(table: Table) -> str:
-    # not printed to stdout itself: `write_stdout` reports what goes wrong there
+    # not printed to stdout here: `write_stdout` reports its errors
     terminal, shown = stdout_is_terminal(), io.StringIO()
     width = Console().width if terminal else _NO_WRAPPING
     Console(file=shown, force_terminal=terminal, width=width, highlight=False).print(table)

@@ -37,11 +37,9 @@ class Method:
     """A method of the client as a command.
 
     Attributes:
-        name: its name.
         summary: the first sentence of its docstring.
-        parameters: what it takes, without `extra_params`; annotations are types.
+        parameters: without `extra_params`; annotations are types.
         help: the first sentence about each parameter.
-        model: the class of its result, or None.
     """
 
     name: str
@@ -80,7 +78,7 @@ def _first_sentence(docstring: str) -> str:
 
 @attrs.frozen(kw_only=True)
 class Resource:
-    """A resource of the client, and what its signatures do not say.
+    """A resource of the client, and the facts that its signatures lack.
 
     Attributes:
         cls: its class; the command has its name.

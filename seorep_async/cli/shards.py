@@ -99,7 +99,7 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
             if campaigns.groups or campaigns.filter:
                 ids = [campaign.id async for campaign in choice.campaigns(client)]
             elif ids is None and not (await client.campaigns.list().page(1)).items:
-                choice.report_none()  # before a plan of none is stored, and resumed later
+                choice.report_none()  # before an empty plan is stored, and resumed later
             own["account"] = connection.account if account is None else account
             own["storage_options"] = connection.storage_options if is_address(own["out"]) else None
             wanted = [Feed(feed) for feed in feeds]

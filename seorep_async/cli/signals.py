@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: they cancel what runs, or end a process that has nothing left to do."""
+"""Ctrl-C, SIGTERM and SIGHUP: they cancel the running work, or end a process that has nothing left to do."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ T = TypeVar("T")
 def run_until_interrupted(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end; Ctrl-C, SIGTERM and SIGHUP cancel it, and it cleans up first.
 
-    Raises:
-        KeyboardInterrupt: it was interrupted, and did not return a result of its own.
+    Without a result of its own it then raises KeyboardInterrupt.
     """
     cancelled_by_signals = _cancelled_by_signals(work)
     try:
         return asyncio.run(cancelled_by_signals)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
-    finally:  # which matters only if a signal came before they began
+    finally:  # matters only if a signal came before they began
         cancelled_by_signals.close()
         work.close()
 
@@ -48,7 +47,7 @@ def exit_on_signal(code: int) -> None:
 async def run_in_daemon_thread(step: Callable[[], T]) -> T:
     """Run a step that may wait for a reader for ever, in a thread that is abandoned when this is cancelled.
 
-    Requests must not time out meanwhile, and the process could not end before a thread of `asyncio.to_thread`.
+    Requests must not time out meanwhile, and a thread of `asyncio.to_thread` would keep the process alive.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()

@@ -1,4 +1,4 @@
-"""The summary of a pull, and the preview that a dry run gives: for a person to read, or as JSON."""
+"""The summary of a pull, and the preview of a dry run: for a person to read, or as JSON."""
 
 from __future__ import annotations
 
@@ -46,14 +46,8 @@ def show_summary(
 ) -> None:
     """Print the failures, and then a summary.
 
-    Args:
-        console: where to print.
-        summary: what became of the pull.
-        source: the origin of the rows.
-        origin: how the dates follow from today, or empty.
-        retries: requests that were repeated.
-        to_file: whether files were to be written, and not a stream.
-        night: the night that a pull which resumes none would be of, if known.
+    `source` and `origin` are those of the rows and of the dates (or empty), `to_file` tells files from a stream.
+    `night` is that of a pull that resumes none, if known.
     """
     if summary.failures:
         show_failures(console, summary)
@@ -109,7 +103,7 @@ def print_failure(
     account: str | None = None,
     snapshot_date: dt.date | None = None,
 ) -> None:
-    """Print a pull that ended without a summary as one JSON object; what it never found out is null."""
+    """Print a pull that ended without a summary as one JSON object; unknown facts are null."""
     facts = {
         "ok": False,
         "exit_code": int(exit_code_of(error)),
@@ -130,7 +124,7 @@ def print_failure(
 
 
 def preview_in_words(found: PullPreview, job: ExportJob, source: str, origin: str) -> str:
-    """Return what a pull would do, for a person to read."""
+    """Return the preview of a pull for a person to read."""
     lines = [
         f"Would pull {', '.join(feed.value for feed in job.feeds)}, {job.start_date} to {job.end_date}, "
         f"from {one_line(source)}",
@@ -150,7 +144,7 @@ def preview_in_words(found: PullPreview, job: ExportJob, source: str, origin: st
 
 
 def preview_as_json(found: PullPreview, job: ExportJob) -> str:
-    """Return what a pull would do as one JSON object, for a program to read."""
+    """Return the preview of a pull as one JSON object, for a program to read."""
     staged = found.staged
     facts = {
         "dry_run": True,
@@ -219,7 +213,7 @@ def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[
 
 
 def _failures(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str]:
-    """Give a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
+    """Yield a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
     groups: dict[tuple[Feed | None, int | None, str], list[PullFailure]] = {}
     for failure in failures:
         campaign = None if failure.keyword_id is None else failure.campaign_id
@@ -235,7 +229,7 @@ def _failures(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str
 
 
 def _why(error: SeoRepError) -> str:
-    """Return why a report is missing, without its error's attempts: those are the last request's only."""
+    """Return the reason for a missing report, without its error's attempts: those are the last request's only."""
     return in_shell_words(error.message) + (f" (status {error.status})" if error.status is not None else "")
 
 

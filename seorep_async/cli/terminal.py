@@ -22,7 +22,7 @@ _MOST_PASSWORD_BYTES = 64 * 1024
 
 
 def stderr_console() -> Console:
-    """Return a console on stderr as it is now; it is a terminal only if stderr is one, whatever the environment."""
+    """Return a console on stderr; it is a terminal only if stderr is one now, whatever the environment."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     # in a log, one message is one line
     return Console(stderr=True, force_terminal=terminal, highlight=False, width=None if terminal else _NO_WRAPPING)
@@ -63,11 +63,7 @@ def stdout_is_terminal() -> bool:
 
 
 def write_stdout(string: str, *, as_data: bool = True) -> None:
-    """Write to stdout at once.
-
-    Args:
-        string: the output.
-        as_data: write UTF-8 wherever it goes; otherwise the terminal's encoding.
+    """Write to stdout at once; `as_data` writes UTF-8 wherever it goes, else the terminal's encoding.
 
     Raises:
         click.exceptions.Exit: the reader has closed the pipe.
@@ -95,7 +91,7 @@ def write_stdout_bytes(data: bytes) -> None:
         # Python must not try to write the rest when it exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            raise click.exceptions.Exit(ExitCode.OK) from None  # the reader has what it wanted, as in `| head`
+            raise click.exceptions.Exit(ExitCode.OK) from None  # the reader has enough, as in `| head`
         raise ExportError(f"can't write to stdout: {error.strerror or error}") from None
 
 
@@ -105,12 +101,7 @@ def can_ask() -> bool:
 
 
 def ask_for_password() -> Secret:
-    """Ask for a password twice, without showing it.
-
-    Raises:
-        click.UsageError: there is no terminal to ask on.
-        click.Abort: the person pressed Ctrl-C or Ctrl-D.
-    """
+    """Ask for a password twice, without showing it; Ctrl-C or Ctrl-D raises click.Abort, no terminal a UsageError."""
     if not can_ask():
         raise click.UsageError("there is no terminal to ask for the password; pass it with --password-stdin.")
     return Secret(click.prompt("Password", hide_input=True, confirmation_prompt="Repeat the password", err=True))
@@ -119,8 +110,7 @@ def ask_for_password() -> Secret:
 def read_password() -> Secret:
     """Read a password from stdin: one line without its end.
 
-    Raises:
-        click.UsageError: stdin is a terminal, or holds something else; the message does not show it.
+    A terminal or other content is refused; the message does not show it.
     """
     if can_ask():
         raise click.UsageError("--password-stdin: stdin is a terminal, which would show the password; pipe it in.")

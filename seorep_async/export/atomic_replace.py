@@ -13,16 +13,13 @@ from pathlib import Path
 from seorep_async.errors import ExportError, SeoRepError
 
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
-"""Errors that a format or a database raises for a value that it can't hold."""
+"""Errors of a format or a database for a value that it can't hold."""
 
 
 def atomic_replace(temporary: Path, target: Path) -> None:
-    """Make a finished file durable, and move it to its target in one step; the target's permissions stay.
+    """Make a finished file durable, and move it to its target in one step, through a link too, also to another disk.
 
-    A link is followed, also to another disk.
-
-    Raises:
-        ExportError: that was not possible; the target is unchanged.
+    The target's permissions stay. After an `ExportError` the target is unchanged.
     """
     path = resolve(target)
     with translate_errors(target), contextlib.ExitStack() as cleaning:
@@ -40,7 +37,7 @@ def atomic_replace(temporary: Path, target: Path) -> None:
         try:
             os.replace(temporary, path)
         except PermissionError as error:
-            # a system that locks open files says so like this
+            # some systems report an open file like this
             raise export_error(target, f"{error.strerror}; is it open in another program?") from error
         sync_folder(path.parent)
 
@@ -63,7 +60,7 @@ def temporary_file(path: Path, target: Path) -> Iterator[Path]:
 
 
 def export_error(file: Path | str, problem: str) -> ExportError:
-    """Return the error that says what is wrong with a file, or with a target of that name."""
+    """Return an error that names a file or a target, and the problem."""
     return ExportError(f"can't write {file}: {problem}", file=file if isinstance(file, Path) else None)
 
 

@@ -19,7 +19,7 @@ class CampaignChoice:
 
     Attributes:
         groups: titles of groups, in any case; none for campaigns of any group.
-        filter: a string that the service filters campaigns by.
+        filter: a string by which the service filters campaigns.
         none_found: called with a message if there are none, or none of a group; it may raise.
     """
 
@@ -63,7 +63,7 @@ class CampaignChoice:
 
 
 def folded(title: str) -> str:
-    """Return a group's title as titles are compared."""
+    """Return a group's title in the form in which titles are compared."""
     return title.strip().casefold()
 
 

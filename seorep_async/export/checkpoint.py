@@ -1,9 +1,8 @@
 """The checkpoint of an export: a SQLite file with the job's parameters and every report so far, their rows beside it.
 
-SQLite does not notice damaged pages by itself, so each record has a checksum that covers its values and its meaning,
-and `verify` checks them all, and SQLite's own structure, before an export is resumed. Campaigns whose rows are not as
-they were written, as may be after a power failure, are fetched again. `ExportJob.resumes` decides whether an export is
-resumed; `StagingArea.open` does it.
+SQLite does not notice damaged pages by itself, so each record has a checksum of its values and its meaning. `verify`
+checks them all, and SQLite's own structure, before an export is resumed. Campaigns with damaged rows, as after a
+power failure, are fetched again. `ExportJob.resumes` decides whether an export is resumed; `StagingArea.open` does it.
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ _REPORT = "r.name, r.campaign_id, r.id, r.rows, r.totals, r.start, r.size, r.dat
 
 
 class Checkpoint:
-    """An open checkpoint. One thread at a time uses it, though not always the one that opened it.
-
-    Args:
-        path: its file, which is created if there is none, as is that of the rows; or None for a checkpoint in memory.
+    """An open checkpoint, for one thread at a time, though not always the one that opened it; None as path: in memory.
 
     Raises:
         DamagedError: the file is something else, damaged, or another version's.
@@ -68,18 +64,14 @@ class Checkpoint:
         return salt
 
     def read(self, name: str) -> Any:
-        """Return the value noted under a name, or None.
-
-        Raises:
-            DamagedError: it is not as it was written.
-        """
+        """Return the value noted under a name, or None; a damaged one raises DamagedError."""
         for value, checksum in self._query("SELECT value, checksum FROM about WHERE name = ?", name):
             self._check(checksum, name, value)
             return json.loads(value)
         return None
 
     def note(self, **values: Any) -> None:
-        """Note values that JSON can hold under their names."""
+        """Note JSON values under their names."""
         encoded = {name: json.dumps(value) for name, value in values.items()}
         with self._transaction():
             self._db.executemany(
@@ -88,7 +80,7 @@ class Checkpoint:
             )
 
     def plan(self, campaigns: Iterable[int]) -> None:
-        """Note which campaigns there are, in their order."""
+        """Note the campaigns, in their order."""
         ids = [_storable(id_) for id_ in campaigns]
         with self._transaction():
             self._db.executemany(
@@ -113,14 +105,10 @@ class Checkpoint:
         *,
         durable: bool = False,
     ) -> None:
-        """Store reports, and the keywords found in them by campaign, in one step that survives a crash at once.
+        """Store reports, and their keywords by campaign, in one step that survives a crash at once.
 
-        Reports of keywords that a campaign no longer has are deleted.
-
-        Args:
-            reports: the reports.
-            keywords: campaign → its keywords.
-            durable: wait until this and everything before it survives a power failure too.
+        Reports of keywords that a campaign no longer has are deleted. `durable` waits until this and everything before
+        it survives a power failure too.
         """
         records = [self._record(report, self._rows.append(report.data)) for report in reports]
         self._rows.flush(durable=durable)  # before the records that name it
@@ -169,7 +157,7 @@ class Checkpoint:
         return self._ids("SELECT id FROM campaigns WHERE NOT keywords_found ORDER BY place")
 
     def owners(self, keyword_ids: Iterable[int]) -> dict[int, list[int]]:
-        """Return the campaigns that keywords belong to; the reference does not say that it is one only."""
+        """Return the campaigns of each keyword; the reference does not say that there is only one."""
         owners: dict[int, list[int]] = {id_: [] for id_ in keyword_ids}
         # crossed, so that SQLite begins with the few ids
         query = """SELECT k.id, c.id FROM json_each(?) CROSS JOIN keywords k ON k.id = value
@@ -179,7 +167,7 @@ class Checkpoint:
         return owners
 
     def owners_without_report(self, keyword_id: int) -> list[int]:
-        """Return the campaigns that a keyword belongs to and that lack its report."""
+        """Return the campaigns of a keyword that lack its report."""
         return self._ids(
             "SELECT k.campaign_id FROM keywords k JOIN campaigns c ON c.id = k.campaign_id WHERE k.id = ? AND NOT "
             "EXISTS (SELECT 1 FROM reports r WHERE r.name = ? AND r.campaign_id = k.campaign_id AND r.id = k.id) "
@@ -189,7 +177,7 @@ class Checkpoint:
         )
 
     def counts(self, feed: Feed, last: int | None = None) -> tuple[int, int]:
-        """Return the number of reports (distinct ids) and of rows of a feed, up to the report of a number."""
+        """Return the number of reports (distinct ids) and of rows of a feed, up to the report of number `last`."""
         query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM reports WHERE name = ? AND number <= ?"
         ((reports, rows),) = self._query(query, table_of(feed).name, self.last_number() if last is None else last)
         return reports, rows
@@ -200,7 +188,7 @@ class Checkpoint:
         return int(number)
 
     def is_empty(self) -> bool:
-        """Whether nothing is in it that a resumed export would save."""
+        """Whether it holds nothing that a resumed export could use."""
         query = "SELECT EXISTS (SELECT 1 FROM reports WHERE name != ?)"
         return not any(next(self._query(f"{query}, EXISTS (SELECT 1 FROM campaigns WHERE keywords_found)", CAMPAIGNS)))
 
@@ -210,15 +198,7 @@ class Checkpoint:
         yield from self._query(query, table_of(feed).name)
 
     def reports(self, table: str, *, with_totals: bool = False) -> Iterator[StagedReport]:
-        """Yield a table's reports in the order of the campaigns and their keywords.
-
-        Args:
-            table: the name of the table.
-            with_totals: only those that have totals.
-
-        Raises:
-            DamagedError: one is not as it was written.
-        """
+        """Yield a table's reports in the order of campaigns and their keywords; a damaged one raises DamagedError."""
         keywords = table == _BY_KEYWORD
         order = f"""
             FROM campaigns c {"JOIN keywords k ON k.campaign_id = c.id" if keywords else ""}
@@ -231,11 +211,7 @@ class Checkpoint:
             yield StagedReport(name, campaign_id, id_, rows, totals, self._rows.read(location))
 
     def verify(self) -> None:
-        """Check everything, and forget campaigns of which some rows are not as they were written.
-
-        Raises:
-            DamagedError: something else is not as it was written.
-        """
+        """Check everything, and delete reports of campaigns with damaged rows; other damage raises DamagedError."""
         for (found,) in self._query("PRAGMA integrity_check(1)"):
             if found != "ok":
                 raise DamagedError(str(found))
@@ -305,7 +281,7 @@ class Checkpoint:
 
 
 def fits(number: int) -> bool:
-    """Whether an integer has at most 64 bits, as databases and Arrow hold it."""
+    """Return whether an integer has at most 64 bits, the limit of databases and Arrow."""
     return -(2**63) <= number < 2**63
 
 

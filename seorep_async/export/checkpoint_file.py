@@ -19,17 +19,12 @@ _SCHEMA = [
     "totals TEXT, start INTEGER, size INTEGER, data_checksum INTEGER, checksum INTEGER)",
     "CREATE UNIQUE INDEX reports_by_id ON reports (name, campaign_id, id)",
 ]
-# the staging area is locked, and a file system without locks would refuse SQLite's
+# the staging area is locked; SQLite's own locks fail where the file system has none
 _UNLOCKED = "?vfs=unix-none" if os.name == "posix" else ""
 
 
 def open_database(path: Path | None) -> sqlite3.Connection:
-    """Open the file of a checkpoint, or create it; None for one in memory.
-
-    Raises:
-        DamagedError: the file is something else, damaged, or another version's.
-        sqlite3.OperationalError: it can't be read or written.
-    """
+    """Open the file of a checkpoint, or create it; None for one in memory; raises as `Checkpoint`."""
     name = ":memory:" if path is None else f"{path.absolute().as_uri()}{_UNLOCKED}"
     try:
         database = sqlite3.connect(name, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
@@ -54,7 +49,7 @@ def _check_schema(database: sqlite3.Connection) -> None:
             database.execute(statement)
     elif found != _SCHEMA:
         ((mark,),) = database.execute("PRAGMA user_version").fetchall()
-        if mark in (0, _mark(found)):  # 0: of a version that did not set it
+        if mark in (0, _mark(found)):  # 0: of a version that set no mark
             raise OtherVersionError
         raise DamagedError("its tables are not as they were made")
 
@@ -64,6 +59,6 @@ def _mark(schema: list[str]) -> int:
 
 
 def as_damage(error: sqlite3.Error) -> Exception:
-    """Return the error to raise for one of SQLite: damage, or the error itself if the file may be sound."""
+    """Return damage for an error of SQLite's, or the error itself if the file may be sound."""
     sound = ("locked", "unable to open", "disk I/O error", "readonly", "full")
     return error if any(words in str(error) for words in sound) else DamagedError(str(error))

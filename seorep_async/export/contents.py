@@ -1,4 +1,4 @@
-"""What a finished target holds: its tables, and the rows of each in chunks that the target's format takes."""
+"""The contents of a finished target: its tables, and the rows of each in chunks that suit the target's format."""
 
 from __future__ import annotations
 
@@ -25,14 +25,7 @@ from seorep_async.tables.optional import require
 
 @attrs.frozen
 class Contents:
-    """The fetched reports of a pull, for writers of every format.
-
-    Attributes:
-        area: the staged reports.
-        outcomes: the outcome of each campaign.
-        requests: requests that were sent.
-        unnamed: why the campaigns' names are missing, or None.
-    """
+    """The fetched reports of a pull, for writers of every format; `unnamed` is why the campaigns' names are missing."""
 
     area: StagingArea
     outcomes: Sequence[CampaignOutcome]
@@ -40,11 +33,7 @@ class Contents:
     unnamed: SeoRepError | None
 
     def chunks(self, table: Table) -> Iterator[Any]:
-        """Yield the rows of a table, in the order of the campaigns: bytes for a text format, else Arrow tables.
-
-        Raises:
-            DamagedError: a staged report is not as it was written.
-        """
+        """Yield the rows of a table, in the order of the campaigns: bytes for a text format, else Arrow tables."""
         kind = self.area.target.format
         computed = {totals_table(): self._totals, failures_table(): self._failures, pulls_table(): self._pulls}
         if table in computed:
@@ -96,7 +85,7 @@ class Contents:
 
 
 def pull_row(job: ExportJob, outcomes: Sequence[CampaignOutcome], requests: int) -> Values:
-    """Return the row of a pull in the table of pulls."""
+    """Return a pull's row in the table of pulls."""
     return (
         job.account,
         job.snapshot_date,

@@ -29,16 +29,9 @@ if TYPE_CHECKING:
 
 
 def write_database(contents: Contents, check: Callable[[], None]) -> list[Path]:
-    """Put a pull into the database, all of it or nothing, and return its path.
+    """Put a pull into the database, all or nothing, and return its path; an exception of `check` ends the writing.
 
-    `replacement` says which older rows go. A new database appears in one step.
-
-    Args:
-        contents: the fetched reports.
-        check: called now and then; an exception that it raises ends the writing.
-
-    Raises:
-        ExportError: it could not be written, or is open elsewhere; nothing has changed in it.
+    `replacement` chooses the older rows to delete. A new database appears in one step.
     """
     path = contents.area.target.path
     with write_lock(contents.area.target, check):
@@ -81,7 +74,7 @@ def _fill(file: Path, contents: Contents, check: Callable[[], None]) -> None:
                     _insert(database, table)
             database.execute("COMMIT")
             if file != path:
-                database.execute("CHECKPOINT")  # closing would do it too, but not raise if it failed
+                database.execute("CHECKPOINT")  # closing would do it too, but hide an error
     except duckdb.Error as error:
         raise export_error(path, f"{first_line(error)}; nothing has changed in it") from error
 
@@ -93,7 +86,7 @@ def _delete(database: duckdb.DuckDBPyConnection, replacement: Replacement, table
 
 
 def _insert(database: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """Insert the rows that arrive, but of campaigns and keywords that have a row of a later night."""
+    """Insert the rows that arrive, except of campaigns and keywords that have a row of a later night."""
     rows = "SELECT * FROM arriving"
     if table in LATEST_TABLES:
         # threads that join give rows in any order

@@ -1,7 +1,7 @@
 """A dataset: a folder or bucket of Parquet that grows by a partition for each account and night.
 
-A second pull of the same night replaces the rows that it asked for and got. All others stay: those of other campaigns,
-other feeds, other dates of feeds by date, and of reports that failed.
+A second pull of the same night replaces the rows that it requested and received. All others stay: those of other
+campaigns, other feeds, other dates of feeds by date, and of failed reports.
 """
 
 from __future__ import annotations
@@ -46,26 +46,21 @@ _PARTITION_COLUMNS = 2
 
 @cache
 def part_table(table: Table) -> Table:
-    """Return a table with the columns that its parts have: all but those of the partition."""
+    """Return a table with the columns of its parts: all but those of the partition."""
     return Table(table.name, table.description, table.columns[_PARTITION_COLUMNS:], table.key)
 
 
 def check_dataset(storage: Storage, job: ExportJob) -> None:
-    """Refuse an account that the dataset knows with another service or key, and a folder that no pull wrote.
-
-    Raises:
-        ConfigurationError: it knows another, or files of somebody else are where its tables would be.
-        ExportError: the dataset can't be read.
-    """
+    """Refuse an account that the dataset knows with another service or key, and a folder that no pull wrote."""
     earlier = last_receipt(storage, job.account, if_rows=True)
     known = None if earlier is None else (earlier.service, earlier.key_digest)
-    if earlier is None or not earlier.has_rows:  # receipts were lost, or do not say whose key came last
+    if earlier is None or not earlier.has_rows:  # receipts were lost, or do not tell whose key came last
         known = _newest_key(storage, job.account) or known
     if known is not None:
         job.check_account(storage.address(), *known)
     if earlier is None:
         foreign = _foreign_file(storage, Partition(job.account, job.snapshot_date))
-        # looked for in this order, as another pull writes its first receipt before its first part
+        # in this order, as another pull writes its first receipt before its first part
         if foreign is not None and not storage.names(RECEIPTS):
             problem = f"no pull wrote {storage.address(foreign)}; name another place for the dataset"
             raise ConfigurationError(f"can't write {storage.address()}: {problem}")
@@ -84,7 +79,7 @@ def _newest_key(storage: Storage, account: str) -> tuple[str, str] | None:
 
 
 def _foreign_file(storage: Storage, night: Partition) -> str | None:
-    """Return a file in a table's folder that no pull wrote, or None; a part whose receipt was lost is none."""
+    """Return a file in a table's folder that no pull wrote, or None; a part that lost its receipt does not count."""
     for table in all_tables():
         for name in storage.names(table.name):
             look = partial(is_one_of_ours, kind=Format.PARQUET, table=part_table(table))
@@ -95,9 +90,9 @@ def _foreign_file(storage: Storage, night: Partition) -> str | None:
 
 
 def last_night_was_whole(storage: Storage, job: ExportJob) -> bool:
-    """Return whether the last night of an account has its parts and is of a job's feeds and dates, and nothing failed.
+    """Return whether the last pull of an account had a job's feeds and dates, its parts exist, and nothing failed.
 
-    If the caller named a night, it is that one in place of the last.
+    A night that the caller named takes the place of the last.
     """
     night = Partition(job.account, job.snapshot_date)
     last = last_receipt(storage, job.account) if job.snapshot_is_default else read_receipt(storage, night)
@@ -127,7 +122,7 @@ def dataset_of(
     storage_options: Mapping[str, Any] | None = None,
     work_dir: Path | None = None,
 ) -> DatasetTarget:
-    """Return the dataset that a path or an address names, with or without a slash at the end; raises as `target_of`."""
+    """Return the dataset of a path or an address, with or without a slash at the end; raises as `target_of`."""
     if not isinstance(out, str | os.PathLike) or not isinstance(path := os.fspath(out), str):
         raise ConfigurationError(f"out must be a path, got {type(out).__name__}")
     if path in ("", "-"):
@@ -161,13 +156,9 @@ def shard_tables(feeds: Sequence[Feed]) -> tuple[Table, ...]:
 def write_parts(
     contents: Contents, number: int, tables: Iterable[Table], check: Callable[[], None]
 ) -> list[tuple[Path, Part]]:
-    """Write a part of each table as a local file, but no empty ones.
+    """Write a part of each table as a local file, but no empty ones except part 0: each table can then be read.
 
-    Args:
-        contents: the fetched reports.
-        number: the part's number; part 0 exists for every table, so that each can be read.
-        tables: the tables.
-        check: called now and then; an exception that it raises ends the writing.
+    An exception of `check` ends the writing.
     """
     written = []
     for table in tables:
@@ -179,16 +170,14 @@ def write_parts(
 
 
 def stage(storage: Storage, night: Partition, pull: str, files: Iterable[tuple[Path, Part]]) -> None:
-    """Put finished parts where their pull can be committed from."""
+    """Put finished parts where a commit finds them."""
     each(storage.put, [(file, part.staged(night, pull)) for file, part in files])
 
 
 def write_dataset(target: DatasetTarget, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
     """Replace the night of a pull by the fetched reports, and return the night's folder of each feed's table.
 
-    Raises:
-        ExportError: it could not be written; if the night had begun to change, the next pull of the account, or the
-            same again, finishes that first.
+    If that fails after the night began to change, the account's next pull, or the same again, completes it first.
     """
     job = contents.area.job
     night = Partition(job.account, job.snapshot_date)
@@ -201,11 +190,7 @@ def write_dataset(target: DatasetTarget, contents: Contents, check: Callable[[],
 
 
 def check_staged(storage: Storage, night: Partition, pull: str, parts: Iterable[Part]) -> None:
-    """Check the bytes of parts that others have staged, perhaps long ago; parts that are in place are passed over.
-
-    Raises:
-        ExportError: a part is not as its receipt says.
-    """
+    """Check the bytes of parts that others have staged, perhaps long ago; skip parts that are in place already."""
 
     def check(part: Part) -> None:
         if holds(storage, part.staged(night, pull), part) is False:
@@ -243,13 +228,9 @@ def _write_part(file: Path, table: Table, number: int, chunks: Iterable[Any], ch
 def commit_night(
     storage: Storage, receipt: Receipt, replacement: Replacement, check: Callable[[], None] = lambda: None
 ) -> None:
-    """Replace a night by staged parts, and by those of its rows that the pull does not replace.
+    """Replace a night by staged parts and those of its rows that the pull does not replace.
 
-    Args:
-        storage: the dataset.
-        receipt: the night with the staged parts.
-        replacement: what the pull asked for and got.
-        check: called now and then, until the night begins to change.
+    `check` is called now and then, until the night begins to change.
     """
     earlier, night, pull = read_receipt(storage, receipt.night), receipt.night, receipt.pull
     before = () if earlier is None else earlier.named
@@ -285,13 +266,13 @@ def commit_night(
     commit(storage, receipt, staged, earlier)
     for name in orphans:
         _log.warning("%s was of no receipt; its rows are lost, except those pulled now", storage.address(name))
-    for part in unread:  # said now, as a part that another pull has replaced meanwhile was not lost
+    for part in unread:  # reported now: a part that another pull replaced meanwhile was not lost
         named = storage.address(part.name(night))
         _log.warning("%s was missing, or did not match its receipt; its rows are lost, except those pulled now", named)
 
 
 def _readable(storage: Storage, night: Partition, pull: str, part: Part, unread: list[Part]) -> Iterator[pa.Table]:
-    """Yield the rows of an older part; one that is lost is noted, as pulling the night again is what repairs it."""
+    """Yield the rows of an older part, or note it as lost: only another pull of the night repairs it."""
     rows = _rows_of(storage, part, [part.staged(night, pull), part.name(night)])
     if rows is None:
         unread.append(part)
@@ -307,11 +288,7 @@ def _lost(storage: Storage, night: Partition, earlier: Receipt | None, name: str
 
 
 def read_part(storage: Storage, night: Partition, pull: str, part: Part) -> pa.Table:
-    """Return the rows of a part, from its place or from where it is staged, in the columns of this version.
-
-    Raises:
-        ExportError: it does not exist, or does not match its receipt.
-    """
+    """Return the rows of a part, in place or staged, in the columns of this version; ExportError if lost or damaged."""
     rows = _rows_of(storage, part, [part.staged(night, pull), part.name(night)])
     if rows is None:
         raise _lost(storage, night, read_receipt(storage, night), part.name(night))

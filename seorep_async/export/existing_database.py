@@ -64,10 +64,8 @@ _IN_MAIN = "schema_name = 'main' AND database_name = current_database()"
 def check_database(target: Target, job: ExportJob, check: Callable[[], None]) -> None:
     """Check before any request that an existing database can be written, and that no two accounts mix in it.
 
-    Raises:
-        ConfigurationError: the file is no database of DuckDB's, or something in it has the name of a table of ours and
-            is none, or it has rows of another service or key under the account's name.
-        ExportError: it is open elsewhere.
+    ConfigurationError: it is no database of DuckDB's, has something else under a table's name, or has rows of another
+    service or key under the account's name. ExportError: it is open elsewhere.
     """
     if not target.path.exists():
         return
@@ -100,11 +98,7 @@ def check_database(target: Target, job: ExportJob, check: Callable[[], None]) ->
 
 
 def last_pull_was_whole(target: Target, job: ExportJob, check: Callable[[], None]) -> bool:
-    """Return whether the database has a pull of a job's account, feeds and dates, and no failure of one.
-
-    Raises:
-        ExportError: it is open elsewhere.
-    """
+    """Return whether the database has a pull of a job's account, feeds and dates, and no failure of one."""
     if not target.path.exists():
         return False
     query = """SELECT EXISTS (FROM pulls WHERE account = $account AND start_date = $first AND end_date = $last
@@ -127,11 +121,7 @@ def last_pull_was_whole(target: Target, job: ExportJob, check: Callable[[], None
 
 @contextlib.contextmanager
 def connected(file: Path, path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database; errors name the target.
-
-    Raises:
-        ExportError: it is open elsewhere.
-    """
+    """Open a database; errors name the target, and ExportError reports one that is open elsewhere."""
     duckdb = require("duckdb")
     try:
         database = duckdb.connect(str(file))
@@ -179,7 +169,7 @@ def _check_table(target: Target, table: Table, existing: Columns, views: set[str
 
 
 def _check_missing(target: Target, table: Table, column: Column, existing: Columns, is_current: bool) -> None:
-    """Refuse a column that was renamed or dropped; one that an earlier version did not have will be added."""
+    """Refuse a renamed or dropped column; one that an earlier version lacked will be added."""
     ours = {one.name for one in table.columns}
     renamed = [name for name, found in existing.items() if found.comment == column.description and name not in ours]
     if len(renamed) == 1:
@@ -193,9 +183,9 @@ def _check_missing(target: Target, table: Table, column: Column, existing: Colum
 
 
 def _check_constraints(target: Target, database: duckdb.DuckDBPyConnection) -> None:
-    """Refuse unique indexes and constraints on columns of ours.
+    """Refuse unique indexes and constraints on columns of ours, even on a key.
 
-    Even on a key: whether DuckDB takes a row that replaces another in one transaction depends on its version.
+    Some versions of DuckDB refuse to replace a row in one transaction.
     """
     ours = {table.name: {column.name for column in table.columns} for table in all_tables()}
     indexes = f"""SELECT lower(table_name), index_name, coalesce(expressions, sql) FROM duckdb_indexes()
@@ -222,8 +212,8 @@ def _has_pull_of_this_version(database: duckdb.DuckDBPyConnection) -> bool:
 def _check_pulls_of_account(
     target: Target, job: ExportJob, database: duckdb.DuckDBPyConnection, existing: dict[str, Columns]
 ) -> None:
-    """Refuse rows under the account's name that are of another service or key, or that no pull says the owner of."""
-    # until a campaign succeeds, nobody knows whether a key is the account's; after that, a new one was confirmed
+    """Refuse rows under the account's name of another service or key, or without a pull that names their owner."""
+    # a key is known to be the account's once a campaign succeeds; after that, a new one was confirmed
     known = "count(*) FILTER (rows > 0 OR failures < campaigns OR campaigns = 0) OVER () > 0"
     newest = f"SELECT service, key_digest FROM pulls WHERE account = ? QUALIFY {known} ORDER BY started_at DESC LIMIT 1"
     found = database.execute(newest, [job.account]).fetchall()

@@ -29,16 +29,11 @@ from seorep_async.resources.arguments import check_id
 T = TypeVar("T")
 
 _GROUP_ROWS = 500
-"""A group of reports that are stored in one step is complete with so many rows."""
+"""Rows that complete a group of reports, to be stored in one step."""
 
 
 class Sink(Protocol):
-    """Where fetched reports go.
-
-    Attributes:
-        checkpoint: the campaigns, their keywords, and the stored reports.
-        ordered: whether it needs reports in the order of their ids.
-    """
+    """A destination of fetched reports; `ordered` requests them in the order of their ids."""
 
     checkpoint: Checkpoint
     ordered: bool
@@ -47,31 +42,18 @@ class Sink(Protocol):
         """Run a step that may touch the disk."""
 
     async def plan(self, campaigns: Iterable[int]) -> None:
-        """Note which campaigns there are."""
+        """Note the campaigns."""
 
     async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
         """Take a part of the list of campaigns, for their names."""
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Take reports of one feed.
-
-        Args:
-            reports: the reports.
-            rows: whether their rows are wanted.
-            keywords: whether the keywords in their rows are wanted.
-        """
+        """Take reports of one feed: `rows` stores their rows, `keywords` the keywords in them."""
 
 
 @attrs.frozen
 class Fetcher:
-    """Fetches every report that a sink lacks.
-
-    Args:
-        client: an open client.
-        job: what to fetch.
-        sink: where reports go.
-        tracker: learns of stages, steps and failures.
-    """
+    """Fetches every report that a sink lacks, and reports stages, steps and failures to the tracker."""
 
     client: SeoRepClient
     job: ExportJob
@@ -115,12 +97,7 @@ class Fetcher:
             raise errors[0]
 
     async def list_campaigns(self) -> list[int]:
-        """Return the campaigns that the job is for, and give their rows to the sink.
-
-        Raises:
-            AuthenticationError: the key was refused.
-            SeoRepError: they could not be listed.
-        """
+        """Return the job's campaigns, and give their rows to the sink; raises if they can't be listed."""
         ids = await self._campaigns()
         if self.job.campaigns is not None:
             await self._name_campaigns(ids)
@@ -137,7 +114,7 @@ class Fetcher:
     ) -> list[int]:
         """Store campaigns' rows part by part, as the list may be long, and return their ids.
 
-        If campaigns were created or deleted while they were listed, they are listed again, up to 3 times.
+        If campaigns were created or deleted meanwhile, they are listed again, up to 3 times.
         """
         seen: set[int] = set()
         waiting: list[Campaign] = []
@@ -164,7 +141,7 @@ class Fetcher:
     async def _name_campaigns(self, ids: Sequence[int]) -> None:
         """Store the rows of campaigns that the caller named: from their list, or one by one if that is shorter.
 
-        Their names must not lose the pull, so an error is only noted.
+        A failed lookup of names must not fail the export, so the error is only noted.
         """
         if await self.sink.run(self.sink.checkpoint.read, "named"):
             return
@@ -194,13 +171,13 @@ class Fetcher:
                     self.tracker.unnamed = result
 
     async def _find_keywords(self) -> None:
-        # all are found first, and only their ids stored: one pull over all of them keeps every permit busy, where one
-        # for each campaign would drain at each one's end
+        # find all first, and store only their ids: one pull over all campaigns keeps every permit busy; one for each
+        # campaign would drain at its end
         missing = await self.sink.run(self.sink.checkpoint.without_keywords)
         await self._fetch(Feed.CAMPAIGN, missing, keywords=True, stage=Stage.KEYWORDS)
 
     def _fail_without_keywords(self, campaigns: set[int]) -> None:
-        """Note that keywords are missing whose campaign's own report failed."""
+        """Note missing keywords of campaigns whose own report failed."""
         for failure in list(self.tracker.failures):
             if failure.campaign_id in campaigns and failure.feed is Feed.CAMPAIGN:
                 self.tracker.failures.append(attrs.evolve(failure, feed=Feed.KEYWORD_BY_DATE))
@@ -245,12 +222,7 @@ class Fetcher:
 
 
 def split_valid_ids(object_name: str, ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
-    """Separate valid ids from ids that the API lists but does not accept, with the error for each of these.
-
-    Args:
-        object_name: the kind of object, in one word.
-        ids: the ids, as the service listed them.
-    """
+    """Separate valid ids from ids that the API lists but does not accept, with the error for each of these."""
     valid: list[int] = []
     refused: dict[int, DecodeError] = {}
     for id_ in ids:
@@ -262,7 +234,7 @@ def split_valid_ids(object_name: str, ids: Iterable[int]) -> tuple[list[int], di
 
 
 def _ready_group(first: PullOutcome[Any], outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
-    """Return an outcome and those that have arrived with it, to be stored in one step: a few rows in all."""
+    """Return an outcome and those that arrived with it, to be stored in one step, up to about `_GROUP_ROWS` rows."""
     group: list[PullOutcome[Any]] = []
     outcome: PullOutcome[Any] | None = first
     rows = 0

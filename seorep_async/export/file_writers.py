@@ -20,11 +20,7 @@ from seorep_async.tables.text import RFC_4180, CsvOptions, csv_header
 
 
 def write_stored(target: StoredTarget, contents: Contents, check: Callable[[], None]) -> list[str]:
-    """Write every file of a target in an object store, as `write_files` does, on this machine first.
-
-    Raises:
-        ExportError: a file could not be written; those before it were written, the rows come last.
-    """
+    """Write a target in an object store, first here by `write_files`; after an error, files already sent stay."""
     storage, folder = target.storage, contents.area.making / "finished"
     local = Target(folder / target.path.name, target.named, target.format, target.feeds, target.force)
     folder.mkdir()
@@ -46,15 +42,8 @@ def write_files(contents: Contents, check: Callable[[], None], target: Target | 
     """Write every file of a target, replace older ones, and return those that exist now, rows first.
 
     The files of the feeds always exist, the others if their tables have rows. Those of an earlier pull into the
-    same target are deleted. A file that no pull wrote stays.
-
-    Args:
-        contents: the fetched reports.
-        check: called now and then; an exception that it raises ends the writing.
-        target: the files, or None for those of the pull's target.
-
-    Raises:
-        ExportError: a file could not be written; none has changed, or the last of them has not.
+    same target are deleted. A file that no pull wrote stays. An exception of `check` ends the writing. After an error,
+    no file has changed, or only the last has not.
     """
     target, folder = target or contents.area.target, contents.area.making
     finished: list[tuple[Path, Path]] = []
@@ -78,7 +67,7 @@ def write_files(contents: Contents, check: Callable[[], None], target: Target | 
     for path, table in target.outdated_files():
         with translate_errors(path):
             outdated += [path] if path.exists() and is_ours(path, target.format, table) else []
-    # the rows come last: who sees them finds the others
+    # the rows come last: a reader who sees them finds the others
     for file, path in (*finished[len(target.feeds) :], *finished[: len(target.feeds)]):
         atomic_replace(file, path)
     for path in outdated:
@@ -95,15 +84,9 @@ def write_table(
     check: Callable[[], None],
     csv: CsvOptions = RFC_4180,
 ) -> None:
-    """Write one table to a file.
+    """Write a table's chunks to a file: bytes for a text format, in the form of `csv` already, else Arrow tables.
 
-    Args:
-        path: the file.
-        kind: CSV, JSON lines or Parquet.
-        table: the table, whose columns the chunks have.
-        chunks: bytes for a text format, else Arrow tables, each of which becomes a row group.
-        check: called now and then; an exception that it raises ends the writing.
-        csv: how CSV is written; the chunks are written so already.
+    Each Arrow table becomes a row group. An exception of `check` ends the writing.
     """
     if kind is Format.PARQUET:
         pq = require("pyarrow.parquet")

@@ -42,15 +42,11 @@ class Format(enum.Enum):
 
     @property
     def is_text(self) -> bool:
-        """Whether its rows are staged as the text that the target holds; the others' as columns for Arrow."""
+        """Whether its rows are staged as the target's text; those of the others as columns for Arrow."""
         return self in (Format.CSV, Format.JSON_LINES)
 
     def require_extra(self) -> None:
-        """Import the libraries that it needs.
-
-        Raises:
-            ImportError: an extra is missing; the message says how to install it.
-        """
+        """Import its libraries; an ImportError says how to install a missing extra."""
         if self is Format.DUCKDB:
             require("duckdb")
         if not self.is_text:
@@ -60,12 +56,12 @@ class Format(enum.Enum):
 def prepare(
     kind: Format, table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180
 ) -> Sequence[Sequence[Any]]:
-    """Return columns as `encode` takes them, some for another table too: the cells of CSV; raises as `encode`."""
+    """Return columns in the form for `encode`, some for another table too: the cells of CSV; raises as `encode`."""
     return csv_cells(table, columns, csv) if kind is Format.CSV else columns
 
 
 def encode(kind: Format, table: Table, columns: Sequence[Sequence[Any]], csv: CsvOptions = RFC_4180) -> bytes:
-    """Return columns of a table, prepared for the format, as they are staged.
+    """Return columns of a table, prepared for the format, in their staged form.
 
     Raises:
         OverflowError: an integer needs more than 64 bits, and the format has no more.
@@ -126,7 +122,7 @@ def _decoder(table: Table) -> msgspec.msgpack.Decoder[Any]:
 
 
 def unstorable(kind: Format, error: Exception) -> ExportError:
-    """Return the error for a report with a value that a format can't hold, from the error that it raised."""
+    """Return the error for a report with a value that a format can't hold, from the error raised for it."""
     if isinstance(error, OverflowError):
         return ExportError(f"an integer has more than 64 bits, which {kind.value} can't hold; .csv and .jsonl can")
     if isinstance(error, RecursionError):
@@ -148,7 +144,7 @@ def _integer_indices(table: Table) -> list[tuple[int, bool]]:
 
 
 def check_totals(kind: Format, totals: RankingTotals | None) -> None:
-    """Check that totals can be written, as they are written at the very end; raises as `encode`."""
+    """Check that totals can be written, long before they are; raises as `encode`."""
     if totals is None:
         return
     if not kind.is_text and not all(fits(value) for value in totals_values(totals) if isinstance(value, int)):

@@ -36,12 +36,12 @@ VERSION = 5
 
 @attrs.frozen
 class Night:
-    """Whose rows a pull fetches, and of which night, as the caller named them.
+    """The labels of every row, account and night, as the caller named them.
 
     Attributes:
         account: the account's name, or None for the host of the service.
         snapshot_date: the night, or None for the UTC day on which the pull began.
-        key_renewed: the mark of a new API key or address of the account, or None if there is none to be confirmed.
+        key_renewed: the mark of a new API key or address of the account, or None if there is none to confirm.
     """
 
     account: str | None = None
@@ -51,23 +51,16 @@ class Night:
 
 @attrs.frozen
 class ExportJob:
-    """What to pull.
+    """The checked arguments of a pull.
 
     Attributes:
-        service: the service's address, without any key.
-        feeds: the feeds, in the order in which they are pulled.
-        start_date: first day.
-        end_date: last day.
-        campaigns: the campaigns in their order, or None for those of the choice.
-        choice: which of the account's campaigns, if none are named.
-        csv: how CSV is written.
-        options: further arguments of the feeds.
-        account: the account's name in tables.
-        started_at: when the pull began, in UTC.
-        snapshot_date: the UTC day on which it began, unless the caller named one.
+        feeds: in the order in which they are pulled.
+        campaigns: in their order, or None for those of the choice.
+        account: its name in tables.
+        started_at: in UTC.
+        snapshot_date: the UTC day on which the pull began, unless the caller named one.
         snapshot_is_default: whether the caller named no snapshot date, so that a resumed run has that of its first run.
         key_renewed: the mark of the only new API key or address that may add to the account's rows, or None.
-        is_shard: whether it is one shard of a pull.
         fingerprint: returns for a salt a digest that identifies the API key without showing it.
     """
 
@@ -89,24 +82,16 @@ class ExportJob:
 
     @property
     def compares(self) -> bool:
-        """Whether changes from the previous period are asked for."""
+        """Whether changes from the previous period are requested."""
         return asks_to_compare(self.options.get("compare_previous_period"))
 
     def check_target(self, target: Target) -> None:
-        """Check that what is asked for can be written to a target.
-
-        Raises:
-            ConfigurationError: it can't.
-        """
+        """Refuse a target that can't hold the requested reports."""
         if target.accumulates:
             self.check_whole(target.label)
 
     def check_whole(self, label: object) -> None:
-        """Check that whole reports are requested; a database or dataset must not store parts of one.
-
-        Raises:
-            ConfigurationError: a search asks for a part of them.
-        """
+        """Refuse a search: a database or dataset must not store parts of reports."""
         if self.options.get("search") is not None:
             raise ConfigurationError(
                 f"search narrows the rows, and the rows found would replace whole reports in {label}; "
@@ -122,11 +107,7 @@ class ExportJob:
         return hashlib.sha256(f"{self.service}\n{self.key_digest()}".encode()).hexdigest()[:6]
 
     def check_account(self, label: object, service: str, key_digest: str) -> None:
-        """Check that existing rows under the account's name are of this account.
-
-        Raises:
-            ConfigurationError: they are of another service, or another key fetched them, and nobody confirmed this one.
-        """
+        """Refuse rows under the account's name of another service or key, unless the caller confirmed this one."""
         if (service, key_digest) == (self.service, self.key_digest()) or self.key_renewed == self.key_mark():
             return
         problem, change = "that another API key fetched", "its key was renewed"
@@ -140,7 +121,7 @@ class ExportJob:
         )
 
     def resumed(self, checkpoint: Checkpoint) -> ExportJob:
-        """Return this job with the start and the snapshot date of the run that a checkpoint is of."""
+        """Return this job with the start and the snapshot date of the run of a checkpoint."""
         return attrs.evolve(
             self,
             started_at=dt.datetime.fromisoformat(checkpoint.read("started_at")),
@@ -148,7 +129,7 @@ class ExportJob:
         )
 
     def parameters(self, target: Target) -> dict[str, Any]:
-        """Return what a resumed run must have in common with the earlier one, by its name in messages."""
+        """Return the parameters that a resumed run must share with the earlier one, by their names in messages."""
         options = {name: _json_value(value) for name, value in self.options.items() if value is not None}
         options.pop("limit", None)  # changes the number of requests, but not the rows
         chosen = {
@@ -165,23 +146,16 @@ class ExportJob:
             "start date": self.start_date.isoformat(),
             "end date": self.end_date.isoformat(),
             "campaigns": chosen or None if self.campaigns is None else list(self.campaigns),
-            # only to be compared, and a caller may have put anything into `extra_params`
+            # only compared, and `extra_params` may hold any object
             "options": hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest(),
             "format": str(self.csv) if target.format is Format.CSV else target.format.value,
             "version": [VERSION, zlib.crc32(repr(columns).encode())],
         }
 
     def resumes(self, checkpoint: Checkpoint, target: Target, *, retry_failed: bool) -> bool:
-        """Return whether the export resumes from a checkpoint; otherwise it starts over.
+        """Return whether the export resumes from a checkpoint, with `retry_failed` also one that ended with failures.
 
-        Args:
-            checkpoint: that of an earlier run.
-            target: where the export goes.
-            retry_failed: resume also an export that has ended, with failures.
-
-        Raises:
-            ConfigurationError: it would resume, but the earlier run was of another job.
-            DamagedError: the checkpoint is damaged.
+        Otherwise it starts over. ConfigurationError: it would resume, but the earlier run was of another job.
         """
         earlier = checkpoint.read("parameters")
         if earlier is None or checkpoint.is_empty() or (checkpoint.read("ended") and not retry_failed):
@@ -229,11 +203,7 @@ def export_job(
     night: Night = Night(),
     csv: CsvOptions = RFC_4180,
 ) -> ExportJob:
-    """Check the arguments of a pull, and return them as one job.
-
-    Raises:
-        ConfigurationError: one is wrong; nothing was sent.
-    """
+    """Check the arguments of a pull, and return them as one job; nothing is sent."""
     if not isinstance(csv, CsvOptions):
         raise ConfigurationError(f"csv must be CsvOptions, such as CsvOptions(bom=True), got {shown(csv)}")
     wanted = [
@@ -267,7 +237,7 @@ def export_job(
 
 
 def _json_value(value: Any) -> Any:
-    """Return a value as JSON can hold it and give it back."""
+    """Return a value as JSON gives it back."""
     if isinstance(value, dict):
         return {str(name): _json_value(held) for name, held in value.items()}
     if isinstance(value, list | tuple):
@@ -278,13 +248,13 @@ def _json_value(value: Any) -> Any:
 
 
 def _differences(earlier: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Return in words what differs between two runs' parameters."""
+    """Return the differences between two runs' parameters, in words."""
     found = []
     for name, value in wanted.items():
         before = earlier.get(name)
         if before == value:
             continue
-        if name == "version":  # which depends on the feeds, too
+        if name == "version":  # it depends on the feeds, too
             if earlier.get("feeds") != wanted.get("feeds"):
                 continue
             found.append("another version of seorep")

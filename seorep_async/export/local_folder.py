@@ -36,13 +36,7 @@ _REPARSE_POINT = 0x400  # of Windows: a link, a junction
 
 @attrs.frozen
 class _Place:
-    """A name in an open folder, as the system's calls take it.
-
-    Attributes:
-        path: for messages.
-        name: the file's name; its path where a call takes no folder.
-        folder: the folder's descriptor; None where a call takes no folder.
-    """
+    """A name in an open folder, in the form for system calls: a path and no folder where a call takes no folder."""
 
     path: Path
     name: str
@@ -74,12 +68,12 @@ class _Place:
         self.refuse_link(or_other=True)
         try:
             os.replace(other.name, self.name, src_dir_fd=other.folder, dst_dir_fd=self.folder)
-        except PermissionError as error:  # a system that locks open files says so like this
+        except PermissionError as error:  # some systems report an open file like this
             raise export_error(self.path, f"{error.strerror}; is it open in another program?") from error
         self.sync_folder()
 
     def take_in(self, beside: str) -> bool:
-        """Move a folder that stands beside this place here, in one step; return False if one with files is here."""
+        """Move the folder beside this place here, in one step; return False if one with files is here."""
         with contextlib.suppress(OSError):  # not every system replaces an empty folder
             os.rmdir(self.name, dir_fd=self.folder)
         other = beside if self.folder is not None else str(self.path.with_name(beside))
@@ -100,7 +94,7 @@ class _Place:
 
 
 class LocalFolder:
-    """A folder on this machine, or one that it can reach."""
+    """A folder of this machine, or of a mounted disk."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -117,7 +111,7 @@ class LocalFolder:
         except ExportError as error:
             if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.EXDEV:
                 raise
-        # a copy beside the target would be seen by readers
+        # readers would see a copy beside the target
         with open(file, "rb") as source, self._temporary(lambda copy: shutil.copyfileobj(source, copy)) as near:
             self._publish(near, name)
         file.unlink()
@@ -127,9 +121,9 @@ class LocalFolder:
             self._publish(near, name)
 
     def exchange(self, name: str, old: bytes | None, new: bytes) -> bool:
-        # the next contents of a file stand in a folder whose name follows from its contents now, and any writer that
-        # finds them publishes them: so there is one successor, and a writer that stood still is too late for the last
-        # step; that folder appears with the whole file in it, and as long as it holds one, no other takes its place
+        # the next contents of a file stand in a folder named after its contents now, and any writer that finds them
+        # publishes them: so there is one successor, and a delayed writer is too late for the last step; that folder
+        # appears with the whole file in it, and as long as it holds one, no other takes its place
         mark = hashlib.sha256(b"%b\0%b" % (name.encode(), b"" if old is None else b"\1" + old)).hexdigest()
         successor = f"{STAGING}/{mark}.next"
         if self.read(name) != old:
@@ -196,12 +190,12 @@ class LocalFolder:
             except ExportError as error:
                 if not isinstance(error.__cause__, FileNotFoundError | NotADirectoryError) or not more:
                     raise
-            # another writer has deleted the folder, as it was empty still, unless it is the file that is missing
+            # another writer has deleted the folder, as it was empty still, unless the file is missing
             os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
 
     @contextlib.contextmanager
     def _at(self, name: str, *, make: bool = False) -> Generator[_Place]:
-        """Open the folders of a name one after the other; unless they are made, a missing one is an `OSError`."""
+        """Open the folders of a name one after the other, or make them; a missing one is an `OSError`."""
         *folders, last = parts_of(name)
         opened: list[int] = []
         at = _Place(self._root, str(self._root), None)
@@ -232,11 +226,9 @@ class LocalFolder:
 
     @contextlib.contextmanager
     def _temporary(self, fill: Callable[[BinaryIO], object], inside: str = "") -> Generator[_Place]:
-        """Fill a file in the making, on the same disk as the folder; it is deleted unless it was moved.
+        """Let `fill` write a file on the folder's disk, and delete it unless it was moved.
 
-        Args:
-            fill: writes it.
-            inside: its name in a folder of its own, after a slash; none if it is to have no folder.
+        `inside` is a slash and its name in a folder of its own; empty for none.
         """
         name = f"{STAGING}/{uuid.uuid4().hex}.tmp{inside}"
         with self._at(name, make=True) as near:
@@ -251,11 +243,7 @@ class LocalFolder:
 
 
 def parts_of(name: str) -> list[str]:
-    """Return the folders and the file that a name is made of.
-
-    Raises:
-        ExportError: it might lead out of the dataset's folder.
-    """
+    """Return the folders and the file of a name; refuse one that might lead out of the dataset's folder."""
     parts = name.split("/")
     if {"", ".", ".."} & {*parts} or "\0" in name or (os.sep != "/" and re.search(r"[\\:]", name)):
         raise ExportError(f"{name[:200]!r} is no name of a file in a dataset")

@@ -1,8 +1,8 @@
 """A lock that one pull holds at a time: a file that its process has locked, or, where that is refused, just the file.
 
-The system's lock ends with its process. Some network file systems refuse it, and then the file must do: it says whose
-the lock is, so that one of a process that is gone can be taken over. No clock decides, and none that might be alive is
-taken over: not one of another machine, of which nothing is known.
+The system's lock ends with its process. Some network file systems refuse it, and then the file must do: it names its
+owner, so that another pull can take over the lock of a process that has ended. No clock decides, and a lock whose owner
+might be alive is never taken over, as on another machine, of which nothing is known.
 """
 
 from __future__ import annotations
@@ -38,12 +38,9 @@ class Holder:
     """The process that holds a lock.
 
     Attributes:
-        host: the name of its machine.
-        process: its id.
         since: when it took the lock, by its clock.
-        boot: names the run of the machine and the namespace in which the id means this process.
-        started: when the process started, in the system's words, as ids are used again; empty if it does not tell.
-        is_locked: whether it has the system's lock.
+        boot: names the run of the machine and the namespace of the process id.
+        started: when the process started, in the system's words, as ids are used again; empty if unknown.
         mark: differs each time.
     """
 
@@ -62,7 +59,7 @@ class Holder:
 
     @property
     def is_alive(self) -> bool | None:
-        """Whether the process still runs; None if this can't be told from here."""
+        """Whether the process still runs; None if this can't be told here."""
         started = _start_of(self.process) if self.boot == _boot() else ""
         if started is None:
             return False
@@ -74,7 +71,7 @@ class HeldError(Exception):
 
     Attributes:
         file: the file to delete if that pull has ended; None if it is known to be at work.
-        holder: who it is, if the file says so.
+        holder: its process, if the file names it.
     """
 
     def __init__(self, file: Path | None, holder: Holder | None) -> None:
@@ -84,22 +81,18 @@ class HeldError(Exception):
 
 
 class PullLock:
-    """A lock; a file exists as long as it is held.
-
-    Args:
-        file: the file, in an existing folder.
-    """
+    """A lock: a file in an existing folder, as long as it is held."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._descriptor: int | None = None
 
     def take(self) -> None:
-        """Take it, or take it over from a process that is gone.
+        """Take it, or take it over from a process that has ended.
 
         Raises:
             HeldError: another pull has it.
-            FileNotFoundError: another pull has just given it back, or its folder does not exist any more; try again.
+            FileNotFoundError: another pull has just released it, or its folder no longer exists; try again.
             OSError: the file can't be written, or is none.
         """
         try:
@@ -148,7 +141,7 @@ class PullLock:
         return FileExistsError(f"{self.file} is not the file of a lock; delete it")
 
     def _replace(self, data: bytes) -> None:
-        """Replace the file of a process that is gone, unless another process has done it since it was read."""
+        """Replace the file of an ended process, unless another process has replaced it since it was read."""
         claim = self.file.with_name(f"{self.file.name}-{hashlib.sha256(data).hexdigest()[:16]}")
         self._close()
         try:
@@ -166,7 +159,7 @@ class PullLock:
             raise
 
     def release(self) -> None:
-        """Give it back, if it is held."""
+        """Release it, if it is held."""
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
                 if os.path.samestat(os.fstat(self._descriptor), self.file.lstat()):
@@ -178,7 +171,7 @@ class PullLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether this lock has been taken, and not given back."""
+        """Whether this lock is taken."""
         return self._descriptor is not None
 
     def _close(self) -> None:
@@ -188,9 +181,9 @@ class PullLock:
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Lock a file for this process; return False if another has it, None if the file system has no such locks."""
+    """Lock a file for this process; return False if another has it, None if the file system has no locks."""
     if sys.platform == "win32":
-        os.lseek(descriptor, _BEYOND, os.SEEK_SET)  # others can't read what is locked
+        os.lseek(descriptor, _BEYOND, os.SEEK_SET)  # others can't read a locked range
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -233,7 +226,7 @@ def _boot() -> str:
 
 
 def _start_of(process: int) -> str | None:
-    """Return when a process started, "" if the system doesn't tell, or None if it has ended."""
+    """Return the start of a process, "" if the system doesn't tell, or None if it has ended."""
     with contextlib.suppress(OSError):
         state, *others = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return None if state in "ZX" else others[18]

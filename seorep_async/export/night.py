@@ -20,10 +20,10 @@ from seorep_async.tables.declared import all_tables, failures_table, pulls_table
 
 T = TypeVar("T")
 
-# what Hive and Spark escape in the names of partitions, and every reader decodes
+# the characters that Hive and Spark escape in the names of partitions, and every reader decodes
 _ESCAPED = {chr(code) for code in (*range(32), 127)} | set("\"#%'*/:=?\\{}[]^")
 PLAN = "-plan.json"
-"""How the name of a plan of shards ends."""
+"""The ending of the name of a plan of shards."""
 # names of devices, letters that Hive does not escape, and endings that Windows drops
 _NOT_ON_WINDOWS = re.compile(r"(?is:(con|prn|aux|nul|(com|lpt)[\d¹²³])( *\..*)?|.*[<>|].*|.*[. ])")
 _LONGEST_NAME = 200  # bytes of one part of a path; file systems allow 255
@@ -31,10 +31,9 @@ _MOST = 1 << 50
 
 
 def escape(value: str) -> str:
-    """Return a value as the name of a Hive partition holds it: `a/b` is `a%2Fb`.
+    """Return a value in the form of a Hive partition's name: `a/b` is `a%2Fb`.
 
-    Raises:
-        ConfigurationError: no partition can have such a name, or no folder on Windows.
+    ConfigurationError: no partition, or no folder on Windows, can have its name.
     """
     name = "".join(f"%{ord(letter):02X}" if letter in _ESCAPED else letter for letter in value)
     try:
@@ -54,7 +53,7 @@ def digest_of(data: bytes) -> str:
 
 
 def _checked(is_right: Callable[[Any], object]) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
-    """Return a validator of a field, wherever its value comes from."""
+    """Return a validator of a field, for values of any source."""
 
     def check(_: object, field: attrs.Attribute[Any], value: Any) -> None:
         if not is_right(value):
@@ -82,12 +81,7 @@ def _tables() -> frozenset[str]:
 
 @attrs.frozen
 class Partition:
-    """A night of an account in a dataset.
-
-    Attributes:
-        account: the account's name.
-        snapshot_date: the UTC day.
-    """
+    """A night of an account in a dataset; `snapshot_date` is a UTC day."""
 
     account: str
     snapshot_date: dt.date
@@ -103,11 +97,11 @@ class Partition:
         return f"{RECEIPTS}/{self.folder}.json"
 
     def pull_name(self, started_at: dt.datetime) -> str:
-        """Return a name for a pull of it, the same when it is resumed."""
+        """Return a name for a pull of it; a resumed pull has the same."""
         return digest_of(f"{self.account}\n{self.snapshot_date}\n{started_at.isoformat()}".encode())[:12]
 
     def staging(self, pull: str) -> str:
-        """Return the folder of the parts that a pull of it has staged; no other night's pull has any there."""
+        """Return the folder of the parts that a pull of it has staged; pulls of other nights have other folders."""
         return f"{STAGING}/{self.folder}/{pull}"
 
     def shard_receipt(self, pull: str, number: int) -> str:
@@ -121,15 +115,7 @@ class Partition:
 
 @attrs.frozen
 class Part:
-    """One file of a table.
-
-    Attributes:
-        table: the table's name.
-        number: its number among the night's parts of the table.
-        rows: its rows.
-        bytes: its size.
-        digest: SHA-256 of its bytes.
-    """
+    """One file of a table, by its number among the night's parts of it; the digest is SHA-256."""
 
     table: str = attrs.field(validator=_checked(lambda value: value in _tables()))
     number: int = attrs.field(validator=_checked(_is_number))
@@ -142,12 +128,12 @@ class Part:
         return f"{self.table}/{night.folder}/part-{self.number:05}.parquet"
 
     def staged(self, night: Partition, pull: str) -> str:
-        """Return its name until its night is committed; two attempts at one part don't meet there."""
+        """Return its name until its night is committed; each attempt at one part has its own."""
         return f"{night.staging(pull)}/{self.table}-{self.number:05}-{self.digest[:16]}.parquet"
 
 
 def is_name_of_part(name: str) -> bool:
-    """Return whether a file of a dataset is named as a part of some night."""
+    """Return whether a file of a dataset is named like a part of some night."""
     pattern = r"(\w+)/account=[^/]+/snapshot_date=\d{4}-\d\d-\d\d/part-\d{5,16}\.parquet"
     return (found := re.fullmatch(pattern, name, re.ASCII)) is not None and found[1] in _tables()
 
@@ -162,17 +148,9 @@ class Receipt:
     """The commit record of a night: its files, none while it is being replaced.
 
     Attributes:
-        account: the account's name.
-        snapshot_date: the UTC day.
-        service: the service's address.
         key_digest: a salted digest that recognises the API key.
-        pull: the pull that wrote it last.
-        feeds: the feeds of that pull.
-        start_date: first day that it asked for.
-        end_date: last day that it asked for.
-        failures: reports that it could not fetch.
+        pull: the pull that wrote it last; feeds, dates and the number of failures are of that pull.
         version: version of this package.
-        parts: every part of the night.
         coming: while it is being replaced: the parts that it will have.
         older: while it is being replaced: the pull that wrote it before, if one did.
         attempt: while it is being replaced: a name for this attempt.
@@ -197,7 +175,7 @@ class Receipt:
 
     @property
     def night(self) -> Partition:
-        """The night that it is of."""
+        """Its night."""
         return Partition(self.account, self.snapshot_date)
 
     @property
@@ -207,7 +185,7 @@ class Receipt:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the service gave anything, if only that there is nothing."""
+        """Whether the service returned anything, if only an empty report."""
         about_itself = (failures_table().name, pulls_table().name)
         return not self.failures or any(part.rows for part in self.named if part.table not in about_itself)
 
@@ -219,20 +197,12 @@ class Receipt:
 
     @classmethod
     def from_json(cls, data: bytes) -> Receipt:
-        """Return it from its JSON.
-
-        Raises:
-            ValueError: it is none.
-        """
+        """Return it from its JSON, or raise ValueError."""
         return from_json(data, cls)
 
 
 def from_json(data: bytes, kind: type[T]) -> T:
-    """Return an object from its JSON; nothing of another type is built.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Return an object from its JSON, or raise ValueError; nothing of another type is built."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:

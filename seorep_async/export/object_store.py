@@ -20,7 +20,7 @@ from seorep_async.tables.optional import require
 T = TypeVar("T")
 
 SCHEMES = ("s3", "gs", "az")
-"""The object stores, as their addresses begin."""
+"""The beginnings of object stores' addresses."""
 _CLIENT_OPTIONS = {
     *("allow_http", "allow_invalid_certificates", "connect_timeout", "default_headers", "pool_idle_timeout"),
     *("proxy_ca_certificate", "proxy_excludes", "proxy_url", "root_certificate", "timeout", "user_agent"),
@@ -53,7 +53,7 @@ class ObjectStore:
             problem = str(error).partition("\n")[0]
         for word in sorted(secrets, key=len, reverse=True):
             problem = problem.replace(word, "…")
-        # outside of the handler, as else the store's own error, which holds the options, would be its context
+        # outside the handler: the store's own error holds the options, and would be its context
         raise ConfigurationError(f"can't use {self._address}: {problem}")
 
     def address(self, name: str = "") -> str:
@@ -124,8 +124,8 @@ class ObjectStore:
     def _do(self, step: Callable[[], T], name: str, verb: str = "write", *, may_be_missing: bool = False) -> T | None:
         """Do one step, and translate the store's errors into an `ExportError` of one line.
 
-        Nothing of their own text is shown but code and message: it holds addresses, which may be signed. Nor are they
-        the context of the error, which loggers show, so it is raised outside of their handler.
+        It shows only their code and message, as their text holds addresses, which may be signed. For the same reason it
+        is raised outside their handler: loggers show an error's context.
         """
         parts_of(name.rstrip("/") or "any")
         try:
@@ -140,7 +140,7 @@ class ObjectStore:
 
 
 class _Reader(RawIOBase):
-    """An obstore reader with all that Python's own files have."""
+    """An obstore reader with the interface of Python's own files."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader

@@ -1,4 +1,4 @@
-"""Whether a pull wrote a file: it recognises such a file by its columns, and may replace it."""
+"""Which files a pull may replace: those with the columns of a pull's file."""
 
 from __future__ import annotations
 
@@ -16,24 +16,17 @@ from seorep_async.tables.declared import table_of
 from seorep_async.tables.optional import require
 
 _LONGEST_LINE = 1 << 20
-_COMMON_COLUMNS = 3  # account, snapshot date and what the table is about, which every version has
+_COMMON_COLUMNS = 3  # account, snapshot date and the table's first own column, in every version
 
 
 def is_ours(file: Path, kind: Format, table: Table) -> bool:
-    """Return whether a file has the columns of a table.
-
-    Raises:
-        OSError: it can't be read.
-    """
+    """Return whether a file has the columns of a table."""
     with open(file, "rb") as opened:
         return _has_columns(_columns(opened, kind), table)
 
 
 def is_one_of_ours(opened: BinaryIO, *, kind: Format, table: Table) -> bool:
-    """Return whether a file has the columns of a table, or of another feed's, as a pull of that has written it, too.
-
-    An empty file may be one: JSON lines of no rows.
-    """
+    """Return whether a file has the columns of a table, or of another feed's, or is empty: JSON lines of no rows."""
     if not opened.read(1):
         return True
     opened.seek(0)
@@ -43,13 +36,13 @@ def is_one_of_ours(opened: BinaryIO, *, kind: Format, table: Table) -> bool:
 
 
 def _has_columns(found: Sequence[str], table: Table) -> bool:
-    """Return whether columns are those of a table; another version of it may have had fewer."""
+    """Return whether columns are those of a table; other versions of it may have fewer."""
     ours = [column.name for column in table.columns]
     return found[:_COMMON_COLUMNS] == ours[:_COMMON_COLUMNS] and set(found) <= set(ours)
 
 
 def _columns(opened: BinaryIO, kind: Format) -> Sequence[str]:
-    """Return the names of a file's columns, or none if it is not of the format."""
+    """Return the names of a file's columns, or none if it has another format."""
     try:
         if kind is Format.PARQUET:
             return list(require("pyarrow.parquet").read_schema(opened).names)
@@ -61,6 +54,6 @@ def _columns(opened: BinaryIO, kind: Format) -> Sequence[str]:
     except (ValueError, RecursionError, csv.Error):  # pyarrow's own error is a ValueError
         return []
     except OSError as error:
-        if error.errno is None:  # and so pyarrow says that a file is damaged
+        if error.errno is None:  # pyarrow's error for a damaged file
             return []
         raise

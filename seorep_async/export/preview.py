@@ -1,4 +1,4 @@
-"""What a pull would ask for, and what an earlier run of it has staged."""
+"""A pull before it runs: its estimated requests, and the reports that an earlier run has staged."""
 
 from __future__ import annotations
 
@@ -31,12 +31,9 @@ _TRIED = 3
 
 @attrs.frozen
 class StagedPull:
-    """What an earlier run has staged beside a target.
+    """The number of reports that an earlier run has staged, and its start in ISO format.
 
-    Attributes:
-        started_at: its start, as an ISO string.
-        reports: reports that are stored.
-        ended: whether it ended, with failures; else it was cut off.
+    It `ended` with failures, or else was interrupted.
     """
 
     started_at: str
@@ -46,17 +43,14 @@ class StagedPull:
 
 @attrs.frozen
 class PullPreview:
-    """What a pull would do.
+    """An estimate of a pull.
 
     Attributes:
-        files: the files that it would write.
-        campaigns: campaigns that it would fetch.
-        requests: requests that it would still need, without retries, judged by one campaign.
+        requests: the number that it would still need, without retries, estimated from one campaign.
         judged_by: that campaign, the first missing one that the service answers for; or None if there is none: then
             each report counts as one page.
-        unanswered: campaigns before it that the service did not answer for.
-        staged: what an earlier run has staged, or None.
-        resumes: whether it would resume that, or else start over.
+        unanswered: the campaigns skipped before it, as the service did not answer for them.
+        resumes: whether it would resume the staged pull, or else start over.
     """
 
     files: tuple[Path | str, ...]
@@ -70,14 +64,14 @@ class PullPreview:
 
 @attrs.frozen
 class _Missing:
-    """What a pull still has to fetch.
+    """The reports that a pull still has to fetch, in numbers.
 
     Attributes:
-        campaigns: the campaigns that it is for.
-        first: the first of them with a valid id and a missing report.
-        reports: for each feed of campaigns, how many reports are missing.
-        without_keywords: campaigns whose keywords are to be found, if they are wanted.
-        keywords: known keywords whose report is missing.
+        campaigns: all of the pull.
+        first: the ids of the first of them with a missing report.
+        reports: missing ones, by feed of campaigns.
+        without_keywords: campaigns whose keywords are still to be found, if they are wanted.
+        keywords: known ones that lack their report.
     """
 
     campaigns: int
@@ -89,7 +83,7 @@ class _Missing:
 
 @attrs.frozen
 class _Judgement:
-    """How many requests are still needed, and by what that is judged; see `PullPreview`."""
+    """The number of requests still needed, and the campaigns behind this estimate; see `PullPreview`."""
 
     requests: int
     judged_by: int | None
@@ -97,11 +91,7 @@ class _Judgement:
 
 
 def has_nothing_to_retry(target: Target, job: ExportJob, check: Callable[[], None]) -> bool:
-    """Return whether nothing is staged of a job, and its target has a pull of it and no failure.
-
-    Raises:
-        ExportError: the target can't be read, or is open elsewhere.
-    """
+    """Return whether nothing is staged of a job, and its target has a pull of it and no failure."""
     if os.path.lexists(target.staging_folder):
         return False
     if isinstance(target, DatasetTarget):
@@ -113,7 +103,7 @@ def has_nothing_to_retry(target: Target, job: ExportJob, check: Callable[[], Non
 
 
 def staged_pull(target: Target) -> StagedPull | None:
-    """Return what an earlier run has staged; None if there is nothing, or a pull is at work on it."""
+    """Return the pull that an earlier run has staged; None if there is none, or a pull is at work on it."""
     try:
         with StagingArea(target).inspect() as checkpoint:
             return None if checkpoint is None else _staged(checkpoint)
@@ -122,10 +112,9 @@ def staged_pull(target: Target) -> StagedPull | None:
 
 
 def resumable_pull(target: Target, job: ExportJob, *, restart: bool, retry_failed: bool) -> StagedPull | None:
-    """Return what an earlier run has staged that a pull would resume; None also if a pull is at work on it.
+    """Return the staged pull that a pull would resume; None also if a pull is at work on it.
 
-    Raises:
-        ConfigurationError: it is of another job or another key, or the folder may be another user's.
+    ConfigurationError: it is of another job or another key, or the folder may be another user's.
     """
     if restart:
         return None
@@ -141,16 +130,9 @@ def resumable_pull(target: Target, job: ExportJob, *, restart: bool, retry_faile
 async def preview(
     client: SeoRepClient, job: ExportJob, target: Target | None, *, restart: bool = False, retry_failed: bool = False
 ) -> PullPreview:
-    """Find out what a pull would fetch, with a few requests: for the campaigns, and for each feed of one campaign.
+    """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign.
 
     A campaign that fails would fail alone in the pull, so the next one is tried.
-
-    Args:
-        client: an open client.
-        job: what would be pulled.
-        target: where to, or None for no file.
-        restart: see `pull_to`.
-        retry_failed: likewise.
 
     Raises:
         ConfigurationError: the pull would be refused; nothing was sent.
@@ -183,7 +165,7 @@ async def preview(
 def _look(
     target: Target, job: ExportJob, restart: bool, retry_failed: bool
 ) -> tuple[StagedPull | None, _Missing | None]:
-    """Return what an earlier run has staged, and what is missing if the pull would resume it."""
+    """Return the pull staged by an earlier run, and the missing reports if the pull would resume it."""
     try:
         with StagingArea(target).inspect() as checkpoint:
             if checkpoint is None:
@@ -216,7 +198,7 @@ def _staged(checkpoint: Checkpoint) -> StagedPull | None:
 
 
 async def _full_pull(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, int]:
-    """Return what a pull that starts over has to ask for, and the requests that listing the campaigns takes."""
+    """Return the reports that a pull from the start has to fetch, and the requests for the list of campaigns."""
     if job.campaigns is None and job.choice != EVERY_CAMPAIGN:
         before = client.stats.attempts
         ids = list(dict.fromkeys([campaign.id async for campaign in job.choice.campaigns(client)]))
@@ -234,7 +216,7 @@ async def _full_pull(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, in
 
 
 async def _judge(client: SeoRepClient, job: ExportJob, missing: _Missing) -> _Judgement:
-    """Return how many requests are still needed, by asking for a page of each feed of the first that answers."""
+    """Estimate the requests still needed from a page of each feed of the first campaign that answers."""
     needed = {feed: count for feed, count in missing.reports.items() if count}
     if Feed.KEYWORD_BY_DATE in job.feeds and missing.without_keywords:
         # keywords are found in the campaign feed, which is not fetched twice

@@ -160,11 +160,7 @@ class PullSummary:
 
 
 class ProgressTracker:
-    """Counts while a pull runs, and reports its progress.
-
-    Args:
-        on_progress: is called after every step, or None.
-    """
+    """Counts while a pull runs, and reports each step to `on_progress`."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self._on_progress = on_progress
@@ -176,7 +172,7 @@ class ProgressTracker:
         """Why the campaigns' names are missing, or None."""
 
     def start_stage(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
-        """Enter a stage; `stored` of its reports are stored already."""
+        """Enter a stage of which `stored` reports are stored already."""
         self._stage, self._done = (stage, feed, total, stored), stored
         self._report()
 

@@ -109,7 +109,7 @@ async def run_export(
 ) -> PullSummary:
     """Run a checked job as `pull_to` does; `write` writes the fetched reports, even if every campaign failed."""
     _check_how(restart, retry_failed, target.force, on_progress)
-    if job.campaigns == () and write is None:  # a plan for other machines may well be of none
+    if job.campaigns == () and write is None:  # a plan for other machines may be of none
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns")
     _check_csv(job, target.format)
     run = _Run(client, job, ProgressTracker(on_progress))
@@ -179,14 +179,8 @@ async def stream_rows(
 ) -> PullSummary:
     """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns and their keywords.
 
-    Totals and failures are not written; the summary has the failures. A stream can't be resumed.
-
-    Args:
-        client: an open client.
-        job: what to pull; one feed.
-        kind: CSV or JSON lines.
-        write: called with one chunk after the other; a slow one slows the pull.
-        on_progress: is called with a `PullProgress` after every step.
+    Totals and failures are not written; the summary has the failures. A stream can't be resumed. A slow `write` slows
+    the pull.
 
     Raises:
         ConfigurationError: there are several feeds, or another format; nothing was sent.

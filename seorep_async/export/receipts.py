@@ -1,9 +1,9 @@
-"""How a night changes: in one step, when its receipt is replaced, which every writer does on a condition.
+"""The commit of a night: one step, which replaces its receipt if that has not changed.
 
-While a night is being replaced, its receipt names no parts; it says which parts will come, and these are staged. From
-then on any pull can finish the job, from any machine: it deletes the parts that the night no longer has, moves the new
-ones to their places, and replaces the receipt, unless that has changed meanwhile. A staged part that was moved is gone,
-so a writer that stood still for long finds nothing that it could put into a night that others have replaced since.
+While a night is being replaced, its receipt names no parts but the coming ones, which are staged. From then on any pull
+can complete it, from any machine: it deletes the parts that the night no longer has, moves the new ones to their
+places, and replaces the receipt, unless that has changed meanwhile. Moving a staged part removes it, so a delayed
+writer finds nothing to put into a night that others have replaced since.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ _MOST_ROUNDS = 8
 
 
 def read_receipt(storage: Storage, night: Partition) -> Receipt | None:
-    """Return a night's receipt, or None; a replacement that was cut off is finished first.
+    """Return a night's receipt, or None; an interrupted replacement is completed first.
 
-    If that can't be done, as parts were lost, the receipt names none; the next pull of the night repairs it.
+    If parts of it were lost, the receipt names none; the next pull of the night repairs it.
 
-    Raises:
-        ExportError: the receipt can't be read, or is damaged; or other pulls keep replacing the night.
+    ExportError: the receipt can't be read, or is damaged; or other pulls keep replacing the night.
     """
     for _ in range(_MOST_ROUNDS):
         data = _read(storage, night)
@@ -50,10 +49,7 @@ def read_receipt(storage: Storage, night: Partition) -> Receipt | None:
 def last_receipt(storage: Storage, account: str, *, if_rows: bool = False) -> Receipt | None:
     """Return the receipt of an account's last night, or None if it has none; raises as `read_receipt`.
 
-    Args:
-        storage: the dataset.
-        account: the account's name.
-        if_rows: None also if everything failed on every night: nobody knows whether their key was the account's.
+    `if_rows` returns None also if everything failed on every night: their key may not be the account's.
     """
     last = None
     folder = f"{RECEIPTS}/account={escape(account)}"
@@ -74,16 +70,10 @@ def last_receipt(storage: Storage, account: str, *, if_rows: bool = False) -> Re
 
 
 def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part], earlier: Receipt | None = None) -> None:
-    """Replace a night by what a receipt names.
+    """Replace a night by a receipt's parts: the `staged` ones, and others in their places.
 
-    Args:
-        storage: the dataset.
-        receipt: the night's new receipt.
-        staged: those of its parts that are staged; the others are in their places.
-        earlier: the receipt that it replaces, as `read_receipt` returned it.
-
-    Raises:
-        ExportError: another pull replaces the night, or has done so since; or it could not be written.
+    `earlier` is the receipt to replace, as `read_receipt` returned it. ExportError: another pull replaces the night, or
+    has done so since; or it could not be written.
     """
     night, older = receipt.night, None if earlier is None else earlier.pull
     coming = attrs.evolve(receipt, parts=(), coming=receipt.parts, older=older, attempt=uuid.uuid4().hex)
@@ -96,12 +86,12 @@ def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part], earlier: 
 
 
 def busy(storage: Storage, night: Partition) -> ExportError:
-    """Return the error that says that another pull replaces a night."""
+    """Return the error of a night that another pull replaces."""
     return ExportError(f"another pull is committing {storage.address(night.receipt)}; run this again when it has ended")
 
 
 def _finish(storage: Storage, coming: Receipt, data: bytes, *, is_own: bool) -> bool:
-    """Finish a replacement, and return whether this did it: not another writer, and no part was lost."""
+    """Finish a replacement; return False if another writer did, or a part was lost."""
     night, receipt = coming.night, attrs.evolve(coming, parts=coming.named, coming=None, older=None, attempt=None)
     staging = night.staging(coming.pull)
     in_staging = set(storage.names(staging))
@@ -116,7 +106,7 @@ def _finish(storage: Storage, coming: Receipt, data: bytes, *, is_own: bool) -> 
     wanted = {part.name(night) for part in receipt.parts}
     replaced = {part.name(night) for part in staged} if is_own else set()
     stale = _stale(names_of_parts(storage, night), wanted, replaced)
-    for number in range(len(stale) + 1):  # looked at before each step, and after the last
+    for number in range(len(stale) + 1):  # checked before each step, and after the last
         if _read(storage, night) != data:
             _take_back(storage, night, stale[:number])
             return False
@@ -135,7 +125,7 @@ def _finish(storage: Storage, coming: Receipt, data: bytes, *, is_own: bool) -> 
 
 
 def _take_back(storage: Storage, night: Partition, deleted: Iterable[str]) -> None:
-    """Let a receipt name no parts if one of them was deleted by a writer that did not know of it."""
+    """Let a receipt name no parts if a writer that did not know of it deleted one of them."""
     data = _read(storage, night)
     found = _decoded(storage, night, data)
     if found is not None and found.coming is None:
@@ -146,14 +136,14 @@ def _take_back(storage: Storage, night: Partition, deleted: Iterable[str]) -> No
 
 
 def delete_pull(storage: Storage, night: Partition, pull: str) -> None:
-    """Delete the plan of a pull, the receipts of its shards and what it has staged."""
+    """Delete the plan of a pull, its shards' receipts and its staged files."""
     others = storage.names(f"{RECEIPTS}/{night.folder}")
     storage.delete([name for name in others if name.rpartition("/")[2].startswith(f"{pull}-")])
     storage.delete(storage.names(night.staging(pull)))
 
 
 def names_of_parts(storage: Storage, night: Partition) -> set[str]:
-    """Return the names of the parts in a night's folders of all tables; other files there are somebody else's."""
+    """Return the names of the parts in a night's folders of all tables; other files there are foreign."""
     found = (storage.names(f"{table.name}/{night.folder}") for table in all_tables())
     return set(filter(is_name_of_part, chain.from_iterable(found)))
 
@@ -165,7 +155,7 @@ def holds(storage: Storage, name: str, part: Part) -> bool | None:
 
 
 def _stale(there: set[str], wanted: set[str], replaced: set[str]) -> list[str]:
-    """Return the parts that a night no longer has, and those to be replaced, so that no reader sees a row twice.
+    """Return the parts that a night no longer has or that are replaced, so that no reader sees a row twice.
 
     A single part that is replaced by a single one stays, as that takes one step.
     """
@@ -176,11 +166,9 @@ def _stale(there: set[str], wanted: set[str], replaced: set[str]) -> list[str]:
 
 
 def read_json(storage: Storage, name: str, kind: type[T]) -> T | None:
-    """Return what a JSON file of a dataset holds, or None if it does not exist.
+    """Return the content of a JSON file of a dataset, or None if it does not exist.
 
-    Raises:
-        ExportError: it can't be read.
-        ValueError: it holds something else, or is too large.
+    ExportError: it can't be read. ValueError: it holds something else, or is too large.
     """
     data = storage.read(name, LARGEST_JSON + 1)
     return None if data is None else from_json(data, kind)

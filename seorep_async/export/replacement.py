@@ -1,22 +1,21 @@
-"""What a pull replaces: for each table which older rows go, stated once for databases, datasets and dlt.
+"""Which older rows a pull replaces, for each table, stated once for databases, datasets and dlt.
 
-An older row of the account goes if the pull asked for it again and got a response:
+An older row of the account goes if the pull requested it again and got a response:
 
-- **Feeds by date**: the rows of the dates that the pull asked for, and of any earlier pull of exactly these dates, of
-  the campaigns that succeeded. A row of a month stands for those of its days that its own pull asked for. A keyword
-  that has left its campaign goes with it: the campaign succeeded, and if the keyword moved to another one, its rows
-  would count twice. The rows of a keyword that failed stay.
+- **Feeds by date**: the rows of the pull's dates, and of any earlier pull of exactly these dates, of the campaigns that
+  succeeded. A row of a month stands for those of its days that its own pull requested. A keyword that has left its
+  campaign goes with it: the campaign succeeded, and if the keyword moved to another one, its rows would count twice.
+  The rows of a keyword that failed stay.
 - **The campaign feed and totals**: the rows of the same night and the same dates, of the reports that succeeded.
-- **Failures**: those of the same night and dates, of the feeds and campaigns that the pull asked for.
+- **Failures**: those of the same night and dates, of the pull's feeds and campaigns.
 
-It also goes if a row of its key arrives: a month of which the pull asked for other days, the same pull again, or a
+It also goes if a row of its key arrives: a month of which the pull requested other days, the same pull again, or a
 campaign or keyword, of which there is one row, of the latest night that had it. If every campaign failed, only failures
 and pulls change. The nights of a dataset stand apart: a pull replaces rows of its own night only.
 
-All of this is SQL about a row `r` and four relations: `wanted` has the campaigns asked for, `fetched` the reports that
-did not fail (by table and campaign), `failed` the keywords in these that did, and `arriving` the new rows. DuckDB
-executes it. Destinations of dlt compare keys themselves, and take neither subqueries nor functions, so that ids stand
-in the text for them.
+All of this is SQL about a row `r` and four relations: `wanted` has the campaigns requested, `fetched` the reports that
+succeeded (by table and campaign), `failed` their keywords that did not, and `arriving` the new rows. DuckDB executes
+it. Destinations of dlt compare keys themselves, and take neither subqueries nor functions; there the text names ids.
 """
 
 from __future__ import annotations
@@ -47,12 +46,7 @@ LATEST_TABLES = (campaigns_table(), keywords_table())
 
 @attrs.frozen
 class Replacement:
-    """What a pull asked for and got, and so what it replaces.
-
-    Attributes:
-        job: what it asked for.
-        outcomes: one for each campaign.
-    """
+    """The request of a pull and its outcomes, one for each campaign, and so the rows that it replaces."""
 
     job: ExportJob
     outcomes: Sequence[CampaignOutcome]
@@ -62,12 +56,9 @@ class Replacement:
         return not isinstance(table, FeedTable) or table.feed in self.job.feeds
 
     def covered(self, table: Table, row: str = "r", *, ids_in_text: bool = False) -> str | None:
-        """Return the condition for rows of the account that were asked for again, or None if only keys replace rows.
+        """Return the condition for rows of the account that were requested again, or None if only keys replace rows.
 
-        Args:
-            table: the table.
-            row: the name of the row in the condition.
-            ids_in_text: name the campaigns one by one, not the relations.
+        `row` is the row's name in it. `ids_in_text` names the campaigns one by one, not the relations.
         """
         first, last = _date(self.job.start_date), _date(self.job.end_date)
         same_dates = f"{row}.start_date = {first} AND {row}.end_date = {last}"
@@ -96,7 +87,7 @@ class Replacement:
         return None
 
     def register_relations(self, database: duckdb.DuckDBPyConnection) -> None:
-        """Make the relations known to a connection, but for `arriving`."""
+        """Create the relations in a connection, except `arriving`."""
         pa, feeds = require("pyarrow"), self.job.feeds
         fetched = [(table_of(feed).name, id_) for feed in feeds for id_ in self._fetched_campaigns(feed)]
         for name, columns, rows in (
@@ -109,19 +100,16 @@ class Replacement:
             database.register(name, pa.table(arrays, list(columns)))
 
     def outdated(self, table: Table) -> str | None:
-        """Return the condition for rows of whose key one arrives, or None if those are covered anyway."""
+        """Return the condition for rows of an arriving key, or None if those are covered anyway."""
         if table in (table_of(Feed.CAMPAIGN), totals_table(), failures_table()):
             return None
         night = f"r.snapshot_date <= {_date(self.job.snapshot_date)} AND " if table in LATEST_TABLES else ""
         return f"{night}EXISTS (SELECT 1 FROM arriving n WHERE {same_key(table)})"
 
     def remaining_rows(self, table: Table, older: Iterable[pa.Table], newer: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Yield the rows that stay of a table's older parts in a dataset, in their order.
+        """Yield the remaining rows of a table's older parts in a dataset, in their order.
 
-        Args:
-            table: the table.
-            older: the parts that the night had, without the columns of the partition.
-            newer: the pull's parts; they are read only if keys matter.
+        The older parts lack the columns of the partition; the newer, the pull's, are read only if keys matter.
         """
         pa, database = require("pyarrow"), self._memory
         whole = f"SELECT {quoted(self.job.account)} AS account, {_date(self.job.snapshot_date)} AS snapshot_date, *"
@@ -141,13 +129,13 @@ class Replacement:
 
     @cached_property
     def _memory(self) -> duckdb.DuckDBPyConnection:
-        """A database in memory that knows the relations."""
+        """A database in memory with the relations."""
         found: duckdb.DuckDBPyConnection = require("duckdb").connect(config={"enable_external_access": "false"})
         self.register_relations(found)
         return found
 
     def _fetched(self, feed: Feed, row: str, ids_in_text: bool) -> str:
-        """Return the condition for rows of a feed's reports that did not fail."""
+        """Return the condition for rows of a feed's reports that succeeded."""
         name, campaign, keyword = table_of(feed).name, f"{row}.campaign_id", f"{row}.keyword_id"
         if ids_in_text:
             failed = self._failed_keywords() if feed is Feed.KEYWORD_BY_DATE else []
@@ -160,7 +148,7 @@ class Replacement:
         return f"{fetched} AND NOT EXISTS (SELECT 1 FROM failed f WHERE {same})"
 
     def _wanted(self) -> list[int]:
-        """Return the campaigns asked for, but for ids of more than 64 bits, which no row has."""
+        """Return the campaigns requested, except ids of more than 64 bits, which no row has."""
         return [outcome.campaign_id for outcome in self.outcomes if fits(outcome.campaign_id)]
 
     def _fetched_campaigns(self, feed: Feed) -> list[int]:
@@ -190,5 +178,5 @@ def _date(day: dt.date) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a string as SQL writes it."""
+    """Return a string quoted for SQL."""
     return "'" + text.replace("'", "''") + "'"

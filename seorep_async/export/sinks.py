@@ -43,13 +43,7 @@ class StagingWriter:
     """Stores reports in a staging area, one step at a time in a thread; an async context manager.
 
     A group of reports is stored before the next one is taken, so a crash loses only reports that were in progress.
-
-    Args:
-        area: the staging area; it is opened and closed with the writer.
-        job: what is exported.
-        tracker: learns of stored reports, and of those that can't be stored.
-        restart: see `StagingArea.open`.
-        retry_failed: likewise.
+    The area is opened (see `StagingArea.open`) and closed with the writer.
     """
 
     checkpoint: Checkpoint
@@ -82,7 +76,7 @@ class StagingWriter:
         await self._close()
 
     async def _close(self) -> None:
-        """Close the area after the step that runs now, which may take long, and let others use the loop meanwhile."""
+        """Close the area after the running step, which may take long, without blocking the loop."""
         closing = self._thread.submit(self._area.close)
         try:
             await asyncio.shield(asyncio.wrap_future(closing))
@@ -91,11 +85,7 @@ class StagingWriter:
             self._thread.shutdown()
 
     async def run(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step in the thread, after those before it.
-
-        Raises:
-            ExportError: it met a damaged checkpoint, or the disk refused it.
-        """
+        """Run a step in the thread, after those before it; a damaged checkpoint or a failing disk is an ExportError."""
 
         def translated() -> T:
             try:
@@ -107,7 +97,7 @@ class StagingWriter:
         return await asyncio.get_running_loop().run_in_executor(self._thread, translated)
 
     async def plan(self, campaigns: Iterable[int]) -> None:
-        """Note which campaigns there are, and find out, while the first requests are sent, whose key it is."""
+        """Note the campaigns, and, while the first requests are sent, whose key it is."""
         await self.run(self.checkpoint.plan, campaigns)
         self._key_digest = asyncio.get_running_loop().run_in_executor(None, self._area.job.key_digest)
 
@@ -117,14 +107,10 @@ class StagingWriter:
 
     def _add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
         report = encoded_campaigns(self._area.target.format, self._area.job, campaigns, part)
-        self.checkpoint.add([report], durable=True)  # as it is not fetched again if a power failure loses it
+        self.checkpoint.add([report], durable=True)  # it is not fetched again if a power failure loses it
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Store reports.
-
-        Raises:
-            ExportError: they could not be stored.
-        """
+        """Store reports."""
         if self._key_digest is not None:
             await self._key_digest
             await self.run(self._area.note_key)
@@ -138,7 +124,7 @@ class StagingWriter:
         failures: list[PullFailure] = []
         kind = self._area.target.format
         for report, owners in with_owners(reports, self.checkpoint):
-            # Arrow tables of rows give those of keywords at the end, for less
+            # Arrow tables of keywords are made from those of the rows at the end, for less
             of_keywords = report.feed is Feed.CAMPAIGN and (kind.is_text or not rows)
             for one in encoded(kind, self._area.job, report, owners, rows=rows, keywords=of_keywords):
                 (staged if isinstance(one, StagedReport) else failures).append(one)  # type: ignore[arg-type]
@@ -150,13 +136,9 @@ class StagingWriter:
 
 
 class PipeWriter:
-    """Writes reports to a pipe, in the order of their ids; its checkpoint is in memory.
+    """Writes reports to a pipe, as CSV or JSON lines, in the order of their ids; its checkpoint is in memory.
 
-    Args:
-        job: what is exported.
-        kind: CSV or JSON lines.
-        write: called with one chunk after the other; a slow one slows the pull.
-        tracker: learns of written reports, and of those that can't be written.
+    A slow `write` slows the pull.
     """
 
     ordered: bool = True
@@ -175,9 +157,9 @@ class PipeWriter:
         return step(*args)
 
     async def plan(self, campaigns: Iterable[int]) -> None:
-        """Note which campaigns there are."""
+        """Note the campaigns."""
         self.checkpoint.plan(campaigns)
-        if self._kind is Format.CSV:  # not sooner: a pull that finds no campaign leaves the pipe empty
+        if self._kind is Format.CSV:  # not sooner: a pull without campaigns leaves the pipe empty
             await self._write(csv_header(table_of(self._job.feeds[0]), self._job.csv))
 
     async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
@@ -202,7 +184,7 @@ class PipeWriter:
 def with_owners(
     reports: Sequence[RankingReport[Any]], checkpoint: Checkpoint
 ) -> Iterator[tuple[RankingReport[Any], list[int]]]:
-    """Yield reports of one feed, each with the campaigns that it belongs to."""
+    """Yield reports of one feed, each with its campaigns."""
     by_keyword = reports[0].feed is Feed.KEYWORD_BY_DATE
     owners = checkpoint.owners(report.id for report in reports) if by_keyword else {}
     for report in reports:
@@ -212,15 +194,9 @@ def with_owners(
 def encoded(
     kind: Format, job: ExportJob, report: RankingReport[Any], owners: Iterable[int], *, rows: bool, keywords: bool
 ) -> Iterator[StagedReport | PullFailure]:
-    """Yield a report for each campaign that it belongs to, encoded for a format, or why the format can't hold it.
+    """Yield a report for each of its campaigns, encoded for a format, or the failure if the format can't hold it.
 
-    Args:
-        kind: the format.
-        job: whose account and snapshot date each row bears.
-        report: the report.
-        owners: the campaigns.
-        rows: whether the rows are wanted.
-        keywords: whether the keywords in the rows are wanted, for their own table.
+    `keywords` yields the keywords in the rows, too, for their own table.
     """
     table, totals = table_of(report.feed), totals_in_tables(report)
     for campaign_id in owners:
@@ -237,7 +213,7 @@ def encoded(
             yield PullFailure(report.feed, campaign_id, report.keyword_id, unstorable(kind, error))
             continue
         if keywords:
-            with contextlib.suppress(*UNSTORABLE):  # the rows say what is wrong; without them only names are missing
+            with contextlib.suppress(*UNSTORABLE):  # the rows already report it
                 of_keywords: Sequence[Sequence[Any]] = keyword_columns(columns)
                 if not rows:
                     of_keywords = prepare(kind, keywords_table(), of_keywords, job.csv)

@@ -15,11 +15,11 @@ _BUFFER_BYTES = 1 << 16
 
 
 class DamagedError(Exception):
-    """The checkpoint is not as it was written."""
+    """The checkpoint is damaged."""
 
 
 class OtherVersionError(DamagedError):
-    """Another version of this package wrote the checkpoint, whose tables this one does not know."""
+    """Another version of this package wrote the checkpoint, with other tables."""
 
 
 @attrs.frozen
@@ -27,12 +27,12 @@ class StagedReport:
     """Rows of one table in a checkpoint: those of a report, the keywords in it, or a part of the list of campaigns.
 
     Attributes:
-        table: the name of the table.
-        campaign_id: the campaign that they belong to; 0 for a part of the list of campaigns.
+        table: its name.
+        campaign_id: 0 for a part of the list of campaigns.
         id: the campaign's or the keyword's id, or the number of the part.
-        rows: its number of rows.
-        totals: its totals as a JSON list of values, or None.
-        data: its rows, encoded for the target's format.
+        rows: their number.
+        totals: a JSON list of values, or None.
+        data: the rows, encoded for the target's format.
     """
 
     table: str
@@ -45,7 +45,7 @@ class StagedReport:
 
 @attrs.frozen
 class RowsLocation:
-    """Where some rows are in a file, and the checksum that they have there."""
+    """The location of some rows in a file, and their checksum."""
 
     start: int
     size: int
@@ -53,11 +53,9 @@ class RowsLocation:
 
 
 class RowsFile:
-    """An open file of rows, to which more are appended.
+    """An open file of rows, to which more are appended; None as path: in memory.
 
-    Args:
-        path: the file, which is created if there is none, open to its owner only; a link is not followed. Or None for
-            one in memory.
+    A new file is open to its owner only; a link is not followed.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -78,11 +76,7 @@ class RowsFile:
             os.fsync(self._file.fileno())
 
     def read(self, location: RowsLocation) -> bytes:
-        """Return the rows at a location.
-
-        Raises:
-            DamagedError: they are not as they were written.
-        """
+        """Return the rows at a location; damaged ones raise DamagedError."""
         self._file.seek(location.start)
         data = self._file.read(location.size)
         if zlib.crc32(data) != location.checksum:

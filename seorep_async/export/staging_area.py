@@ -30,7 +30,7 @@ _CHECKPOINT, _LOCK = "checkpoint", "lock"
 _TRIES = 3
 _LOCK_TIMEOUT, _POLL_SECONDS = 600.0, 0.1
 _DOUBTFUL_SECONDS = 5.0
-"""How long a lock is waited for whose holder may be dead: nobody else would ever end that."""
+"""The longest wait for a lock whose holder may be dead and never release it."""
 
 
 class AtWorkError(ExportError):
@@ -53,11 +53,7 @@ class StopSignal(threading.Event):
 class StagingArea:
     """The private folder of one export, locked to this process while it is open.
 
-    Only its owner can have prepared it: another user's folder, one that others can open, a link, or a link in it is
-    refused, and nothing outside is touched.
-
-    Args:
-        target: where the export goes.
+    Another user's folder, one that others can open, a link, or a link in it is refused, and nothing outside is touched.
     """
 
     checkpoint: Checkpoint
@@ -77,15 +73,12 @@ class StagingArea:
         return self._making
 
     def open(self, job: ExportJob, *, restart: bool, retry_failed: bool) -> None:
-        """Create it, or resume from what an earlier run has staged.
+        """Create it, or resume from the staged reports of an earlier run; `restart` deletes these, unread.
 
-        Args:
-            job: what to export.
-            restart: delete what an earlier run has staged, unread.
-            retry_failed: resume also an export that has ended, with failures.
+        `retry_failed` resumes also an export that has ended, with failures.
 
         Raises:
-            ConfigurationError: the folder is not ours alone, or an export of another job is staged there.
+            ConfigurationError: others may open the folder, or an export of another job is staged there.
             ExportError: another process is at work on it, or it is damaged or can't be written.
         """
         self.job = job
@@ -126,7 +119,7 @@ class StagingArea:
     def close(self) -> None:
         """Close it; another process can resume from it then.
 
-        One with nothing in it is removed, unless an older target would then look like that of this export.
+        An empty one is removed, unless an older target would then look like that of this export.
         """
         empty = False
         if self.is_open:
@@ -142,7 +135,7 @@ class StagingArea:
             self._unlock()
 
     def remove(self) -> Path | None:
-        """Close and delete it; return the folder if that was not possible, or None."""
+        """Close and delete it; return the folder if that failed, or None."""
         with contextlib.suppress(DamagedError, sqlite3.Error):
             self.checkpoint.note(parameters=None, begun=None)  # if it stays, nothing is resumed from it
         self.is_open = False
@@ -153,11 +146,9 @@ class StagingArea:
 
     @contextlib.contextmanager
     def inspect(self) -> Iterator[Checkpoint | None]:
-        """Open the checkpoint of an earlier run for a look; None if there is none.
+        """Open the checkpoint of an earlier run for a look, or None.
 
-        Raises:
-            ConfigurationError: the folder is not ours alone.
-            ExportError: another process is at work on it, or it is damaged.
+        ConfigurationError: others may open the folder. ExportError: another process is at work, or it is damaged.
         """
         if not os.path.lexists(self.folder):
             yield None
@@ -182,13 +173,13 @@ class StagingArea:
                 self._check_folder()
                 self._lock.take()
                 return
-            except FileNotFoundError:  # the process that had it has finished and removed it meanwhile
+            except FileNotFoundError:  # its process has finished and removed it meanwhile
                 continue
             except HeldError as error:
                 held = error
                 if error.file is None or error.holder is not None:
                     break
-                time.sleep(_POLL_SECONDS)  # it may be about to say who it is
+                time.sleep(_POLL_SECONDS)  # the holder may be about to write its name
             except OSError as error:
                 self._unlock()
                 raise export_error(self.folder, os_message(error)) from error
@@ -246,13 +237,7 @@ class StagingArea:
 
 
 async def in_thread(step: Callable[[Target, ExportJob, Callable[[], None]], T], target: Target, job: ExportJob) -> T:
-    """Run a step that may wait for another pull in a thread; cancelling this ends its waiting.
-
-    Args:
-        step: takes the target, the job, and a function to call now and then.
-        target: the target.
-        job: the job.
-    """
+    """Run a step that may wait for another pull in a thread; it gets a `check` that raises once this is cancelled."""
     stop = StopSignal()
     try:
         return await asyncio.to_thread(step, target, job, stop.check)
@@ -262,14 +247,9 @@ async def in_thread(step: Callable[[Target, ExportJob, Callable[[], None]], T], 
 
 @contextlib.contextmanager
 def write_lock(target: Target, check: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Wait until no other pull has a database in the target's folder open.
+    """Wait until no other pull has a database in the target's folder open; an exception of `check` ends the waiting.
 
-    Args:
-        target: the database.
-        check: called now and then; an exception that it raises ends the waiting.
-
-    Raises:
-        AtWorkError: the other one does not end.
+    AtWorkError: the other pull does not end.
     """
     path, began = target.path, time.monotonic()
     lock = PullLock(path.with_name(f".{path.name[-50:]}.pull.lock"))
@@ -299,7 +279,7 @@ def _translate_damage(target: Target) -> Iterator[None]:
 
 
 def damaged(target: Target, error: DamagedError) -> ExportError:
-    """Return the error for a checkpoint that is not as it was written, or another version's."""
+    """Return the error for a checkpoint that is damaged, or another version's."""
     problem = "is damaged; pass restart=True to start over"
     if isinstance(error, OtherVersionError):
         problem = "is of another version of seorep; end that pull with it, or pass restart=True to start over"

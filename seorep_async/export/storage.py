@@ -1,4 +1,4 @@
-"""Where finished files go: a local folder, or an object store; a file exists whole, or not at all."""
+"""The storage of finished files: a local folder, or an object store; a file exists whole, or not at all."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ class Storage(Protocol):
     def put(self, file: Path, name: str) -> None:
         """Put a finished local file under a name, in one step; it may be moved.
 
-        Raises:
-            ExportError: that was not possible; an older file is as it was. So for the other methods.
+        After an ExportError, an older file is unchanged. So for the other methods.
         """
 
     def write(self, name: str, data: bytes) -> None:
@@ -38,17 +37,14 @@ class Storage(Protocol):
     def exchange(self, name: str, old: bytes | None, new: bytes) -> bool:
         """Replace the few bytes of a file in one step, and return True, or False if they are no longer the old ones.
 
-        Args:
-            name: the file's name.
-            old: its bytes until now; None if no file of that name may exist.
-            new: its bytes from now on, which no file of that name ever had.
+        `old` is None if the file must not exist; no file of that name may ever have had the bytes `new`.
         """
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
-        """Return a file's bytes, or its first ones if it has more than `most`, or None if there is no such file."""
+        """Return a file's bytes, but at most the first `most`, or None if there is no file."""
 
     def inspect(self, name: str, look: Callable[[BinaryIO], T]) -> T | None:
-        """Return what is found by a look into a file, of which no more is read, or None if there is no such file."""
+        """Return the result of a look into a file, of which no more is read, or None if there is no file."""
 
     def names(self, folder: str) -> list[str]:
         """Return the names of all files in a folder and its folders, sorted; none if there is no such folder."""
@@ -68,14 +64,10 @@ def is_address(out: object) -> bool:
 def storage_of(out: str, options: Mapping[str, Any] | None = None) -> Storage:
     """Return the storage of a folder or of an address such as `s3://bucket/rankings/`.
 
-    Args:
-        out: the folder or address.
-        options: of the object store, as obstore names them, such as `region`, `endpoint` or `allow_http`; what is not
-            given is taken from the environment, as obstore does it.
+    The options are obstore's, such as `region`, `endpoint` or `allow_http`; obstore reads missing ones from the
+    environment.
 
-    Raises:
-        ConfigurationError: the address or an option is wrong; nothing was sent.
-        ImportError: the extra `cloud` is missing.
+    ConfigurationError: the address or an option is wrong; nothing was sent.
     """
     if options is not None and not isinstance(options, Mapping):
         raise ConfigurationError("storage_options must be a mapping of option names to strings")

@@ -1,4 +1,4 @@
-"""Where an export goes: one database, a file for each table, or a dataset; on a disk, or in an object store."""
+"""The target of an export: one database, a file for each table, or a dataset; on a disk, or in an object store."""
 
 from __future__ import annotations
 
@@ -41,13 +41,11 @@ class Target:
     """The target of an export.
 
     Attributes:
-        path: the path with links followed; with several feeds, the files' names are made of it.
+        path: the path with links followed; the files' names of several feeds derive from it.
         named: the path as the caller wrote it.
-        format: the format.
-        feeds: the feeds whose rows it holds.
         force: replace also files that no pull wrote.
         work_dir: the folder for the staging folder, or None for one beside the target.
-        account: the account's name; accounts that share a target don't share a staging folder.
+        account: accounts that share a target don't share a staging folder.
     """
 
     path: Path
@@ -84,7 +82,7 @@ class Target:
             yield self.file(keywords_table()), keywords_table()
 
     def named_row_files(self) -> tuple[Path | str, ...]:
-        """Return every file of rows in the words in which the target was named."""
+        """Return every file of rows, relative if the target was given as relative."""
         return tuple(dict.fromkeys(self.as_named(file) for file, _ in self.row_files()))
 
     def exists(self) -> bool:
@@ -92,11 +90,7 @@ class Target:
         return all(file.exists() for file, _ in self.row_files())
 
     def may_replace(self, file: Path, table: Table) -> bool:
-        """Return whether a table may replace a file: it is missing, empty, a database, or ours, or `force` is set.
-
-        Raises:
-            OSError: it can't be read.
-        """
+        """Return whether a table may replace a file: it is missing, empty, a database, or ours, or `force` is set."""
         if self.force or self.format is Format.DUCKDB or not file.exists():
             return True
         with open(file, "rb") as opened:
@@ -109,8 +103,8 @@ class Target:
 
     @property
     def staging_folder(self) -> Path:
-        """The hidden folder in which reports are staged."""
-        # cut, so that it does not outgrow what the file system allows, and still one for each target
+        """The hidden folder of staged reports."""
+        # cut to the limit of the file system, and still one for each target
         name = self.path.name if len(self.path.name.encode(errors="surrogateescape")) <= 200 else _mark(self.path.name)
         whose = f".{_mark(self.account)}" if self.accumulates and self.account is not None else ""
         if self.work_dir is None:
@@ -127,11 +121,11 @@ class Target:
         yield from dict.fromkeys(map(self.file, self.tables()))
 
     def shown(self, table: Table) -> Path | str:
-        """Return where the rows of a table go, as the target was named."""
+        """Return the place of a table's rows, relative if the target was given as relative."""
         return self.as_named(self.file(table))
 
     def as_named(self, file: Path) -> Path:
-        """Return a file's path in the words in which the target was named: relative if it was."""
+        """Return a file's path, relative if the target was given as relative."""
         if self.named.is_symlink():
             return self.named if file == self.path else file
         return self.named.with_name(file.name)
@@ -139,11 +133,7 @@ class Target:
 
 @attrs.frozen
 class StoredTarget(Target):
-    """Files in an object store, made whole on this machine.
-
-    Attributes:
-        storage: the folder of the object store.
-    """
+    """Files in an object store, made whole on this machine."""
 
     storage: Storage = attrs.field(kw_only=True)
 
@@ -153,12 +143,7 @@ class StoredTarget(Target):
         return self.storage.address(self.path.name)
 
     def check_objects(self) -> None:
-        """Refuse to replace what no pull wrote.
-
-        Raises:
-            ConfigurationError: such an object has the name of a file that may be written.
-            ExportError: the store can't be read.
-        """
+        """Refuse to replace objects that no pull wrote."""
         self.storage.read(self.file(pulls_table()).name)  # detects a missing bucket, unlike a look into a file
         for file, table in () if self.force else (*self.row_files(), *self.sidecar_files()):
             ours = self.storage.inspect(file.name, partial(is_one_of_ours, kind=self.format, table=table))
@@ -170,7 +155,7 @@ class StoredTarget(Target):
         return tuple(self.storage.address(file.name) for file, _ in self.row_files())
 
     def exists(self) -> bool:
-        """Return False: nobody has looked whether its files exist."""
+        """Return False: existence is never checked."""
         return False
 
     def as_named(self, file: Path) -> Path:
@@ -180,11 +165,7 @@ class StoredTarget(Target):
 
 @attrs.frozen
 class DatasetTarget(Target):
-    """A dataset, on a disk or in an object store.
-
-    Attributes:
-        storage: the dataset's folder.
-    """
+    """A dataset, on a disk or in an object store."""
 
     storage: Storage = attrs.field(kw_only=True)
 
@@ -210,7 +191,7 @@ class DatasetTarget(Target):
 
 
 def tables_of(feeds: Sequence[Feed]) -> tuple[Table, ...]:
-    """Return the tables of a pull: those of its feeds, and those that say what the feeds are about."""
+    """Return the tables of a pull: those of its feeds, and those about their campaigns, keywords and pulls."""
     about_keywords = () if tuple(feeds) == (Feed.CAMPAIGN_BY_DATE,) else (keywords_table(),)
     others = (totals_table(), campaigns_table(), *about_keywords, failures_table(), pulls_table())
     return (*map(table_of, feeds), *others)
@@ -225,19 +206,14 @@ def target_of(
     work_dir: str | os.PathLike[str] | None = None,
     account: str | None = None,
 ) -> Target:
-    """Return the target that a path or an address names, after a look at it.
+    """Return the target of a path or an address, after a look at it.
 
-    Args:
-        out: the path or address; a dataset if it ends in `/`, or is one.
-        feeds: the feeds whose rows it holds.
-        force: replace also files that no pull wrote.
-        storage_options: of an object store.
-        work_dir: the folder for the staging folder; of an object store, the current one if it is None.
-        account: the account's name.
+    A name that ends in `/`, or an existing dataset, is a dataset. `work_dir` is the folder for the staging folder;
+    for an object store, None is the current one.
 
     Raises:
         ConfigurationError: the ending is none of the formats', no file can be written there, or a file of another
-            program exists that is not to be replaced.
+            program exists and must not be replaced.
         ImportError: the format needs an extra.
     """
     try:
@@ -293,7 +269,7 @@ def _dataset_folder(
     ours = {RECEIPTS, STAGING, *(table.name for table in all_tables())}
     if path.is_dir() and not (path / RECEIPTS).is_dir() and any(one.name not in ours for one in path.iterdir()):
         raise _refusal(out, "the folder holds files that no pull wrote; name a new or empty folder")
-    Format.DUCKDB.require_extra()  # it decides which rows of a night are replaced; its extra brings pyarrow along
+    Format.DUCKDB.require_extra()  # it chooses the rows of a night to replace; its extra brings pyarrow along
     Format.PARQUET.require_extra()
     return DatasetTarget(path, Path(str(out)), Format.PARQUET, feeds, work_dir=work_dir, storage=storage)
 

@@ -38,15 +38,9 @@ def application(
     limiter: Callable[[], Limiter | None],
     fault: Callable[[int], str | None],
 ) -> web.Application:
-    """Build the application.
+    """Build the application; `latency` is in seconds, `fault` returns the kind of fault for a request's number.
 
-    Args:
-        service: returns what the operations work on; aiohttp keeps the application itself in a cache of handlers.
-        traffic: counts every request.
-        api_key: the only key that is let in.
-        latency: seconds that every response takes at least.
-        limiter: returns the limiter, or None if there is no limit.
-        fault: gives the kind of fault that meets a request of some number, or None.
+    `service` is a function, as aiohttp keeps the application itself in a cache of handlers.
     """
     closing = asyncio.Event()
 
@@ -63,7 +57,7 @@ def application(
         chain.append(_wait(latency, pause))
     chain += [_inject_faults(fault), _refusals_as_json, _authenticate(api_key)]
     app = web.Application(middlewares=[web.middleware(link) for link in chain], client_max_size=_LARGEST_BODY)
-    app.on_shutdown.append(end_pauses)  # or aiohttp would have to cancel them, and sometimes stumbles over that
+    app.on_shutdown.append(end_pauses)  # or aiohttp would have to cancel them, and sometimes fails at that
     for operation in OPERATIONS:
         app.router.add_route(operation.method, operation.path.replace(":id", "{id}"), _respond(operation, service))
     return app

@@ -1,4 +1,4 @@
-"""Fault injection: which requests meet a fault, and what their callers get instead of the response."""
+"""Fault injection: the requests that meet a fault, and the replacements of their responses."""
 
 import asyncio
 import re
@@ -117,11 +117,9 @@ ERROR_IN_200 = msgspec.json.encode({"status": "error", "code": 500, "results": {
 
 
 class RawResponse(web.Response):
-    """A response that was written to the connection as raw bytes; nothing more can be sent there.
+    """A response written to the connection as raw bytes; nothing more can be sent there.
 
-    Args:
-        status: the status that the caller saw, None if it saw none.
-        body: the part of the body that was sent.
+    `status` is None if the caller saw none; `body` is the part that was sent.
     """
 
     def __init__(self, status: int | None = None, body: bytes = b"") -> None:
@@ -129,12 +127,12 @@ class RawResponse(web.Response):
         self.has_status: bool = status is not None
 
     async def prepare(self, request: web.BaseRequest) -> None:
-        """Let aiohttp know that the connection is lost."""
+        """Tell aiohttp that the connection is lost."""
         raise ConnectionResetError("an injected fault")
 
 
 async def inject_fault(kind: str, response: web.Response, connection: asyncio.Transport) -> web.Response:
-    """Return what replaces a response; the package's docstring lists the kinds."""
+    """Return the replacement of a response; the package's docstring lists the kinds."""
     body = response.body if isinstance(response.body, bytes) else b""
     head = _head(response, len(body))
     half = body[: len(body) // 2]

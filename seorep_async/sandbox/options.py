@@ -1,4 +1,4 @@
-"""Checks of the options that a user gives, each a clear ValueError."""
+"""Checks of the user's options, each a clear ValueError."""
 
 import math
 from collections.abc import Callable

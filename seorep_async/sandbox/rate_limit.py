@@ -1,4 +1,4 @@
-"""Limits, as real services and the proxies before them have them, and how they refuse what is over."""
+"""Limits of requests, as in real services and their proxies, and the refusals of the excess."""
 
 import math
 import re
@@ -99,12 +99,9 @@ class RateLimit:
 
 
 class Limiter:
-    """Lets requests through as a `RateLimit` says. It waits for nothing: time comes from its clocks alone.
+    """Applies a `RateLimit`, without waiting: time comes from its clocks alone.
 
-    Args:
-        limit: what it lets through.
-        clock: seconds on a clock that never goes back.
-        wall_clock: seconds since 1970, for dates only.
+    `clock` gives seconds and never goes back; `wall_clock` gives seconds since 1970, for dates only.
     """
 
     def __init__(
@@ -120,11 +117,7 @@ class Limiter:
         self._rate = _RULES[limit.kind](limit, clock()) if limit.per_second else None
 
     def acquire(self) -> None:
-        """Let a request through; call `release` when it is answered.
-
-        Raises:
-            Refusal: it is over the limit.
-        """
+        """Accept a request, to be ended by `release`, or raise a Refusal."""
         if self.limit.at_once is not None and self._in_progress >= self.limit.at_once:
             raise self._refusal("too many requests at once", 1.0)
         wait = self._rate.wait(self._clock()) if self._rate else 0.0
@@ -133,11 +126,11 @@ class Limiter:
         self._in_progress += 1
 
     def release(self) -> None:
-        """End a request that was let through."""
+        """End an accepted request."""
         self._in_progress -= 1
 
     def _refusal(self, message: str, wait: float) -> Refusal:
-        # Rounded up: who comes back at the moment that was named is let through.
+        # Rounded up: a retry at the named moment is accepted.
         headers = {}
         if self.limit.retry_after == "seconds":
             headers["Retry-After"] = str(math.ceil(wait))
@@ -192,7 +185,7 @@ class _SlidingWindow:
         self._times: deque[float] = deque(maxlen=limit.per_window)
 
     def wait(self, now: float) -> float:
-        """Record a request and return 0, or return the seconds until one is let through if none comes meanwhile."""
+        """Record a request and return 0, or return the seconds until one is accepted if none comes meanwhile."""
         full = len(self._times) == self._limit.per_window
         refused = full and self._times[0] + self._limit.window > now
         if not refused or self._limit.counts_refused:

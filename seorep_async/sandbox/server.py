@@ -38,7 +38,7 @@ def _forbidden(campaigns: Iterable[int]) -> frozenset[int]:
 def _ids(name: str, campaigns: Iterable[int]) -> frozenset[int]:
     try:
         return frozenset(campaigns)
-    except TypeError:  # no iterable, or one of what can't be an id
+    except TypeError:  # no iterable, or one that holds no ids
         raise ValueError(f"{name} must hold ids of campaigns, not {campaigns!r}") from None
 
 
@@ -202,8 +202,8 @@ class Sandbox:
         runner, self._runner = self._runner, None
         if listener is None or runner is None:
             return
-        # A connection that asyncio accepts just as its server closes is dropped with a warning, its socket left open.
-        # So stop accepting first, and let those accepted already become known to the runner, which closes them.
+        # asyncio drops a connection that it accepts just as its server closes, with its socket left open and a warning.
+        # So stop accepting first, and let the runner learn of those accepted already: it closes them.
         for sock in listener.sockets:
             with suppress(NotImplementedError):
                 asyncio.get_running_loop().remove_reader(sock.fileno())

@@ -1,4 +1,4 @@
-"""What the sandbox saw: counted at the server, so that a client's own figures can be checked against it."""
+"""The sandbox's traffic, counted at the server to check a client's own figures."""
 
 import time
 from collections import Counter
@@ -38,11 +38,7 @@ class Stats:
 
 
 class Traffic:
-    """Counts requests as they come and go.
-
-    Args:
-        clock: seconds on a clock that never goes back.
-    """
+    """Counts requests as they come and go; `clock` gives seconds and never goes back."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Planning: which campaigns to pull, and which shard pulls which."""
+"""Planning: the campaigns to pull, and their division into shards."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def plan(
 async def _stored_plan(
     client: SeoRepClient, job: ExportJob, target: DatasetTarget, shards: int, *, restart: bool, retry_failed: bool
 ) -> StoredPlan:
-    """Return the plan that is to be resumed, or a new one."""
+    """Return the plan to resume, or a new one."""
     asked = job.parameters(target) | {"shards": shards, "key": await asyncio.to_thread(job.key_digest)}
     parameters = json.loads(json.dumps(asked))
     if job.snapshot_is_default:
@@ -111,7 +111,7 @@ async def _stored_plan(
 
 
 def _share(settings: Settings, workers: int) -> Settings:
-    """Return the settings of one of several workers, which divide what is allowed."""
+    """Return one worker's settings: its share of the limits."""
     rate = settings.requests_per_second
     return attrs.evolve(
         settings,
@@ -145,7 +145,7 @@ def _cut(job: ExportJob, found: StoredPlan, count: int, common: Mapping[str, Any
 
 @attrs.define
 class _Collector:
-    """A sink that takes campaigns only."""
+    """A sink of campaigns only."""
 
     checkpoint: Checkpoint
     ordered: bool = False
@@ -192,7 +192,7 @@ def _folder(work_dir: object) -> str | None:
 def _earlier_plan(
     storage: Storage, account: str, parameters: Mapping[str, Any], retry_failed: bool
 ) -> StoredPlan | None:
-    """Return the newest plan of the same arguments that was not gathered, or may be again for its failed reports."""
+    """Return the newest plan of the same arguments that was not gathered, or that has failed reports to retry."""
     for night, pull in reversed(plans_of(storage, account)):
         found = read_plan(storage, night, pull)
         if found is not None and found.parameters == parameters:

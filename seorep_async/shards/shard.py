@@ -36,7 +36,7 @@ MOST_SHARDS = 100_000
 # not the names of keys, such as `kms_key_id`, nor switches, such as `bucket_key_enabled`
 _SECRET = re.compile(
     r"secret|password|token|credential|access_key|key(?!_id|_enabled|_prefix)|sas|signature|header"
-    "|authority|msi_|identity|cli$",  # who is given the secrets of the environment, and which program is run for them
+    "|authority|msi_|identity|cli$",  # receivers of the environment's secrets, and programs that are run for them
     re.IGNORECASE,
 )
 _KEY_FROM = re.compile("env:[A-Za-z_][A-Za-z0-9_]*")
@@ -133,7 +133,7 @@ class Shard:
 
     @property
     def night(self) -> Partition:
-        """The night of the dataset that it is for."""
+        """Its night of the dataset."""
         return Partition(self.account, self.snapshot_date)
 
     @property
@@ -208,22 +208,14 @@ class ShardReceipt:
 
 
 def check_key_from(key_from: object) -> None:
-    """Check that a string names an environment variable; it is not shown, as it may be the key itself.
-
-    Raises:
-        ConfigurationError: it does not.
-    """
+    """Check that a string names an environment variable; it is not shown, as it may be the key itself."""
     if not isinstance(key_from, str) or not _KEY_FROM.fullmatch(key_from):
         problem = "key_from must be env:NAME, the environment variable that holds the key"
         raise ConfigurationError(f"{problem}; a function that returns it is given to run_shard: key=…")
 
 
 def check_options(storage_options: object) -> dict[str, str]:
-    """Return options of an object store as shards hold them, without secrets.
-
-    Raises:
-        ConfigurationError: they hold one, or are no mapping of strings.
-    """
+    """Return options of an object store for shards; secrets, or no mapping of strings, are refused."""
     if not isinstance(storage_options, Mapping) or not all(
         isinstance(name, str) and isinstance(value, str | bool) for name, value in storage_options.items()
     ):
@@ -264,12 +256,12 @@ def _from_json(data: str | bytes, kind: type[T]) -> T:
             if not isinstance(result, str):
                 return result
             problem = result
-    # nothing is chained: it would hold the values, which may be secrets
+    # no chained error: it would hold the values, which may be secrets
     raise ConfigurationError(f"this is not the JSON of a {kind.__name__}: {problem}")
 
 
 def _structured(found: dict[str, Any], kind: type[T]) -> T | str:
-    """Return an object, or what is wrong."""
+    """Return an object, or the problem."""
     if kind is Shard and "outcomes" in found:
         return "it is the receipt of a shard; give the shards themselves, as plan made them"
     if newer := found.keys() - {field.name for field in attrs.fields(kind)}:  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The plan of a pull in shards, as its dataset holds it: what the same plan, made again, resumes."""
+"""The stored plan of a pull in shards; the same call of `plan` resumes it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ class StoredPlan:
     """A plan.
 
     Attributes:
-        parameters: the arguments that a plan must have in common with it to resume it.
-        pull: the name of the pull.
-        snapshot_date: its night.
+        parameters: a resuming call must have the same.
         started_at: when it was planned, in UTC.
         ids: the campaigns of all shards.
         campaigns: the staged part with these campaigns.
@@ -39,7 +37,7 @@ class StoredPlan:
     campaigns: Part
 
     def is_of(self, night: Partition) -> bool:
-        """Return whether it is as a pull of a night has written it."""
+        """Return whether a pull of a night wrote it like this."""
         return (
             (self.started_at.tzinfo, self.snapshot_date) == (None, night.snapshot_date)
             and self.pull == night.pull_name(self.started_at)
@@ -54,11 +52,7 @@ class StoredPlan:
 
 
 def read_plan(storage: Storage, night: Partition, pull: str) -> StoredPlan | None:
-    """Return the plan of a pull, or None if there is none.
-
-    Raises:
-        ExportError: it can't be read, or is not as a pull has written it.
-    """
+    """Return the plan of a pull, or None if there is none; ExportError if it can't be read, or no pull wrote it."""
     name = night.plan(pull)
     try:
         found = read_json(storage, name, StoredPlan)

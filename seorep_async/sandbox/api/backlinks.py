@@ -71,7 +71,7 @@ def get(service: Service, request: ApiRequest) -> ApiResponse:
 
 
 def update(service: Service, request: ApiRequest) -> ApiResponse:
-    """Change a backlink; what is not given stays as it is."""
+    """Change a backlink; fields that are not given stay."""
     backlink, changes = _find(service, request.id), _as_attributes(request.given(UPDATE))
     if changes:
         backlink = service.account.backlinks.put(backlink.id, evolve(backlink, **changes))

@@ -41,7 +41,7 @@ def get(service: Service, request: ApiRequest) -> ApiResponse:
 
 
 def update(service: Service, request: ApiRequest) -> ApiResponse:
-    """Change a campaign; what is not given stays as it is."""
+    """Change a campaign; fields that are not given stay."""
     campaign, changes = service.campaign(request.id), _as_attributes(request.given(UPDATE))
     if changes:
         campaign = service.account.campaigns.put(campaign.id, evolve(campaign, modified=service.now(), **changes))
@@ -84,7 +84,7 @@ def _single(campaign: Campaign) -> Record:
 def _listed(service: Service, id_: int) -> Record:
     campaign = service.account.campaigns.get(id_)
     assert campaign is not None, "the account lists what it holds"  # noqa: S101
-    # The reference shows no other value than null of the fields that are null here.
+    # The reference shows only null for the fields that are null here.
     return _single(campaign) | {
         "date_deleted": None,
         "status": "active",

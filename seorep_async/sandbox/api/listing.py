@@ -10,7 +10,7 @@ from seorep_async.sandbox.api.service import LIMIT, PAGE, ApiResponse, Record, S
 
 @frozen
 class RecordList:
-    """How one kind of record is listed.
+    """The list of one kind of record.
 
     Attributes:
         name: identifies this list.
@@ -28,7 +28,7 @@ class RecordList:
 
     @property
     def fields(self) -> Fields:
-        """The fields that the request may carry."""
+        """The fields of its requests."""
         return self.search, PAGE, LIMIT, self.order, self.direction
 
     def respond(
@@ -45,13 +45,10 @@ class RecordList:
         """Return one page.
 
         Args:
-            service: the service.
-            request: the request.
-            ids: gives the ids of all records, oldest first.
-            record: gives the record of an id.
-            shown: gives it as the list shows it, if not whole.
-            only: says which records are wanted besides those that contain the string; all unless given.
-            question: whatever `ids` and `only` depend on.
+            ids: returns the ids of all records, oldest first.
+            shown: returns a record's form in the list, if not whole.
+            only: selects among the records that contain the string.
+            question: everything that `ids` and `only` depend on.
         """
         page = service.page(request)
         wanted, order, descending = request[self.search], request[self.order], request[self.direction]
@@ -71,7 +68,7 @@ class RecordList:
 
 
 def listing(name: str, orders: Sequence[str], *searched: str) -> RecordList:
-    """Return a list under the names that campaigns, users and keywords use."""
+    """Return a list with the field names of campaigns, users and keywords."""
     return RecordList(
         name=name,
         search=search("filter"),

@@ -11,13 +11,9 @@ from seorep_async.sandbox.api.service import ApiResponse, Service
 
 @frozen
 class Operation:
-    """One operation.
+    """One operation, with its path from the reference.
 
-    Attributes:
-        method: the HTTP method.
-        path: the path as the reference writes it.
-        handler: responds to a request, or refuses by raising `Refusal`; it never waits, so nothing comes between.
-        fields: the fields that it knows.
+    The handler responds to a request, or raises `Refusal`; it never waits, so nothing comes between.
     """
 
     method: str

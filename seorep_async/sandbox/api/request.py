@@ -1,6 +1,6 @@
-"""Requests: their fields, how a caller's values are read, and how they are refused.
+"""Requests: their fields, the reading of their values, and their refusals.
 
-Each field says what it must look like in words and as a function. Any other value is a 400.
+Each field describes its values in words and as a function. Any other value is a 400.
 
 Writes are understood as a form, as JSON and as query parameters alike; where a field comes both in the body and in the
 query, the body's value counts. Of a repeated field the first value counts. Fields that no operation knows are ignored.
@@ -27,13 +27,7 @@ _YES_NO = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Refusal(Exception):
-    """An error response.
-
-    Args:
-        status: the HTTP status, 400 to 599.
-        message: what the caller did wrong, in one sentence.
-        headers: headers of the response, such as Retry-After.
-    """
+    """An error response: its status, 400 to 599, the caller's mistake in one sentence, and further headers."""
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(status, message)
@@ -49,9 +43,8 @@ class Field(Generic[T]):
     Attributes:
         name: the service's name of it.
         expects: completes the sentence "NAME must be …".
-        read: gives the value of a string, or raises ValueError.
+        read: returns the value of a string, or raises ValueError.
         absent: the value if the field is not given.
-        required: whether it must be given.
         many: whether it is an array: `name=a&name=b`, `name[]=a&name[]=b` and `name=a,b` are all understood.
         is_integer: whether JSON holds it as a number.
     """
@@ -211,14 +204,7 @@ class Body:
 
 
 class ApiRequest:
-    """One request to an operation: the values of its fields.
-
-    Args:
-        fields: the fields that the operation knows.
-        query: the query parameters.
-        body: the fields of the body.
-        path_id: the path's `:id`, as it was sent.
-    """
+    """One request to an operation: the values of its known fields, from query and body, and the path's `:id`."""
 
     def __init__(self, fields: Fields, query: Values, body: Body | None = None, path_id: str = "") -> None:
         self._query = query

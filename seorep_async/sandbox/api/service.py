@@ -1,4 +1,4 @@
-"""What every operation works on: the account, the chosen shapes, page sizes, and a cache of recent responses."""
+"""The common ground of all operations: the account, the chosen shapes, page sizes, and a cache of recent responses."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -25,7 +25,7 @@ LIMIT = int32("limit")
 
 @frozen
 class PageRange:
-    """A page to cut: its number, counted from 1, and its size in records."""
+    """A page of records: its number, counted from 1, and its size."""
 
     number: int
     limit: int
@@ -35,7 +35,7 @@ class PageRange:
         return rows[(self.number - 1) * self.limit : self.number * self.limit]
 
     def count(self, records: int) -> int:
-        """Return how many pages so many records fill."""
+        """Return the number of pages for a number of records."""
         return -(-records // self.limit)
 
 
@@ -49,7 +49,7 @@ class ApiResponse:
 
 @frozen
 class EncodedFeed:
-    """A feed's rows as they are sent, in order and encoded, ready to be cut into pages."""
+    """A feed's rows in their sent form, in order and encoded, ready to be cut into pages."""
 
     rows: tuple[msgspec.Raw, ...]
     totals: msgspec.Raw
@@ -60,12 +60,9 @@ class Service:
     """The service behind the operations.
 
     Attributes:
-        account: the data.
-        shapes: the choice of envelopes and row formats.
-        clock: the date and time that created and changed things are given.
+        clock: the date and time of changes.
         default_limit: records a page if a request names no limit.
-        max_limit: the most records a page.
-        failing: campaign ids, each with the status that its feeds and the campaign itself are answered with.
+        failing: campaign ids, each with the status of the responses for its feeds and the campaign itself.
         reports: rows of the test's own, by feed and id.
         encoded: recent feeds.
         selections: the ids of recent lists.
@@ -82,7 +79,7 @@ class Service:
     selections: LruCache[Hashable, Sequence[int]] = field(factory=lambda: LruCache(_CACHED_SELECTIONS))
 
     def campaign(self, id_: int) -> Campaign:
-        """Return a campaign; an unknown or a failing one is refused."""
+        """Return a campaign; refuse an unknown or a failing one."""
         if id_ in self.failing:
             status = self.failing[id_]
             problem = "is not one that this API key has access to" if status == 403 else "was asked to fail"
@@ -97,7 +94,7 @@ class Service:
         return self.clock().replace(microsecond=0, tzinfo=None)
 
     def page(self, request: ApiRequest) -> PageRange:
-        """Return the range of records on the page that a request names."""
+        """Return the range of records on a request's page."""
         return PageRange(request[PAGE] or 1, min(request[LIMIT] or self.default_limit, self.max_limit))
 
 
@@ -112,17 +109,17 @@ def nothing() -> ApiResponse:
 
 
 def as_json(body: object) -> ApiResponse:
-    """Return a response of anything that JSON can hold."""
+    """Return a response of any value that JSON can hold."""
     return ApiResponse(msgspec.json.encode(body))
 
 
 def moment(when: datetime | None) -> str | None:
-    """Write a moment as the service does."""
+    """Write a moment in the service's format."""
     return None if when is None else when.isoformat(" ", "seconds")
 
 
 def matches(string: str, *wanted: str) -> bool:
-    """Say whether a string contains each of others, ignoring case."""
+    """Return whether a string contains each of others, ignoring case."""
     anycase = string.casefold()
     return all(one.casefold() in anycase for one in wanted)
 

@@ -18,7 +18,7 @@ _VOLUMES = ("competitors", "localMonthlySearches")
 
 @frozen
 class RowFormat:
-    """One variant of a feed's rows: the fields, the totals, and how the fields that hold dates are written."""
+    """One variant of a feed's rows: the fields, the totals, and the format of dates."""
 
     fields: tuple[str, ...]
     totals: tuple[str, ...]
@@ -36,7 +36,7 @@ class RowFormat:
 
 @frozen
 class FeedFormat:
-    """A feed's two row formats; `searched` is the field that filter and search look at."""
+    """A feed's two row formats; `searched` is the field for filter and search."""
 
     feed: str
     current: RowFormat
@@ -112,12 +112,9 @@ MONTHS_OF_KEYWORD = FeedFormat(
 
 @frozen
 class Shapes:
-    """Chooses the format of feeds. A mixed choice depends on the seed and the id in the request, never on the page.
+    """Chooses the envelope and the row format of feeds.
 
-    Attributes:
-        key: the account's key.
-        shape: the envelope of feeds.
-        rows: the format of their rows.
+    A mixed choice depends on the seed and the id in the request, never on the page.
     """
 
     key: int

@@ -11,7 +11,7 @@ from seorep_async.sandbox.api.service import ApiResponse, Record, Service, momen
 from seorep_async.sandbox.data.seeded import User
 
 OWNER_ID = 1
-"""The user in whose name the key gets login grants."""
+"""The user of the key's login grants."""
 
 FIRST_NAME = filled("first_name")
 LAST_NAME = filled("last_name")
@@ -67,7 +67,7 @@ def get(service: Service, request: ApiRequest) -> ApiResponse:
 
 
 def update(service: Service, request: ApiRequest) -> ApiResponse:
-    """Change a user; what is not given stays as it is."""
+    """Change a user; fields that are not given stay."""
     user, changes = _find(service, request.id), request.given(_STORED)
     if changes.get("username", user.username) != user.username:
         _require_free(service, changes["username"])

@@ -1,1 +1,1 @@
-"""The account's data: made from the seed when it is needed, with the changes since."""
+"""The account's data: made from the seed on demand, with the changes since."""

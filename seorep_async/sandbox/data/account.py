@@ -1,7 +1,7 @@
 """The account: seeded campaigns, keywords, users and backlinks, with the changes since.
 
-What is seeded depends on the seed and on its own id alone: neither on the order of requests nor on how many others
-there are. Keywords and rankings are facts of the past: changing a campaign's address does not change them.
+Seeded objects depend on the seed and on their own id alone: neither on the order of requests nor on the number of
+others. Keywords and rankings are facts of the past: changing a campaign's address does not change them.
 """
 
 from collections import OrderedDict
@@ -28,11 +28,7 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """A cache that drops the least recently used values once their weights exceed its capacity.
-
-    Args:
-        capacity: the sum of weights; the newest value stays whatever it weighs.
-    """
+    """A cache that drops the least recently used values, but never the newest, if their weights exceed `capacity`."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -67,10 +63,10 @@ class Records(Generic[T]):
     """Records of one kind: seeded ones, made on demand, and those written since. An id is never used twice.
 
     Args:
-        is_seeded: says whether a record of this id is in the seeded account.
+        is_seeded: returns whether a record of this id is in the seeded account.
         make: makes it.
-        first_new_id: the id of the first record that is added; it is above all seeded ones.
-        cached: how many seeded records are cached.
+        first_new_id: the id of the first added record, above all seeded ones.
+        cached: the number of seeded records to cache.
     """
 
     def __init__(
@@ -101,7 +97,7 @@ class Records(Generic[T]):
         return [id_ for id_ in (*seeded, *added) if id_ not in removed]
 
     def add(self, build: Callable[[int], T]) -> T:
-        """Add the record that is built for a new id."""
+        """Add the record built for a new id."""
         id_ = self._next_id
         self._next_id += 1
         return self.put(id_, build(id_))
@@ -125,14 +121,9 @@ _CACHED_RECORDS = 20_000
 
 
 class Account:
-    """One seeded account.
+    """One account; the same seed, any integer, makes the same account.
 
-    Args:
-        seed: any integer; the same seed makes the same account.
-        campaigns: how many campaigns there are at first; their ids are 1 to this.
-        keywords: how many keywords each of them has.
-        users: how many users there are at first; their ids are 1 to this.
-        backlinks: how many backlinks each campaign has at first.
+    Campaigns and users have the ids from 1 to their number. `keywords` and `backlinks` are numbers per campaign.
     """
 
     def __init__(self, seed: int, campaigns: int, keywords: int, users: int = 0, backlinks: int = 0) -> None:
@@ -166,7 +157,7 @@ class Account:
 
     @property
     def writes(self) -> int:
-        """How often anything was written: as long as this stays the same, so does everything else."""
+        """The number of writes so far: as long as it stays the same, so does everything else."""
         return self.campaigns.writes + self.users.writes + self.backlinks.writes
 
     def campaign_ids(self) -> Sequence[int]:
@@ -178,7 +169,7 @@ class Account:
         return self.users.present(self._seeded_users)
 
     def user_named(self, username: str) -> User | None:
-        """Return the user who has a username, or None."""
+        """Return the user with a username, or None."""
         users = (self.users.get(id_) for id_ in self.user_ids())
         return next((user for user in users if user and user.username == username), None)
 

@@ -33,12 +33,9 @@ _MONTH_KEY = 0xD1342543DE82EF95
 
 
 def measure(keyword: Keyword, month: int) -> Measures:
-    """Return a keyword's metrics in a month.
+    """Return a keyword's metrics in a month, the number `year * 12 + month - 1`.
 
     None is "not ranked", "not tracked" or "not measured"; a rank of 0 occurs for places only, and is not the same.
-
-    Args:
-        month: the month's number, `year * 12 + month - 1`.
     """
     noise = mix(keyword.key ^ month * _MONTH_KEY)
     measures: Measures = {}
@@ -72,7 +69,7 @@ def aggregate(metric: str, values: Iterable[int | None]) -> int | None:
 
 
 def change(metric: str, now: Mapping[str, int | None], before: Mapping[str, int | None] | None) -> int | None:
-    """Return by how much a metric grew since the period before: 0 without one, None if either value is missing."""
+    """Return the growth of a metric since the period before: 0 without one, None if either value is missing."""
     if before is None:
         return 0
     new, old = now[metric], before[metric]

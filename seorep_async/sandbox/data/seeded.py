@@ -36,7 +36,7 @@ _GROWTH = timedelta(days=2900)
 
 @frozen(kw_only=True)
 class Campaign:
-    """What the account holds about one campaign."""
+    """The account's data about one campaign."""
 
     id: int
     account_id: int
@@ -51,7 +51,7 @@ class Campaign:
 
 @frozen
 class Niche:
-    """What a seeded campaign is about: the products that it sells, the number of its first place, and its tags."""
+    """A seeded campaign's business: the products that it sells, the number of its first place, and its tags."""
 
     products: tuple[str, ...]
     home: int
@@ -86,7 +86,7 @@ def make_campaign(key: int, account_id: int, id_: int) -> tuple[Campaign, Niche]
 
 
 def later(moment: datetime, drawn: SeededRandom, days: int) -> datetime:
-    """Draw a moment within so many days after another."""
+    """Draw a moment within some days after another."""
     return (moment + timedelta(seconds=drawn.below(days * 86_400))).replace(microsecond=0)
 
 
@@ -97,11 +97,11 @@ def slug(string: str) -> str:
 
 
 KEYWORDS_PER_CAMPAIGN = 100_000
-"""Keyword ids are `campaign id x this + number`, so that a keyword's campaign can be read off its id."""
+"""Keyword ids are `campaign id x this + number`, so that a keyword's id tells its campaign."""
 
 
 class Trend(msgspec.Struct, frozen=True, gc=False):  # hundreds of thousands would slow the garbage collector down
-    """How a rank moves from month to month: a level, and a wave of some height and speed around it."""
+    """The movement of a rank from month to month: a level, and a wave of some height and speed around it."""
 
     level: int
     swing: int
@@ -111,7 +111,7 @@ class Trend(msgspec.Struct, frozen=True, gc=False):  # hundreds of thousands wou
 
 
 class Keyword(msgspec.Struct, frozen=True, gc=False):
-    """What the account holds about one keyword; `trends` are None where an engine is not tracked."""
+    """The account's data about one keyword; `trends` are None where an engine is not tracked."""
 
     id: int
     key: int
@@ -140,7 +140,7 @@ def make_keywords(key: int, campaign: Campaign, niche: Niche, count: int) -> tup
 
 def _make_keyword(campaign: Campaign, niche: Niche, number: int, drawn: SeededRandom) -> Keyword:
     products = niche.products
-    # Every product in every phrasing and every place before anything repeats, without a table of what is taken.
+    # Every product in every phrasing and every place before anything repeats, without a table of used ones.
     rest, product = divmod(number - 1, len(products))
     rest, phrasing = divmod(rest, len(PHRASINGS))
     again, place = divmod(rest, len(PLACES))
@@ -190,7 +190,7 @@ _ROLES = (("client", RESTRICTED), ("client", RESTRICTED), ("staff", "all"), ("ad
 
 @frozen(kw_only=True)
 class User:
-    """What the account holds about one user."""
+    """The account's data about one user."""
 
     id: int
     account_id: int
@@ -232,7 +232,7 @@ STATUSES = ("published", "unpublished")
 
 @frozen(kw_only=True)
 class Backlink:
-    """What the account holds about one backlink."""
+    """The account's data about one backlink."""
 
     id: int
     campaign_id: int
@@ -250,7 +250,7 @@ class Backlink:
 
 
 def make_backlink(key: int, campaign: Campaign, niche: Niche, number: int) -> Backlink:
-    """Make a seeded campaign's backlink of some number."""
+    """Make the backlink of some number of a seeded campaign."""
     id_ = campaign.id * BACKLINKS_PER_CAMPAIGN + number
     drawn = SeededRandom(mix(key ^ mix(id_ + 2**34)))
     product, (site, name) = drawn.pick(niche.products), drawn.pick(SITES)

@@ -20,7 +20,7 @@ def mix(key: int) -> int:
 class SeededRandom:
     """A stream of draws from one key.
 
-    Only `random()` is drawn from: it alone is promised to stay the same in later versions of Python.
+    Only `random()` is used: Python promises for it alone that later versions give the same numbers.
     """
 
     def __init__(self, key: int) -> None:
@@ -31,7 +31,7 @@ class SeededRandom:
         return int(self._random() * bound)
 
     def chance(self, share: float) -> bool:
-        """Say yes in this share (0 to 1) of the draws."""
+        """Return True in this share (0 to 1) of the draws."""
         return self._random() < share
 
     def skewed(self, bound: int, power: float) -> int:

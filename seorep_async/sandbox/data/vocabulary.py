@@ -1,4 +1,4 @@
-"""The words that the account is made of: places, trades, names of companies and people, tags, sites."""
+"""The account's words: places, trades, names of companies and people, tags, sites."""
 
 LANGUAGE: dict[str, int | str] = {"id": 1000, "name": "English"}
 PLACES: tuple[dict[str, int | str], ...] = tuple(
@@ -49,7 +49,7 @@ SITES = (
 )  # fmt: skip
 LINK_TYPES = ("guest post", "resource page", "directory", "press release", "editorial link", "forum")
 
-# Search volumes come in the steps that keyword tools report them in.
+# Search volumes come in the steps of keyword tools.
 VOLUMES = (
     0, 10, 20, 30, 40, 50, 70, 90, 110, 140, 170, 210, 260, 320, 390, 480, 590, 720, 880, 1000, 1300, 1600, 1900, 2400,
     2900, 3600, 4400, 5400, 6600, 8100, 9900, 12100, 14800, 18100, 22200, 27100, 33100, 40500, 49500,
