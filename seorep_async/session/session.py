@@ -21,7 +21,7 @@ from seorep_async.session.base_url import BaseURL
 from seorep_async.session.call import Call
 from seorep_async.session.clock import Clock
 from seorep_async.session.fair_queue import HUGE, FairQueue
-from seorep_async.session.governor import Governor, Permit
+from seorep_async.session.flow_control import Governor, Permit
 from seorep_async.session.key_refusal import CancelScope, Step
 from seorep_async.session.request import Request
 from seorep_async.session.response import RawAnswer, Response, ResponseReader
@@ -105,9 +105,9 @@ class Session:
             retries=dict(self._retries),
             throttled=self._throttled,
             bytes_received=self._transport.bytes_received,
-            in_flight=governor.in_flight,
-            concurrency=governor.concurrency,
-            pace=governor.pace,
+            in_flight=governor.admission.in_flight,
+            concurrency=governor.admission.concurrency,
+            pace=governor.admission.pace,
             waited=dict(governor.waited),
         )
 
@@ -192,7 +192,7 @@ class Session:
                 remaining=call.deadline - self.clock.monotonic(),
                 tokens=self.governor.quota.tokens,
                 jitter=self.clock.jitter(),
-                refused_in_a_row=self.governor.refused_in_a_row,
+                refused_in_a_row=self.governor.admission.refused_in_a_row,
                 settings=self.settings,
             )
             if isinstance(decision, GiveUp):
@@ -213,7 +213,7 @@ class Session:
             permit = await governor.acquire(call.priority, call.deadline, scope, *about)
             if permit is None:
                 if self.state == "open" and (scope is None or scope.error is None):
-                    raise deadline_exceeded(call.failure, governor.refused_in_a_row)
+                    raise deadline_exceeded(call.failure, governor.admission.refused_in_a_row)
             elif self._may_start(call):
                 return permit
             else:
@@ -239,7 +239,7 @@ class Session:
                         scope.probe = self.spawn(self._probe(call.request, scope))  # not ours, which may be cancelled
                     await scope.wait()
         except TimeoutError:
-            raise deadline_exceeded(call.failure, self.governor.refused_in_a_row) from None
+            raise deadline_exceeded(call.failure, self.governor.admission.refused_in_a_row) from None
         if scope.error is not None:
             status = scope.error.status
             raise AuthenticationError("stopped, because the API key was refused for another request", status=status)

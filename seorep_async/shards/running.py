@@ -43,7 +43,7 @@ from seorep_async.export.staging_area import AtWorkError
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.target import DatasetTarget
 from seorep_async.resources.arguments import Secret
-from seorep_async.session.governor import Governor
+from seorep_async.session.flow_control import Governor
 from seorep_async.settings import Settings
 from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from
 from seorep_async.shards.stored_plan import read_plan
@@ -252,7 +252,7 @@ async def _known_limits(pull: tuple[str, Settings], client: SeoRepClient) -> Asy
     """Begin with the limits that an earlier shard of the pull has found in this process, and pass them on."""
     governor = client._session.governor
     with contextlib.suppress(KeyError, IndexError):  # none has ended, or others that run beside this one began with it
-        governor.inherit(_governors[pull].pop())
+        governor.admission.inherit(_governors[pull].pop().admission)
     try:
         yield
     finally:

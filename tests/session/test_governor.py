@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from seorep_async import RateLimitedError, Settings
 from seorep_async.session import Clock
-from seorep_async.session.circuit_breaker import CircuitBreaker
-from seorep_async.session.governor import Governor, Permit
-from seorep_async.session.rate_limiter import RateLimiter
+from seorep_async.session.flow_control import Governor, Permit
+from seorep_async.session.flow_control.circuit_breaker import CircuitBreaker
+from seorep_async.session.flow_control.rate_limiter import RateLimiter
 from seorep_async.session.retry_policy import Signal
 from tests.session.virtual_loop import VirtualLoop, here, virtual
 
@@ -31,7 +31,8 @@ def new_governor(**options: Any) -> Governor:
 def govern(**options: Any) -> Governor:
     """Return a governor that is past its start."""
     governor = new_governor(**options)
-    governor._concurrency.end_start()
+    for now in (-2.0, -1.0):
+        governor.admission._concurrency.try_to_open(now)
     return governor
 
 
@@ -95,7 +96,11 @@ class Queue:
 async def test_as_many_start_at_once_as_the_limit_says(limit: int) -> None:
     governor = govern(max_concurrency=limit)
     async with Queue(governor, *[0] * (limit + 3)) as waiters:
-        assert (len(waiters.served), governor.in_flight, governor.concurrency) == (limit, limit, limit)
+        assert (len(waiters.served), governor.admission.in_flight, governor.admission.concurrency) == (
+            limit,
+            limit,
+            limit,
+        )
 
 
 @virtual
@@ -117,7 +122,7 @@ async def test_all_start_when_the_first_eight_were_accepted() -> None:
         before = len(waiters.served)
         governor.release(first[7], Signal.FINE)
         await turn()
-        assert (before, len(waiters.served), governor.in_flight) == (7, 64, 64)
+        assert (before, len(waiters.served), governor.admission.in_flight) == (7, 64, 64)
 
 
 @virtual
@@ -125,7 +130,7 @@ async def test_figure_of_the_limit_leaves_out_the_start() -> None:
     governor = new_governor(max_concurrency=16)
     async with Queue(governor, *[0] * 20):
         await turn()
-        assert (governor.in_flight, governor.concurrency) == (8, 16)
+        assert (governor.admission.in_flight, governor.admission.concurrency) == (8, 16)
 
 
 @virtual
@@ -136,29 +141,29 @@ async def test_refusals_at_the_start_let_no_more_start() -> None:
         for permit in first:
             governor.release(permit, Signal.THROTTLED)
         await asyncio.sleep(1)
-        assert (len(waiters.served), governor.in_flight) == (8, 8)
+        assert (len(waiters.served), governor.admission.in_flight) == (8, 8)
 
 
 @virtual
 async def test_an_heir_knows_the_pace_and_no_outage() -> None:
     earlier = govern(max_concurrency=3)
-    earlier._rate._known = 5.0
+    earlier.admission._rate._known = 5.0
     for _ in range(20):
         earlier.observe(from_time(here().time()), Signal.UNREACHABLE, None)
-    assert earlier._breaker.is_open
-    earlier._concurrency.record_timeout(1.0, 2.0)
+    assert earlier.admission.breaker.is_open
+    earlier.admission._concurrency.record_timeout(1.0, 2.0)
     heir = govern(max_concurrency=3)
-    heir.inherit(earlier)
-    assert (heir._breaker.is_open, heir.pace, heir.concurrency) == (False, 5.0, 2)
+    heir.admission.inherit(earlier.admission)
+    assert (heir.admission.breaker.is_open, heir.admission.pace, heir.admission.concurrency) == (False, 5.0, 2)
 
 
 @virtual
 async def test_an_heir_knows_how_often_it_was_asked_to_wait() -> None:
     earlier = govern()
-    earlier._pause(1.0, 5.0)
+    earlier.admission._rate.record_wait(5.0, 6.0)
     heir = govern()
-    heir.inherit(earlier)
-    assert heir._rate.waits == 1
+    heir.admission.inherit(earlier.admission)
+    assert heir.admission._rate.waits == 1
 
 
 @virtual
@@ -167,7 +172,7 @@ async def test_leave_given_back_is_given_to_the_next() -> None:
     first = await leave(governor)
     async with Queue(governor, 0, 0) as waiters:
         governor.release(first, Signal.FINE)
-        assert governor.in_flight == 1
+        assert governor.admission.in_flight == 1
         await turn()
         assert waiters.served == [0]
 
@@ -211,11 +216,11 @@ async def test_suspect_leaves_the_pace_to_those_that_wait(
 ) -> None:
     governor = govern(max_concurrency=1)
     await leave(governor)
-    governor._rate._known = rate
+    governor.admission._rate._known = rate
     for _ in range(refusals):
-        governor._suspects.record_refusal("campaign 1")
+        governor.admission._failing.record_refusal("campaign 1")
     for _ in range(accepted):
-        governor._suspects.record_success("campaign 2")
+        governor.admission._failing.record_success("campaign 2")
     async with Queue(governor, *[0] * waiting):
         assert governor.courtesy("campaign 1", here().time() + left) == pytest.approx(seconds)
 
@@ -251,7 +256,7 @@ async def test_cancelled_waiter_gets_nothing_and_takes_nothing() -> None:
         await turn()
         governor.release(held, Signal.FINE)
         await turn()
-        assert (waiters.served, governor.in_flight) == ([1], 1)
+        assert (waiters.served, governor.admission.in_flight) == ([1], 1)
 
 
 @pytest.mark.parametrize("others", [0, 1])
@@ -263,7 +268,7 @@ async def test_waiter_cancelled_as_it_is_called_passes_its_leave_on(others: int)
         governor.release(held, Signal.FINE)
         waiters.tasks[0].cancel()
         await turn()
-        assert (waiters.served, governor.in_flight) == ([1] * others, others)
+        assert (waiters.served, governor.admission.in_flight) == ([1] * others, others)
 
 
 @virtual
@@ -281,7 +286,7 @@ async def test_attempt_that_was_cancelled_tells_nothing() -> None:
     governor = govern(max_concurrency=2)
     for _ in range(50):
         governor.release(await leave(governor), None)
-    assert (governor.in_flight, governor.concurrency, governor.pace) == (0, 2, None)
+    assert (governor.admission.in_flight, governor.admission.concurrency, governor.admission.pace) == (0, 2, None)
     assert here().now == 0
 
 
@@ -293,7 +298,7 @@ async def test_attempt_that_was_cancelled_tells_nothing() -> None:
 async def test_who_comes_too_late_gets_no_leave(deadline: float) -> None:
     governor = govern()
     assert await governor.acquire(0, deadline) is None
-    assert (governor.in_flight, here().now) == (0, 0)
+    assert (governor.admission.in_flight, here().now) == (0, 0)
 
 
 @virtual
@@ -302,9 +307,9 @@ async def test_wait_ends_with_its_deadline() -> None:
     held = await leave(governor)
     await asyncio.sleep(2)
     assert await governor.acquire(0, 3.0) is None
-    assert (here().now, governor.in_flight) == (3.0, 1)
+    assert (here().now, governor.admission.in_flight) == (3.0, 1)
     governor.release(held, Signal.FINE)
-    assert governor.in_flight == 0
+    assert governor.admission.in_flight == 0
 
 
 @virtual
@@ -325,7 +330,7 @@ async def test_deadline_of_who_got_leave_is_forgotten() -> None:
     async with Queue(governor, 0, deadline=3.0) as waiters:
         governor.release(held, Signal.FINE)
         await asyncio.sleep(10)
-        assert (waiters.served, governor.in_flight) == ([0], 1)
+        assert (waiters.served, governor.admission.in_flight) == ([0], 1)
 
 
 # the gate
@@ -431,7 +436,7 @@ async def test_those_that_wait_hear_at_once_that_it_takes_too_long(wait: float, 
                 await task
             assert caught.value.retry_after == pytest.approx(wait)
             assert here().now == 50
-    assert governor.in_flight == 0
+    assert governor.admission.in_flight == 0
 
 
 @pytest.mark.parametrize(("wait", "deadline"), [(5.0, 5.1), (120.0, NEVER)])
@@ -466,7 +471,7 @@ async def test_waiter_cancelled_as_it_is_refused_ends_cancelled() -> None:
         waiters.tasks[0].cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiters.tasks[0]
-    assert governor.in_flight == 0
+    assert governor.admission.in_flight == 0
 
 
 @pytest.mark.parametrize(("wait", "deadline"), [(5.0, 5.1), (120.0, NEVER)])
@@ -489,7 +494,7 @@ async def test_wait_of_just_the_limit_is_waited(wait: float, deadline: float) ->
 async def test_timeout_cuts_the_concurrency(signal: Signal | None, limit: int) -> None:
     governor = govern()
     governor.release(await leave(governor), signal)
-    assert governor.concurrency == limit
+    assert governor.admission.concurrency == limit
 
 
 @virtual
@@ -498,7 +503,7 @@ async def test_concurrency_grows_back_with_successes() -> None:
     governor.release(await leave(governor), Signal.TIMED_OUT)
     for _ in range(12):
         governor.release(await leave(governor), Signal.FINE)
-    assert governor.concurrency == 12
+    assert governor.admission.concurrency == 12
 
 
 @virtual
@@ -509,7 +514,7 @@ async def test_growth_lets_another_one_start() -> None:
     async with Queue(governor, 0, 0, 0) as waiters:
         governor.release(held, Signal.FINE)
         await turn()
-        assert (len(waiters.served), governor.concurrency) == (2, 2)
+        assert (len(waiters.served), governor.admission.concurrency) == (2, 2)
 
 
 async def refuse_a_burst(governor: Governor, accepted: int, refused: int, signal: Signal = Signal.THROTTLED) -> None:
@@ -527,7 +532,12 @@ async def test_one_refusal_is_no_news() -> None:
     governor = govern()
     governor.release(await leave(governor), Signal.THROTTLED)
     permit = await leave(governor)
-    assert (permit.started, permit.probe, governor.pace, governor.concurrency) == (0, False, None, 16)
+    assert (permit.started, permit.probe, governor.admission.pace, governor.admission.concurrency) == (
+        0,
+        False,
+        None,
+        16,
+    )
 
 
 @pytest.mark.parametrize("signal", [Signal.THROTTLED, Signal.OVERLOADED])
@@ -546,7 +556,7 @@ async def test_part_of_a_burst_that_was_accepted_is_the_concurrency(signal: Sign
     governor = govern()
     await refuse_a_burst(governor, 8, 8, signal)
     governor.release(await leave(governor), Signal.FINE)
-    assert (governor.concurrency, governor.pace) == (8, None)
+    assert (governor.admission.concurrency, governor.admission.pace) == (8, None)
 
 
 @virtual
@@ -554,8 +564,8 @@ async def test_burst_that_was_nearly_accepted_tells_the_rate() -> None:
     governor = govern()
     await refuse_a_burst(governor, 14, 2)
     governor.release(await leave(governor), Signal.FINE)
-    assert governor.concurrency == 16
-    assert governor.pace == pytest.approx(0.8 * 15)
+    assert governor.admission.concurrency == 16
+    assert governor.admission.pace == pytest.approx(0.8 * 15)
 
 
 @virtual
@@ -565,10 +575,10 @@ async def test_refusals_of_what_was_in_flight_are_no_news() -> None:
     for permit in burst[:2]:
         governor.release(permit, Signal.THROTTLED)
     governor.release(await leave(governor), Signal.FINE)  # the probe
-    pace = governor.pace
+    pace = governor.admission.pace
     for permit in burst[2:]:
         governor.release(permit, Signal.THROTTLED)
-    assert (governor.pace, (await leave(governor)).probe) == (pace, False)
+    assert (governor.admission.pace, (await leave(governor)).probe) == (pace, False)
 
 
 @virtual
@@ -593,29 +603,29 @@ async def test_request_that_was_refused_before_is_no_news(known: bool) -> None:
         await refuse_a_burst(governor, 14, 2)
         governor.release(await leave(governor), Signal.FINE)
         await asyncio.sleep(5)
-    pace = governor.pace
+    pace = governor.admission.pace
     for _ in range(3):
         permit = await governor.acquire(0, NEVER, None, refused=True)
         assert permit is not None
         governor.release(permit, Signal.THROTTLED)
         governor.release(await leave(governor), Signal.FINE)
     assert not (await leave(governor)).probe
-    assert (governor.pace is None) == (pace is None)
+    assert (governor.admission.pace is None) == (pace is None)
 
 
 @pytest.mark.parametrize("wait", [None, 1.0])
 @virtual
 async def test_second_wait_since_a_cut_is_news_while_a_rate_is_held(wait: float | None) -> None:
     governor = govern()
-    governor._rate._known, governor._rate._held_until = 50.0, 10.0
+    governor.admission._rate._known, governor.admission._rate._held_until = 50.0, 10.0
     for _ in range(50):
-        governor._rate._trial.start()
+        governor.admission._rate._loss.record_start()
     governor.observe(from_time(0.0), Signal.THROTTLED, wait)
     governor.observe(from_time(0.0), Signal.THROTTLED, wait)
-    assert not governor._breaker.is_open
+    assert not governor.admission.breaker.is_open
     here().now = 2.0
     governor.observe(from_time(1.5), Signal.THROTTLED, wait)
-    assert governor._breaker.is_open == (wait is not None)
+    assert governor.admission.breaker.is_open == (wait is not None)
 
 
 @virtual
@@ -626,7 +636,7 @@ async def test_campaign_that_fails_while_others_succeed_is_no_news() -> None:
             permit = governor.try_acquire(NEVER, subject=subject)
             assert permit is not None
             governor.release(permit, signal)
-    assert (governor.pace, governor.concurrency) == (None, 16)
+    assert (governor.admission.pace, governor.admission.concurrency) == (None, 16)
 
 
 @virtual
@@ -654,15 +664,15 @@ async def test_permit_at_once_only_if_no_rule_forbids_it(obstacle: str) -> None:
         case "breaker":
             for _ in range(CircuitBreaker.ROW):
                 governor.observe(held, Signal.UNREACHABLE, None)
-    in_flight = governor.in_flight
+    in_flight = governor.admission.in_flight
     assert governor.try_acquire(here().now if obstacle == "deadline" else NEVER) is None
-    assert governor.in_flight == in_flight
+    assert governor.admission.in_flight == in_flight
 
 
 @virtual
 async def test_starts_keep_to_the_hard_cap() -> None:
     governor = govern(requests_per_second=10)
-    assert governor.pace == 10
+    assert governor.admission.pace == 10
     async with Queue(governor, *[0] * 11) as waiters:
         await asyncio.wait(waiters.tasks)
         assert waiters.times == pytest.approx([0, *(place / 10 - 0.02 for place in range(1, 11))])
@@ -831,10 +841,10 @@ async def test_wait_in_vain_counts_too(ending: str) -> None:
 async def test_figures_of_what_is_in_flight_are_true() -> None:
     governor = govern(max_concurrency=3)
     held = [await leave(governor) for _ in range(3)]
-    seen = [governor.in_flight]
+    seen = [governor.admission.in_flight]
     for permit in held:
         governor.release(permit, Signal.FINE)
-        seen.append(governor.in_flight)
+        seen.append(governor.admission.in_flight)
     assert seen == [3, 2, 1, 0]
 
 
@@ -855,7 +865,7 @@ async def test_who_waits_when_the_governor_is_closed_gets_no_leave() -> None:
         assert [await task for task in waiters.tasks] == [None, None]
         assert here().now == 0
     governor.release(held, None)
-    assert governor.in_flight == 0
+    assert governor.admission.in_flight == 0
 
 
 @virtual
@@ -998,7 +1008,7 @@ class AnyUse(RuleBasedStateMachine):
         self.starts.append(permit.started)
         assert came <= permit.started < deadline
         assert permit.started >= self.gate
-        assert self.governor.in_flight <= self.CEILING
+        assert self.governor.admission.in_flight <= self.CEILING
 
     @rule(priority=st.integers(-1, 2), patience=st.sampled_from([math.inf, 0.03, 1.0, 8.0]))
     def arrive(self, priority: int, patience: float) -> None:
@@ -1048,12 +1058,12 @@ class AnyUse(RuleBasedStateMachine):
 
     @invariant()
     def leave_is_neither_lost_nor_invented(self) -> None:
-        assert self.governor.in_flight == len(self.held)
+        assert self.governor.admission.in_flight == len(self.held)
 
     @invariant()
     def limits_stay_between_their_bounds(self) -> None:
-        assert 1 <= self.governor.concurrency <= self.CEILING
-        pace = self.governor.pace
+        assert 1 <= self.governor.admission.concurrency <= self.CEILING
+        pace = self.governor.admission.pace
         assert pace is not None
         assert RateLimiter.SLOWEST <= pace <= self.CAP
 
@@ -1072,7 +1082,7 @@ class AnyUse(RuleBasedStateMachine):
                 self.release(self.held.pop(), Signal.FINE, None)
             self.let_run(1.0)
         assert not self.waiting
-        assert self.governor.in_flight == 0
+        assert self.governor.admission.in_flight == 0
         self.loop.close()
 
 
@@ -1133,7 +1143,7 @@ async def test_refusals_in_a_row_end_with_any_other_outcome() -> None:
     for signal in (Signal.THROTTLED, Signal.OVERLOADED, None, Signal.THROTTLED, Signal.UNREACHABLE, Signal.FINE):
         if signal is not None:
             governor.observe(from_time(-1.0), signal, None)
-        counts.append(governor.refused_in_a_row)
+        counts.append(governor.admission.refused_in_a_row)
     assert counts == [1, 2, 2, 3, 0, 0]
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seorep_async.session.adaptive_concurrency import AdaptiveConcurrency
-from seorep_async.session.circuit_breaker import CircuitBreaker, Suspects
-from seorep_async.session.rate_limiter import RateLimiter
-from seorep_async.session.refusal_trial import RefusalTrial
+from seorep_async.session.flow_control.circuit_breaker import CircuitBreaker, FailingSubjects
+from seorep_async.session.flow_control.concurrency_limit import ConcurrencyLimit
+from seorep_async.session.flow_control.random_loss import RandomLoss
+from seorep_async.session.flow_control.rate_limiter import RateLimiter
 from seorep_async.session.retry_policy import RetryQuota
 
 CLOSE = 1e-6
@@ -37,7 +37,7 @@ def slowed_down(accepted: int = 100) -> RateLimiter:
     limiter.start(9.0)
     for number in range(accepted):
         limiter.record_success(0.0, 9 + number / accepted)
-    limiter.slow_down(10.0, 10.1, excused=0.1)
+    limiter.decrease(10.0, 10.1, idle_time=0.1)
     return limiter
 
 
@@ -61,7 +61,7 @@ def test_first_rate_is_searched_upwards_at_once() -> None:
 def after_the_search(until: float = 12.0) -> RateLimiter:
     limiter = slowed_down()
     send(limiter, 10.1, until)
-    limiter.slow_down(until, until + 0.1, excused=0.1)
+    limiter.decrease(until, until + 0.1, idle_time=0.1)
     return limiter
 
 
@@ -80,7 +80,7 @@ def test_cut_leaves_half_of_the_rate_at_least(cuts: int) -> None:
     limiter, now = after_the_search(), 12.1
     for _ in range(cuts):
         before = limiter.rate
-        limiter.slow_down(now, now + 5, excused=0.0)
+        limiter.decrease(now, now + 5, idle_time=0.0)
         now += 5
         assert limiter.rate >= max(RateLimiter.SLOWEST, before / 2 - CLOSE)
     assert limiter.rate >= RateLimiter.SLOWEST
@@ -91,7 +91,7 @@ def test_cut_soon_after_the_first_leaves_half_of_the_rate(elapsed: float, rate: 
     limiter = slowed_down()  # to 72 a second
     for _ in range(10):
         limiter.record_success(0.0, 10.5)
-    limiter.slow_down(10.1 + elapsed, 10.1 + elapsed, excused=0.0)
+    limiter.decrease(10.1 + elapsed, 10.1 + elapsed, idle_time=0.0)
     assert limiter.rate == pytest.approx(rate)
 
 
@@ -100,17 +100,17 @@ def test_wait_that_was_asked_for_tries_no_first_guess(excused: float, rate: floa
     limiter = slowed_down()  # to 72 a second at 10.1
     for number in range(10):
         limiter.record_success(0.0, 10.2 + number / 100)
-    limiter.slow_down(10.4, 11.4, excused)
+    limiter.decrease(10.4, 11.4, excused)
     assert limiter.rate == pytest.approx(rate)
 
 
 def test_first_guess_of_which_few_are_accepted_was_tried() -> None:
     limiter = slowed_down()
-    limiter.forget()
+    limiter.reset_counts()
     limiter.record_success(0.0, 10.2)
     for _ in range(9):
-        limiter.record_refusal(10.3, 10.3, suspect=False, again=False)
-    limiter.slow_down(10.4, 11.4, excused=1.0)
+        limiter.record_refusal(10.3, 10.3, is_doubtful=False, same_subject=False)
+    limiter.decrease(10.4, 11.4, idle_time=1.0)
     assert limiter.rate == pytest.approx(0.8 * 72 / 10)
 
 
@@ -120,8 +120,8 @@ def test_cut_after_a_search_leaves_what_was_accepted_or_nearly(until: float, tim
     send(limiter, 12.1, until)
     assert limiter.rate / limiter._refused_at == pytest.approx(times, abs=0.1)
     accepted = sum(moment > until - 1.0 for moment in limiter._accepted_at)
-    limiter.record_refusal(until, until, suspect=False, again=False)
-    limiter.slow_down(until, until + 0.1, excused=0.1)
+    limiter.record_refusal(until, until, is_doubtful=False, same_subject=False)
+    limiter.decrease(until, until + 0.1, idle_time=0.1)
     assert limiter.rate == pytest.approx(part * accepted, rel=0.01)
 
 
@@ -132,8 +132,8 @@ def test_cut_after_a_search_leaves_no_more_than_was_sent() -> None:
         send(limiter, number / 20, number / 20 + 0.012)  # the loop is late 20 times a second
     accepted = sum(moment > 29.0 for moment in limiter._accepted_at)
     assert limiter.rate > 2.5 * accepted
-    limiter.record_refusal(30.0, 30.0, suspect=False, again=False)
-    limiter.slow_down(30.0, 30.1, excused=0.1)
+    limiter.record_refusal(30.0, 30.0, is_doubtful=False, same_subject=False)
+    limiter.decrease(30.0, 30.1, idle_time=0.1)
     assert limiter.rate == pytest.approx(accepted, rel=0.01)
 
 
@@ -141,8 +141,8 @@ def test_cut_after_a_search_leaves_half_if_probes_failed() -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 26.1)
     highest = limiter.rate
-    limiter.record_refusal(26.1, 26.1, suspect=False, again=False)
-    limiter.slow_down(26.1, 36.1, excused=0.0)
+    limiter.record_refusal(26.1, 26.1, is_doubtful=False, same_subject=False)
+    limiter.decrease(26.1, 36.1, idle_time=0.0)
     assert limiter.rate == highest / 2
 
 
@@ -150,18 +150,18 @@ def test_cut_after_a_search_leaves_half_if_probes_failed() -> None:
 def test_limit_that_rose_less_than_it_seemed_is_soon_corrected(later: float, part: float) -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 26.1)
-    limiter.record_refusal(26.1, 26.1, suspect=False, again=False)
-    limiter.slow_down(26.1, 26.2, excused=0.1)
+    limiter.record_refusal(26.1, 26.1, is_doubtful=False, same_subject=False)
+    limiter.decrease(26.1, 26.2, idle_time=0.1)
     found = limiter.rate
     for _ in range(RateLimiter.FEW):
         limiter.record_success(26.2, 26.2 + later)
-    limiter.slow_down(26.2 + later, 26.2 + later, excused=0.0)
+    limiter.decrease(26.2 + later, 26.2 + later, idle_time=0.0)
     assert limiter.rate == pytest.approx(part * found)
 
 
 def test_limit_that_refuses_nothing_for_long_is_searched_again() -> None:
     limiter = after_the_search()
-    limiter.record_refusal(12.1, 12.1, suspect=False, again=False)
+    limiter.record_refusal(12.1, 12.1, is_doubtful=False, same_subject=False)
     send(limiter, 12.1, 40.0)
     assert limiter.rate > 4 * limiter._refused_at
 
@@ -171,15 +171,15 @@ def test_rate_that_is_refused_now_and_then_is_not_searched() -> None:
     refused_at = limiter._refused_at
     for second in range(13, 41):
         send(limiter, second - 0.9, float(second))
-        limiter.record_refusal(float(second), float(second), suspect=False, again=False)
+        limiter.record_refusal(float(second), float(second), is_doubtful=False, same_subject=False)
     assert 1.1 * refused_at < limiter.rate < 2 * refused_at
 
 
 def refuse_and_ask_to_wait(limiter: RateLimiter, now: float) -> None:
     """Refuse an attempt with a Retry-After of 1 s, which is a cut."""
-    limiter.record_refusal(now, now, suspect=False, again=False)
+    limiter.record_refusal(now, now, is_doubtful=False, same_subject=False)
     limiter.record_wait(now, now + 1)
-    limiter.slow_down(now, now + 1, excused=1.0)
+    limiter.decrease(now, now + 1, idle_time=1.0)
 
 
 def after_a_wait(rate: float) -> RateLimiter:
@@ -207,7 +207,7 @@ def test_slow_one_grows_by_two_fifths_after_a_wait() -> None:
 
 def test_next_cut_without_a_wait_lets_all_grow_alike_again() -> None:
     limiter = after_a_wait(200.0)
-    limiter.slow_down(14.0, 14.1, excused=0.1)
+    limiter.decrease(14.0, 14.1, idle_time=0.1)
     limiter._known, limiter._held_until = 200.0, 0.0
     send(limiter, 14.1, 15.1)
     assert limiter.rate - 200 == pytest.approx(RateLimiter.STEP, rel=0.1)
@@ -217,7 +217,7 @@ def test_next_cut_without_a_wait_lets_all_grow_alike_again() -> None:
 def test_shortest_waits_change_no_growth(seconds: float) -> None:
     limiter = after_the_search()
     limiter.record_wait(12.5, 12.5 + seconds)
-    limiter.slow_down(12.5, 13.5, excused=1.0)
+    limiter.decrease(12.5, 13.5, idle_time=1.0)
     limiter._known, limiter._held_until = 200.0, 0.0
     send(limiter, 13.5, 14.5)
     assert limiter.rate - 200 == pytest.approx(RateLimiter.STEP, rel=0.1)
@@ -263,8 +263,8 @@ def test_second_cut_soon_after_such_a_search_leaves_less_again() -> None:
     limiter = quiet_after_a_wait(1600, rate=160.0)
     limiter._known = 400.0
     refuse_and_ask_to_wait(limiter, 23.5)
-    limiter.forget()
-    limiter.slow_down(25.0, 25.0, excused=0.0)
+    limiter.reset_counts()
+    limiter.decrease(25.0, 25.0, idle_time=0.0)
     assert limiter.rate == pytest.approx(0.8 * 160 / 2, rel=0.01)
 
 
@@ -278,8 +278,8 @@ def test_search_that_costs_the_first_wait_leaves_less() -> None:
 
 def test_search_after_a_wait_that_costs_none_leaves_nearly_all() -> None:
     limiter = quiet_after_a_wait(1600, rate=160.0)  # from 13.5 to 23.5
-    limiter.record_refusal(23.5, 23.5, suspect=False, again=False)
-    limiter.slow_down(23.5, 23.6, excused=0.1)
+    limiter.record_refusal(23.5, 23.5, is_doubtful=False, same_subject=False)
+    limiter.decrease(23.5, 23.6, idle_time=0.1)
     assert limiter.rate == pytest.approx(0.9 * 160, rel=0.01)
 
 
@@ -289,7 +289,7 @@ def test_first_search_is_fast_after_a_wait_too() -> None:
     for number in range(100):
         limiter.record_success(0.0, 9 + number / 100)
     limiter.record_wait(10.0, 11.0)
-    limiter.slow_down(10.0, 11.0, excused=1.0)
+    limiter.decrease(10.0, 11.0, idle_time=1.0)
     first = limiter.rate
     limiter.start(limiter.next_start(11.0))
     assert limiter.rate == pytest.approx(first + 1)
@@ -297,7 +297,7 @@ def test_first_search_is_fast_after_a_wait_too() -> None:
 
 def test_rate_grows_fast_where_refusals_are_by_chance() -> None:
     limiter = after_a_wait(100.0)
-    limiter._trial.tolerated, limiter._held_until = 0.1, 0.0
+    limiter._loss.share, limiter._held_until = 0.1, 0.0
     limiter.start(limiter.next_start(13.5))
     assert limiter.rate == pytest.approx(101)
 
@@ -313,7 +313,7 @@ def refused_after_waits(rate: float, since: float, *waits: tuple[float, float]) 
             limiter.record_success(0.0, moment)
     for begin, end in (*waits, (20.0, 21.0)):
         limiter.record_wait(begin, end)
-    limiter.slow_down(20.0, 21.0, excused=1.0)
+    limiter.decrease(20.0, 21.0, idle_time=1.0)
     return limiter
 
 
@@ -338,7 +338,7 @@ def test_tolerated_wait_counts_where_it_was_most_of_the_time() -> None:
         limiter.record_success(0.0, 15.3 + number / 100)
     limiter.record_wait(14.2, 15.2)
     limiter.record_wait(15.8, 16.8)
-    limiter.slow_down(15.8, 16.8, excused=1.0)
+    limiter.decrease(15.8, 16.8, idle_time=1.0)
     assert limiter.rate == pytest.approx(0.8 * 40)
 
 
@@ -350,7 +350,7 @@ def test_tolerated_wait_spares_no_rate_above_what_is_counted() -> None:
 def test_wait_that_lasts_beyond_a_cut_is_no_second_one() -> None:
     limiter = after_a_wait(50.0)
     limiter.record_wait(14.0, 16.0)
-    limiter.slow_down(14.0, 15.0, excused=1.0)
+    limiter.decrease(14.0, 15.0, idle_time=1.0)
     limiter.record_wait(15.5, 16.5)
     assert limiter.waits == 0
 
@@ -362,7 +362,7 @@ def test_wait_that_is_asked_for_longer_is_one_wait() -> None:
     assert limiter.waits == 1
     limiter.record_wait(2.5, 3.5)
     assert limiter.waits == 2
-    limiter.slow_down(3.0, 3.5, excused=0.5)
+    limiter.decrease(3.0, 3.5, idle_time=0.5)
     assert limiter.waits == 0
 
 
@@ -370,7 +370,7 @@ def test_rate_is_not_held_for_long_however_slow_it_is() -> None:
     limiter = RateLimiter(None)
     limiter.start(0.0)
     for now in (1.0, 2.0):
-        limiter.slow_down(now, now, excused=0.0)
+        limiter.decrease(now, now, idle_time=0.0)
     assert limiter.rate < 1
     assert not limiter._is_held(12.1)
 
@@ -380,7 +380,7 @@ def test_time_in_which_nothing_was_accepted_counts() -> None:
     limiter.start(0.0)
     for number in range(1, 101):
         limiter.record_success(0.0, number / 100)
-    limiter.slow_down(1.0, 10.0, excused=0.0)
+    limiter.decrease(1.0, 10.0, idle_time=0.0)
     assert limiter.rate == pytest.approx(0.8 * 10)
 
 
@@ -399,7 +399,7 @@ def test_wait_that_was_asked_for_is_no_rest(probe: bool, rate: float) -> None:
     for number in range(100):
         limiter.record_success(9.0, 9 + number / 100)
     limiter.start(12.0, probe=probe)
-    limiter.slow_down(10.0, 12.0, excused=2.0)
+    limiter.decrease(10.0, 12.0, idle_time=2.0)
     assert limiter.rate == pytest.approx(rate, rel=0.02)
 
 
@@ -409,7 +409,7 @@ def test_first_refusal_in_a_long_time_is_no_news() -> None:
     for accepted in (0, 40, 5):
         for _ in range(accepted):
             limiter.record_success(0.0, 1.0)
-        news.append(limiter.record_refusal(0.0, 1.0, suspect=False, again=False))
+        news.append(limiter.record_refusal(0.0, 1.0, is_doubtful=False, same_subject=False))
     assert news == [False, False, True]
 
 
@@ -418,21 +418,23 @@ def test_refusals_of_one_object_are_no_news(suspect: bool, again: bool) -> None:
     limiter = RateLimiter(None)
     for _ in range(50):
         limiter.record_success(0.0, 1.0)
-        assert not limiter.record_refusal(0.0, 1.0, suspect=suspect, again=again)
+        assert not limiter.record_refusal(0.0, 1.0, is_doubtful=suspect, same_subject=again)
 
 
 def test_refusals_of_nearly_all_are_news_in_any_case() -> None:
     limiter = slowed_down()
-    limiter.forget()
-    assert [limiter.record_refusal(0.0, 10.2, suspect=True, again=True) for _ in range(5)] == [False] * 3 + [True] * 2
+    limiter.reset_counts()
+    assert [limiter.record_refusal(0.0, 10.2, is_doubtful=True, same_subject=True) for _ in range(5)] == [False] * 3 + [
+        True
+    ] * 2
 
 
 def test_rare_refusal_is_no_news_while_a_rate_is_held() -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 13.0)
-    held = limiter.record_refusal(0.0, 13.0, suspect=False, again=False)
+    held = limiter.record_refusal(0.0, 13.0, is_doubtful=False, same_subject=False)
     send(limiter, 13.0, 15.0)
-    assert (held, limiter.record_refusal(0.0, 15.0, suspect=False, again=False)) == (False, True)
+    assert (held, limiter.record_refusal(0.0, 15.0, is_doubtful=False, same_subject=False)) == (False, True)
 
 
 @pytest.mark.parametrize("cap", [0.05, 3.0, 100.0])
@@ -484,15 +486,15 @@ def test_timers_that_are_a_little_late_cost_no_rate() -> None:
 # refusals that have nothing to do with the rate
 
 
-def cut_in_vain(trial: RefusalTrial, *refused: int, closed: bool = False) -> None:
+def cut_in_vain(loss: RandomLoss, *refused: int, closed: bool = False) -> None:
     """Have so many of 20 attempts refused after each of some cuts; the last one is still to be judged."""
     for number, count in enumerate(refused):
         if number:
-            trial.judge(closed=closed)
+            loss.end_round(was_closed=closed)
         for _ in range(20):
-            trial.start()
+            loss.record_start()
         for _ in range(count):
-            trial.record_refusal(0.0)
+            loss.record_refusal(0.0)
 
 
 @pytest.mark.parametrize(
@@ -500,99 +502,99 @@ def cut_in_vain(trial: RefusalTrial, *refused: int, closed: bool = False) -> Non
     [((1, 1), True), ((3,), False), ((2, 0), False), ((2, 0, 1), False), ((1, 1, 1), True)],
 )
 def test_burst_begins_if_each_of_two_cuts_did_not_help(refused: tuple[int, ...], begins: bool) -> None:
-    trial = RefusalTrial()
-    cut_in_vain(trial, *refused)
-    assert trial.begin(1.0, 100.0) is begins
-    assert trial.burst == (trial.LONGEST if begins else 0)
+    loss = RandomLoss()
+    cut_in_vain(loss, *refused)
+    assert loss.start_train(1.0, 100.0) is begins
+    assert loss.train_left == (loss.LONGEST if begins else 0)
 
 
 @pytest.mark.parametrize(("rate", "size"), [(0.5, 4), (17, 5), (24, 8), (1000, 8)])
 def test_burst_is_a_third_of_a_second_of_the_rate(rate: float, size: int) -> None:
-    trial = RefusalTrial()
-    cut_in_vain(trial, 1, 1)
-    trial.begin(1.0, rate)
-    assert trial.burst == size
+    loss = RandomLoss()
+    cut_in_vain(loss, 1, 1)
+    loss.start_train(1.0, rate)
+    assert loss.train_left == size
 
 
 def test_no_burst_begins_after_refusals_with_nothing_accepted() -> None:
-    trial = RefusalTrial()
-    cut_in_vain(trial, 3, 3, closed=True)
-    assert not trial.begin(1.0, 100.0)
+    loss = RandomLoss()
+    cut_in_vain(loss, 3, 3, closed=True)
+    assert not loss.start_train(1.0, 100.0)
 
 
-def tolerant(*refused: int) -> RefusalTrial:
-    trial = RefusalTrial()
-    cut_in_vain(trial, *refused)
-    assert trial.begin(1.0, 100.0)
+def tolerant(*refused: int) -> RandomLoss:
+    loss = RandomLoss()
+    cut_in_vain(loss, *refused)
+    assert loss.start_train(1.0, 100.0)
     for _ in range(6):
-        assert not trial.tolerated
-        trial.record_success(1.0)
-    assert trial.tolerated
-    return trial
+        assert not loss.share
+        loss.record_success(1.0)
+    assert loss.share
+    return loss
 
 
 @pytest.mark.parametrize(("refused", "tolerated"), [(1, 0.05), (2, 0.1), (5, 0.25), (12, 0.4)])
 def test_refusals_are_tolerated_if_most_of_a_burst_is_accepted(refused: int, tolerated: float) -> None:
-    trial = tolerant(refused, refused)
-    assert trial.tolerated == pytest.approx(tolerated)
-    assert not trial.is_on
+    loss = tolerant(refused, refused)
+    assert loss.share == pytest.approx(tolerated)
+    assert not loss.is_train_out
 
 
 @pytest.mark.parametrize(("rate", "accepted", "refused"), [(100.0, 6, 2), (18.0, 4, 2), (5.0, 2, 2)])
 def test_two_of_a_burst_may_be_refused_by_chance(rate: float, accepted: int, refused: int) -> None:
-    trial = RefusalTrial()
-    cut_in_vain(trial, 3, 3)
-    trial.begin(1.0, rate)
-    assert not any(trial.record_refusal(1.0) for _ in range(refused))
+    loss = RandomLoss()
+    cut_in_vain(loss, 3, 3)
+    loss.start_train(1.0, rate)
+    assert not any(loss.record_refusal(1.0) for _ in range(refused))
     for _ in range(accepted - 1):
-        trial.record_success(1.0)
-    assert trial.is_on
-    trial.record_success(1.0)
-    assert trial.tolerated == pytest.approx(0.15)
+        loss.record_success(1.0)
+    assert loss.is_train_out
+    loss.record_success(1.0)
+    assert loss.share == pytest.approx(0.15)
 
 
 def test_burst_that_is_refused_shows_that_the_rate_is_the_reason() -> None:
-    trial = RefusalTrial()
-    cut_in_vain(trial, 1, 1)
-    trial.begin(1.0, 100.0)
-    assert [trial.record_refusal(1.0) for _ in range(3)] == [False, False, True]
-    assert (trial.is_on, trial.burst, trial.tolerated) == (False, 0, 0)
+    loss = RandomLoss()
+    cut_in_vain(loss, 1, 1)
+    loss.start_train(1.0, 100.0)
+    assert [loss.record_refusal(1.0) for _ in range(3)] == [False, False, True]
+    assert (loss.is_train_out, loss.train_left, loss.share) == (False, 0, 0)
 
 
 def test_answers_to_earlier_attempts_tell_nothing_of_a_burst() -> None:
-    trial = RefusalTrial()
-    cut_in_vain(trial, 1, 1)
-    trial.begin(1.0, 100.0)
+    loss = RandomLoss()
+    cut_in_vain(loss, 1, 1)
+    loss.start_train(1.0, 100.0)
     for _ in range(9):
-        trial.record_success(0.9)
-        assert not trial.record_refusal(0.9)
-    assert trial.is_on
+        loss.record_success(0.9)
+        assert not loss.record_refusal(0.9)
+    assert loss.is_train_out
 
 
 def test_next_burst_after_one_in_vain_takes_twice_the_reason() -> None:
-    trial = RefusalTrial()
+    loss = RandomLoss()
     for refused in (1, 2):
-        cut_in_vain(trial, refused, refused)
-        assert trial.begin(1.0, 100.0)
+        cut_in_vain(loss, refused, refused)
+        assert loss.start_train(1.0, 100.0)
         for _ in range(3):
-            trial.record_refusal(1.0)
-    cut_in_vain(trial, 2, 2)
-    assert not trial.begin(1.0, 100.0)
+            loss.record_refusal(1.0)
+    cut_in_vain(loss, 2, 2)
+    assert not loss.start_train(1.0, 100.0)
 
 
 def test_no_burst_begins_while_another_is_on_or_was_accepted() -> None:
-    trial = RefusalTrial()
-    cut_in_vain(trial, 2, 2)
-    assert [trial.begin(1.0, 100.0), trial.begin(1.0, 100.0)] == [True, False]
-    assert not tolerant(2, 2).begin(2.0, 100.0)
+    loss = RandomLoss()
+    cut_in_vain(loss, 2, 2)
+    assert [loss.start_train(1.0, 100.0), loss.start_train(1.0, 100.0)] == [True, False]
+    assert not tolerant(2, 2).start_train(2.0, 100.0)
 
 
-def refusals_until_news(trial: RefusalTrial, share: float) -> int:
+def refusals_until_news(loss: RandomLoss, share: float) -> int:
     """Return after how many attempts a share that is refused evenly is due to the rate, at most 1000."""
     for number in range(1, 1000):
         if number * share // 1 == (number - 1) * share // 1:
-            trial.record_success(2.0)
-        elif trial.record_refusal(2.0):
+            loss.record_success(2.0)
+        elif loss.record_refusal(2.0):
             return number
     return 1000
 
@@ -604,22 +606,22 @@ def test_more_refusals_than_by_chance_are_due_to_the_rate(share: float, least: i
 
 @pytest.mark.parametrize(("refused", "tolerated"), [(0, 0.05), (8, 0.1), (16, 0.15)])
 def test_tolerated_share_follows_what_is_refused_after_cuts(refused: int, tolerated: float) -> None:
-    trial = tolerant(2, 2)
+    loss = tolerant(2, 2)
     for _ in range(80):
-        trial.start()
+        loss.record_start()
     for _ in range(refused):
-        trial.record_refusal(2.0)
-    trial.judge(closed=False)
-    assert trial.tolerated == pytest.approx(tolerated)
+        loss.record_refusal(2.0)
+    loss.end_round(was_closed=False)
+    assert loss.share == pytest.approx(tolerated)
 
 
 def test_refusals_that_come_no_more_are_not_tolerated_any_more() -> None:
-    trial = tolerant(2, 2)
+    loss = tolerant(2, 2)
     for _ in range(2):
         for _ in range(80):
-            trial.start()
-        trial.judge(closed=False)
-    assert trial.tolerated == 0
+            loss.record_start()
+        loss.end_round(was_closed=False)
+    assert loss.share == 0
 
 
 def in_a_burst(cap: float | None) -> RateLimiter:
@@ -628,14 +630,14 @@ def in_a_burst(cap: float | None) -> RateLimiter:
     limiter.start(9.0)
     for number in range(20):
         limiter.record_success(9.0, 9 + number / 20)
-    limiter.slow_down(10.0, 10.1, excused=0.1)
+    limiter.decrease(10.0, 10.1, idle_time=0.1)
     for now in (10.2, 11.2):
-        limiter.slow_down(now, now + 0.1, excused=0.1)
+        limiter.decrease(now, now + 0.1, idle_time=0.1)
         for moment in range(5):
             limiter.start(now + 0.1 + moment / 10)
             limiter.record_success(now, now + 0.1 + moment / 10)
-        limiter.record_refusal(now, now + 0.6, suspect=False, again=False)
-    assert limiter.begin_trial(14.0)
+        limiter.record_refusal(now, now + 0.6, is_doubtful=False, same_subject=False)
+    assert limiter.start_train(14.0)
     return limiter
 
 
@@ -643,7 +645,7 @@ def burst_of(cap: float | None) -> list[float]:
     """Return when the attempts of a burst start that begins at 14, and the one after it."""
     limiter = in_a_burst(cap)
     starts, now = [], 14.0
-    for _ in range(RefusalTrial.SHORTEST + 1):
+    for _ in range(RandomLoss.SHORTEST + 1):
         now = limiter.next_start(now)
         limiter.start(now)
         starts.append(now)
@@ -653,7 +655,7 @@ def burst_of(cap: float | None) -> list[float]:
 def test_refusals_count_for_the_burst_when_the_rate_is_not_held() -> None:
     limiter = in_a_burst(None)
     assert not limiter._is_held(100.0)
-    counts = [limiter.record_refusal(14.0, 100.0, suspect=False, again=False) for _ in range(3)]
+    counts = [limiter.record_refusal(14.0, 100.0, is_doubtful=False, same_subject=False) for _ in range(3)]
     assert counts == [False, False, True]
 
 
@@ -663,35 +665,35 @@ def test_share_of_slow_attempts_that_is_refused_is_measured() -> None:
         for number in range(10):  # far below the rate
             limiter.start(cut + number)
             limiter.record_success(cut, cut + number)
-        limiter.record_refusal(cut + 10, cut + 10, suspect=False, again=False)
-        limiter.slow_down(cut + 11, cut + 11.1, excused=0.1)
+        limiter.record_refusal(cut + 10, cut + 10, is_doubtful=False, same_subject=False)
+        limiter.decrease(cut + 11, cut + 11.1, idle_time=0.1)
     limiter.start(60.0)
-    limiter.record_refusal(60.0, 60.0, suspect=False, again=False)
-    assert limiter.begin_trial(60.0)
-    for _ in range(RefusalTrial.LONGEST):
+    limiter.record_refusal(60.0, 60.0, is_doubtful=False, same_subject=False)
+    assert limiter.start_train(60.0)
+    for _ in range(RandomLoss.LONGEST):
         limiter.record_success(61.0, 61.0)
-    assert limiter._trial.tolerated == pytest.approx(3 / 21)
+    assert limiter._loss.share == pytest.approx(3 / 21)
 
 
 def test_attempts_at_a_rate_that_grows_are_not_counted() -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 13.65)
-    held = limiter._trial._tried
+    held = limiter._loss._tried
     send(limiter, 13.65, 15.0)
     assert held > 50
-    assert limiter._trial._tried == held
+    assert limiter._loss._tried == held
 
 
 def test_most_is_tolerated_where_no_attempt_was_counted() -> None:
-    trial = RefusalTrial()
+    loss = RandomLoss()
     for _ in range(2):
-        trial.record_refusal(0.0)
-        trial.judge(closed=False)
-    trial.record_refusal(0.0)
-    assert trial.begin(1.0, 100.0)
-    for _ in range(RefusalTrial.LONGEST):
-        trial.record_success(1.0)
-    assert trial.tolerated == RefusalTrial.MOST
+        loss.record_refusal(0.0)
+        loss.end_round(was_closed=False)
+    loss.record_refusal(0.0)
+    assert loss.start_train(1.0, 100.0)
+    for _ in range(RandomLoss.LONGEST):
+        loss.record_success(1.0)
+    assert loss.share == RandomLoss.MOST
 
 
 def test_burst_starts_at_once_and_the_next_attempt_at_the_rate() -> None:
@@ -707,18 +709,19 @@ def test_burst_keeps_to_the_hard_cap() -> None:
 # requests at once
 
 
-def past_the_start() -> AdaptiveConcurrency:
-    concurrency = AdaptiveConcurrency(16)
-    concurrency.end_start()
+def past_the_start() -> ConcurrencyLimit:
+    concurrency = ConcurrencyLimit(16)
+    for now in (-2.0, -1.0):
+        concurrency.try_to_open(now)
     return concurrency
 
 
-def found(accepted: int, together: int, concurrency: AdaptiveConcurrency | None = None) -> AdaptiveConcurrency:
+def found(accepted: int, together: int, concurrency: ConcurrencyLimit | None = None) -> ConcurrencyLimit:
     concurrency = concurrency or past_the_start()
-    concurrency.watch(together)
+    concurrency.start_sample(together)
     for _ in range(accepted):
-        concurrency.record_success_of_watched()
-    concurrency.judge()
+        concurrency.count_in_sample()
+    concurrency.end_sample()
     return concurrency
 
 
@@ -729,12 +732,12 @@ def test_attempts_accepted_together_are_the_limit(accepted: int, limit: int) -> 
 
 @pytest.mark.parametrize(("accepted", "limit"), [(0, 16), (2, 16), (3, 3), (6, 6), (7, 7), (8, 16)])
 def test_any_refusal_of_the_first_eight_shows_the_limit(accepted: int, limit: int) -> None:
-    assert found(accepted, 8, AdaptiveConcurrency(16)).limit == limit
+    assert found(accepted, 8, ConcurrencyLimit(16)).limit == limit
 
 
 def test_refusals_at_the_start_leave_the_ceiling() -> None:
-    concurrency = AdaptiveConcurrency(16)
-    concurrency.watch(8)
+    concurrency = ConcurrencyLimit(16)
+    concurrency.start_sample(8)
     assert concurrency.limit == 16
 
 
@@ -743,14 +746,14 @@ def test_refusals_at_the_start_leave_the_ceiling() -> None:
     [(23, 16, 5), (24, 16, 16), (500, 15, 5)],
 )
 def test_ceiling_that_was_accepted_before_is_not_too_high(accepted: int, in_flight: int, limit: int) -> None:
-    concurrency = AdaptiveConcurrency(16)
+    concurrency = ConcurrencyLimit(16)
     for _ in range(accepted):
         concurrency.record_success(in_flight)
     assert found(5, 16, concurrency).limit == limit
 
 
 def test_attempts_accepted_at_a_lower_limit_prove_no_ceiling() -> None:
-    concurrency = AdaptiveConcurrency(16)
+    concurrency = ConcurrencyLimit(16)
     concurrency.record_timeout(1.0, 2.0)
     for _ in range(100):
         concurrency.record_success(11)
@@ -762,7 +765,7 @@ def test_limit_at_once_that_fails_is_given_up(accepted: int) -> None:
     assert found(accepted, 8, found(8, 16)).limit == 16
 
 
-def proven() -> AdaptiveConcurrency:
+def proven() -> ConcurrencyLimit:
     """Return a limit of 8 of which one more was tried and refused."""
     concurrency = found(8, 16)
     for _ in range(16):
@@ -783,16 +786,16 @@ def test_limit_that_is_a_guess_grows_fast() -> None:
 def test_one_more_is_tried_and_taken_back_if_refused() -> None:
     concurrency = proven()
     limits = [concurrency.limit]
-    for _ in range(AdaptiveConcurrency.STEP):
+    for _ in range(ConcurrencyLimit.STEP):
         concurrency.record_success(8)
         limits.append(concurrency.limit)
     taken_back = [concurrency.step_back(5.0, 6.0, in_flight=9) for _ in range(3)]  # refusals of the same step
-    assert (limits, taken_back, concurrency.limit) == ([8] * AdaptiveConcurrency.STEP + [9], [True] * 3, 8)
+    assert (limits, taken_back, concurrency.limit) == ([8] * ConcurrencyLimit.STEP + [9], [True] * 3, 8)
 
 
 @pytest.mark.parametrize(
     ("accepted", "in_flight"),
-    [(0, 8), (AdaptiveConcurrency.STEP - 1, 8), (AdaptiveConcurrency.STEP + AdaptiveConcurrency.SOON, 9), (128, 8)],
+    [(0, 8), (ConcurrencyLimit.STEP - 1, 8), (ConcurrencyLimit.STEP + ConcurrencyLimit.SOON, 9), (128, 8)],
 )
 def test_refusal_that_no_step_explains_takes_none_back(accepted: int, in_flight: int) -> None:
     concurrency = proven()
@@ -802,14 +805,14 @@ def test_refusal_that_no_step_explains_takes_none_back(accepted: int, in_flight:
 
 
 def test_timeouts_of_one_burst_cut_the_limit_once() -> None:
-    concurrency = AdaptiveConcurrency(16)
+    concurrency = ConcurrencyLimit(16)
     for started in (1.0, 1.1, 2.0):
         concurrency.record_timeout(started, 2.0)
     assert concurrency.limit == 11
 
 
 def test_timeouts_leave_one() -> None:
-    concurrency = AdaptiveConcurrency(16)
+    concurrency = ConcurrencyLimit(16)
     for now in range(30):
         concurrency.record_timeout(now, now + 0.5)
     assert concurrency.limit == 1
@@ -871,34 +874,34 @@ def test_gaps_between_probes_grow_to_the_longest() -> None:
     assert all(later >= earlier - CLOSE for earlier, later in pairwise(gaps))
 
 
-# suspects
+# failing
 
 
 @pytest.mark.parametrize(("refused", "others", "suspect"), [(2, 5, False), (3, 1, True), (3, 0, False), (9, 1, True)])
 def test_subject_refused_while_others_are_not_is_suspect(refused: int, others: int, suspect: bool) -> None:
-    suspects = Suspects()
-    again = [suspects.record_refusal("campaign 1") for _ in range(refused)]
+    failing = FailingSubjects()
+    again = [failing.record_refusal("campaign 1") for _ in range(refused)]
     for _ in range(others):
-        suspects.record_success("campaign 2")
+        failing.record_success("campaign 2")
     assert again == [False] + [True] * (refused - 1)
-    assert suspects.is_suspect("campaign 1", refused=False) is suspect
-    assert not suspects.is_suspect("campaign 2", refused=False)
+    assert failing.has("campaign 1") is suspect
+    assert not failing.has("campaign 2")
 
 
 def test_success_clears_a_subject() -> None:
-    suspects = Suspects()
+    failing = FailingSubjects()
     for _ in range(5):
-        suspects.record_refusal("campaign 1")
-    suspects.record_success("campaign 2")
-    suspects.record_success("campaign 1")
-    assert not suspects.is_suspect("campaign 1", refused=False)
+        failing.record_refusal("campaign 1")
+    failing.record_success("campaign 2")
+    failing.record_success("campaign 1")
+    assert not failing.has("campaign 1")
 
 
-def test_request_without_subject_is_suspect_once_refused() -> None:
-    suspects = Suspects()
-    assert [suspects.record_refusal(None) for _ in range(5)] == [False] * 5
-    suspects.record_success(None)
-    assert [suspects.is_suspect(None, refused=refused) for refused in (False, True)] == [False, True]
+def test_request_without_subject_is_no_failing_one() -> None:
+    failing = FailingSubjects()
+    assert [failing.record_refusal(None) for _ in range(5)] == [False] * 5
+    failing.record_success(None)
+    assert not failing.has(None)
 
 
 # retry quota

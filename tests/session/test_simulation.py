@@ -17,7 +17,7 @@ import pytest
 
 from seorep_async import DeadlineExceededError, RateLimitedError, SeoRepError, ServerError
 from seorep_async.session import Request, Session
-from seorep_async.session.rate_limiter import RateLimiter
+from seorep_async.session.flow_control.rate_limiter import RateLimiter
 from tests.session.limiters import AtOnce, AtRandom, Changing, FixedWindow, Limiter, SlidingLog, TokenBucket
 from tests.session.scenarios import Scenario, rising_limit, scenarios
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate

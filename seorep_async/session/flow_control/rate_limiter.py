@@ -1,27 +1,11 @@
-"""How many attempts may start a second, and how a client finds out limits: rules without a clock, the time is given.
-
-A 429 and a 503 both mean too fast, too many at once, or down; what else is accepted meanwhile shows which. So:
-
-1. A refusal that is news opens the `CircuitBreaker`: single probes, until an attempt that started later is accepted.
-2. Then the cause is judged. If the attempts in flight were accepted in part, three at least, and as many were not
-   accepted before, that part may be in flight from now on (`AdaptiveConcurrency`, which begins with a few); refused
-   again soon, or else, the rate is a little less than what was accepted lately.
-3. `RateLimiter` holds a rate for a while, then raises it: by the same step for all, so that processes converge, and
-   fast where nothing was refused yet, or not for long. A closed time is counted, so the rate of a windowed limit comes
-   out right. Where the service asks to wait, there are few cuts, so slow processes must come up faster than fast ones,
-   and only the first search is fast at once: to go too far costs all a wait.
-4. A refusal is no news if it is about one request or campaign (`Suspects`), if it was under way when the breaker
-   opened, if it is the first in a long time, or a rare one while a rate is held: another process has caused it. The
-   second Retry-After is news, since the last cut or the start: to tolerate it would cost a wait again and again.
-5. If cuts do not help, a burst shows whether a limit is used up or refusals are by chance (`RefusalTrial`).
-"""
+"""How many attempts may start a second: a rate that is cut, held and raised, the time is given."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
 
-from seorep_async.session.refusal_trial import RefusalTrial
+from seorep_async.session.flow_control.random_loss import RandomLoss
 
 
 class RateLimiter:
@@ -83,13 +67,13 @@ class RateLimiter:
         self._refused_at = math.inf
         self._next = self._last = self._since = self._held_until = -math.inf
         self._accepted_at: deque[float] = deque(maxlen=4096)
-        self._accepted = self._refused = self._doubts = 0
+        self._accepted = self._refused = self._grace_until = 0
         self._accepted_in_a_row = 0
         self._went_too_far = self._has_risen = False
         self._waits: deque[tuple[float, float]] = deque(maxlen=64)
         self._waits_until = -math.inf
         self._is_after_wait = False
-        self._trial = RefusalTrial()
+        self._loss = RandomLoss()
 
     @property
     def rate(self) -> float:
@@ -102,8 +86,8 @@ class RateLimiter:
         return self._known < math.inf
 
     @property
-    def is_unproven(self) -> bool:
-        """Whether the rate is no more than a first guess."""
+    def is_first_guess(self) -> bool:
+        """Whether the first decrease is not confirmed by a second."""
         return self._searching
 
     @property
@@ -123,9 +107,9 @@ class RateLimiter:
         self._last = now
         if self._known == self._cap == math.inf:
             return
-        if self._trial.burst:
-            self._trial.burst -= 1
-            self._next = now + 1 / (self._cap if self._trial.burst else self.rate)
+        if self._loss.train_left:
+            self._loss.train_left -= 1
+            self._next = now + 1 / (self._cap if self._loss.train_left else self.rate)
             return
         due = now - self.CATCH_UP
         if self._next < due:
@@ -134,7 +118,7 @@ class RateLimiter:
         elif not self._is_held(now):
             self._grow()
         if self._is_held(now):
-            self._trial.start()
+            self._loss.record_start()
         self._next += 1 / self.rate
 
     def _is_held(self, now: float) -> bool:
@@ -155,7 +139,7 @@ class RateLimiter:
             search_step = max(step, self.SEARCH_STEP_AFTER_WAIT * rate / max(self.SLOWEST, self._refused_at))
         else:
             step, search_step = min(0.2, self.STEP / rate), self.SEARCH_STEP
-        if self._searching or self._trial.tolerated:
+        if self._searching or self._loss.share:
             step = self.SEARCH_STEP
         elif self._is_search():
             step = min(self.SEARCH_STEP, search_step)
@@ -167,31 +151,31 @@ class RateLimiter:
         self._accepted += 1
         self._accepted_in_a_row += 1
         self._last = now
-        self._trial.record_success(started)
+        self._loss.record_success(started)
 
-    def record_refusal(self, started: float, now: float, *, suspect: bool, again: bool) -> bool:
+    def record_refusal(self, started: float, now: float, *, is_doubtful: bool, same_subject: bool) -> bool:
         """Note a refusal, and return whether it is news.
 
         Args:
             now: the time.
-            suspect: whether it may be about the request alone.
-            again: whether nothing of its subject was accepted since the last refusal.
+            is_doubtful: whether it may be about the request alone.
+            same_subject: whether nothing of its subject was accepted since the last refusal.
         """
         self._refused += 1
-        if not suspect:
+        if not is_doubtful:
             self._went_too_far = self._went_too_far or self._is_search()
             self._accepted_in_a_row = 0
-        if self._trial.is_on:
-            return self._trial.record_refusal(started)
-        if self._trial.tolerated:
-            return self._trial.record_refusal(started) and not suspect
+        if self._loss.is_train_out:
+            return self._loss.record_refusal(started)
+        if self._loss.share:
+            return self._loss.record_refusal(started) and not is_doubtful
         if self._refused >= 4 and self._refused > 2 * self._accepted:
             return True
         if self._is_held(now):
-            return self._trial.record_refusal(started) and not suspect
-        if self.is_known or suspect or again:
-            return self.is_known and not suspect
-        doubts, self._doubts = self._doubts, self._accepted + self.LONG
+            return self._loss.record_refusal(started) and not is_doubtful
+        if self.is_known or is_doubtful or same_subject:
+            return self.is_known and not is_doubtful
+        doubts, self._grace_until = self._grace_until, self._accepted + self.LONG
         return self._accepted < doubts
 
     def record_wait(self, begin: float, end: float) -> None:
@@ -202,16 +186,16 @@ class RateLimiter:
             self._waits[-1] = (self._waits[-1][0], end)
         self._waits_until = end
 
-    def begin_trial(self, now: float) -> bool:
+    def start_train(self, now: float) -> bool:
         """Begin a burst in place of a cut if there is reason to, and return whether it began."""
-        if not self.is_known or self._searching or not self._trial.begin(now, self._known):
+        if not self.is_known or self._searching or not self._loss.start_train(now, self._known):
             return False
         self._next = now + 1 / self._cap
         return True
 
-    def forget(self) -> None:
+    def reset_counts(self) -> None:
         """Count accepted and refused attempts from zero again."""
-        self._accepted = self._refused = self._doubts = 0
+        self._accepted = self._refused = self._grace_until = 0
 
     def _tolerated_waits(self, opened: float, begin: float) -> float:
         """Return how many seconds of waits without a cut lie after a time; each makes that time as much earlier."""
@@ -236,18 +220,18 @@ class RateLimiter:
         accepted = sum(moment > now - span for moment in self._accepted_at)
         return accepted, accepted / max(span - idle - tolerated, self.CATCH_UP)
 
-    def slow_down(self, opened: float, now: float, excused: float) -> None:
+    def decrease(self, opened: float, now: float, idle_time: float) -> None:
         """Cut the rate to a little less than what was accepted lately.
 
         Args:
             opened: when the breaker opened.
             now: when it closed.
-            excused: seconds of it in which nothing was tried that could have been accepted.
+            idle_time: seconds of it in which nothing was tried that could have been accepted.
         """
         closed, elapsed = now - opened, now - self._since
-        idle = excused if self.is_known and elapsed > closed + self.SPAN / 2 else 0.0
+        idle = idle_time if self.is_known and elapsed > closed + self.SPAN / 2 else 0.0
         accepted, seen = self._count_accepted(opened, now, idle)
-        least, tried = self.FIRST, elapsed - excused
+        least, tried = self.FIRST, elapsed - idle_time
         if self.is_known:
             if accepted < self.FEW:  # a share of the rate, which no wait distorts
                 seen, tried = self._known * self._accepted / max(1, self._accepted + self._refused), elapsed
@@ -262,9 +246,9 @@ class RateLimiter:
                 back_off = 1.0 if self._has_risen else self.BACK_OFF_SEARCH
         elif had_risen and elapsed < 2 * self.HOLD:
             least = max(least, self.BACK_OFF_SEARCH * self._refused_at)
-        self._trial.judge(closed=closed - idle > self.SPAN / 2 + 2 / self._known)
-        remaining = back_off * seen / (1 - self._trial.tolerated)
-        hold = max(min(elapsed, self.HOLD), 4 * (closed - excused) + 3 * excused)
+        self._loss.end_round(was_closed=closed - idle > self.SPAN / 2 + 2 / self._known)
+        remaining = back_off * seen / (1 - self._loss.share)
+        hold = max(min(elapsed, self.HOLD), 4 * (closed - idle_time) + 3 * idle_time)
         self._searching, self._refused_at = not self.is_known, min(self._known, seen)
         self._known = max(self.SLOWEST, least, min(self._known, remaining))
         self._held_until = now + max(hold, min(10.0, 20 / self._known))

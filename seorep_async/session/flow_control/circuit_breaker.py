@@ -1,4 +1,4 @@
-"""Refusals that are not due to the rate: nothing gets through, or one object alone fails."""
+"""Stops a client while nothing is accepted, and tells which campaigns fail alone."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class CircuitBreaker:
             self.open(now)
 
 
-class Suspects:
-    """Requests whose refusal may be about themselves: refused before, or of a subject refused while others are not."""
+class FailingSubjects:
+    """Subjects, such as campaigns, that fail while others succeed."""
 
     STREAK = 3
-    """Refusals of one subject in a row, with others accepted meanwhile, that make it suspect."""
+    """Refusals of one subject in a row, with others accepted meanwhile, that make it a failing one."""
     EVERYWHERE = 8
-    """Subjects, one after the other and none accepted meanwhile, whose long waits are those of the whole service."""
+    """Subjects, one after the other and nothing accepted meanwhile, whose long waits are those of the whole service."""
 
     def __init__(self) -> None:
         self._streaks: dict[str, tuple[int, int]] = {}
@@ -88,16 +88,10 @@ class Suspects:
         self._long_waits: set[str | None] = set()
         self._heard_of_long_wait = -math.inf
 
-    def is_suspect(self, subject: str | None, *, refused: bool) -> bool:
-        """Return whether a refusal may be about the request alone.
-
-        Args:
-            subject: what the request is about, such as a campaign, or None.
-            refused: whether the request was refused before.
-        """
+    def has(self, subject: str | None) -> bool:
+        """Return whether a refusal may be about this subject alone."""
         streak, since = self._streaks.get(subject or "", (0, 0))
-        is_streak = streak >= self.STREAK and self._accepted > since
-        return refused or is_streak or subject in self._long_waits
+        return (streak >= self.STREAK and self._accepted > since) or subject in self._long_waits
 
     def record_success(self, subject: str | None) -> None:
         """Note an accepted attempt."""

@@ -1,0 +1,144 @@
+"""How many attempts may be in flight: a congestion window, without a clock."""
+
+from __future__ import annotations
+
+import math
+
+
+class ConcurrencyLimit:
+    """Attempts that may be in flight: few at first, then as many as the service accepts at once.
+
+    Args:
+        ceiling: never more than this.
+    """
+
+    FIRST = 8
+    """The window at the start, until as many were accepted: an unknown limit would reject the excess."""
+    PAUSE = 0.1
+    """Seconds after which the start ends anyway, from when an attempt has to wait for it."""
+    CUT = 0.7
+    """Part of the window that remains after a timeout."""
+    SHARE = 0.75
+    """Below this accepted share of the attempts in flight the service limits concurrency; at the start, below all."""
+    FEWEST = 3
+    """Fewer accepted attempts show no limit: one of the rate without a burst accepts one or two as well."""
+    STEP = 128
+    """Accepted attempts after which one more is tried."""
+    QUICK_STEP, QUICK_ROUNDS = 8, 2
+    """The same, at least and in rounds of attempts, until a step was refused: the first guess may be too low."""
+    PROOF = 24
+    """Attempts accepted while the ceiling was in flight, which show that it is not too high."""
+    SOON = 48
+    """Accepted attempts within which a refusal is due to a step; later refusals have another cause."""
+
+    def __init__(self, ceiling: int) -> None:
+        self._ceiling = self._maximum = ceiling
+        self._window = float(min(ceiling, self.FIRST))
+        self._is_start = ceiling > self.FIRST
+        self._last_cut = self._last_step = -math.inf
+        self._accepted = self._accepted_at_ceiling = 0
+        self._accepted_at_step, self._next_step = -math.inf, 0
+        self._was_step_refused = False
+        self._sample, self._enough = 0, 0.0
+        self.limit: int = int(self._window)
+        """Attempts that may be in flight now, at least 1."""
+        self.opens_at: float = math.inf
+        """When the start ends, unless an attempt is refused before."""
+
+    @property
+    def limit_after_start(self) -> int:
+        """Attempts that may be in flight now, or as soon as the start is over."""
+        return self._ceiling if self._is_start else self.limit
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the service was found to limit the attempts in flight."""
+        return self._maximum < self._ceiling
+
+    @property
+    def is_first_guess(self) -> bool:
+        """Whether that was found out only just now."""
+        return self.is_known and self._accepted < self.STEP
+
+    def record_success(self, in_flight: int) -> None:
+        """Raise the window to the maximum by one a round, and try one more after `STEP` accepted attempts."""
+        self._accepted += 1
+        self._accepted_at_ceiling += in_flight >= self._ceiling
+        if self._is_start:
+            if self._accepted >= self.FIRST:
+                self._end_start()
+        elif self._window < self._maximum:
+            self._set_window(min(self._maximum, self._window + 1 / self._window))
+        elif self._window < self._ceiling and self._accepted >= self._next_step:
+            self._accepted_at_step = self._accepted
+            self._set_maximum(self._maximum + 1)
+            self._set_window(self._maximum)
+
+    def try_to_open(self, now: float) -> bool:
+        """End the start if it lasted long enough, and return whether it ended so."""
+        if not self._is_start:
+            return False
+        self.opens_at = min(self.opens_at, now + self.PAUSE)
+        if now < self.opens_at:
+            return False
+        self._end_start()
+        return True
+
+    def _end_start(self) -> None:
+        if self._is_start:
+            self._is_start, self.opens_at = False, math.inf
+            self._set_window(self._ceiling)
+
+    def record_timeout(self, started: float, now: float) -> None:
+        """Cut the window, unless the attempt started before the last cut."""
+        if started > self._last_cut:
+            self._last_cut = now
+            self._end_start()
+            self._set_window(max(1.0, self._window * self.CUT))
+
+    def step_back(self, started: float, now: float, in_flight: int) -> bool:
+        """Take the last step back if a refusal is due to it, and return whether it is."""
+        if not self.is_known:
+            return False
+        if started > self._last_step:
+            if self._accepted - self._accepted_at_step >= self.SOON or in_flight < self._maximum or self._maximum == 1:
+                return False
+            self._last_step, self._was_step_refused = now, True
+            self._reset_counts()
+            self._set_maximum(self._maximum - 1)
+            self._set_window(min(self._window, self._maximum))
+        return True
+
+    def start_sample(self, in_flight: int) -> None:
+        """Begin to count the accepted ones of the attempts in flight, unless they are too few to judge."""
+        size = in_flight if in_flight >= self.SHARE * self.limit else 0
+        self._enough = size * (1.0 if self._is_start else self.SHARE)
+        self._end_start()
+        self._sample = 0
+
+    def count_in_sample(self) -> None:
+        """Count an accepted one."""
+        self._sample += 1
+
+    def end_sample(self) -> bool:
+        """Limit the attempts in flight, and return whether they were the cause; a known limit is given up."""
+        is_cause = (
+            not self.is_known and self._accepted_at_ceiling < self.PROOF and self.FEWEST <= self._sample < self._enough
+        )
+        self._reset_counts()
+        self._accepted_at_ceiling = 0
+        self._set_maximum(self._sample if is_cause else self._ceiling)
+        self._set_window(self._maximum)
+        return self.is_known
+
+    def _reset_counts(self) -> None:
+        self._accepted, self._accepted_at_step = 0, -math.inf
+
+    def _set_maximum(self, maximum: int) -> None:
+        self._maximum = maximum
+        quick_step = max(self.QUICK_STEP, self.QUICK_ROUNDS * maximum)
+        self._next_step = self._accepted + (self.STEP if self._was_step_refused else quick_step)
+
+    def _set_window(self, window: float) -> None:
+        self._window = window
+        self.limit = int(window)
