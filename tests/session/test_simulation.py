@@ -6,6 +6,7 @@ Everything is real but the wire and the time. The same rows on real sockets are 
 from __future__ import annotations
 
 import asyncio
+import copy
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -54,6 +55,47 @@ def test_limit_without_a_burst_is_no_limit_at_once() -> None:
         run = simulate(SimulatedService(TokenBucket(rate, 1), latency, status=503), 6 * rate)
         assert run.lost == 0
         assert run.seconds <= 2.3 * max(6, 6 * rate * latency / 16)
+
+
+def test_outages_at_a_known_limit_cost_little_more_than_they_last() -> None:
+    def often(path: str, now: float) -> bool:
+        return now > 20 and now % 20 < 3
+
+    once = simulate(SimulatedService(TokenBucket(200, 40), down=(6, 36)), 4000)
+    again = simulate(SimulatedService(TokenBucket(50, 1), 0.05, status=503, dead=often), 2000)
+    assert (once.lost, again.lost) == (0, 0)
+    assert once.seconds <= 80
+    assert again.seconds <= 120
+
+
+@pytest.mark.parametrize(
+    "limiter", [TokenBucket(1, 1), Changing((5, TokenBucket(200, 40)), (math.inf, TokenBucket(1, 1)))]
+)
+def test_limit_of_one_a_second_that_asks_to_wait_loses_none(limiter: Limiter) -> None:
+    run = simulate(SimulatedService(limiter, 0.05, retry_after=1.0), 1200)
+    assert run.lost == 0
+    assert run.refused <= 0.25
+
+
+@pytest.mark.parametrize(("wait", "seconds"), [(5.0, 70), (60.0, 480)])
+def test_long_waits_are_asked_for_seldom(wait: float, seconds: float) -> None:
+    for seed in range(1, 4):
+        run = simulate(SimulatedService(TokenBucket(20, 10), 0.05, retry_after=wait, seed=seed), 500)
+        assert run.lost == 0
+        assert run.seconds <= seconds
+
+
+@pytest.mark.parametrize("limiter", [TokenBucket(200, 40), TokenBucket(50, 1), SlidingLog(200), AtOnce(8)])
+def test_pages_of_one_campaign_find_a_limit_as_those_of_many_do(limiter: Limiter) -> None:
+    one, many = (
+        simulate(
+            SimulatedService(copy.deepcopy(limiter), status=503), [f"{page % campaigns}/1" for page in range(1000)]
+        )
+        for campaigns in (1, 40)
+    )
+    assert one.lost == 0
+    assert one.refused <= many.refused + 0.02
+    assert one.seconds <= 1.1 * many.seconds
 
 
 def test_chance_refusals_of_a_quarter_leave_a_fast_pull() -> None:
