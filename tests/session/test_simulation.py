@@ -57,7 +57,7 @@ def test_limit_without_a_burst_is_no_limit_at_once() -> None:
         assert run.seconds <= 2.3 * max(6, 6 * rate * latency / 16)
 
 
-def test_outages_at_a_known_limit_cost_little_more_than_they_last() -> None:
+def test_outages_at_a_known_limit_cost_about_what_they_last() -> None:
     def often(path: str, now: float) -> bool:
         return now > 20 and now % 20 < 3
 
