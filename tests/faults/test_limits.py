@@ -84,7 +84,7 @@ LIMITS = [
     Limit("31", "20/s,burst=4,status=503", 60, 15, {"amplification": 1.1, "times ideal": 1.6}),
     Limit("31", "200/s,fixed-window,status=503", 300, 7.5, RATE_503),
     Limit("31", "200/s,sliding-window,status=503", 300, 7.5, RATE_503),
-    Limit("31", "200/s,burst=40,status=503,retry-after=seconds", 600, 15, RATE_503),
+    Limit("31", "200/s,burst=40,status=503,retry-after=seconds", 600, 15, RATE_503 | {"times ideal": 1.7}),
     Limit("32", "100/10s,fixed-window", 100, 50, {"times ideal": 1.3}),
     Limit("34", "at-once=8", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
     Limit("34", "at-once=8,status=503", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
@@ -142,10 +142,12 @@ def test_refusals_by_chance_do_not_slow_a_pull(share: float, least: int, server:
     )
 
 
-@pytest.mark.parametrize(("clients", "refused", "times"), [(2, 0.04, 1.4), (4, 0.04, 1.4), (8, 0.065, 1.5)])
+@pytest.mark.parametrize(
+    ("clients", "refused", "unfairness"), [(2, 0.04, 0.25), (4, 0.04, 0.25), (8, 0.07, 1.0)]
+)  # of eight only the median is promised
 @pytest.mark.parametrize("retry_after", ["", ",retry-after=seconds"])
 async def test_processes_share_a_limit(
-    clients: int, refused: float, times: float, retry_after: str, check: Check
+    clients: int, refused: float, unfairness: float, retry_after: str, check: Check
 ) -> None:
     load = load_of_the_machine()
     campaigns = 1200 // clients
@@ -165,8 +167,8 @@ async def test_processes_share_a_limit(
         load=load,
         lost=(sum(one.lost for one in pulled), 0),
         refused=(requests / 6000 - 1, refused),
-        times_ideal=(seconds / 30, times),
-        unfairness=(1 - jain, 0.1),
+        times_ideal=(seconds / 30, 1.85),
+        unfairness=(1 - jain, unfairness),
     )
 
 

@@ -760,9 +760,9 @@ def test_attempts_accepted_at_a_lower_limit_prove_no_ceiling() -> None:
     assert found(5, 16, concurrency).limit == 5
 
 
-@pytest.mark.parametrize("accepted", [3, 5, 8])
-def test_limit_at_once_that_fails_is_given_up(accepted: int) -> None:
-    assert found(accepted, 8, found(8, 16)).limit == 16
+@pytest.mark.parametrize(("accepted", "limit"), [(3, 16), (5, 16), (6, 6), (7, 7), (8, 16)])
+def test_limit_at_once_that_fails_is_corrected_or_given_up(accepted: int, limit: int) -> None:
+    assert found(accepted, 8, found(8, 16)).limit == limit
 
 
 def proven() -> ConcurrencyLimit:

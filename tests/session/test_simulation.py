@@ -26,22 +26,11 @@ from tests.session.virtual_loop import here, virtual
 
 SEED = 21
 SLOW = (", 2 ms", ", 50 ms", ", 200 ms", "2 clients", "8 clients", "3 s apart")
-GAPS = {
-    "8 clients 0.7 s apart, fixed window, 200/s": "Jain's index 0.68, 6.7 % refused in place of 6.5",
-    "8 clients 3 s apart, fixed window, 200/s": "Jain's index 0.45",
-    "8 clients 3 s apart, 200/s, burst 40": "Jain's index 0.89",
-}
-"""Scenarios that do not hold yet, each with what is missing.
-
-On other seeds, eight clients at a bucket and four 3 s apart at a window are below 0.9 too.
-"""
 
 
 def cases() -> Iterator[Any]:
     for scenario in scenarios():
-        marks = [pytest.mark.xfail(reason=GAPS[scenario.name])] if scenario.name in GAPS else []
-        if any(part in scenario.name for part in SLOW):
-            marks.append(pytest.mark.slow)
+        marks = [pytest.mark.slow] if any(part in scenario.name for part in SLOW) else []
         yield pytest.param(scenario, id=f"row {scenario.row}: {scenario.name}", marks=marks)
 
 
@@ -212,20 +201,20 @@ def test_first_campaigns_that_are_dead_cost_the_others_seconds() -> None:
         assert run.accepted[-1] <= 60
 
 
-@pytest.mark.parametrize(
-    "limit",
-    [
-        6,
-        pytest.param(
-            8, marks=pytest.mark.xfail(reason="the first count is too high and is not corrected: 14 % refused")
-        ),
-    ],
-)
+@pytest.mark.parametrize("limit", [6, 8])
 def test_limit_at_once_is_kept_where_refusals_come_late(limit: int) -> None:
     service = SimulatedService(AtOnce(limit), latency=0.5, late_refusals=True)
     run = simulate(service, 1000)
     assert run.refused <= 0.05
     assert run.seconds <= 1.1 * 1000 * 0.5 / limit
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("latency", [0.02, 0.05, 0.2])
+def test_first_count_that_is_too_high_is_corrected(latency: float, status: int) -> None:
+    for seed in range(4):
+        service = SimulatedService(AtOnce(8), latency, late_refusals=True, status=status, seed=seed)
+        assert simulate(service, 1500).seconds <= 1.3 * 1500 * latency / 8
 
 
 @pytest.mark.parametrize("refused", [3, 5, 7])

@@ -121,10 +121,12 @@ class ConcurrencyLimit:
         self._sample += 1
 
     def end_sample(self) -> bool:
-        """Limit the attempts in flight, and return whether they were the cause; a known limit is given up."""
-        is_cause = (
-            not self.is_known and self._accepted_at_ceiling < self.PROOF and self.FEWEST <= self._sample < self._enough
-        )
+        """Limit the attempts in flight, and return whether they were the cause; if not, give a known limit up."""
+        if self.is_known:
+            is_cause = self.SHARE * self._maximum <= self._sample < self._maximum
+        else:
+            is_first = self._accepted_at_ceiling < self.PROOF
+            is_cause = is_first and self.FEWEST <= self._sample < self._enough
         self._reset_counts()
         self._accepted_at_ceiling = 0
         self._set_maximum(self._sample if is_cause else self._ceiling)
