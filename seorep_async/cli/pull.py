@@ -35,7 +35,7 @@ from seorep_async.errors import ExportError, one_line
 from seorep_async.export import CsvOptions, PullSummary
 from seorep_async.export.campaign_choice import CampaignChoice
 from seorep_async.export.formats import Format
-from seorep_async.export.job import ExportJob, Night, export_job
+from seorep_async.export.job import ExportJob, Snapshot, export_job
 from seorep_async.export.preview import preview, resumable_pull, staged_pull
 from seorep_async.export.pull_to import run_export, stream_rows
 from seorep_async.export.storage import is_address
@@ -119,7 +119,7 @@ class PullJob:
         console = stderr_console()
         async with client:
             chosen, days = self.campaigns, self.days
-            night = Night(account if self.account is None else self.account, self.snapshot_date, self.key_renewed)
+            snapshot = Snapshot(account if self.account is None else self.account, self.snapshot_date, self.key_renewed)
             job = export_job(
                 client,
                 chosen.ids or None,
@@ -129,7 +129,7 @@ class PullJob:
                 self.options,
                 service,
                 CampaignChoice(chosen.groups, chosen.filter, chosen.none_found),
-                night,
+                snapshot,
                 self.csv,
             )
             target = None

@@ -155,8 +155,8 @@ def preview_as_json(found: PullPreview, job: ExportJob) -> str:
         "files": [str(file) for file in found.files],
         "campaigns": found.campaigns,
         "requests": found.requests,
-        "judged_by": found.judged_by,
-        "unanswered": list(found.unanswered),
+        "sampled": found.sampled,
+        "skipped": list(found.skipped),
         "staged": None
         if staged is None
         else {"begun": staged.started_at, "reports": staged.reports, "ended": staged.ended, "resumes": found.resumes},
@@ -165,8 +165,8 @@ def preview_as_json(found: PullPreview, job: ExportJob) -> str:
 
 
 def _estimated(found: PullPreview) -> str:
-    by = f", estimated from campaign {found.judged_by}" if found.judged_by is not None else ", at one page per report"
-    *several, last = ["", *map(str, found.unanswered)]
+    by = f", estimated from campaign {found.sampled}" if found.sampled is not None else ", at one page per report"
+    *several, last = ["", *map(str, found.skipped)]
     named = f"campaigns {', '.join(several[1:])} and {last}" if several[1:] else f"campaign {last}"
     return f"{by}; {named} did not answer" if last else by
 

@@ -25,12 +25,12 @@ from seorep_async.tables.optional import require
 
 @attrs.frozen
 class Contents:
-    """The fetched reports of a pull, for writers of every format; `unnamed` is why the campaigns' names are missing."""
+    """The fetched reports of a pull, for writers of every format; `names_error` is why campaign names are missing."""
 
     area: StagingArea
     outcomes: Sequence[CampaignOutcome]
     requests: int
-    unnamed: SeoRepError | None
+    names_error: SeoRepError | None
 
     def chunks(self, table: Table) -> Iterator[Any]:
         """Yield the rows of a table, in the order of the campaigns: bytes for a text format, else Arrow tables."""
@@ -72,8 +72,8 @@ class Contents:
         order = {feed: number for number, feed in enumerate(Feed)}
         for one in sorted(failures, key=lambda failure: order[failure.feed]):
             yield (*self._lead(table_of(one.feed).name, one.campaign_id, one.keyword_id), *_about_error(one.error))
-        if self.unnamed is not None:
-            yield (*self._lead(CAMPAIGNS, None, None), *_about_error(self.unnamed))
+        if self.names_error is not None:
+            yield (*self._lead(CAMPAIGNS, None, None), *_about_error(self.names_error))
 
     def _lead(self, table: str, campaign_id: int | None, keyword_id: int | None) -> Values:
         job = self.area.job

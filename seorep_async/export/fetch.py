@@ -150,8 +150,8 @@ class Fetcher:
         except SeoRepError as error:
             if isinstance(error, ExportError | ConfigurationError):
                 raise
-            self.tracker.unnamed = error
-        await self.sink.run(lambda: self.sink.checkpoint.note(named=self.tracker.unnamed is None))
+            self.tracker.names_error = error
+        await self.sink.run(lambda: self.sink.checkpoint.note(named=self.tracker.names_error is None))
 
     async def _named(self, ids: Sequence[int]) -> AsyncIterator[Campaign]:
         page = await self.client.campaigns.list().page(1)
@@ -168,7 +168,7 @@ class Fetcher:
                 elif not isinstance(result, SeoRepError) or isinstance(result, ConfigurationError):
                     raise result
                 else:
-                    self.tracker.unnamed = result
+                    self.tracker.names_error = result
 
     async def _find_keywords(self) -> None:
         # find all first, and store only their ids: one pull over all campaigns keeps every permit busy; one for each

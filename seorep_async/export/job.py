@@ -35,7 +35,7 @@ VERSION = 5
 
 
 @attrs.frozen
-class Night:
+class Snapshot:
     """The labels of every row, account and night, as the caller named them.
 
     Attributes:
@@ -184,8 +184,8 @@ class ExportJob:
         return self.start_date.isoformat(), self.end_date.isoformat()
 
 
-def _snapshot_date(night: Night, today: dt.date) -> dt.date:
-    found = today if night.snapshot_date is None else check_date("snapshot_date", night.snapshot_date)
+def _snapshot_date(snapshot: Snapshot, today: dt.date) -> dt.date:
+    found = today if snapshot.snapshot_date is None else check_date("snapshot_date", snapshot.snapshot_date)
     if found > today + dt.timedelta(1):
         raise ConfigurationError(f"snapshot_date must be tomorrow (UTC) at the latest, got {found}")
     return found
@@ -200,7 +200,7 @@ def export_job(
     options: FeedOptions,
     service: str | None = None,
     choice: CampaignChoice = EVERY_CAMPAIGN,
-    night: Night = Night(),
+    snapshot: Snapshot = Snapshot(),
     csv: CsvOptions = RFC_4180,
 ) -> ExportJob:
     """Check the arguments of a pull, and return them as one job; nothing is sent."""
@@ -225,11 +225,11 @@ def export_job(
         end_date=check_date("end_date", end_date),
         campaigns=None if ids is None else tuple(ids),
         options=options,
-        account=client._session.host if night.account is None else check_account_name(night.account),
+        account=client._session.host if snapshot.account is None else check_account_name(snapshot.account),
         started_at=now,
-        snapshot_date=_snapshot_date(night, now.date()),
-        snapshot_is_default=night.snapshot_date is None,
-        key_renewed=check_key_mark(night.key_renewed),
+        snapshot_date=_snapshot_date(snapshot, now.date()),
+        snapshot_is_default=snapshot.snapshot_date is None,
+        key_renewed=check_key_mark(snapshot.key_renewed),
         fingerprint=cache(client._key_fingerprint),
         choice=choice,
         csv=csv,

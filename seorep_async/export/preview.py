@@ -47,17 +47,17 @@ class PullPreview:
 
     Attributes:
         requests: the number that it would still need, without retries, estimated from one campaign.
-        judged_by: that campaign, the first missing one that the service answers for; or None if there is none: then
+        sampled: that campaign, the first missing one that the service answers for; or None if there is none: then
             each report counts as one page.
-        unanswered: the campaigns skipped before it, as the service did not answer for them.
+        skipped: the campaigns skipped before it, as the service did not answer for them.
         resumes: whether it would resume the staged pull, or else start over.
     """
 
     files: tuple[Path | str, ...]
     campaigns: int
     requests: int
-    judged_by: int | None
-    unanswered: tuple[int, ...]
+    sampled: int | None
+    skipped: tuple[int, ...]
     staged: StagedPull | None
     resumes: bool
 
@@ -82,12 +82,12 @@ class _Missing:
 
 
 @attrs.frozen
-class _Judgement:
+class _Estimate:
     """The number of requests still needed, and the campaigns behind this estimate; see `PullPreview`."""
 
     requests: int
-    judged_by: int | None
-    unanswered: tuple[int, ...]
+    sampled: int | None
+    skipped: tuple[int, ...]
 
 
 def has_nothing_to_retry(target: Target, job: ExportJob, check: Callable[[], None]) -> bool:
@@ -150,13 +150,13 @@ async def preview(
     resumes = missing is not None
     if missing is None:
         missing, requests = await _full_pull(client, job)
-    judgement = await _judge(client, job, missing)
+    estimate = await _estimate(client, job, missing)
     return PullPreview(
         files=target.named_row_files() if target else (),
         campaigns=missing.campaigns,
-        requests=requests + judgement.requests,
-        judged_by=judgement.judged_by,
-        unanswered=judgement.unanswered,
+        requests=requests + estimate.requests,
+        sampled=estimate.sampled,
+        skipped=estimate.skipped,
         staged=staged,
         resumes=resumes,
     )
@@ -215,28 +215,28 @@ async def _full_pull(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, in
     return _Missing(campaigns, first, dict.fromkeys(_of_campaigns(job), campaigns), without_keywords, 0), requests
 
 
-async def _judge(client: SeoRepClient, job: ExportJob, missing: _Missing) -> _Judgement:
+async def _estimate(client: SeoRepClient, job: ExportJob, missing: _Missing) -> _Estimate:
     """Estimate the requests still needed from a page of each feed of the first campaign that answers."""
     needed = {feed: count for feed, count in missing.reports.items() if count}
     if Feed.KEYWORD_BY_DATE in job.feeds and missing.without_keywords:
         # keywords are found in the campaign feed, which is not fetched twice
         needed.setdefault(Feed.CAMPAIGN, missing.without_keywords)
-    unanswered: tuple[int, ...] = ()
+    skipped: tuple[int, ...] = ()
     for campaign_id in missing.first:
         try:
             pages = {feed: await _page(client, job, feed, campaign_id) for feed in needed}
         except AuthenticationError:
             raise
         except (StatusError, DecodeError, PaginationError):
-            unanswered += (campaign_id,)
+            skipped += (campaign_id,)
             continue
         requests = missing.keywords + sum(count * (pages[feed].total_pages or 1) for feed, count in needed.items())
         if missing.without_keywords:
             found = pages[Feed.CAMPAIGN]
             keywords = found.total_records if found.total_records is not None else len(found.items)
             requests += missing.without_keywords * keywords
-        return _Judgement(requests, campaign_id, unanswered)
-    return _Judgement(missing.keywords + sum(needed.values()), None, unanswered)
+        return _Estimate(requests, campaign_id, skipped)
+    return _Estimate(missing.keywords + sum(needed.values()), None, skipped)
 
 
 async def _page(client: SeoRepClient, job: ExportJob, feed: Feed, campaign_id: int) -> Page[Any]:

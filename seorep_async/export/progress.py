@@ -168,7 +168,7 @@ class ProgressTracker:
         self._done = 0
         self.rows: int = 0
         self.failures: list[PullFailure] = []
-        self.unnamed: SeoRepError | None = None
+        self.names_error: SeoRepError | None = None
         """Why the campaigns' names are missing, or None."""
 
     def start_stage(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:

@@ -23,7 +23,7 @@ from seorep_async.export.existing_database import check_database
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.file_writers import write_files, write_stored
 from seorep_async.export.formats import Format
-from seorep_async.export.job import ExportJob, Night, export_job
+from seorep_async.export.job import ExportJob, Snapshot, export_job
 from seorep_async.export.preview import has_nothing_to_retry
 from seorep_async.export.progress import (
     CampaignOutcome,
@@ -90,8 +90,8 @@ async def pull_to(
         SeoRepError: the key was refused, or the campaigns could not be listed; reports fetched until then are stored.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.
     """
-    night = Night(account, snapshot_date, key_renewed)
-    job = export_job(client, ids, start_date, end_date, feeds, options, night=night, csv=csv)
+    snapshot = Snapshot(account, snapshot_date, key_renewed)
+    job = export_job(client, ids, start_date, end_date, feeds, options, snapshot=snapshot, csv=csv)
     find_target = partial(target_of, out, force=force, storage_options=storage_options, work_dir=work_dir)
     target = await asyncio.to_thread(find_target, job.feeds, account=job.account)  # importing an extra takes long
     return await run_export(client, job, target, on_progress, restart=restart, retry_failed=retry_failed)
@@ -124,7 +124,7 @@ async def run_export(
         outcomes = run.outcomes(area.checkpoint)
         received = any_received(outcomes)
         resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in job.feeds)
-        contents = Contents(area, outcomes, run.requests, run.tracker.unnamed)
+        contents = Contents(area, outcomes, run.requests, run.tracker.names_error)
         paths: Sequence[Path | str] = ()
         if write is not None or target.accumulates or received:
             paths = (write or _write)(contents, check)

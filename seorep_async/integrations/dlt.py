@@ -44,7 +44,7 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.formats import GROUP_ROWS
-from seorep_async.export.job import ExportJob, Night, export_job
+from seorep_async.export.job import ExportJob, Snapshot, export_job
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.replacement import LATEST_TABLES, Replacement, quoted
 from seorep_async.export.target import Target, tables_of, target_of
@@ -86,8 +86,8 @@ def dlt_source(
         ImportError: the extra is missing.
     """
     dlt = require("dlt")
-    night = Night(account, snapshot_date, key_renewed)
-    job = export_job(client, ids, start_date, end_date, feeds, options, night=night)
+    snapshot = Snapshot(account, snapshot_date, key_renewed)
+    job = export_job(client, ids, start_date, end_date, feeds, options, snapshot=snapshot)
     job.check_whole("a dlt destination")
     if "\\" in job.account:  # some destinations read an escape in a string then
         raise ConfigurationError(f"account {job.account!r} can't go to dlt: SQL dialects differ on backslashes")

@@ -34,7 +34,7 @@ REFUSALS = (ValueError, RecursionError)
 _CHUNK, _LARGEST_CHUNK = 50, 800  # rows to read at once: after an odd row, and after plain pages
 _STEP = 340 * 1024  # bytes of rows to read before others on the loop get their turn
 _EXPECTED = 8  # unknown fields in a layout
-_WAYS = 64  # cached layouts
+_CACHED_LAYOUTS = 64
 
 _INDEX = re.compile(r" - at `\$\[([0-9]+)\]")
 _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
@@ -55,7 +55,7 @@ class _Values(enum.Enum):
         return self is _Values.ACCEPTED or (self is _Values.OLDER and hint in (dt.date, dt.date | None))
 
 
-class _Way(msgspec.Struct, frozen=True, eq=False):
+class _Layout(msgspec.Struct, frozen=True, eq=False):
     """One layout of rows: `decode` turns their text into raw rows, `convert` these into models, in place.
 
     It takes the unknown fields of these names, or ignores all if `unknown` is None.
@@ -74,16 +74,16 @@ class CompiledRows(Generic[M]):
         self._model = model
         self._names = wire_names(model, engine_names)
         self._known = frozenset(self._names.values())
-        self._cache: dict[tuple[int, frozenset[str] | None], _Way] = {}
+        self._cache: dict[tuple[int, frozenset[str] | None], _Layout] = {}
         self._chunk = _CHUNK
 
     def read(self, array: bytes) -> list[M]:
         """Read the text of an array of rows, or raise one of `REFUSALS`; the reference converter knows the reason."""
-        return self._read_first(array, (self._ways[0], self._ways[-1]))[0]
+        return self._read_first(array, (self._layouts[0], self._layouts[-1]))[0]
 
     def read_current(self, array: bytes) -> list[M]:
         """Read the text of an array of current rows, or raise as `read` does."""
-        return self._read(array, self._ways[0])
+        return self._read(array, self._layouts[0])
 
     def read_in_steps(self, row_text: RowText) -> Generator[None, None, list[M]]:
         """Read the rows of a page as `read` does, in steps of less than a millisecond.
@@ -92,8 +92,8 @@ class CompiledRows(Generic[M]):
         next page. The layout of current rows is tried first, then that of the last odd row.
         """
         rows: list[M] = []
-        ways = self._ways[:1]
-        met: frozenset[str] = frozenset()  # unknown fields in the last odd part
+        layouts = self._layouts[:1]
+        unknown_seen: frozenset[str] = frozenset()  # unknown fields in the last odd part
         start = stepped = row_text.start
         row = row_text.chunk(start, 1)[0] - start
         most = size = min(row * self._chunk, _STEP // 2)
@@ -106,19 +106,19 @@ class CompiledRows(Generic[M]):
                 stepped = start
             array = row_text.array(start, end)
             try:
-                found, way = self._read_first(array, ways)
+                found, layout = self._read_first(array, layouts)
                 size = min(2 * size, most)
             except REFUSALS as error:
                 most, self._chunk = small, _CHUNK
                 if size > 1:
                     size = min(row_text.size_before(_refused_row(error), array) or size // 2, size - 1)
                     continue
-                found, way = self._read_first(array, self._ways[1:])
-                ways, size = [ways[0], way], small
-            if way.unknown is None:
-                met, before = self._unknown_in(found), met
-                if met == before and len(met) <= _EXPECTED:
-                    ways = [ways[0], self._expecting(way, met)]
+                found, layout = self._read_first(array, self._layouts[1:])
+                layouts, size = [layouts[0], layout], small
+            if layout.unknown is None:
+                unknown_seen, before = self._unknown_in(found), unknown_seen
+                if unknown_seen == before and len(unknown_seen) <= _EXPECTED:
+                    layouts = [layouts[0], self._expecting(layout, unknown_seen)]
             rows += found
             start = following
         return rows
@@ -126,31 +126,31 @@ class CompiledRows(Generic[M]):
     def _unknown_in(self, rows: Iterable[Any]) -> frozenset[str]:
         return frozenset[str]().union(*(row.extra for row in rows)) - self._known
 
-    def _expecting(self, way: _Way, unknown: frozenset[str]) -> _Way:
+    def _expecting(self, layout: _Layout, unknown: frozenset[str]) -> _Layout:
         """Return a faster layout for rows with these unknown fields."""
         try:
-            return self._way(way.values, unknown)
+            return self._layout(layout.values, unknown)
         except ValueError:  # no struct has such names, as with quotes
-            return way
+            return layout
 
     @cached_property
-    def _ways(self) -> list[_Way]:
-        return [self._way(taken, unknown) for unknown in (frozenset[str](), None) for taken in _Values]
+    def _layouts(self) -> list[_Layout]:
+        return [self._layout(taken, unknown) for unknown in (frozenset[str](), None) for taken in _Values]
 
-    def _read_first(self, array: bytes, ways: Sequence[_Way]) -> tuple[list[M], _Way]:
+    def _read_first(self, array: bytes, layouts: Sequence[_Layout]) -> tuple[list[M], _Layout]:
         """Read rows by the first layout that takes them."""
-        for way in ways[:-1]:
+        for layout in layouts[:-1]:
             try:
-                return self._read(array, way), way
+                return self._read(array, layout), layout
             except REFUSALS:
                 continue
-        return self._read(array, ways[-1]), ways[-1]
+        return self._read(array, layouts[-1]), layouts[-1]
 
-    def _read(self, array: bytes, way: _Way) -> list[M]:
-        rows = way.decode(array)
-        if way.unknown is None:
+    def _read(self, array: bytes, layout: _Layout) -> list[M]:
+        rows = layout.decode(array)
+        if layout.unknown is None:
             self._store_unknown(rows, _objects(array))
-        way.convert(rows)
+        layout.convert(rows)
         return rows
 
     def _store_unknown(self, rows: list[Any], objects: list[dict[str, Any]]) -> None:
@@ -158,10 +158,10 @@ class CompiledRows(Generic[M]):
             if not self._known.issuperset(wire):
                 row.extra = {name: wire[name] for name in wire if name not in self._known}
 
-    def _way(self, taken: _Values, unknown: frozenset[str] | None) -> _Way:
+    def _layout(self, taken: _Values, unknown: frozenset[str] | None) -> _Layout:
         key = taken.value, unknown
         if key not in self._cache:
-            if len(self._cache) >= _WAYS:
+            if len(self._cache) >= _CACHED_LAYOUTS:
                 self._cache.clear()
             self._cache[key] = self._compiled(taken, unknown)
         return self._cache[key]
@@ -172,13 +172,13 @@ class CompiledRows(Generic[M]):
         hints = typing.get_type_hints(self._model)
         return [(name, hints[name], FIELDS.get(hints[name]) or _field_of_objects(hints[name])) for name in self._names]
 
-    def _compiled(self, taken: _Values, unknown: frozenset[str] | None) -> _Way:
+    def _compiled(self, taken: _Values, unknown: frozenset[str] | None) -> _Layout:
         types = {
             name: field.accepted if taken.are_any(hint) else field.documented for name, hint, field in self._fields
         }
         row = raw_row_struct(self._model, types, self._names, unknown=None if unknown is None else sorted(unknown))
         decode = msgspec.json.Decoder(list[row]).decode  # type: ignore[valid-type]
-        return _Way(taken, unknown, decode, self._converter(taken, sorted(unknown or ())))
+        return _Layout(taken, unknown, decode, self._converter(taken, sorted(unknown or ())))
 
     def _converter(self, taken: _Values, unknown: list[str]) -> Callable[[list[Any]], None]:
         """Generate the function that turns raw rows into models."""

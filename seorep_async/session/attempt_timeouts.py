@@ -89,7 +89,7 @@ class AttemptTimeouts:
 class TimeLimit:
     """The time limit of one attempt: its block ends with a TimeoutError when it is due, by the loop's clock.
 
-    After a TimeoutError, `says_nothing` is true if the service may not be the cause: the call's own time was over, or
+    After a TimeoutError, `inconclusive` is true if the service may not be the cause: the call's own time was over, or
     the loop stood still.
     """
 
@@ -105,7 +105,7 @@ class TimeLimit:
         self._is_restarted = False
         self._is_over = False
         self.due: float = now + min(seconds, remaining)
-        self.says_nothing: bool = remaining < seconds
+        self.inconclusive: bool = remaining < seconds
 
     def __enter__(self) -> TimeLimit:
         self._task: asyncio.Task[Any] = asyncio.current_task(self._loop)  # type: ignore[assignment]  # there is one
@@ -127,7 +127,7 @@ class TimeLimit:
 
     def expire(self, late: float) -> None:
         """End the block."""
-        self.says_nothing = late > AttemptTimeouts.LATE or self.due >= self._until
+        self.inconclusive = late > AttemptTimeouts.LATE or self.due >= self._until
         self._is_over = True
         self._task.cancel()
 

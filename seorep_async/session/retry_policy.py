@@ -69,14 +69,14 @@ class Failure:
     Attributes:
         error: for the caller, if this was the last attempt.
         retry_after: seconds that the service asked to wait, or None.
-        says_nothing: inconclusive about the service, as the call's time was over or our loop stood still.
+        inconclusive: says nothing about the service, as the call's time was over or our loop stood still.
     """
 
     sent: Sent
     cause: Cause
     error: SeoRepError
     retry_after: float | None = None
-    says_nothing: bool = False
+    inconclusive: bool = False
 
     @property
     def is_refusal(self) -> bool:
@@ -91,7 +91,7 @@ class Failure:
     @property
     def signal(self) -> Signal | None:
         """The state of the service, or None if it is inconclusive."""
-        if self.says_nothing:
+        if self.inconclusive:
             return None
         if self.cause is Cause.OVERLOAD:
             return Signal.OVERLOADED if self.sent is Sent.RESPONDED else Signal.TIMED_OUT

@@ -113,10 +113,10 @@ class Transport:
             if type(error) is TimeoutError:
                 seconds = min(self._settings.attempt_timeout, remaining)
                 late = AttemptTimeoutError(f"the service did not answer within {seconds:.3g} s")
-                return Failure(Sent.MAYBE, Cause.OVERLOAD, late, says_nothing=limit.says_nothing)
+                return Failure(Sent.MAYBE, Cause.OVERLOAD, late, inconclusive=limit.inconclusive)
             failure = _classify(error, request)
             if isinstance(error, aiohttp.ConnectionTimeoutError):
-                return attrs.evolve(failure, says_nothing=limit.is_very_late(self._settings.connect_timeout))
+                return attrs.evolve(failure, inconclusive=limit.is_very_late(self._settings.connect_timeout))
             return failure
         except Exception as error:  # a bug, ours or of a session that was passed in
             error.add_note("".join(traceback.format_tb(error.__traceback__)))  # which shows no locals

@@ -21,7 +21,7 @@ from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.dataset import check_dataset, dataset_of, stage, write_campaigns
 from seorep_async.export.fetch import Fetcher
-from seorep_async.export.job import ExportJob, Night, export_job
+from seorep_async.export.job import ExportJob, Snapshot, export_job
 from seorep_async.export.night import Partition
 from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.receipts import delete_pull, read_receipt
@@ -75,8 +75,8 @@ async def plan(
         SeoRepError: the key was refused, or the campaigns could not be listed.
         ExportError: the dataset can't be read or written.
     """
-    night = Night(account, snapshot_date, key_renewed)
-    job = export_job(client, ids, start_date, end_date, feeds, options, night=night)
+    snapshot = Snapshot(account, snapshot_date, key_renewed)
+    job = export_job(client, ids, start_date, end_date, feeds, options, snapshot=snapshot)
     stored, folder = _check_plan(shards, workers, key_from, storage_options, options), _folder(work_dir)
     target = await asyncio.to_thread(dataset_of, out, job.feeds, stored)
     job.check_target(target)

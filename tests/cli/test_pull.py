@@ -277,8 +277,8 @@ def test_a_dry_run_is_written_as_json(seorep: Seorep, monkeypatch: pytest.Monkey
         "files": ["rankings-campaign.csv"],
         "campaigns": 4,
         "requests": 1,
-        "judged_by": None,
-        "unanswered": [2],
+        "sampled": None,
+        "skipped": [2],
     }
 
 

@@ -15,7 +15,7 @@ import pytest
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import ExportError, PullSummary, pull_to
 from seorep_async.export.database_merge import _insert, _make_table
-from seorep_async.export.job import Night, export_job
+from seorep_async.export.job import Snapshot, export_job
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.target import target_of
 from seorep_async.tables.declared import keywords_table
@@ -36,8 +36,8 @@ async def fill(client: SeoRepClient, path: Path, ids: list[int] | None = None, *
     start, on_progress = options.pop("start", START), options.pop("on_progress", None)
     feeds = options.pop("feeds", Feed)
     # one service, though each sandbox has a port of its own
-    night = Night(**{"snapshot_date": NIGHT, **options})
-    job = export_job(client, ids, start, END, feeds, {}, "the sandbox", night=night)
+    snapshot = Snapshot(**{"snapshot_date": NIGHT, **options})
+    job = export_job(client, ids, start, END, feeds, {}, "the sandbox", snapshot=snapshot)
     return await run_export(client, job, target_of(path, job.feeds), on_progress)
 
 

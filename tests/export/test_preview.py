@@ -25,14 +25,14 @@ async def previewed(client: SeoRepClient, feeds: Any = Feed.CAMPAIGN, out: Path 
 async def test_it_is_judged_by_the_first_campaign_that_answers(status: int) -> None:
     async with account(failing={1: status}) as (_, client):
         found = await previewed(client)
-    assert (found.judged_by, found.unanswered, found.requests) == (2, (1,), 1 + 4 * 2)
+    assert (found.sampled, found.skipped, found.requests) == (2, (1,), 1 + 4 * 2)
 
 
 @pytest.mark.parametrize("feed", Feed)
 async def test_if_none_answers_each_report_counts_as_one_page(feed: Feed) -> None:
     async with account(failing=dict.fromkeys(range(1, 5), 404)) as (_, client):
         found = await previewed(client, feed)
-    assert (found.judged_by, found.unanswered, found.requests) == (None, (1, 2, 3), 1 + 4)
+    assert (found.sampled, found.skipped, found.requests) == (None, (1, 2, 3), 1 + 4)
 
 
 async def test_a_refused_key_is_an_error_all_the_same() -> None:
@@ -47,10 +47,10 @@ async def test_it_is_judged_by_what_is_missing_only(tmp_path: Path) -> None:
         await pull_to(client, None, START, END, out=tmp_path / "a.csv")
     async with account(port=port) as (_, client):
         found = await previewed(client, out=tmp_path / "a.csv")
-    assert (found.judged_by, found.requests) == (3, 2)
+    assert (found.sampled, found.requests) == (3, 2)
 
 
 async def test_where_nothing_is_missing_nothing_is_asked(tmp_path: Path) -> None:
     async with account(campaigns=0) as (sandbox, client):
         found = await previewed(client)
-        assert (found.judged_by, found.unanswered, found.requests) == (None, (), sandbox.stats.requests)
+        assert (found.sampled, found.skipped, found.requests) == (None, (), sandbox.stats.requests)

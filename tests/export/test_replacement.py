@@ -14,7 +14,7 @@ import pytest
 from seorep_async.export.contents import Contents
 from seorep_async.export.database_merge import write_database
 from seorep_async.export.dataset import write_dataset
-from seorep_async.export.job import Night, export_job
+from seorep_async.export.job import Snapshot, export_job
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.target import DatasetTarget, target_of
 from seorep_async.session.authentication import Authentication
@@ -69,8 +69,8 @@ async def test_random_nights_are_the_same_everywhere(tmp_path: Path, seed: int, 
 
     async with serving(answer) as (client, _):
         for pull in pulls(count, seed):
-            night = Night(pull.account, pull.night)
-            job = export_job(client, pull.ids, pull.start, pull.end, pull.feeds, {}, night=night)
+            snapshot = Snapshot(pull.account, pull.night)
+            job = export_job(client, pull.ids, pull.start, pull.end, pull.feeds, {}, snapshot=snapshot)
             await run_export(client, job, target_of(database, pull.feeds), restart=True, write=write)
             pull.apply_to(held)
             pull.apply_to(nights[pull.account, pull.night])

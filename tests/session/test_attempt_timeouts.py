@@ -133,7 +133,7 @@ async def test_a_limit_whose_alarm_was_very_late_starts_over_once() -> None:
     with pytest.raises(TimeoutError), limit(1.0) as limited:
         await asyncio.sleep(NEVER)
     assert here().now == pytest.approx(3.3)
-    assert limited.says_nothing
+    assert limited.inconclusive
 
 
 @virtual
@@ -142,7 +142,7 @@ async def test_a_limit_that_started_over_can_end_in_time() -> None:
     with pytest.raises(TimeoutError), limit(1.0) as limited:
         await asyncio.sleep(NEVER)
     assert here().now == pytest.approx(2.3)
-    assert not limited.says_nothing
+    assert not limited.inconclusive
 
 
 @virtual
@@ -160,7 +160,7 @@ async def test_a_limit_does_not_start_over_past_the_end_of_the_call() -> None:
     with pytest.raises(TimeoutError), limit(1.0, remaining=1.2) as limited:
         await asyncio.sleep(NEVER)
     assert here().now == pytest.approx(1.3)
-    assert limited.says_nothing
+    assert limited.inconclusive
 
 
 @virtual
@@ -169,19 +169,19 @@ async def test_a_slightly_late_alarm_says_nothing_about_the_service() -> None:
     with pytest.raises(TimeoutError), limit(1.0) as limited:
         await asyncio.sleep(NEVER)
     assert here().now == pytest.approx(1.1)
-    assert limited.says_nothing
+    assert limited.inconclusive
 
 
-@pytest.mark.parametrize(("seconds", "remaining", "says_nothing"), [(1.0, NEVER, False), (NEVER, 1.0, True)])
+@pytest.mark.parametrize(("seconds", "remaining", "inconclusive"), [(1.0, NEVER, False), (NEVER, 1.0, True)])
 def test_the_end_of_the_call_says_nothing_about_the_service(
-    seconds: float, remaining: float, says_nothing: bool
+    seconds: float, remaining: float, inconclusive: bool
 ) -> None:
     async def attempt() -> bool:
         with pytest.raises(TimeoutError), limit(seconds, remaining) as limited:
             await asyncio.sleep(NEVER)
-        return limited.says_nothing
+        return limited.inconclusive
 
-    assert run(attempt()) is says_nothing
+    assert run(attempt()) is inconclusive
 
 
 @virtual
