@@ -1,5 +1,19 @@
 """Async Python client for an SEO reporting service: every ranking row of every campaign, exactly once, typed.
 
+The guides are the docstrings of the public modules. After `import seorep_async`:
+
+- `help(seorep_async.resources)`: every call, and how to read a listing.
+- `help(seorep_async.settings)`: every number, and the choices that the service's reference leaves open.
+- `help(seorep_async.errors)`: what is tried again, how limits are found, and every error.
+- `help(seorep_async.export)`: pulls into files and databases, data frames, and how an interrupted pull resumes.
+- `help(seorep_async.tables)`: rows as dictionaries, JSON lines and data frames, in notebooks, a web service, pictures.
+- `help(seorep_async.sandbox)`: the service on your own machine, with its data, faults and limits.
+- `help(seorep_async.pytest_plugin)`: fixtures to test your own code with.
+- `help(seorep_async.shards)`: a pull cut into pieces, for many machines.
+- `help(seorep_async.integrations)`: Dask, Ray, Prefect and Airflow; Spark and dlt.
+
+A program:
+
 ```python
 import asyncio
 
@@ -17,20 +31,7 @@ async def main() -> None:
 asyncio.run(main())
 ```
 
-The guides are the docstrings of the public modules:
-
-- `seorep_async.resources`: every call, and how to read a listing.
-- `seorep_async.settings`: every number, and the choices that the service's reference leaves open.
-- `seorep_async.errors`: what is tried again, how limits are found, and every error.
-- `seorep_async.export`: pulls into files and databases, data frames, and how an interrupted pull resumes.
-- `seorep_async.tables`: rows as dictionaries, JSON lines and data frames, in notebooks, a web service and pictures.
-- `seorep_async.sandbox`: the service on your own machine, with its data, faults and limits.
-- `seorep_async.pytest_plugin`: fixtures to test your own code with.
-- `seorep_async.shards`: a pull cut into pieces, for many machines.
-- `seorep_async.integrations`: Dask, Ray, Prefect and Airflow; Spark and dlt.
-
-After `import seorep_async`, `help(seorep_async.export)` shows one. Their short examples run in `python -m asyncio`,
-after
+Short examples in the guides run in `python -m asyncio`, after
 
 ```python
 from seorep_async import *

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -13,7 +14,7 @@ import pytest
 import seorep_async
 
 REPO = Path(__file__).parent.parent
-LISTED = [line.split("`")[1] for line in (seorep_async.__doc__ or "").splitlines() if line.startswith("- `")]
+LISTED = re.findall(r"^- `help\((.*)\)`: ", seorep_async.__doc__ or "", re.MULTILINE)
 OPTIONAL = [
     "click",
     "dask",
