@@ -69,7 +69,7 @@ class Failure:
     Attributes:
         error: for the caller, if this was the last attempt.
         retry_after: seconds that the service asked to wait, or None.
-        inconclusive: says nothing about the service, as the call's time was over or our loop stood still.
+        inconclusive: whether it says nothing about the service, as the call's time was over or our loop stood still.
     """
 
     sent: Sent

@@ -92,7 +92,7 @@ async def test_rows_of_other_keywords_are_not_doubled_in_a_database(tmp_path: Pa
         assert database.execute("SELECT keyword_id FROM keyword_periods").fetchall() == [(10,)]
 
 
-async def test_a_preview_is_judged_by_the_first_valid_campaign() -> None:
+async def test_a_preview_is_estimated_from_the_first_valid_campaign() -> None:
     async with made({TOO_LARGE: [], 2: [11]}) as (_, client):
         found = await preview(client, export_job(client, None, START, END, Feed.CAMPAIGN, {}), None)
     assert found.campaigns == 2

@@ -1,4 +1,4 @@
-"""What a preview is judged by."""
+"""The campaigns and reports from which a preview is estimated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def previewed(client: SeoRepClient, feeds: Any = Feed.CAMPAIGN, out: Path 
 
 
 @pytest.mark.parametrize("status", [404, 422, 501])
-async def test_it_is_judged_by_the_first_campaign_that_answers(status: int) -> None:
+async def test_it_is_estimated_from_the_first_campaign_that_answers(status: int) -> None:
     async with account(failing={1: status}) as (_, client):
         found = await previewed(client)
     assert (found.sampled, found.skipped, found.requests) == (2, (1,), 1 + 4 * 2)
@@ -41,7 +41,7 @@ async def test_a_refused_key_is_an_error_all_the_same() -> None:
             await previewed(client)
 
 
-async def test_it_is_judged_by_what_is_missing_only(tmp_path: Path) -> None:
+async def test_it_is_estimated_from_missing_reports_only(tmp_path: Path) -> None:
     async with account(failing={3: 404}) as (sandbox, client):
         port = int(sandbox.base_url.rpartition(":")[2])
         await pull_to(client, None, START, END, out=tmp_path / "a.csv")

@@ -142,9 +142,8 @@ def test_refusals_by_chance_do_not_slow_a_pull(share: float, least: int, server:
     )
 
 
-@pytest.mark.parametrize(
-    ("clients", "refused", "unfairness"), [(2, 0.04, 0.25), (4, 0.04, 0.25), (8, 0.07, 1.0)]
-)  # of eight only the median is promised
+# of eight only the median of Jain's index is promised
+@pytest.mark.parametrize(("clients", "refused", "unfairness"), [(2, 0.04, 0.25), (4, 0.04, 0.25), (8, 0.07, 1.0)])
 @pytest.mark.parametrize("retry_after", ["", ",retry-after=seconds"])
 async def test_processes_share_a_limit(
     clients: int, refused: float, unfairness: float, retry_after: str, check: Check

@@ -4,9 +4,9 @@ A 429 and a 503 both mean too fast, too many at once, or down; what else is acce
 
 1. A refusal that counts opens the `CircuitBreaker`: single probes, until an attempt that started later is accepted.
 2. Then the cause is judged. If the attempts in flight were accepted in part, three at least, and as many were not
-   accepted before, that part may be in flight from now on (`ConcurrencyLimit`, which begins with a few). A limit found
-   so is corrected if three quarters of it are accepted. In all other cases it is given up, and the rate is a little
-   less than the delivery rate.
+   accepted before, that part may be in flight from now on (`ConcurrencyLimit`, which begins with a few). A known
+   limit is corrected if three quarters of it were accepted, else given up. In all other cases the rate is a little less
+   than the delivery rate.
 3. `RateLimiter` holds a rate for a while, then raises it: by the same step for all, so that processes converge, and
    fast where nothing was refused yet, or not for long. The time that the breaker is open counts, so the rate of a
    windowed limit comes out right. Where the service asks to wait, there are few decreases, so slow processes must come

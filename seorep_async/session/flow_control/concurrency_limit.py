@@ -19,7 +19,10 @@ class ConcurrencyLimit:
     CUT = 0.7
     """Part of the window that remains after a timeout."""
     SHARE = 0.75
-    """Below this accepted share of the attempts in flight the service limits concurrency; at the start, below all."""
+    """Below this accepted share of the attempts in flight the service limits concurrency; at the start, below all.
+
+    A known limit of which less was accepted is given up, not corrected.
+    """
     FEWEST = 3
     """Fewer accepted attempts show no limit: one of the rate without a burst accepts one or two as well."""
     STEP = 128
@@ -125,8 +128,8 @@ class ConcurrencyLimit:
         if self.is_known:
             is_cause = self.SHARE * self._maximum <= self._sample < self._maximum
         else:
-            is_first = self._accepted_at_ceiling < self.PROOF
-            is_cause = is_first and self.FEWEST <= self._sample < self._enough
+            is_unproven = self._accepted_at_ceiling < self.PROOF
+            is_cause = is_unproven and self.FEWEST <= self._sample < self._enough
         self._reset_counts()
         self._accepted_at_ceiling = 0
         self._set_maximum(self._sample if is_cause else self._ceiling)
