@@ -68,18 +68,19 @@ class SeoRepClient:
         authentication = None if problem or api_key is None else Authentication(api_key)
         del api_key
         if authentication is None:
-            raise ConfigurationError(problem or "no API key")
+            raise ConfigurationError(problem or "no API key", argument="api_key")
         if not isinstance(settings, Settings):
-            raise ConfigurationError(f"settings must be a Settings, got {type(settings).__name__}")
+            raise ConfigurationError(f"settings must be a Settings, got {type(settings).__name__}", argument="settings")
         if session is not None and not isinstance(session, aiohttp.ClientSession):
-            raise ConfigurationError(f"session must be an aiohttp.ClientSession, got {type(session).__name__}")
+            problem = f"session must be an aiohttp.ClientSession, got {type(session).__name__}"
+            raise ConfigurationError(problem, argument="session")
         if base_url is None:
             base_url = os.environ.get("SEOREP_BASE_URL")
         problem = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
         address = None if problem or base_url is None else BaseURL(base_url)
         del base_url  # it may hold a password
         if address is None:
-            raise ConfigurationError(problem or "no base URL")
+            raise ConfigurationError(problem or "no base URL", argument="base_url")
         self._base_url = address
         self._key_fingerprint = authentication.fingerprint
         self._session = Session(self._base_url, authentication, settings, session, self._clock)

@@ -116,7 +116,15 @@ class SeoRepError(Exception):
 
 
 class ConfigurationError(SeoRepError, ValueError):
-    """A setting or an argument is wrong, or the client is not open; nothing was sent."""
+    """A setting or an argument is wrong, or the client is not open; nothing was sent.
+
+    Attributes:
+        argument: name of the wrong setting or argument, such as `snapshot_date`, or None if there is none.
+    """
+
+    def __init__(self, message: str, *, argument: str | None = None, **fields: Unpack[ErrorFields]) -> None:
+        super().__init__(message, **fields)
+        self.argument = argument
 
 
 class TransportError(SeoRepError):

@@ -149,7 +149,8 @@ def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
             raise ConfigurationError(f"reports of one feed make one table; these are {feed} and {report.feed}")
         batches.append(record_batch(table_of(feed), column_values(report)))
     if feed is None:
-        raise ConfigurationError("there is no report; say which feed's columns an empty table should have: feed=…")
+        problem = "there is no report; say which feed's columns an empty table should have: feed=…"
+        raise ConfigurationError(problem, argument="feed")
     allowed = _in_memory(schema(feed), batches)
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(b.columns, schema=allowed) for b in batches], allowed)
 

@@ -102,12 +102,14 @@ class EngineNames:
         tokens = (self.engine_a, self.engine_b, self.webmaster_tools)
         for token in tokens:
             if not (isinstance(token, str) and token.isascii() and token.isalnum() and token[0].isalpha()):
-                raise ConfigurationError(f"engine_names: {shown(token)} is not one word of ASCII letters and digits")
+                problem = f"{shown(token)} is not one word of ASCII letters and digits"
+                raise ConfigurationError(f"engine_names: {problem}", argument="engine_names")
         if len({token.lower() for token in tokens}) < len(tokens):
-            raise ConfigurationError("engine_names: the three names must differ")
+            raise ConfigurationError("engine_names: the three names must differ", argument="engine_names")
         for token, other in itertools.permutations(tokens, 2):
             if token in (f"{other}{kind}" for kind in ("Mobile", "Places", "Maps")):
-                raise ConfigurationError(f"engine_names: {token!r} and {other!r} would give two fields the same name")
+                problem = f"{token!r} and {other!r} would give two fields the same name"
+                raise ConfigurationError(f"engine_names: {problem}", argument="engine_names")
 
 
 @attrs.frozen(kw_only=True)
@@ -167,7 +169,8 @@ class Settings:
         ):
             value = getattr(self, name)
             if type(value) is not int or not low <= value <= high:
-                raise ConfigurationError(f"{name} must be an integer from {low} to {high}, got {shown(value)}")
+                problem = f"{name} must be an integer from {low} to {high}, got {shown(value)}"
+                raise ConfigurationError(problem, argument=name)
         for name in ("attempt_timeout", "connect_timeout", "backoff_initial", "backoff_max", "retry_after_max"):
             _require_positive(name, getattr(self, name), "seconds")
         if self.call_timeout is not None:
@@ -185,11 +188,13 @@ class Settings:
             if not isinstance(value, kind):
                 members = [f"{kind.__name__}.{one}" for one in getattr(kind, "__members__", ())]
                 known = f"one of {', '.join(members)}" if members else f"of type {kind.__name__}"
-                raise ConfigurationError(f"{name} must be {known}, got {shown(value)}")
+                raise ConfigurationError(f"{name} must be {known}, got {shown(value)}", argument=name)
         if not isinstance(self.user_agent, str) or not self.user_agent.isprintable() or not self.user_agent.isascii():
-            raise ConfigurationError(f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}")
+            problem = f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}"
+            raise ConfigurationError(problem, argument="user_agent")
 
 
 def _require_positive(name: str, value: object, unit: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e9:  # false for NaN
-        raise ConfigurationError(f"{name} must be a number above 0 and up to 1e9 ({unit}), got {shown(value)}")
+        problem = f"{name} must be a number above 0 and up to 1e9 ({unit}), got {shown(value)}"
+        raise ConfigurationError(problem, argument=name)

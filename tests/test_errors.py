@@ -65,6 +65,7 @@ COMMON: dict[str, Any] = {
     "body_excerpt": "<h1>Oops</h1>",
 }
 OWN: dict[type[SeoRepError], dict[str, Any]] = {
+    ConfigurationError: {"argument": "snapshot_date"},
     ExportError: {"file": pathlib.Path("rankings.csv")},
     RedirectError: {"location": "https://elsewhere.example/v3"},
     RateLimitedError: {"retry_after": 12.5},

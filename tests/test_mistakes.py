@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async import EngineNames, SeoRepClient, Settings
+from seorep_async import ConfigurationError, EngineNames, SeoRepClient, Settings
 from seorep_async.export import CsvOptions, pull_to
 from tests.export.reports import account
 
@@ -45,7 +45,7 @@ CALLS: list[tuple[Call, str]] = [
     (lambda c: c.rankings.campaign(1, *DAYS).rows, r"`await` is missing: \(await listing\).rows"),
     (lambda c: c.campaigns.list().page(0), "page must be an integer from 1, got 0"),
     (lambda c: c.campaigns.list(limit=0), "limit must be an integer from 1 to 2147483647, got 0"),
-    (lambda c: c.campaigns.list(extra_params={"filter": "x"}), "'filter' has an argument .* of its own; pass it there"),
+    (lambda c: c.campaigns.list(extra_params={"filter": "x"}), "'filter' has a place of its own: filter=…"),
     (lambda c: c.request("GET", "https://b.example.com/"), "path must be a path such as /v3/campaigns/42"),
     (lambda c: c.rankings.pull([1], *DAYS, feed="weekly"), 'feed must be one of Feed.CAMPAIGN or "campaign", '),
     (lambda c: c.rankings.pull(1, *DAYS), "ids must be several campaign ids, got 1"),
@@ -65,13 +65,40 @@ CALLS: list[tuple[Call, str]] = [
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", force=None), "force must be True or False, got None"),  # type: ignore[arg-type]
     (
         lambda c: pull_to(c, None, *DAYS, out="a.csv", restart=True, retry_failed=True),
-        "restart and retry_failed can't be combined; give one of them",
+        "restart=True and retry_failed=True can't be combined; give one of them",
     ),
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", csv=True), "csv must be CsvOptions, .* got True"),  # type: ignore[arg-type]
-    (lambda c: pull_to(c, None, *DAYS, out="a.duckdb", csv=CsvOptions(bom=True)), "csv=… is only for CSV: leave it"),
+    (lambda c: pull_to(c, None, *DAYS, out="a.duckdb", csv=CsvOptions(bom=True)), "csv is only for CSV: leave it"),
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", on_progress=5), "on_progress must be a function that takes"),  # type: ignore[arg-type]
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", on_progress=_made), "and not an async one, got <function"),  # type: ignore[arg-type]
 ]
+
+
+NAMED: dict[str, Call] = {
+    "api_key": lambda _: SeoRepClient("https://a.example.com", " k"),
+    "base_url": lambda _: SeoRepClient("a.example.com", "k"),
+    "max_concurrency": lambda _: Settings(max_concurrency=0),
+    "call_timeout": lambda _: Settings(call_timeout=0),
+    "request_encoding": lambda _: Settings(request_encoding="json"),  # type: ignore[arg-type]
+    "engine_names": lambda _: EngineNames(engine_a="a b"),
+    "bom": lambda _: CsvOptions(bom=1),  # type: ignore[arg-type]
+    "start_date": lambda c: c.rankings.campaign(1, "31.01.2023", DAYS[1]),
+    "end_date": lambda c: c.rankings.campaign(1, *DAYS[::-1]),
+    "campaign_id": lambda c: c.rankings.campaign("1", *DAYS),
+    "sort_metric": lambda c: c.rankings.campaign(1, *DAYS, sort_metric=1),
+    "limit": lambda c: c.campaigns.list(limit=0),
+    "extra_params": lambda c: c.campaigns.list(extra_params={"filter": "x"}),
+    "feed": lambda c: c.rankings.pull([1], *DAYS, feed="weekly"),
+    "ids": lambda c: c.rankings.pull(1, *DAYS),
+    "date_string": lambda c: c.backlinks.list(1, date_string=DAYS[::-1]),
+    "out": lambda c: pull_to(c, None, *DAYS, out="a.xlsx"),
+    "feeds": lambda c: pull_to(c, None, *DAYS, out="a.csv", feeds=[]),
+    "account": lambda c: pull_to(c, None, *DAYS, out="a.csv", account=""),
+    "key_renewed": lambda c: pull_to(c, None, *DAYS, out="a.csv", key_renewed="no"),
+    "snapshot_date": lambda c: pull_to(c, None, *DAYS, out="a.csv", snapshot_date="9999-01-01"),
+    "search": lambda c: pull_to(c, None, *DAYS, out="a.duckdb", search="x"),
+    "csv": lambda c: pull_to(c, None, *DAYS, out="a.duckdb", csv=CsvOptions(bom=True)),
+}
 
 
 async def _made(call: Call, client: SeoRepClient) -> None:
@@ -86,3 +113,11 @@ async def test_a_mistake_is_answered_in_the_words_of_python(call: Call, said: st
         with pytest.raises(Exception, match=said) as caught:
             await _made(call, client)
     assert not re.search(r"(?<!\w)--\w", str(caught.value))
+
+
+@pytest.mark.parametrize("argument", NAMED)
+async def test_an_error_names_the_wrong_argument(argument: str) -> None:
+    async with account(campaigns=1, keywords=1) as (_, client):
+        with pytest.raises(ConfigurationError) as caught:
+            await _made(NAMED[argument], client)
+    assert caught.value.argument == argument

@@ -10,7 +10,7 @@ import logging
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,7 @@ from seorep_async.models import Feed
 _log = logging.getLogger(__name__)
 _MONTHS = 3
 _NAMED = 10
-_FIRST = "first column"
-_HEADERS = (re.compile(r"campaign[ _-]?ids?", re.IGNORECASE), re.compile(r"ids?|campaigns?", re.IGNORECASE))
-_WORD = re.compile(r"[^\W\d_]{2}")
-_BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_COLUMN = "campaign_id"
 
 
 def _month(value: str) -> dt.date:
@@ -82,8 +79,8 @@ _OPTIONS = (
     ),
     _option(
         "--campaigns-from",
-        "Read the campaign ids from a file or stdin (-): ids separated by commas or line breaks, with # comments; or "
-        "a CSV: its column campaign_id, else id, or the first if it has no header.",
+        "Read the campaign ids from a file or stdin (-): one a line, or the column campaign_id of a CSV; lines may "
+        "be # comments.",
         "FILE",
     ),
     _option("--group", "Pull the campaigns of this group; repeatable.", "TITLE", type=_words, multiple=True),
@@ -207,9 +204,9 @@ def chosen_campaigns(options: Mapping[str, Any]) -> ChosenCampaigns:
     notes = []
     if options["campaigns_from"]:
         file = "stdin" if options["campaigns_from"] == "-" else options["campaigns_from"]
-        found, column = ids_in(_read(options["campaigns_from"]), file)
+        found = ids_in(_read(options["campaigns_from"]), file)
         ids += found
-        notes.append(f"Campaigns: {len(set(found)):,} from {file}{column and f', its {column}'}.")
+        notes.append(f"Campaigns: {len(set(found)):,} from {file}.")
     if twice := [str(one) for one, times in Counter(ids).items() if times > 1]:
         several = f"campaigns {', '.join(twice[:_NAMED])}{', …' if twice[_NAMED:] else ''} are"
         which = f"campaign {twice[0]} is" if len(twice) == 1 else several
@@ -232,56 +229,27 @@ def _read(file: str) -> bytes:
         raise click.UsageError(f"--campaigns-from: can't read {file}: {error.strerror or error}.") from None
 
 
-def ids_in(data: bytes, file: str) -> tuple[list[int], str]:
-    """Return the ids in a file, and the name of their column in a CSV; empty if it is no CSV.
-
-    It is one if a header names campaign_id or id. Without a header it is one if all lines have as many cells, and those
-    after the first are words: otherwise a typing error such as `4,5x` would lose an id.
-    """
-    encoding = next((encoding for bom, encoding in _BOMS.items() if data.startswith(bom)), "utf-8")
+def ids_in(data: bytes, file: str) -> list[int]:
+    """Return the ids in a file: one a line, or the column campaign_id of a CSV, with lines of # comments."""
+    ids: list[int] = []
+    column: int | None = None
+    number = 1
     try:
-        records = list(_records(data.decode(encoding)))
-    except (UnicodeDecodeError, csv.Error) as error:
-        problem = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise click.UsageError(f"--campaigns-from: can't read {file}: {problem}.") from None
-    index, column = _column([cells for _, cells in records])
-    ids = []
-    for number, cells in records[bool(column) and column != _FIRST :]:
-        for cell in filter(None, cells) if index is None else cells[index : index + 1] or [""]:
-            try:
-                ids.append(_id(cell))
-            except click.BadParameter as error:
-                hint = "" if column else " If it is a CSV, give it a header with campaign_id or id."
-                raise click.UsageError(f"--campaigns-from: {file}, line {number}: {error.message}{hint}") from None
+        lines = io.StringIO(data.decode("utf-8-sig"), newline="")
+        reader = csv.reader(("\n" if line.lstrip().startswith("#") else line for line in lines), strict=True)
+        for cells in ([cell.strip() for cell in record] for record in reader):
+            if column is None and not ids and _COLUMN in cells:
+                column = cells.index(_COLUMN)
+            elif any(cells):
+                cell = ",".join(cells) if column is None else "".join(cells[column : column + 1])
+                ids.append(_id(cell.partition("#")[0].strip()))
+            number = reader.line_num + 1
+    except UnicodeDecodeError:
+        raise click.UsageError(f"--campaigns-from: can't read {file}: it is not UTF-8 text.") from None
+    except (click.BadParameter, csv.Error) as error:
+        problem = f"{file}, line {number}: {str(error).rstrip('.')}"
+        hint = "" if column is not None else f" Give one id a line, or a CSV with a column {_COLUMN}."
+        raise click.UsageError(f"--campaigns-from: {problem}.{hint}") from None
     if not ids:
         raise click.UsageError(f"--campaigns-from: no ids in {file}.")
-    return ids, column
-
-
-def _column(lines: list[list[str]]) -> tuple[int | None, str]:
-    """Return the index and the name of the column of ids, or None and an empty name."""
-    for header in _HEADERS:
-        for index, name in enumerate(lines[0] if lines else ()):
-            if header.fullmatch(name):
-                return index, f"column {name}"
-    further = [cell for cells in lines for cell in cells[1:] if cell]
-    if further and len(set(map(len, lines))) == 1 and all(map(_WORD.search, further)):
-        return 0, _FIRST
-    return None, ""
-
-
-def _records(content: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of its first line, and the cells, of each line that is not empty."""
-    first = next((line for line in content.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
-    separator = max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO(content, newline=""), delimiter=separator, strict=True)
-    number = 1
-    for record in reader:
-        cells: list[str] = []
-        for cell in record:
-            cells.append(cell.partition("#")[0].strip())
-            if "#" in cell:
-                break
-        if any(cells):
-            yield number, cells
-        number = reader.line_num + 1
+    return ids

@@ -7,16 +7,15 @@ import shutil
 import textwrap
 from typing import Any
 
-import attrs
 import click
 
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import SectionedCommand
-from seorep_async.cli.resource_output import table_of_many
 from seorep_async.cli.terminal import stdout_is_terminal, write_stdout
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
 
+_NO_WRAPPING = 1_000_000
 _TABLES = {table.name: table for table in all_tables()}
 
 
@@ -37,37 +36,19 @@ def columns(table: str | None, as_json: bool) -> ExitCode:
     if as_json:
         output = json.dumps([_described(one) for one in tables], ensure_ascii=False, indent=2) + "\n"
     else:
-        shown = _as_paragraphs if stdout_is_terminal() else _as_table
-        output = "\n".join(map(shown, tables))
+        width = shutil.get_terminal_size().columns if stdout_is_terminal() else _NO_WRAPPING
+        output = "\n".join(_in_words(one, width) for one in tables)
     write_stdout(output, as_data=as_json)
     return ExitCode.OK
 
 
-@attrs.frozen
-class _Row:
-    key: str
-    column: str
-    type: str
-    meaning: str
-
-
-def _as_table(table: Table) -> str:
-    rows = [
-        _Row("*" if column.name in table.key else "", column.name, column.type.value, column.description)
-        for column in table.columns
-    ]
-    return f"{table.name}: {table.description}\n\n" + table_of_many(rows, ["key", "column", "type", "meaning"])
-
-
-def _as_paragraphs(table: Table) -> str:
-    """Return the columns as paragraphs: a table would leave a third of 80 columns to the meanings."""
-    width = shutil.get_terminal_size().columns
-    lines = [textwrap.fill(f"{table.name}: {table.description}", width), ""]
+def _in_words(table: Table, width: int) -> str:
+    """Return a paragraph for the table, and one for each column."""
+    paragraphs = [f"{table.name}: {table.description}", ""]
     for column in table.columns:
-        lines.append(f"{'*' if column.name in table.key else ' '} {column.name} ({column.type.value})")
-        indent = " " * 6
-        lines.append(textwrap.fill(column.description, width, initial_indent=indent, subsequent_indent=indent))
-    return "".join(f"{line}\n" for line in lines)
+        mark = "*" if column.name in table.key else " "
+        paragraphs.append(f"{mark} {column.name} ({column.type.value}): {column.description}")
+    return "".join(textwrap.fill(one, width, subsequent_indent=" " * 6) + "\n" for one in paragraphs)
 
 
 def _described(table: Table) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import attrs
 import click
 import platformdirs
 
-from seorep_async.cli.exit_codes import in_shell_words
+from seorep_async.cli.exit_codes import message_of
 from seorep_async.cli.keys import key_of_command, key_of_file, read_small_file, require_private, why, without_bom
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
@@ -66,9 +66,8 @@ class Connection:
         try:
             return SeoRepClient(self.base_url, self.api_key, settings=self.settings)
         except ConfigurationError as error:
-            problem = in_shell_words(error.message).replace("the base URL", self.sources["base_url"], 1)
-        problem = problem.replace("the API key", self.sources["key"], 1)
-        raise click.ClickException(problem)
+            problem = message_of(error, self.sources["key" if error.argument == "api_key" else "base_url"])
+        raise click.ClickException(problem)  # outside the handler: the caught error's frames hold the key
 
 
 def config_file() -> Path:
@@ -99,13 +98,10 @@ def connect(options: Mapping[str, Any], otherwise: str) -> Connection:
         raise click.ClickException(f"{' and '.join(missing)} must be set{where}; or {otherwise}.")
     settings, given = _settings(options, profile, source)
     account = _string(profile, "account", source)
-    problem = ""
     try:
         account = None if account is None else check_account_name(account)
     except ConfigurationError as error:
-        problem = error.message
-    if problem:
-        raise click.ClickException(f"{source}: {problem}.")
+        raise _refusal(error, source) from None
     return Connection(
         base_url=base_url or "",
         api_key=key,
@@ -141,10 +137,15 @@ def _settings(options: Mapping[str, Any], profile: Mapping[str, Any], source: st
     try:
         return Settings(**values), sources
     except ConfigurationError as error:
-        problem = error.message
-    source = sources.get(problem.partition(" ")[0], "")
-    in_file = f"{source}: " + problem.replace(", or None)", ', or "none")')
-    raise click.ClickException(in_shell_words(problem) if source.startswith("--") else in_file)
+        raise _refusal(error, sources[error.argument or ""]) from None
+
+
+def _refusal(error: ConfigurationError, source: str) -> click.ClickException:
+    """Return the refusal of a value from an option or a profile, which says how it can be None."""
+    if source.startswith("--"):
+        return click.ClickException(message_of(error).replace(", or None)", ")"))
+    in_file = error.message.replace(", or None)", ', or "none")')
+    return click.ClickException(f"{source}: {in_file}")
 
 
 def _converted(name: str, value: Any, source: str) -> Any:
@@ -169,7 +170,7 @@ def _engine_names(value: Any, source: str) -> EngineNames:
         try:
             return EngineNames(**names)
         except ConfigurationError as error:
-            problem = error.message.removeprefix("engine_names: ") if source.startswith("--") else error.message
+            raise _refusal(error, source) from None
     raise click.ClickException(f"{source}: {problem}")
 
 

@@ -34,22 +34,20 @@ from seorep_async.errors import (
 )
 
 _LONGEST_QUOTE = 300
-_SHELL_WORDS = (
-    (r"Settings\((\w+)=(?:True|…)\)|\b(\w+)=True\b", r"--\1\2"),
-    (r"\boriginal call\b", "original command"),
-    (r"(\(\w[\w ]*), or None\)", r"\1)"),
-    (r"\baccount=…", "--account NAME"),
-    (r'\bkey_renewed="(\w+)"', r"--key-renewed \1"),
-    (r'\bstart_date="(\S+)" and end_date="(\S+)"', r"--from \1 --to \2"),
-    (r"\bcsv=… is (.*) leave it out", r"--csv-line-end, --csv-bom and --csv-guard are \1 leave them out"),
-    (r"^extra_params: '(\w+)' has an argument.*", r"--param \1: use --\1"),
-    (r"^extra_params\b", "--param"),
-    (r"^(\w+)\[1\] (\S+) is before \w+\[0\] (\S+);", r"--\1: \2 is before \3;"),
-    (r"\bbase_url\b", "the base URL"),
-    (r"\bapi_key\b", "SEOREP_API_KEY"),
-    (r"^([a-z]\w*) (must be|can't be sent|is not valid)\b", r"--\1 \2"),
-)
-"""Patterns of the library's messages, and the shell's words for them."""
+_OPTIONS = {
+    "api_key": "SEOREP_API_KEY",
+    "base_url": "the base URL",
+    "csv": "--csv-line-end, --csv-bom or --csv-guard",
+    "end_date": "--to",
+    "extra_params": "--param",
+    "feeds": "--feed",
+    "id": "ID",
+    "start_date": "--from",
+    "storage_options": "storage_options of the profile",
+}
+"""The arguments of the library whose options have other names."""
+_MENTIONED = re.compile(r'(Settings\()?\.?\b(?P<name>[a-z_]+)(?:=(?:True|…|"(?P<value>[^"]*)")|\(…\))(?(1)\))')
+"""An argument in a message of the library, such as `restart=True`, `account=…` or `key_renewed="3f9a21"`."""
 _MESSAGE_FIELDS = ("message", "messages", "error", "errors", "detail", "description", "results")
 
 
@@ -151,14 +149,26 @@ def failure_message(error: SeoRepError) -> str:
     facts = [f"status {error.status}"] if error.status is not None else []
     if error.attempts > 1:
         facts.append(f"{error.attempts} attempts")
-    return in_shell_words(error.message) + (f" ({', '.join(facts)})" if facts else "")
+    return message_of(error) + (f" ({', '.join(facts)})" if facts else "")
+
+
+def message_of(error: SeoRepError, option: str = "") -> str:
+    """Return an error's message in the words of the shell; `option` names the wrong argument, if not its own does."""
+    argument = getattr(error, "argument", None)
+    if argument is None or not error.message.startswith(argument):
+        return in_shell_words(error.message)
+    return (option or option_of(argument)) + in_shell_words(error.message.removeprefix(argument))
+
+
+def option_of(argument: str) -> str:
+    """Return the option or variable for an argument of the library."""
+    return _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
 
 
 def in_shell_words(message: str) -> str:
-    """Return a message of the library that names options and variables instead of Python's arguments."""
-    for pattern, replacement in _SHELL_WORDS:
-        message = re.sub(pattern, replacement, message)
-    return re.sub(r"(?<!\S)--[a-z]\w*", lambda found: found[0].replace("_", "-"), message)
+    """Return a message of the library that mentions options in place of arguments."""
+    message = message.replace("Settings.", "the setting ")
+    return _MENTIONED.sub(lambda found: f"{option_of(found['name'])} {found['value'] or ''}".rstrip(), message)
 
 
 def service_message(error: SeoRepError) -> str | None:

@@ -12,8 +12,7 @@ from types import TracebackType
 import attrs
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.constrain import Constrain
-from rich.measure import Measurement
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
@@ -50,9 +49,6 @@ class _Cut:
 
     string: str
 
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(1, len(self.string))
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         cut = self.string
         if len(cut) > options.max_width:
@@ -60,15 +56,14 @@ class _Cut:
         yield Text(cut, no_wrap=True)
 
 
-class _CutColumn(ProgressColumn):
-    """A field of the task, cut as needed; a column that must not wrap would take the bar's room."""
+class _RestOfLine(ProgressColumn):
+    """The task's field `words`, in the room that the other columns leave."""
 
-    def __init__(self, field: str) -> None:
-        super().__init__()
-        self._field = field
+    def __init__(self) -> None:
+        super().__init__(Column(ratio=1))
 
     def render(self, task: Task) -> RenderableType:
-        return _Cut(task.fields[self._field])
+        return _Cut(task.fields["words"])
 
 
 @attrs.frozen
@@ -108,13 +103,13 @@ class ProgressDisplay:
         self._clock = clock
         self._may_redraw = console.is_terminal and not console.is_dumb_terminal
         self._is_wide = console.width >= _WIDE
-        bar = BarColumn(20 if self._is_wide else 10, table_column=Column(no_wrap=True))
         self._bar = _Line(
-            SpinnerColumn(table_column=Column(no_wrap=True)),
-            _CutColumn("doing"),
-            *([bar] if console.width >= _NARROW else []),
-            _CutColumn("progress"),
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            *([BarColumn(20 if self._is_wide else 10)] if console.width >= _NARROW else []),
+            _RestOfLine(),
             console=console,
+            expand=True,
             transient=True,
         )
         self._shows_bar = self._may_redraw and not quiet
@@ -151,13 +146,13 @@ class ProgressDisplay:
             self._waiting, self._done_before_tick = "", progress.done
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            self._task = self._bar.add_task("", total=progress.total, doing=self._doing(progress), progress="")
+            self._task = self._bar.add_task(self._doing(progress), total=progress.total, words="")
             self._last_done = self._stage_began
         elif self._progress is not None and progress.done != self._progress.done:
             self._last_done = self._clock()
         self._progress = progress
         if self._task is not None:
-            self._bar.update(self._task, completed=progress.done, progress=self.describe())
+            self._bar.update(self._task, completed=progress.done, words=self.describe())
 
     def describe(self) -> str:
         """Return the progress in words, the most important first: counts, time left, waits, failures, rows, rate."""
@@ -200,7 +195,7 @@ class ProgressDisplay:
         """Read the clock and the client's waits, and show them."""
         self._update_waiting()
         if self._task is not None:
-            self._bar.update(self._task, progress=self.describe())
+            self._bar.update(self._task, words=self.describe())
         if self._clock() - self._last_line >= _LINE_SECONDS:
             self._last_line = self._clock()
             if not self._quiet and not self._may_redraw and self._progress is not None:

@@ -14,6 +14,7 @@ from rich.text import Text
 from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, service_message, show_error
 from seorep_async.cli.options import OutputFormat, field_names
+from seorep_async.cli.resource_methods import Method, Resource
 from seorep_async.cli.resource_output import (
     csv_rows,
     json_array,
@@ -41,46 +42,22 @@ _PAGES_AHEAD = 4
 _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
 
 
-@attrs.frozen(kw_only=True)
-class ResourceCommand:
-    """A method of a resource, as a command.
-
-    Attributes:
-        resource: name of the client's attribute.
-        label_fields: the fields by which a person recognises an object.
-        columns: the default columns of a table of many objects.
-        model: the class of the result, or None.
-    """
-
-    resource: str
-    method: str
-    label_fields: tuple[str, ...]
-    columns: tuple[str, ...]
-    model: type[Any] | None
-    parameters: tuple[str, ...]
-
-    @property
-    def object_name(self) -> str:
-        """The word for an object."""
-        return self.resource.removesuffix("s")
-
-
-def run_command(command: ResourceCommand, options: Mapping[str, Any]) -> ExitCode:
-    """Run a command with its options, and return the exit code."""
+def run_command(resource: Resource, method: Method, options: Mapping[str, Any]) -> ExitCode:
+    """Run a method as a command with its options, and return the exit code."""
     connection = connect(options, "try it with `seorep sandbox`")
     # check the whole command line before asking any question
     kind = _format_of(options)
-    if command.model is None and not options["yes"] and not can_ask():
+    if method.model is None and not options["yes"] and not can_ask():
         raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
-    arguments = _arguments(command, options)
+    call = _Call(resource, method, connection, _arguments(method, options), options, kind)
     try:
-        if command.method == "list":
-            _list(command, connection, arguments, options, kind)
-        elif command.model is None and not options["yes"] and not _confirm(command, connection, arguments["id"]):
+        if method.name == "list":
+            call.list_objects()
+        elif method.model is None and not options["yes"] and not call.confirm():
             stderr_console().print("Nothing was deleted.")
             return ExitCode.INTERRUPTED
         else:
-            _change_or_get(command, connection, arguments, options, kind)
+            call.change_or_get()
     except StatusError as error:
         show_error(explain(error))
         if quote := service_message(error):
@@ -98,9 +75,10 @@ def _format_of(options: Mapping[str, Any]) -> OutputFormat:
     return OutputFormat.JSON
 
 
-def _arguments(command: ResourceCommand, options: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of the client's method; a password is prompted for, or read from stdin."""
-    arguments = {name: _password(options) if name == "password" else options[name] for name in command.parameters}
+    names = [parameter.name for parameter in method.parameters]
+    arguments = {name: _password(options) if name == "password" else options[name] for name in names}
     arguments = {name: value for name, value in arguments.items() if value not in (None, ())}
     several: dict[str, list[str]] = {}
     for name, value in options["param"]:
@@ -120,101 +98,94 @@ def _password(options: Mapping[str, Any]) -> str | None:
     return ask_for_password() if ask else None
 
 
-def _change_or_get(
-    command: ResourceCommand,
-    connection: Connection,
-    arguments: Mapping[str, Any],
-    options: Mapping[str, Any],
-    kind: OutputFormat,
-) -> None:
-    number = arguments.get("id")
-    try:
-        result = run_until_interrupted(_send(command, connection, arguments))
-    except KeyboardInterrupt:
-        if command.method not in _DONE:
-            raise
-        subject = f"the {command.object_name}" if number is None else f"{command.object_name} {number}"
-        happened = f"{subject} may have been {_DONE[command.method]}"
-        stderr_console().print(f"Interrupted; {happened}: check before you repeat it.")
-        raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
-    if command.method in _DONE:
-        subject = f"{command.object_name} {result.id if number is None else number}"
-        stderr_console().print(f"{_DONE[command.method].capitalize()} {subject}.")
-    if command.model is not None:
-        columns = options["columns"] or field_names(command.model)
-        _write_one(result, columns, kind, chosen=options["columns"] is not None)
+@attrs.frozen
+class _Call:
+    """A call of a method with its arguments, and the command's options."""
 
+    resource: Resource
+    method: Method
+    connection: Connection
+    arguments: Mapping[str, Any]
+    options: Mapping[str, Any]
+    kind: OutputFormat
 
-def _confirm(command: ResourceCommand, connection: Connection, number: int) -> bool:
-    getting = attrs.evolve(command, method="get")
-    found = run_until_interrupted(_send(getting, connection, {"id": number}))
-    label = ", ".join(filter(None, (string_of(getattr(found, name)) for name in command.label_fields)))
-    return click.confirm(f"Delete {command.object_name} {number} ({one_line(label)})?", err=True)
+    def change_or_get(self) -> None:
+        """Send a request about one object, and write the response."""
+        number, done = self.arguments.get("id"), _DONE.get(self.method.name)
+        try:
+            result = run_until_interrupted(self._send(self.method.name, self.arguments))
+        except KeyboardInterrupt:
+            if done is None:
+                raise
+            subject = f"the {self.resource.object_name}" if number is None else f"{self.resource.object_name} {number}"
+            happened = f"{subject} may have been {done}"
+            stderr_console().print(f"Interrupted; {happened}: check before you repeat it.")
+            raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+        if done is not None:
+            changed = f"{self.resource.object_name} {result.id if number is None else number}"
+            stderr_console().print(f"{done.capitalize()} {changed}.")
+        if self.method.model is not None:
+            columns = self.options["columns"] or field_names(self.method.model)
+            _write_one(result, columns, self.kind, chosen=self.options["columns"] is not None)
 
+    def confirm(self) -> bool:
+        """Show the object, and ask whether to delete it."""
+        number = self.arguments["id"]
+        found = run_until_interrupted(self._send("get", {"id": number}))
+        label = ", ".join(filter(None, (string_of(getattr(found, name)) for name in self.resource.label_fields)))
+        return click.confirm(f"Delete {self.resource.object_name} {number} ({one_line(label)})?", err=True)
 
-def _list(
-    command: ResourceCommand,
-    connection: Connection,
-    arguments: Mapping[str, Any],
-    options: Mapping[str, Any],
-    kind: OutputFormat,
-) -> None:
-    columns = options["columns"] or (
-        command.columns if kind is OutputFormat.TABLE else field_names(command.model or object)
-    )
-    most = options["most"]
-    if most is not None:  # fetch no superfluous pages ahead
-        settings = connection.settings
-        settings = attrs.evolve(settings, max_concurrency=min(settings.max_concurrency, _PAGES_AHEAD))
-        connection = attrs.evolve(connection, settings=settings)
-    shown, total = run_until_interrupted(
-        _write_pages(command, connection, arguments, columns, kind, options["page"], most)
-    )
-    if not shown and kind is OutputFormat.TABLE:
-        stderr_console().print(f"No {command.resource}.")
-    elif kind is OutputFormat.TABLE and stdout_is_terminal() and total is not None and total > shown:
-        stderr_console().print(f"{shown:,} of {total:,} {command.resource}.", style="dim")
+    def list_objects(self) -> None:
+        """List objects, and write them."""
+        shown, total = run_until_interrupted(self._write_pages())
+        name = self.resource.name
+        if not shown and self.kind is OutputFormat.TABLE:
+            stderr_console().print(f"No {name}.")
+        elif self.kind is OutputFormat.TABLE and stdout_is_terminal() and total is not None and total > shown:
+            stderr_console().print(f"{shown:,} of {total:,} {name}.", style="dim")
 
+    async def _send(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        async with self.connection.client() as client:
+            with _status():
+                return await self._requested(client, name, arguments)
 
-async def _send(command: ResourceCommand, connection: Connection, arguments: Mapping[str, Any]) -> Any:
-    async with connection.client() as client:
-        with _status():
-            return await _requested(client, command, arguments)
+    async def _write_pages(self) -> tuple[int, int | None]:
+        """Write listed objects; return their number, and that of all."""
+        kind, most = self.kind, self.options["most"]
+        in_table = kind is OutputFormat.TABLE
+        columns = self.options["columns"] or (
+            self.resource.columns if in_table else field_names(self.method.model or object)
+        )
+        waiting: list[Any] = []
+        shown, total, header = 0, None, True
+        async with self._listing_client(most) as client:
+            with _status(hidden=kind.is_streamed and stdout_is_terminal()) as update:
+                listing = self._requested(client, "list", self.arguments)
+                async with aclosing(_pages(listing, self.options["page"])) as pages:
+                    async for page in pages:
+                        items = page.items if most is None else page.items[: most - shown]
+                        shown, total = shown + len(items), page.total_records
+                        if kind.is_streamed:
+                            await run_in_daemon_thread(partial(_write_many, items, columns, kind, header=header))
+                            header = False
+                        else:
+                            waiting += items
+                        update(f"{shown:,} {self.resource.name}")
+                        if shown == most:
+                            break
+        if not kind.is_streamed or header:
+            await run_in_daemon_thread(partial(_write_many, waiting, columns, kind, header=header))
+        return shown, total
 
+    def _listing_client(self, most: int | None) -> SeoRepClient:
+        """Return a client that fetches no superfluous pages ahead."""
+        settings = self.connection.settings
+        if most is not None:
+            settings = attrs.evolve(settings, max_concurrency=min(settings.max_concurrency, _PAGES_AHEAD))
+        return attrs.evolve(self.connection, settings=settings).client()
 
-async def _write_pages(
-    command: ResourceCommand,
-    connection: Connection,
-    arguments: Mapping[str, Any],
-    columns: Sequence[str],
-    kind: OutputFormat,
-    number: int | None,
-    most: int | None,
-) -> tuple[int, int | None]:
-    """Write listed objects; return their number, and that of all."""
-    waiting: list[Any] = []
-    shown, total, header = 0, None, True
-    async with connection.client() as client:
-        with _status(hidden=kind.is_streamed and stdout_is_terminal()) as update:
-            async with aclosing(_pages(_requested(client, command, arguments), number)) as pages:
-                async for page in pages:
-                    items = page.items if most is None else page.items[: most - shown]
-                    shown, total = shown + len(items), page.total_records
-                    if kind.is_streamed:
-                        await run_in_daemon_thread(partial(_write_many, items, columns, kind, header=header))
-                        header = False
-                    else:
-                        waiting += items
-                    update(f"{shown:,} {command.resource}")
-                    if shown == most:
-                        break
-    if not kind.is_streamed or header:
-        await run_in_daemon_thread(partial(_write_many, waiting, columns, kind, header=header))
-    return shown, total
-
-
-def _requested(client: SeoRepClient, command: ResourceCommand, arguments: Mapping[str, Any]) -> Any:
-    return getattr(getattr(client, command.resource), command.method)(**arguments)
+    def _requested(self, client: SeoRepClient, name: str, arguments: Mapping[str, Any]) -> Any:
+        return getattr(getattr(client, self.resource.name), name)(**arguments)
 
 
 async def _pages(listing: ModelListing[Any], number: int | None) -> AsyncGenerator[Page[Any], None]:

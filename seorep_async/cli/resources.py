@@ -1,4 +1,4 @@
-"""`seorep campaigns`, `users`, `keywords` and `backlinks`, derived from the client's methods and their docstrings."""
+"""`seorep campaigns`, `users`, `keywords` and `backlinks`: a subcommand a method, an option an argument."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import datetime as dt
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping
 from typing import Any
 
-import attrs
 import click
 
 from seorep_async.cli.exit_codes import ExitCode
@@ -25,126 +23,11 @@ from seorep_async.cli.options import (
     name_and_value,
     whole_number,
 )
-from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
+from seorep_async.cli.resource_methods import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS, Method, Resource
 
 _OUTPUT = "Output options"
 _UPDATE_HELP = " Omitted fields stay as they are; an empty value is sent as empty."
 _ASKS_HELP = " The command asks for the password, which is never an argument."
-
-
-@attrs.frozen(kw_only=True)
-class Method:
-    """A method of the client as a command.
-
-    Attributes:
-        summary: the first sentence of its docstring.
-        parameters: without `extra_params`; annotations are types.
-        help: the first sentence about each parameter.
-    """
-
-    name: str
-    summary: str
-    parameters: tuple[inspect.Parameter, ...]
-    help: Mapping[str, str]
-    model: type[Any] | None
-
-    @classmethod
-    def of(cls, function: Callable[..., Any]) -> Method:
-        """Read a method's signature and docstring."""
-        hints = typing.get_type_hints(function)
-        known = inspect.signature(function).parameters.values()
-        docstring = inspect.getdoc(function) or ""
-        result = hints.get("return")
-        return cls(
-            name=function.__name__,
-            summary=_first_sentence(docstring),
-            parameters=tuple(
-                parameter.replace(annotation=hints[parameter.name])
-                for parameter in known
-                if parameter.name not in ("self", "extra_params")
-            ),
-            help={
-                name: _first_sentence(words)
-                for name, words in re.findall(r"^    (\w+): (.*(?:\n {6,}.*)*)", docstring, re.MULTILINE)
-            },
-            model=next(iter(typing.get_args(result)), result) if result is not type(None) else None,
-        )
-
-
-def _first_sentence(docstring: str) -> str:
-    sentence = re.split(r"(?<=\.)\s", " ".join(docstring.partition("\n\n")[0].split()), maxsplit=1)[0]
-    return sentence[:1].upper() + sentence[1:]
-
-
-@attrs.frozen(kw_only=True)
-class Resource:
-    """A resource of the client, and the facts that its signatures lack.
-
-    Attributes:
-        cls: its class; the command has its name.
-        columns: the default columns of a table of many objects.
-        label_fields: the fields by which a person recognises an object.
-        examples: command lines for its help.
-    """
-
-    cls: type[Any]
-    columns: tuple[str, ...]
-    label_fields: tuple[str, ...]
-    examples: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """The command's name, and that of the client's attribute."""
-        return self.cls.__name__.lower()
-
-    @property
-    def methods(self) -> list[Method]:
-        """The resource's methods: `list` and `get` first."""
-        methods = [Method.of(value) for name, value in vars(self.cls).items() if not name.startswith("_")]
-        return sorted(methods, key=lambda method: (method.name != "list", method.name != "get"))
-
-
-CAMPAIGNS = Resource(
-    cls=Campaigns,
-    columns=("id", "company", "url", "group_title", "status"),
-    label_fields=("company", "url"),
-    examples=(
-        "campaigns list --filter bakery",
-        "campaigns list --columns id,company --format csv > campaigns.csv",
-        'campaigns create --url https://bakery.example --company "The Bakery"',
-        "campaigns update 7 --group-title Retail",
-    ),
-)
-USERS = Resource(
-    cls=Users,
-    columns=("id", "username", "first_name", "last_name", "role", "email"),
-    label_fields=("username", "email"),
-    examples=(
-        "users list --role client",
-        "users create --first-name Ada --last-name Byron \\\n      --username ada --role client",
-        "users update 7 --password-stdin < password.txt",
-        "users login-grant 7 --json",
-    ),
-)
-KEYWORDS = Resource(
-    cls=Keywords,
-    columns=("id", "keyword_phrase", "primary_keyword", "campaign_id"),
-    label_fields=("keyword_phrase",),
-    examples=(
-        "keywords list --filter shoes --max 20",
-        "keywords list --param campaign_id=7 --format jsonl",
-    ),
-)
-BACKLINKS = Resource(
-    cls=Backlinks,
-    columns=("id", "title", "status", "date_published", "url"),
-    label_fields=("title", "url"),
-    examples=(
-        "backlinks list --campaign-id 7 --status published",
-        "backlinks list --campaign-id 7 --date-string 2023-01-01 2023-03-31",
-        "backlinks update 700001 --status unpublished",
-    ),
-)
 
 
 def _group(resource: Resource) -> click.Group:
@@ -155,19 +38,9 @@ def _group(resource: Resource) -> click.Group:
 
 def _command(resource: Resource, method: Method) -> click.Command:
     def run(**options: Any) -> ExitCode:
-        from seorep_async.cli.resource_calls import ResourceCommand, run_command
+        from seorep_async.cli.resource_calls import run_command
 
-        return run_command(
-            ResourceCommand(
-                resource=resource.name,
-                method=method.name,
-                label_fields=resource.label_fields,
-                columns=resource.columns,
-                model=method.model,
-                parameters=tuple(parameter.name for parameter in method.parameters),
-            ),
-            options,
-        )
+        return run_command(resource, method, options)
 
     password = {parameter.name: parameter for parameter in method.parameters}.get("password")
     asks = password is not None and password.default is inspect.Parameter.empty

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from seorep_async.cli.choosing import ChosenDays
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, in_shell_words
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, message_of
 from seorep_async.cli.humanise import counted, duration, moment, size
 from seorep_async.cli.terminal import print_hanging, write_stdout
 from seorep_async.errors import ExportError, SeoRepError, one_line
@@ -178,7 +178,7 @@ def _failure(failure: PullFailure) -> dict[str, Any]:
         "campaign_id": failure.campaign_id,
         "keyword_id": failure.keyword_id,
         "error": type(error).__name__,
-        "message": one_line(in_shell_words(error.message)),
+        "message": one_line(message_of(error)),
         "status": error.status,
         "attempts": error.attempts,
     }
@@ -230,7 +230,7 @@ def _failures(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str
 
 def _why(error: SeoRepError) -> str:
     """Return the reason for a missing report, without its error's attempts: those are the last request's only."""
-    return in_shell_words(error.message) + (f" (status {error.status})" if error.status is not None else "")
+    return message_of(error) + (f" (status {error.status})" if error.status is not None else "")
 
 
 def _named(object_name: str, ids: list[int]) -> str:

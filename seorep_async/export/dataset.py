@@ -63,7 +63,7 @@ def check_dataset(storage: Storage, job: ExportJob) -> None:
         # in this order, as another pull writes its first receipt before its first part
         if foreign is not None and not storage.names(RECEIPTS):
             problem = f"no pull wrote {storage.address(foreign)}; name another place for the dataset"
-            raise ConfigurationError(f"can't write {storage.address()}: {problem}")
+            raise ConfigurationError(f"can't write {storage.address()}: {problem}", argument="out")
 
 
 def _newest_key(storage: Storage, account: str) -> tuple[str, str] | None:
@@ -124,13 +124,13 @@ def dataset_of(
 ) -> DatasetTarget:
     """Return the dataset of a path or an address, with or without a slash at the end; raises as `target_of`."""
     if not isinstance(out, str | os.PathLike) or not isinstance(path := os.fspath(out), str):
-        raise ConfigurationError(f"out must be a path, got {type(out).__name__}")
+        raise ConfigurationError(f"out must be a path, got {type(out).__name__}", argument="out")
     if path in ("", "-"):
-        raise ConfigurationError(f"out must name the folder or the address of a dataset, got {path!r}")
+        raise ConfigurationError(f"out must name the folder or the address of a dataset, got {path!r}", argument="out")
     path = path if path.endswith(("/", os.sep)) else f"{path}/"
     target = target_of(path, feeds, storage_options=storage_options, work_dir=work_dir)
     if not isinstance(target, DatasetTarget):
-        raise ConfigurationError(f"{out} is not a dataset")
+        raise ConfigurationError(f"{out} is not a dataset", argument="out")
     return target
 
 

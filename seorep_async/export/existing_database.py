@@ -93,7 +93,7 @@ def check_database(target: Target, job: ExportJob, check: Callable[[], None]) ->
                 _check_pulls_of_account(target, job, database, existing)
     except duckdb.Error as error:
         raise ConfigurationError(
-            f"can't write {target.path}: {first_line(error).rstrip('!')}; name another file"
+            f"can't write {target.path}: {first_line(error).rstrip('!')}; name another file", argument="out"
         ) from error
 
 
@@ -230,7 +230,8 @@ def _check_pulls_of_account(
 def _older_layout(target: Target, name: str) -> ConfigurationError:
     return ConfigurationError(
         f"can't write {target.path}: its table {name} has the layout of an earlier version, or is another program's; "
-        "name another file, or move this one away, and pull its dates again"
+        "name another file, or move this one away, and pull its dates again",
+        argument="out",
     )
 
 
@@ -244,7 +245,7 @@ def _as_name(name: str) -> str:
 
 
 def _refusal(target: Target, problem: str) -> ConfigurationError:
-    return ConfigurationError(f"can't write {target.path}: {problem}, or name another file")
+    return ConfigurationError(f"can't write {target.path}: {problem}, or name another file", argument="out")
 
 
 def _names(database: duckdb.DuckDBPyConnection, kind: str) -> set[str]:

@@ -95,7 +95,8 @@ class ExportJob:
         if self.options.get("search") is not None:
             raise ConfigurationError(
                 f"search narrows the rows, and the rows found would replace whole reports in {label}; "
-                "leave it out, or write to a separate file: .csv, .jsonl or .parquet"
+                "leave it out, or write to a separate file: .csv, .jsonl or .parquet",
+                argument="search",
             )
 
     def key_digest(self) -> str:
@@ -117,7 +118,8 @@ class ExportJob:
         raise ConfigurationError(
             f"{label} has rows under the account name {self.account} {problem}. If this is another account, give this "
             f"account a name of its own with account=…; if {change}, confirm it once with "
-            f'key_renewed="{self.key_mark()}"{stale}'
+            f'key_renewed="{self.key_mark()}"{stale}',
+            argument="key_renewed",
         )
 
     def resumed(self, checkpoint: Checkpoint) -> ExportJob:
@@ -175,7 +177,7 @@ class ExportJob:
             dates = f' with start_date="{first}" and end_date="{last}"' if (first, last) != self._window else ""
             raise ConfigurationError(
                 f"{target.label} has an unfinished pull of {'; '.join(wrong)}. "
-                f"Repeat the original call{dates} to resume it, or pass restart=True to start over"
+                f"Repeat the original pull{dates} to resume it, or pass restart=True to start over"
             )
         return True
 
@@ -187,7 +189,8 @@ class ExportJob:
 def _snapshot_date(snapshot: Snapshot, today: dt.date) -> dt.date:
     found = today if snapshot.snapshot_date is None else check_date("snapshot_date", snapshot.snapshot_date)
     if found > today + dt.timedelta(1):
-        raise ConfigurationError(f"snapshot_date must be tomorrow (UTC) at the latest, got {found}")
+        problem = f"snapshot_date must be tomorrow (UTC) at the latest, got {found}"
+        raise ConfigurationError(problem, argument="snapshot_date")
     return found
 
 
@@ -205,12 +208,13 @@ def export_job(
 ) -> ExportJob:
     """Check the arguments of a pull, and return them as one job; nothing is sent."""
     if not isinstance(csv, CsvOptions):
-        raise ConfigurationError(f"csv must be CsvOptions, such as CsvOptions(bom=True), got {shown(csv)}")
+        problem = f"csv must be CsvOptions, such as CsvOptions(bom=True), got {shown(csv)}"
+        raise ConfigurationError(problem, argument="csv")
     wanted = [
         check_feed(feed) for feed in ([feeds] if isinstance(feeds, str) or not isinstance(feeds, Iterable) else feeds)
     ]
     if not wanted:
-        raise ConfigurationError("feeds must name at least one feed")
+        raise ConfigurationError("feeds must name at least one feed", argument="feeds")
     if ids is not None and isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
         ids = check_ids("campaign_id", ids)
     for feed in wanted:

@@ -43,7 +43,8 @@ def escape(value: str) -> str:
     on_windows = _NOT_ON_WINDOWS.fullmatch(value) is None
     if not 0 < length <= _LONGEST_NAME or value == "__HIVE_DEFAULT_PARTITION__" or not on_windows:
         where = "" if on_windows else " on Windows"
-        raise ConfigurationError(f"account {value[:40]!r} can't be the name of a folder{where}; choose another")
+        problem = f"account {value[:40]!r} can't be the name of a folder{where}; choose another"
+        raise ConfigurationError(problem, argument="account")
     return name
 
 

@@ -41,7 +41,8 @@ class ObjectStore:
         self._obstore = require("obstore")
         for name, value in options.items():
             if not isinstance(name, str) or not _OPTION_NAME.fullmatch(name) or not isinstance(value, str | bool):
-                raise ConfigurationError("storage_options must be a mapping of option names to strings")
+                problem = "storage_options must be a mapping of option names to strings"
+                raise ConfigurationError(problem, argument="storage_options")
         secrets = {word for value in options.values() for word in re.findall(r"\w{4,}", str(value))}
         client = {name: options.pop(name) for name in sorted(_CLIENT_OPTIONS & options.keys())}
         try:
@@ -54,7 +55,7 @@ class ObjectStore:
         for word in sorted(secrets, key=len, reverse=True):
             problem = problem.replace(word, "…")
         # outside the handler: the store's own error holds the options, and would be its context
-        raise ConfigurationError(f"can't use {self._address}: {problem}")
+        raise ConfigurationError(f"can't use {self._address}: {problem}", argument="out")
 
     def address(self, name: str = "") -> str:
         return f"{self._address.rstrip('/')}/{name}"
@@ -168,14 +169,16 @@ def _checked_address(out: str) -> str:
     parts = urlsplit(out)
     if parts.scheme not in SCHEMES:
         known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        raise ConfigurationError(f"a target in an object store begins with {known}; got {parts.scheme}://")
+        problem = f"a target in an object store begins with {known}; got {parts.scheme}://"
+        raise ConfigurationError(problem, argument="out")
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ConfigurationError(
             "the address of a target must hold no credentials or parameters; give them as storage_options, or in the "
-            "environment"
+            "environment",
+            argument="out",
         )
     if not parts.netloc or "//" in parts.path or {".", ".."} & set(parts.path.split("/")):
-        raise ConfigurationError(f"{out} is not an address such as {parts.scheme}://bucket/rankings/")
+        raise ConfigurationError(f"{out} is not an address such as {parts.scheme}://bucket/rankings/", argument="out")
     return out
 
 

@@ -110,7 +110,7 @@ async def run_export(
     """Run a checked job as `pull_to` does; `write` writes the fetched reports, even if every campaign failed."""
     _check_how(restart, retry_failed, target.force, on_progress)
     if job.campaigns == () and write is None:  # a plan for other machines may be of none
-        raise ConfigurationError("ids is empty; give at least one, or None for all campaigns")
+        raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
     _check_csv(job, target.format)
     run = _Run(client, job, ProgressTracker(on_progress))
     if write is None:
@@ -189,7 +189,8 @@ async def stream_rows(
         OSError: `write` failed.
     """
     if len(job.feeds) != 1 or not kind.is_text:
-        raise ConfigurationError("a stream holds one feed, as CSV or JSON lines; name a file for more")
+        problem = "a stream holds one feed, as CSV or JSON lines; name a file for more"
+        raise ConfigurationError(problem, argument="feeds")
     _check_csv(job, kind)
     run = _Run(client, job, ProgressTracker(on_progress))
     writer = PipeWriter(job, kind, write, run.tracker)
@@ -201,15 +202,16 @@ async def stream_rows(
 def _check_how(restart: bool, retry_failed: bool, force: bool, on_progress: object) -> None:
     check_flags(restart=restart, retry_failed=retry_failed, force=force)
     if restart and retry_failed:
-        raise ConfigurationError("restart and retry_failed can't be combined; give one of them")
+        problem = "restart=True and retry_failed=True can't be combined; give one of them"
+        raise ConfigurationError(problem, argument="restart")
     if on_progress is not None and (not callable(on_progress) or inspect.iscoroutinefunction(on_progress)):
         takes = "a function that takes a PullProgress, and not an async one"
-        raise ConfigurationError(f"on_progress must be {takes}, got {shown(on_progress)}")
+        raise ConfigurationError(f"on_progress must be {takes}, got {shown(on_progress)}", argument="on_progress")
 
 
 def _check_csv(job: ExportJob, kind: Format) -> None:
     if job.csv != RFC_4180 and kind is not Format.CSV:
-        raise ConfigurationError("csv=… is only for CSV: leave it out, or write CSV")
+        raise ConfigurationError("csv is only for CSV: leave it out, or write CSV", argument="csv")
 
 
 class _Run:

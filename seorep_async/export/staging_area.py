@@ -192,7 +192,7 @@ class StagingArea:
             pass
         except OSError as error:
             raise ConfigurationError(
-                f"can't write {self.target.label}: {os_message(error)}; name another folder"
+                f"can't write {self.target.label}: {os_message(error)}; name another folder", argument="out"
             ) from error
 
     def _unlock(self) -> None:

@@ -70,11 +70,13 @@ def storage_of(out: str, options: Mapping[str, Any] | None = None) -> Storage:
     ConfigurationError: the address or an option is wrong; nothing was sent.
     """
     if options is not None and not isinstance(options, Mapping):
-        raise ConfigurationError("storage_options must be a mapping of option names to strings")
+        problem = "storage_options must be a mapping of option names to strings"
+        raise ConfigurationError(problem, argument="storage_options")
     if is_address(out):
         return ObjectStore(out, dict(options or {}))
     if options:
-        raise ConfigurationError("storage_options are for object stores; the target is a local path")
+        problem = "storage_options are for object stores; the target is a local path"
+        raise ConfigurationError(problem, argument="storage_options")
     return LocalFolder(resolve(Path(out)))
 
 

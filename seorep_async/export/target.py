@@ -238,7 +238,7 @@ def target_of(
     except (OSError, ValueError) as error:
         raise _refusal(out, os_message(error)) from error
     except TypeError:
-        raise ConfigurationError(f"out must be a path, got {type(out).__name__}") from None
+        raise ConfigurationError(f"out must be a path, got {type(out).__name__}", argument="out") from None
     return target
 
 
@@ -315,4 +315,4 @@ def _check_file(out: object, file: Path) -> None:
 
 
 def _refusal(out: object, problem: str) -> ConfigurationError:
-    return ConfigurationError(f"can't write {out}: {problem}")
+    return ConfigurationError(f"can't write {out}: {problem}", argument="out")

@@ -90,7 +90,8 @@ def dlt_source(
     job = export_job(client, ids, start_date, end_date, feeds, options, snapshot=snapshot)
     job.check_whole("a dlt destination")
     if "\\" in job.account:  # some destinations read an escape in a string then
-        raise ConfigurationError(f"account {job.account!r} can't go to dlt: SQL dialects differ on backslashes")
+        problem = f"account {job.account!r} can't go to dlt: SQL dialects differ on backslashes"
+        raise ConfigurationError(problem, argument="account")
 
     def tables() -> Iterator[Any]:
         pulled = dlt.resource(_pull(client, job, work_dir), name="pull", selected=False)

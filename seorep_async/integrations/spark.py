@@ -114,7 +114,8 @@ class SeoRepDataSource(DataSource, DataSourceReader):  # type: ignore[misc]
 def _parse(options: Mapping[str, Any]) -> dict[str, Any]:
     unknown, parsed = sorted(set(options) - set(_OPTIONS)), dict(_DEFAULTS)
     if any(map(_SECRET.search, unknown)):
-        raise ConfigurationError("a key can't be an option, as Spark shows options; say where it is: key_from=env:NAME")
+        problem = "a key can't be an option, as Spark shows options; say where it is: key_from=env:NAME"
+        raise ConfigurationError(problem, argument="key_from")
     if unknown or not {"start_date", "end_date", "out"} <= set(options):
         problem = f"there is no option {', '.join(unknown)}" if unknown else "start_date, end_date and out are needed"
         raise ConfigurationError(f"{problem}; the options are {', '.join(_OPTIONS)}")
@@ -122,14 +123,14 @@ def _parse(options: Mapping[str, Any]) -> dict[str, Any]:
         try:
             parsed[name] = _OPTIONS[name](value if isinstance(value, str) else json.dumps(value))
         except ValueError:
-            raise ConfigurationError(f"the option {name} can't be {value}") from None
+            raise ConfigurationError(f"the option {name} can't be {value}", argument=name) from None
     return parsed
 
 
 def _table(options: Mapping[str, Any]) -> Table:
     tables = {table.name: table for table in shard_tables(options["feeds"])}
     if (name := options.get("table", next(iter(tables)))) not in tables:
-        raise ConfigurationError(f"the option table must be one of {', '.join(tables)}")
+        raise ConfigurationError(f"the option table must be one of {', '.join(tables)}", argument="table")
     return tables[name]
 
 

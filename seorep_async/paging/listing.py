@@ -121,7 +121,7 @@ class Listing(Generic[T, R_co]):
             ConfigurationError: `number` is not an integer from 1.
         """
         if type(number) is not int or number < 1:
-            raise ConfigurationError(f"page must be an integer from 1, got {number!r}")
+            raise ConfigurationError(f"page must be an integer from 1, got {number!r}", argument="number")
         return await self._session.send(self._query.page(number, Schedule(deadline=self._session.deadline())))
 
     async def _fetch_all(self) -> R_co:

@@ -73,7 +73,7 @@ def check_id(name: str, value: object) -> int:
     """Return an id, an int from 1 to 2**31 - 1; a string or a bool is none."""
     number = as_int(value)
     if number is None or not 1 <= number <= MAX_ID:
-        raise ConfigurationError(f"{name} must be an integer from 1 to {MAX_ID}, got {shown(value)}")
+        raise ConfigurationError(f"{name} must be an integer from 1 to {MAX_ID}, got {shown(value)}", argument=name)
     return number
 
 
@@ -96,7 +96,7 @@ def check_feed(value: object) -> Feed:
         return Feed(value)
     except ValueError:
         feeds = ", ".join(f'{one} or "{one.value}"' for one in Feed)
-        raise ConfigurationError(f"feed must be one of {feeds}; got {shown(value)}") from None
+        raise ConfigurationError(f"feed must be one of {feeds}; got {shown(value)}", argument="feed") from None
 
 
 def check_date(name: str, value: object) -> dt.date:
@@ -109,16 +109,15 @@ def check_date(name: str, value: object) -> dt.date:
         except ValueError:
             pass
     hint = "; pass its .date()" if isinstance(value, dt.datetime) else ""
-    raise ConfigurationError(f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {shown(value)}{hint}')
+    problem = f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {shown(value)}{hint}'
+    raise ConfigurationError(problem, argument=name)
 
 
-def check_dates(
-    start_date: object, end_date: object, names: tuple[str, str] = ("start_date", "end_date")
-) -> tuple[dt.date, dt.date]:
+def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]:
     """Return the first and the last day of a range, which must not end before it starts."""
-    start, end = check_date(names[0], start_date), check_date(names[1], end_date)
+    start, end = check_date("start_date", start_date), check_date("end_date", end_date)
     if end < start:
-        raise ConfigurationError(f"{names[1]} {end} is before {names[0]} {start}; swap them")
+        raise ConfigurationError(f"end_date {end} is before start_date {start}; swap them", argument="end_date")
     return start, end
 
 
@@ -130,7 +129,7 @@ def check_limit(value: object) -> int | None:
 def check_string(name: str, value: object) -> str:
     """Return a string that must not be empty; the error does not show it."""
     if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"{name} must be a string that is not empty")
+        raise ConfigurationError(f"{name} must be a string that is not empty", argument=name)
     return value
 
 
@@ -138,14 +137,15 @@ def check_flags(**named: object) -> None:
     """Check values that must be True or False; Python would take the string `"no"` as true."""
     for name, value in named.items():
         if not isinstance(value, bool):
-            raise ConfigurationError(f"{name} must be True or False, got {shown(value)}")
+            raise ConfigurationError(f"{name} must be True or False, got {shown(value)}", argument=name)
 
 
 def check_account_name(account: object) -> str:
     """Return the name of an account."""
     if isinstance(account, str) and account == account.strip() and account.isprintable() and 0 < len(account) <= 100:
         return account
-    raise ConfigurationError("account must be a name of 1 to 100 printable characters, without surrounding spaces")
+    problem = "account must be a name of 1 to 100 printable characters, without surrounding spaces"
+    raise ConfigurationError(problem, argument="account")
 
 
 def check_key_mark(mark: object) -> str | None:
@@ -153,7 +153,8 @@ def check_key_mark(mark: object) -> str | None:
     if mark is None or (isinstance(mark, str) and _KEY_MARK.fullmatch(mark)):
         return mark
     problem = 'key_renewed must be the mark of the new key, six hexadecimal digits such as "3f9a21"'
-    raise ConfigurationError(f"{problem}; leave it out, and the refusal of the key names its mark")
+    advice = "leave it out, and the refusal of the key names its mark"
+    raise ConfigurationError(f"{problem}; {advice}", argument="key_renewed")
 
 
 def optional_strings(**named: object) -> dict[str, str | None]:
@@ -161,7 +162,7 @@ def optional_strings(**named: object) -> dict[str, str | None]:
     strings: dict[str, str | None] = {}
     for name, value in named.items():
         if value is not None and not isinstance(value, str):
-            raise ConfigurationError(f"{name} must be a string, got {shown(value)}")
+            raise ConfigurationError(f"{name} must be a string, got {shown(value)}", argument=name)
         strings[name] = value
     return strings
 
@@ -174,7 +175,7 @@ def check_strings(name: str, value: object) -> Iterable[str] | None:
         strings = tuple(sorted(value, key=str) if isinstance(value, set | frozenset) else value)
         if strings:
             return strings
-    raise ConfigurationError(f"{name} must be a string or several strings, got {shown(value)}")
+    raise ConfigurationError(f"{name} must be a string or several strings, got {shown(value)}", argument=name)
 
 
 def asks_to_compare(value: object) -> bool:
@@ -198,13 +199,14 @@ def build_params(
     if extra_params is None:
         return checked
     if not isinstance(extra_params, Mapping):
-        raise ConfigurationError(f"{argument} must map names to values, got {shown(extra_params)}")
+        raise ConfigurationError(f"{argument} must map names to values, got {shown(extra_params)}", argument=argument)
     for name, value in extra_params.items():
         if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"{argument}: a name must be a string, got {shown(name)}")
+            raise ConfigurationError(f"{argument}: a name must be a string, got {shown(name)}", argument=argument)
         _check_unicode(f"{argument}: a name", name)
         if name in named:
-            raise ConfigurationError(f"{argument}: {name!r} has an argument (or method) of its own; pass it there")
+            own = ".page(…)" if name == "page" else f"{name}=…"
+            raise ConfigurationError(f"{argument}: {name!r} has a place of its own: {own}", argument=argument)
         if value is not None:
             checked[name] = _checked(name, value)
     return checked
@@ -229,9 +231,9 @@ def _checked(name: str, value: object) -> ParamValue:
                 for item in items:
                     _check_unicode(name, item)
                 return tuple(sorted(items)) if isinstance(value, set | frozenset) else items
-    raise ConfigurationError(f"{name} cannot be sent as {shown(value)}")
+    raise ConfigurationError(f"{name} cannot be sent as {shown(value)}", argument=name)
 
 
 def _check_unicode(name: str, value: str) -> None:
     if _SURROGATE.search(value):
-        raise ConfigurationError(f"{name} is not valid Unicode")
+        raise ConfigurationError(f"{name} is not valid Unicode", argument=name)

@@ -11,7 +11,6 @@ from seorep_async.resources.arguments import (
     ExtraParams,
     Params,
     check_date,
-    check_dates,
     check_id,
     check_limit,
     check_string,
@@ -186,7 +185,8 @@ class Backlinks:
 
 def _check_status(status: object) -> str:
     if not isinstance(status, str) or status not in _STATUSES:
-        raise ConfigurationError(f"status must be {' or '.join(map(repr, _STATUSES))}, got {status!r}")
+        problem = f"status must be {' or '.join(map(repr, _STATUSES))}, got {status!r}"
+        raise ConfigurationError(problem, argument="status")
     return status
 
 
@@ -194,6 +194,9 @@ def _date_string(dates: object) -> str | None:
     if dates is None or isinstance(dates, str):
         return dates
     if not isinstance(dates, tuple | list) or len(dates) != 2:
-        raise ConfigurationError(f"date_string must be two dates, first and last, or a string; got {dates!r}")
-    start, end = check_dates(dates[0], dates[1], names=("date_string[0]", "date_string[1]"))
+        problem = f"date_string must be two dates, first and last, or a string; got {dates!r}"
+        raise ConfigurationError(problem, argument="date_string")
+    start, end = (check_date("date_string", date) for date in dates)
+    if end < start:
+        raise ConfigurationError(f"date_string: {end} is before {start}; swap them", argument="date_string")
     return f"{start.isoformat()}-{end.isoformat()}"

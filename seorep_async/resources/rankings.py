@@ -271,15 +271,16 @@ class Rankings:
         """
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
-            raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}')
+            raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error")
         object_name = _ENDPOINTS[feed].object_name
         if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-            raise ConfigurationError(f"ids must be several {object_name} ids, got {ids!r}")
+            raise ConfigurationError(f"ids must be several {object_name} ids, got {ids!r}", argument="ids")
         wanted = check_ids(f"{object_name}_id", ids)
         start, end = check_dates(start_date, end_date)
         known = FeedOptions.__annotations__.keys()
         if unknown := options.keys() - known:
-            raise ConfigurationError(f"pull has no argument {min(unknown)!r}; the feeds take {', '.join(known)}")
+            problem = f"pull has no argument {min(unknown)!r}; the feeds take {', '.join(known)}"
+            raise ConfigurationError(problem, argument=min(unknown))
         asked = attrs.evolve(self._asked(feed, start, end, options), snapshot_date=self._today())
         return Pull(
             self._session,

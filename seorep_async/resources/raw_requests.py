@@ -30,13 +30,14 @@ class RawRequests:
         """Send any request; see `SeoRepClient.request`."""
         settings = self._session.settings
         if not isinstance(method, str) or method.upper() not in _METHODS:
-            raise ConfigurationError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
+            raise ConfigurationError(f"method must be one of {', '.join(_METHODS)}, got {method!r}", argument="method")
         if not isinstance(path, str) or not _PATH.fullmatch(path) or ".." in urllib.parse.unquote(path).split("/"):
-            raise ConfigurationError(f"path must be a path such as /v3/campaigns/42, without a query; got {path!r}")
+            problem = f"path must be a path such as /v3/campaigns/42, without a query; got {path!r}"
+            raise ConfigurationError(problem, argument="path")
         method = method.upper()
         is_grant = path.rstrip("/").endswith("/loginGrant")
         if body is not None and method in ("GET", "DELETE"):
-            raise ConfigurationError(f"a {method} request has no body; use params")
+            raise ConfigurationError(f"a {method} request has no body; use params", argument="body")
         asked = build_params({}, params, argument="params")
         query = encode_query(asked, settings.array_encoding)
         values = build_params({}, body, argument="body")

@@ -16,15 +16,15 @@ def key_problem(api_key: object) -> str | None:
     if not isinstance(api_key, str):
         return f"api_key must be a string, not {type(api_key).__name__}"
     if not api_key.strip():
-        return "the API key is empty: pass api_key, or set SEOREP_API_KEY"
+        return "api_key is empty: pass api_key, or set SEOREP_API_KEY"
     if any(ord(character) < 32 or ord(character) == 127 for character in api_key):
-        return "the API key holds a line break or another control character: strip it after reading it from a file"
+        return "api_key holds a line break or another control character: strip it after reading it from a file"
     if api_key != api_key.strip():
-        return "the API key begins or ends with a space: strip it"
+        return "api_key begins or ends with a space: strip it"
     try:
         api_key.encode()
     except UnicodeEncodeError:
-        return "the API key is not valid Unicode text"
+        return "api_key is not valid Unicode text"
     return None
 
 

@@ -59,7 +59,7 @@ def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> str | No
     except ValueError:
         return "base_url is not a valid address: write it as https://host[:port]"
     if "@" in parts.netloc:
-        return "base_url must not hold credentials: pass the key as api_key instead"
+        return "base_url must not hold credentials: pass the key as api_key=… instead"
     if parts.scheme not in ("http", "https") or not host:
         return "base_url needs a scheme and a host: write it as https://host[:port]"
     if not _can_be_looked_up(url.raw_host or ""):

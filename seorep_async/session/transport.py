@@ -25,7 +25,7 @@ from seorep_async.errors import (
     SeoRepError,
 )
 from seorep_async.session.aiohttp_workarounds import READ_SIZE, WireError, WriteResponse, reuse_freed_memory
-from seorep_async.session.attempt_timeouts import AttemptTimeouts
+from seorep_async.session.attempt_timeouts import AttemptTimeouts, TimeLimit
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL, origin_of
 from seorep_async.session.fair_queue import HUGE, FairQueue
@@ -95,7 +95,7 @@ class Transport:
 
         The call ends in `remaining` seconds, possibly infinite; a read uses an idle connection only if it `may_reuse`.
         """
-        limit = self._timeouts.limit(self._settings.attempt_timeout, remaining)
+        limit = TimeLimit(self._timeouts, self._settings.attempt_timeout, remaining)
         try:
             with limit:
                 return await self._exchange(request, may_reuse)

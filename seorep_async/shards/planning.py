@@ -173,12 +173,13 @@ def _check_plan(
 ) -> dict[str, str]:
     for name, value in (("shards", shards), ("workers", workers)):
         if type(value) is not int or not 1 <= value <= MOST_SHARDS:
-            raise ConfigurationError(f"{name} must be an integer from 1 to {MOST_SHARDS:,}")
+            raise ConfigurationError(f"{name} must be an integer from 1 to {MOST_SHARDS:,}", argument=name)
     check_key_from(key_from)
     try:
         json.dumps(options)
     except TypeError:
-        raise ConfigurationError("extra_params holds a value that can't be written as JSON, as shards are") from None
+        problem = "extra_params holds a value that can't be written as JSON, as shards are"
+        raise ConfigurationError(problem, argument="extra_params") from None
     return check_options({} if storage_options is None else storage_options)
 
 
@@ -186,7 +187,8 @@ def _folder(work_dir: object) -> str | None:
     try:
         return None if work_dir is None else str(resolve(Path(work_dir)))  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise ConfigurationError(f"work_dir must be the path of a folder, got {shown(work_dir)}") from None
+        problem = f"work_dir must be the path of a folder, got {shown(work_dir)}"
+        raise ConfigurationError(problem, argument="work_dir") from None
 
 
 def _earlier_plan(

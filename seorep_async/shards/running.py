@@ -112,7 +112,7 @@ def read_shard(
     names = [one.name for one in shard_tables(shard.feeds)]
     name = names[0] if table is None else table
     if name not in names:
-        raise ConfigurationError(f"a shard has the tables {', '.join(names)}; there is no table {name}")
+        raise ConfigurationError(f"there is no table {name}; a shard has {', '.join(names)}", argument="table")
     return _batches(shard, name, key)
 
 
@@ -275,7 +275,8 @@ def _work_folder(named: str | None) -> Path:
     with translate_errors(folder):
         folder.mkdir(0o700, parents=True, exist_ok=True)
         if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
-            raise ConfigurationError(f"the work folder {folder} is another user's; name one of your own: work_dir=…")
+            problem = f"the work folder {folder} is another user's; name one of your own: work_dir=…"
+            raise ConfigurationError(problem, argument="work_dir")
     return folder
 
 
@@ -304,7 +305,8 @@ def find_key(key_from: str, key: Callable[[], str] | None = None) -> Secret:
     if key is None:
         found, problem = Secret.of(os.environ.get(key_from.removeprefix("env:"))), f"in {key_from}"
     elif not callable(key) or inspect.iscoroutinefunction(key):
-        raise ConfigurationError("key must be a function that returns the API key, and not an async one")
+        problem = "key must be a function that returns the API key, and not an async one"
+        raise ConfigurationError(problem, argument="key")
     else:
         found, problem = Secret(), "by key(), which returned no text"
         try:

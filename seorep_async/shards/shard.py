@@ -211,7 +211,7 @@ def check_key_from(key_from: object) -> None:
     """Check that a string names an environment variable; it is not shown, as it may be the key itself."""
     if not isinstance(key_from, str) or not _KEY_FROM.fullmatch(key_from):
         problem = "key_from must be env:NAME, the environment variable that holds the key"
-        raise ConfigurationError(f"{problem}; a function that returns it is given to run_shard: key=…")
+        raise ConfigurationError(f"{problem}; run_shard takes a function that returns it", argument="key_from")
 
 
 def check_options(storage_options: object) -> dict[str, str]:
@@ -219,12 +219,12 @@ def check_options(storage_options: object) -> dict[str, str]:
     if not isinstance(storage_options, Mapping) or not all(
         isinstance(name, str) and isinstance(value, str | bool) for name, value in storage_options.items()
     ):
-        raise ConfigurationError("storage_options must be a mapping of option names to strings")
+        problem = "storage_options must be a mapping of option names to strings"
+        raise ConfigurationError(problem, argument="storage_options")
     for name, value in storage_options.items():
         if _SECRET.search(name) or "@" in urlsplit(str(value)).netloc:
-            raise ConfigurationError(
-                f"storage_options: engines log shards, so these hold no secrets; put {name} into the environment"
-            )
+            problem = f"engines log shards, so these hold no secrets; put {name} into the environment"
+            raise ConfigurationError(f"storage_options: {problem}", argument="storage_options")
     return {name: value if isinstance(value, str) else str(value).lower() for name, value in storage_options.items()}
 
 
@@ -240,7 +240,7 @@ def _check_shard(shard: Shard) -> None:
         ("work_dir", "\0" not in (shard.work_dir or ""), "the path of a folder"),
     ):
         if not is_right:
-            raise ConfigurationError(f"{name} must be {wanted}")
+            raise ConfigurationError(f"{name} must be {wanted}", argument=name)
     escape(shard.account)
     check_key_from(shard.key_from)
     check_key_mark(shard.key_renewed)

@@ -39,10 +39,12 @@ class CsvOptions:
 
     def __attrs_post_init__(self) -> None:
         if self.line_end not in ("\r\n", "\n"):
-            raise ConfigurationError(f'line_end must be "\\r\\n" or "\\n", got {shown(self.line_end)}')
+            problem = f'line_end must be "\\r\\n" or "\\n", got {shown(self.line_end)}'
+            raise ConfigurationError(problem, argument="line_end")
         for name in ("bom", "guard"):
             if not isinstance(getattr(self, name), bool):
-                raise ConfigurationError(f"{name} must be True or False, got {shown(getattr(self, name))}")
+                problem = f"{name} must be True or False, got {shown(getattr(self, name))}"
+                raise ConfigurationError(problem, argument=name)
 
     def __str__(self) -> str:
         parts = ["LF line ends"] * (self.line_end == "\n") + ["BOM"] * self.bom + ["guard"] * self.guard

@@ -8,7 +8,7 @@ import click
 import pytest
 
 import seorep_async as api
-from seorep_async.cli.exit_codes import NoCampaignsError, exit_code_of, explain, in_shell_words
+from seorep_async.cli.exit_codes import NoCampaignsError, exit_code_of, explain, in_shell_words, message_of
 from seorep_async.errors import one_line
 from seorep_async.export import ExportError
 from tests.cli.running import Seorep
@@ -75,23 +75,37 @@ def test_control_characters_are_replaced_in_messages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "expected"),
+    ("message", "argument", "expected"),
     [
-        ("max_concurrency must be an integer from 1 to 1024", "--max-concurrency must be an integer from 1 to 1024"),
-        ("Repeat the original call, or pass restart=True", "Repeat the original command, or pass --restart"),
-        (
-            'call with start_date="2023-03-01" and end_date="2023-03-09" to',
-            "call with --from 2023-03-01 --to 2023-03-09 to",
-        ),
-        ('confirm it once with key_renewed="3f9a21"', "confirm it once with --key-renewed 3f9a21"),
-        ("key_renewed must be the mark", "--key-renewed must be the mark"),
-        ("Settings(allow_insecure_http=True) allows it", "--allow-insecure-http allows it"),
-        ("base_url needs a scheme and a host", "the base URL needs a scheme and a host"),
-        ("pass the key as api_key instead", "pass the key as SEOREP_API_KEY instead"),
-        ("extra_params: 'filter' has an argument of its own; give it there", "--param filter: use --filter"),
-        ("dates[1] 2023-01-01 is before dates[0] 2023-01-02; swap", "--dates: 2023-01-01 is before 2023-01-02; swap"),
-        ("campaign 3: there is no such object", "campaign 3: there is no such object"),
+        ("max_concurrency must be from 1 to 1024", "max_concurrency", "--max-concurrency must be from 1 to 1024"),
+        ("snapshot_date must be tomorrow", "snapshot_date", "--snapshot-date must be tomorrow"),
+        ("extra_params: 'filter' has a place of its own: filter=…", "extra_params", "--param: 'filter' has a place of"),
+        ("api_key holds a line break", "api_key", "SEOREP_API_KEY holds a line break"),
+        ("base_url needs a scheme", "base_url", "the base URL needs a scheme"),
+        ("can't write a.csv: it is a folder", "out", "can't write a.csv: it is a folder"),
+        ("account is a word here", None, "account is a word here"),
     ],
 )
-def test_messages_speak_of_options_and_variables(message: str, expected: str) -> None:
+def test_a_wrong_argument_is_named_by_its_option(message: str, argument: str | None, expected: str) -> None:
+    assert message_of(api.ConfigurationError(message, argument=argument)).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Repeat it, or pass restart=True", "Repeat it, or pass --restart"),
+        ("a name of its own with account=…", "a name of its own with --account"),
+        ('with start_date="2023-03-01" and end_date="2023-03-09"', "with --from 2023-03-01 and --to 2023-03-09"),
+        ('confirm it once with key_renewed="3f9a21"', "confirm it once with --key-renewed 3f9a21"),
+        ("Settings(allow_insecure_http=True) allows it", "--allow-insecure-http allows it"),
+        ("pass Settings(engine_names=…)", "pass --engine-names"),
+        ("(or pass force=True)", "(or pass --force)"),
+        ("pass the key as api_key=… instead", "pass the key as SEOREP_API_KEY instead"),
+        ("'page' has a place of its own: .page(…)", "'page' has a place of its own: --page"),
+        ("raise Settings.max_body_bytes, or", "raise the setting max_body_bytes, or"),
+        ("campaign 3: there is no such object", "campaign 3: there is no such object"),
+        ("use `async with SeoRepClient(...) as client:`", "use `async with SeoRepClient(...) as client:`"),
+    ],
+)
+def test_arguments_in_a_message_become_options(message: str, expected: str) -> None:
     assert in_shell_words(message) == expected

@@ -26,7 +26,7 @@ from tests.cli.running import Seorep, process, shell
         ("campaigns list --json --format csv", "--json and --format csv can't be combined"),
         ("campaigns list --limit x", "'x' is not an integer"),
         ("campaigns list --param x", "'x' is not of the form NAME=VALUE"),
-        ("campaigns list --param filter=x", "--param filter: use --filter"),
+        ("campaigns list --param filter=x", "--param: 'filter' has a place of its own: --filter"),
         ("campaigns update 1", "campaign 1: there is nothing to change; give at least one value"),
         ("campaigns update 1 --request-encoding xml --url u", "'xml' is not one of"),
         ("users create --first-name a", "Missing option '--last-name'"),

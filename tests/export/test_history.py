@@ -334,7 +334,7 @@ async def test_an_ended_pull_of_other_dates_does_not_block(tmp_path: Path, out: 
 async def test_a_killed_night_names_the_dates_to_repeat(tmp_path: Path) -> None:
     async with accounts(tmp_path / "a.duckdb") as (one, _):
         await one.pull_and_kill(FIRST_NIGHT)
-        dates = 'Repeat the original call with start_date="2023-03-01" and end_date="2023-03-24" to resume it'
+        dates = 'Repeat the original pull with start_date="2023-03-01" and end_date="2023-03-24" to resume it'
         with pytest.raises(ConfigurationError, match=dates):
             await one.pull(NIGHTS[1])
 

@@ -447,14 +447,13 @@ async def refusal(operation: Operation, arguments: Arguments) -> str:
 async def test_a_further_parameter_can_not_be_one_that_has_an_argument(operation: Operation) -> None:
     for name in operation.inputs:
         said = await refusal(operation, operation.changing | {"extra_params": {name: "1"}})
-        assert said == f"extra_params: {name!r} has an argument (or method) of its own; pass it there"
+        assert said == f"extra_params: {name!r} has a place of its own: {name}=…"
 
 
 @each([operation for operation in OPERATIONS if operation.is_listing])
 async def test_a_further_parameter_of_a_listing_can_not_be_the_page(operation: Operation) -> None:
-    assert "'page' has an argument (or method)" in await refusal(
-        operation, operation.least | {"extra_params": {"page": 2}}
-    )
+    said = await refusal(operation, operation.least | {"extra_params": {"page": 2}})
+    assert said == "extra_params: 'page' has a place of its own: .page(…)"
 
 
 @each_input_with(
@@ -518,7 +517,7 @@ async def test_a_date_string_of_other_than_two_dates_is_refused(bad: Any) -> Non
 
 async def test_a_date_string_that_ends_before_it_starts_is_refused() -> None:
     said = await refusal(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": ("2023-01-02", "2023-01-01")})
-    assert said == "date_string[1] 2023-01-01 is before date_string[0] 2023-01-02; swap them"
+    assert said == "date_string: 2023-01-01 is before 2023-01-02; swap them"
 
 
 @each([operation for operation in OPERATIONS if operation.verb == "update"])

@@ -399,7 +399,7 @@ async def find_key_later() -> str:
         (lambda: None, r"finds no API key by key\(\), which returned no text$"),
         (lambda: "", "which returned no text$"),
         (lambda: SECRET.encode(), "which returned no text$"),
-        (lambda: f"{SECRET}\n", "the API key holds a line break"),
+        (lambda: f"{SECRET}\n", "api_key holds a line break"),
         (lambda one: one, "which raised TypeError$"),
         (find_key_later, "key must be a function that returns the API key, and not an async one$"),
         (SECRET, "key must be a function that returns the API key"),
