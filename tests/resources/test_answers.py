@@ -8,7 +8,6 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import attrs
 import pytest
 
 from seorep_async import (
@@ -123,7 +122,6 @@ giving_back = [operation for operation in OPERATIONS if operation.verb != "delet
 of_one = [operation for operation in giving_back if not operation.is_listing]
 REFUSALS: dict[int, type[SeoRepError]] = {403: AuthenticationError, 422: InvalidRequestError, 501: ServerError}
 deletions = [operation for operation in OPERATIONS if operation.verb == "delete"]
-creations = [operation for operation in OPERATIONS if operation.verb == "create"]
 
 
 @pytest.fixture
@@ -176,31 +174,11 @@ async def test_a_result_has_every_field_of_the_reference(operation: Operation, c
             assert (line.name, getattr(one, line.attribute)) == (line.name, as_it_must_be(line.kind, wire[line.name]))
 
 
-@each(giving_back)
-async def test_what_the_response_leaves_out_is_none(operation: Operation, client: SeoRepClient) -> None:
-    model, lines = result_of(operation)
-    rest = set(attrs.fields_dict(model)) - {line.attribute for line in lines} - {"extra", "date_precision"}
-    for one in (await both_of(operation, client))[0]:
-        assert {name: getattr(one, name) for name in rest} == dict.fromkeys(rest)
-
-
-@each(giving_back)
-async def test_what_the_reference_does_not_name_is_extra(operation: Operation, client: SeoRepClient) -> None:
-    for one in (await both_of(operation, client))[0]:
-        assert one.extra == UNDOCUMENTED.get(operation.resource, {})
-
-
 @each(deletions)
 async def test_a_deletion_gives_nothing_back(operation: Operation, client: SeoRepClient) -> None:
     with client.record_answers() as answers:
         assert await operation.method_of(client)(**arguments_of(operation)) is None
     assert [(one.status, one.body) for one in answers] == [(204, b"")]
-
-
-@each([operation for operation in OPERATIONS if operation.verb in ("create", "update")])
-async def test_what_was_written_comes_back(operation: Operation, client: SeoRepClient) -> None:
-    ((found,), _) = await both_of(operation, client)
-    assert_holds(found, operation.verb, arguments_of(operation))
 
 
 @every_shape

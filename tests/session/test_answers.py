@@ -56,27 +56,20 @@ PASSING = [
 ]
 
 
-@pytest.mark.parametrize(("status", "kind"), FINAL)
-async def test_final_status_is_an_error_at_once(status: int, kind: type[StatusError], connect: Connect) -> None:
-    client, _ = await connect(answer(b"because of this", status=status))
+@pytest.mark.parametrize(
+    ("status", "kind", "attempts"),
+    [*((*final, 1) for final in FINAL), *((*passing, 3) for passing in PASSING if passing[0] != 429)],
+)
+async def test_status_is_an_error_at_once_or_after_all_attempts(
+    status: int, kind: type[StatusError], attempts: int, connect: Connect
+) -> None:
+    client, _ = await connect(*[answer(b"because of this", status=status)] * attempts, max_attempts=3)
     with pytest.raises(kind) as caught:
         await ask(client)
     error = caught.value
     assert type(error) is kind
-    assert (error.status, error.attempts, error.method, error.path) == (status, 1, "GET", "/v3/campaigns")
+    assert (error.status, error.attempts, error.method, error.path) == (status, attempts, "GET", "/v3/campaigns")
     assert error.body_excerpt == "because of this"
-
-
-@pytest.mark.parametrize(("status", "kind"), [case for case in PASSING if case[0] != 429])
-async def test_passing_status_is_retried_and_then_an_error(
-    status: int, kind: type[StatusError], connect: Connect
-) -> None:
-    client, _ = await connect(*[answer(b"because of this", status=status)] * 3, max_attempts=3)
-    with pytest.raises(kind) as caught:
-        await ask(client)
-    assert type(caught.value) is kind
-    assert (caught.value.status, caught.value.attempts) == (status, 3)
-    assert caught.value.body_excerpt == "because of this"
 
 
 @pytest.mark.parametrize(("status", "kind"), PASSING)

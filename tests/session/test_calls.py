@@ -54,25 +54,6 @@ async def test_decoding_holds_no_permit(connect_session: ConnectSession) -> None
     assert in_flight == [0]
 
 
-@pytest.mark.parametrize("limit", [1, 3, 16])
-async def test_no_more_attempts_than_permits_are_in_flight(limit: int, connect: Connect) -> None:
-    in_flight: list[int] = []
-    now = 0
-
-    async def counted(connection: Any) -> None:
-        nonlocal now
-        now += 1
-        in_flight.append(now)
-        for _ in range(20):
-            await asyncio.sleep(0)
-        now -= 1
-        await connection.send(FINE)
-
-    client, _ = await connect(forever=counted, max_concurrency=limit)
-    await asyncio.gather(*(ask(client) for _ in range(60)))
-    assert max(in_flight) == limit
-
-
 async def test_retry_goes_before_what_was_not_tried_yet(connect_session: ConnectSession, fake_time: FakeTime) -> None:
     second_came, gate = asyncio.Event(), asyncio.Event()
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import random
 from pathlib import Path
 
 import aiohttp
@@ -153,27 +152,6 @@ async def test_a_retry_uses_no_other_old_connection(connect: Connect) -> None:
     await asyncio.gather(*(ask(client) for _ in range(4)))
     await ask(client)
     assert server.connections == 5
-
-
-async def test_server_that_closes_at_random_costs_attempts_and_no_call(connect: Connect) -> None:
-    chance = random.Random(7)
-
-    async def at_random(connection: Connection) -> None:
-        kind = chance.random()
-        if kind < 0.2:
-            connection.reset()
-        elif kind < 0.3:
-            connection.close()
-        else:
-            await connection.send(FINE)
-            if kind < 0.5:
-                connection.close()  # without saying so
-            elif kind < 0.6:
-                connection.reset()
-
-    client, server = await connect(forever=at_random, max_attempts=30)
-    await asyncio.gather(*(ask(client) for _ in range(100)))
-    assert len(server.requests) <= client.stats.attempts  # an attempt may die before the server reads it
 
 
 @pytest.mark.parametrize("headers", [[], [("Connection", "close")]], ids=["without a word", "announced"])
