@@ -18,11 +18,13 @@ from seorep_async.session import (
     Authentication,
     BaseURL,
     Clock,
+    Limits,
     RawAnswer,
     Session,
     Stats,
     base_url_problem,
     key_problem,
+    settings_within,
 )
 from seorep_async.settings import Settings
 
@@ -39,6 +41,8 @@ class SeoRepClient:
         settings: numbers and choices; see `Settings`.
         session: an open aiohttp session to send through; the client never closes it. Default: a session of its own. A
             trace config of such a session sees the key in the headers of requests.
+        limits: to share with other clients of the service, in place of the settings' `max_concurrency` and
+            `requests_per_second`; see `Limits`. Default: limits of its own.
 
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent.
@@ -60,6 +64,7 @@ class SeoRepClient:
         *,
         settings: Settings = Settings(),  # noqa: B008  # immutable
         session: aiohttp.ClientSession | None = None,
+        limits: Limits | None = None,
     ) -> None:
         # the key leaves this frame before it can raise: tracebacks may show locals
         if api_key is None:
@@ -74,6 +79,7 @@ class SeoRepClient:
         if session is not None and not isinstance(session, aiohttp.ClientSession):
             problem = f"session must be an aiohttp.ClientSession, got {type(session).__name__}"
             raise ConfigurationError(problem, argument="session")
+        settings = settings_within(settings, limits)
         if base_url is None:
             base_url = os.environ.get("SEOREP_BASE_URL")
         problem = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
@@ -83,7 +89,7 @@ class SeoRepClient:
             raise ConfigurationError(problem or "no base URL", argument="base_url")
         self._base_url = address
         self._key_fingerprint = authentication.fingerprint
-        self._session = Session(self._base_url, authentication, settings, session, self._clock)
+        self._session = Session(self._base_url, authentication, settings, session, self._clock, limits)
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
         self.users: Users = Users(self._session, decoder)
@@ -96,7 +102,7 @@ class SeoRepClient:
         """Open the client for use in the running event loop.
 
         Raises:
-            ConfigurationError: it was opened before, or the session passed in can't be used.
+            ConfigurationError: it was opened before, or the session or the limits passed in can't be used.
         """
         await self._session.__aenter__()
         return self

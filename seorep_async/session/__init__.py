@@ -4,6 +4,7 @@ from seorep_async.session.authentication import Authentication, key_problem
 from seorep_async.session.base_url import BaseURL, base_url_problem
 from seorep_async.session.clock import Clock
 from seorep_async.session.encoding import ParamValue, encode_query, encode_write
+from seorep_async.session.flow_control import Limits, settings_within
 from seorep_async.session.key_refusal import CancelScope
 from seorep_async.session.request import Decode, Request
 from seorep_async.session.response import RawAnswer
@@ -16,6 +17,7 @@ __all__ = [
     "CancelScope",
     "Clock",
     "Decode",
+    "Limits",
     "ParamValue",
     "RawAnswer",
     "Request",
@@ -26,4 +28,5 @@ __all__ = [
     "encode_query",
     "encode_write",
     "key_problem",
+    "settings_within",
 ]

@@ -21,7 +21,7 @@ from seorep_async.session.base_url import BaseURL
 from seorep_async.session.call import Call
 from seorep_async.session.clock import Clock
 from seorep_async.session.fair_queue import HUGE, FairQueue
-from seorep_async.session.flow_control import Governor, Permit
+from seorep_async.session.flow_control import Governor, Limits, Permit
 from seorep_async.session.key_refusal import CancelScope, Step
 from seorep_async.session.request import Request
 from seorep_async.session.response import RawAnswer, Response, ResponseReader
@@ -46,6 +46,7 @@ class Session:
         settings: limits and choices.
         borrowed: an aiohttp session of the caller's, or None.
         clock: where time and chance come from.
+        limits: shared with other sessions, or None.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Session:
         settings: Settings,
         borrowed: aiohttp.ClientSession | None = None,
         clock: Clock | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.settings = settings
         self.clock: Clock = clock or Clock()
@@ -65,7 +67,7 @@ class Session:
         self._transport = Transport(
             base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
         )
-        self.governor: Governor = Governor(settings, self.clock)
+        self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)
         self._closing = asyncio.Event()
         self._reading_huge = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -76,7 +78,8 @@ class Session:
     async def __aenter__(self) -> Session:
         if self.state != "not open yet":
             raise ConfigurationError(f"this client is {self.state} already; create a new one")
-        await self._transport.__aenter__()
+        with self.governor.opening():
+            await self._transport.__aenter__()
         self._loop = asyncio.get_running_loop()
         self.state = "open"
         return self
@@ -105,7 +108,7 @@ class Session:
             retries=dict(self._retries),
             throttled=self._throttled,
             bytes_received=self._transport.bytes_received,
-            in_flight=governor.admission.in_flight,
+            in_flight=governor.in_flight,
             concurrency=governor.admission.concurrency,
             pace=governor.admission.pace,
             waited=dict(governor.waited),

@@ -10,7 +10,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
@@ -43,7 +43,7 @@ from seorep_async.export.staging_area import AtWorkError
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.target import DatasetTarget
 from seorep_async.resources.arguments import Secret
-from seorep_async.session.flow_control import Governor
+from seorep_async.session import Limits
 from seorep_async.settings import Settings
 from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from
 from seorep_async.shards.stored_plan import read_plan
@@ -58,8 +58,8 @@ _log = logging.getLogger("seorep_async")
 _PARALLEL = 8
 _POLL_SECONDS = 0.2
 _NAMED = 10
-_governors: dict[tuple[str, Settings], list[Governor]] = {}
-"""Of the clients that have pulled shards in this process: one shard is too short to find the limits again."""
+_limits: dict[tuple[str, Settings], list[Limits]] = {}
+"""Of a pull's shards that have run in this process: one shard is too short to find the limits again."""
 
 
 def run_shard(shard: Shard, *, key: Callable[[], str] | None = None) -> ShardReceipt:
@@ -187,16 +187,17 @@ def _commit(
 
 
 def _run(shard: Shard, key: Callable[[], str] | None, started: list[asyncio.Task[Any]]) -> ShardReceipt:
-    client = client_of(shard, key)
+    with found_limits(shard) as limits:
+        client = client_of(shard, limits, key)
 
-    async def run() -> ShardReceipt:
-        if task := asyncio.current_task():
-            started.append(task)
-        return await run_in_loop(shard, client)
+        async def run() -> ShardReceipt:
+            if task := asyncio.current_task():
+                started.append(task)
+            return await run_in_loop(shard, client)
 
-    # not `asyncio.run`, which takes away the event loop that was set for this thread
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        return runner.run(run())
+        # not `asyncio.run`, which takes away the event loop that was set for this thread
+        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+            return runner.run(run())
 
 
 async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
@@ -227,7 +228,7 @@ async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
         written.append(receipt)
         return []
 
-    async with _known_limits((shard.pull, shard.settings), client), client:
+    async with client:
         job, target, restart = shard.job(), _target(shard, storage), False
         while True:
             try:
@@ -247,18 +248,20 @@ async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
                 )
 
 
-@contextlib.asynccontextmanager
-async def _known_limits(pull: tuple[str, Settings], client: SeoRepClient) -> AsyncIterator[None]:
-    """Begin with the limits that an earlier shard of the pull has found in this process, and pass them on."""
-    governor = client._session.governor
-    with contextlib.suppress(KeyError, IndexError):  # none has ended, or others that run beside this one began with it
-        governor.admission.inherit(_governors[pull].pop().admission)
+@contextlib.contextmanager
+def found_limits(shard: Shard) -> Iterator[Limits]:
+    """Lend the limits that an earlier shard of the pull has found in this process, or new ones."""
+    pull, settings = (_checked(shard).pull, shard.settings), shard.settings
     try:
-        yield
+        limits = _limits[pull].pop()
+    except (KeyError, IndexError):  # none has ended, or others that run beside this one use them
+        limits = Limits(max_concurrency=settings.max_concurrency, requests_per_second=settings.requests_per_second)
+    try:
+        yield limits
     finally:
-        governors = _governors.pop(pull, [])
-        _governors.clear()  # those of other pulls
-        _governors[pull] = [*governors, governor]
+        others = _limits.pop(pull, [])
+        _limits.clear()  # those of other pulls
+        _limits[pull] = [*others, limits]
 
 
 def _target(shard: Shard, storage: Storage) -> DatasetTarget:
@@ -280,13 +283,14 @@ def _work_folder(named: str | None) -> Path:
     return folder
 
 
-def client_of(shard: Shard, key: Callable[[], str] | None = None) -> SeoRepClient:
+def client_of(shard: Shard, limits: Limits, key: Callable[[], str] | None = None) -> SeoRepClient:
     """Return a client for a shard, if the shard is as it was planned with the same key; nothing is read or sent before.
 
     Raises:
         ConfigurationError: it is not, or there is no key.
     """
-    client = SeoRepClient(_checked(shard).base_url, find_key(shard.key_from, key), settings=shard.settings)
+    secret = find_key(_checked(shard).key_from, key)
+    client = SeoRepClient(shard.base_url, secret, settings=shard.settings, limits=limits)
     if shard.sealed(client._key_fingerprint).seal != shard.seal:
         place = shard.key_from if key is None else "key()"
         raise ConfigurationError(

@@ -142,28 +142,6 @@ async def test_refusals_at_the_start_let_no_more_start() -> None:
 
 
 @virtual
-async def test_an_heir_knows_the_pace_and_no_outage() -> None:
-    earlier = govern(max_concurrency=3)
-    earlier.admission._rate._known = 5.0
-    for _ in range(20):
-        earlier.observe(started_at(here().time()), Signal.UNREACHABLE, None)
-    assert earlier.admission.breaker.is_open
-    earlier.admission._concurrency.record_timeout(1.0, 2.0)
-    heir = govern(max_concurrency=3)
-    heir.admission.inherit(earlier.admission)
-    assert (heir.admission.breaker.is_open, heir.admission.pace, heir.admission.concurrency) == (False, 5.0, 2)
-
-
-@virtual
-async def test_an_heir_knows_how_often_it_was_asked_to_wait() -> None:
-    earlier = govern()
-    earlier.admission._rate.record_wait(5.0, 6.0)
-    heir = govern()
-    heir.admission.inherit(earlier.admission)
-    assert heir.admission._rate.waits == 1
-
-
-@virtual
 async def test_permit_given_back_is_given_to_the_next() -> None:
     governor = govern(max_concurrency=1)
     first = await granted(governor)
