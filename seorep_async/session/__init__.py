@@ -6,18 +6,21 @@ from seorep_async.session.clock import Clock
 from seorep_async.session.encoding import ParamValue, encode_query, encode_write
 from seorep_async.session.flow_control import Limits, settings_within
 from seorep_async.session.key_refusal import CancelScope
+from seorep_async.session.observation import Attempt, Headers, OnAttempt, RawAnswer, check_callback
 from seorep_async.session.request import Decode, Request
-from seorep_async.session.response import RawAnswer
 from seorep_async.session.session import Session, cancel_all
 from seorep_async.session.stats import Stats
 
 __all__ = [
+    "Attempt",
     "Authentication",
     "BaseURL",
     "CancelScope",
     "Clock",
     "Decode",
+    "Headers",
     "Limits",
+    "OnAttempt",
     "ParamValue",
     "RawAnswer",
     "Request",
@@ -25,6 +28,7 @@ __all__ = [
     "Stats",
     "base_url_problem",
     "cancel_all",
+    "check_callback",
     "encode_query",
     "encode_write",
     "key_problem",
