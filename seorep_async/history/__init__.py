@@ -1,0 +1,5 @@
+"""Questions asked of the databases and datasets that pulls leave behind."""
+
+from seorep_async.history.source import History, open_history
+
+__all__ = ["History", "open_history"]
