@@ -32,12 +32,12 @@ FLOORS = [
     {"public"},
     {"seorep_async"},
     {"export"},
-    {"shards"},
+    {"shards", "history"},
     {"cli", "integrations", "pytest_plugin"},
     {"__main__"},
 ]
 """Rooms from the ground up, `seorep_async` being the public names; a room imports from its own floor or below."""
-APART = [("session", "normalisation"), ("models", "settings")]
+APART = [("session", "normalisation"), ("models", "settings"), ("shards", "history")]
 """Rooms of one floor that do not import each other."""
 
 IMPORTS_WHEN_NEEDED = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -120,26 +120,34 @@ def last_pull_was_whole(target: Target, job: ExportJob, check: Callable[[], None
 
 
 @contextlib.contextmanager
-def connected(file: Path, path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database; errors name the target, and ExportError reports one that is open elsewhere."""
-    duckdb = require("duckdb")
+def connected(
+    file: Path, path: Path, *, to_read: Mapping[str, str] | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database; errors name the target, and ExportError reports one that is open elsewhere.
+
+    `to_read` opens it only to read, with these settings.
+    """
+    duckdb, verb = require("duckdb"), "write" if to_read is None else "read"
     try:
-        database = duckdb.connect(str(file))
+        database = duckdb.connect(str(file), read_only=to_read is not None, config=dict(to_read or {}))
     except duckdb.IOException as error:
         if "Could not set lock" in str(error) and "onflicting lock" not in str(error):
             problem = (
                 "its file system refuses the locks that DuckDB needs; write to another disk, or a dataset (ending in /)"
             )
-            raise export_error(path, problem) from error
+            raise export_error(path, problem, verb) from error
         if "onflicting lock" in str(error):
-            raise export_error(path, "it is open in another program; close it there, and run this again") from error
+            problem = "it is open in another program; close it there, and run this again"
+            if to_read is not None:
+                problem = "a pull is writing it, or it is open in another program; run this again when that has ended"
+            raise export_error(path, problem, verb) from error
         raise
     except duckdb.ConnectionException as error:
         if "different configuration" in str(error):
             problem = (
                 "this program has it open already, read-only or with settings; close that connection, and run this"
             )
-            raise export_error(path, f"{problem} again") from error
+            raise export_error(path, f"{problem} again", verb) from error
         raise
     with database:
         yield database
