@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from seorep_async.session import (
     base_url_problem,
     key_problem,
 )
+from seorep_async.session.flow_control import Governor
 from seorep_async.settings import Settings
 
 
@@ -81,7 +83,7 @@ class SeoRepClient:
         if address is None:
             raise ConfigurationError(problem or "no base URL")
         self._base_url = address
-        self._key_fingerprint = authentication.fingerprint
+        self._authentication = authentication
         self._session = Session(self._base_url, authentication, settings, session, self._clock)
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
@@ -118,6 +120,11 @@ class SeoRepClient:
         return self._base_url.string
 
     @property
+    def account(self) -> str:
+        """The name of the account in tables: the host of the service."""
+        return self._session.host
+
+    @property
     def settings(self) -> Settings:
         """The settings of this client."""
         return self._session.settings
@@ -126,6 +133,19 @@ class SeoRepClient:
     def stats(self) -> Stats:
         """A snapshot of what this client has done so far: requests, attempts, retries, waits, present limits."""
         return self._session.stats
+
+    @property
+    def governor(self) -> Governor:
+        """The limits that this client has found, so that one after it can begin with them."""
+        return self._session.governor
+
+    def now(self) -> dt.datetime:
+        """Return the time by the client's clock, in UTC and without a zone."""
+        return self._session.clock.now()
+
+    def key_digest(self, salt: bytes) -> str:
+        """Return a digest that recognises the API key without showing it; it takes 50 ms, once for each salt."""
+        return self._authentication.fingerprint(salt)
 
     async def request(
         self,

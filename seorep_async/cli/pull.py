@@ -35,11 +35,12 @@ from seorep_async.errors import ExportError, one_line
 from seorep_async.export import CsvOptions, PullSummary
 from seorep_async.export.campaign_choice import CampaignChoice
 from seorep_async.export.formats import Format
-from seorep_async.export.job import ExportJob, Snapshot, export_job
-from seorep_async.export.preview import preview, resumable_pull, staged_pull
+from seorep_async.export.preview import preview
+from seorep_async.export.progress import ProgressTracker, StagedPull
 from seorep_async.export.pull_to import run_export, stream_rows
+from seorep_async.export.spec import PullSpec
 from seorep_async.export.storage import is_address
-from seorep_async.export.target import Target, target_of
+from seorep_async.export.targets import Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.settings import Settings
@@ -116,100 +117,93 @@ class PullJob:
         return run_until_interrupted(run())
 
     async def _run(self, client: SeoRepClient, source: str, service: str | None, account: str | None) -> ExitCode:
-        console = stderr_console()
+        console, chosen = stderr_console(), self.campaigns
         async with client:
-            chosen, days = self.campaigns, self.days
-            snapshot = Snapshot(account if self.account is None else self.account, self.snapshot_date, self.key_renewed)
-            job = export_job(
+            spec = PullSpec.of(
                 client,
                 chosen.ids or None,
-                days.first,
-                days.last,
+                self.days.first,
+                self.days.last,
                 self.feeds,
                 self.options,
-                service,
-                CampaignChoice(chosen.groups, chosen.filter, chosen.none_found),
-                snapshot,
-                self.csv,
+                account=account if self.account is None else self.account,
+                snapshot_date=self.snapshot_date,
+                key_renewed=self.key_renewed,
+                csv=self.csv,
+                service=service,
+                choice=CampaignChoice(chosen.groups, chosen.filter, chosen.none_found),
             )
-            target = None
-            if self.out is not None:
-                target = await asyncio.to_thread(self._target, job)
-            for note in () if self.quiet else (*days.notes, *chosen.notes):
+            target = None if self.out is None else await asyncio.to_thread(self._target, self.out, spec)
+            for note in () if self.quiet else (*self.days.notes, *chosen.notes):
                 print_hanging(console, Text(one_line(note)), 2)
             if self.dry_run:
-                found = await preview(client, job, target, restart=self.restart, retry_failed=self.retry_failed)
-                shown = preview_in_words(found, job, source, days.origin)
-                if self.json:
-                    shown = preview_as_json(found, job)
-                elif self.retry_failed and not found.campaigns:
-                    shown = _nothing_to_retry(found.files)
-                self._json_begun.set()
-                await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
-                return ExitCode.OK
+                return await self._preview(client, spec, target, source)
             with shown_warnings(console) as warnings:
-                if target is None:
-                    code = await self._to_stdout(client, job, console, source)
-                else:
-                    code = await self._to_target(client, job, target, console, source, warnings)
+                code = await self._pull(client, spec, target, console, source, warnings)
             exit_on_signal(code)
             return code
 
-    def _target(self, job: ExportJob) -> Target:
+    def _target(self, out: str, spec: PullSpec) -> Target:
         return target_of(
-            self.out or "",
-            job.feeds,
-            account=job.account,
+            out,
+            spec.feeds,
+            account=spec.account,
             force=self.force,
             work_dir=self.work_dir,
             storage_options=self.storage_options,
         )
 
-    async def _to_target(
+    async def _preview(self, client: SeoRepClient, spec: PullSpec, target: Target | None, source: str) -> ExitCode:
+        found = await preview(client, spec, target, restart=self.restart, retry_failed=self.retry_failed)
+        shown = preview_in_words(found, spec, source, self.days.origin)
+        if self.json:
+            shown = preview_as_json(found, spec)
+        elif self.retry_failed and not found.campaigns:
+            shown = _nothing_to_retry(found.files)
+        self._json_begun.set()
+        await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
+        return ExitCode.OK
+
+    async def _pull(
         self,
         client: SeoRepClient,
-        job: ExportJob,
-        target: Target,
+        spec: PullSpec,
+        target: Target | None,
         console: Console,
         source: str,
         warnings: Sequence[str],
     ) -> ExitCode:
-        staged = await asyncio.to_thread(
-            resumable_pull, target, job, restart=self.restart, retry_failed=self.retry_failed
-        )
-        if staged is not None and not self.quiet:
-            reports = counted(staged.reports, "report is", "reports are")
-            console.print(f"Resuming the pull of {moment(staged.started_at)}: {reports} stored already.")
+        left: list[StagedPull | None] = [None]
+
+        def say_what_is_resumed(staged: StagedPull) -> None:
+            if not self.quiet:
+                console.print(f"Resuming the pull of {moment(staged.started_at)}: {_stored(staged)} already.")
+
         try:
             async with ProgressDisplay(console, client, quiet=self.quiet) as display:
-                summary = await run_export(
-                    client, job, target, display.show, restart=self.restart, retry_failed=self.retry_failed
-                )
+                tracker = ProgressTracker(display.show, say_what_is_resumed, left.append)
+                if target is None:
+                    summary = await stream_rows(client, spec, self.stdout_format, _write_rows, tracker)
+                else:
+                    how = {"restart": self.restart, "retry_failed": self.retry_failed}
+                    summary = await run_export(client, spec, target, tracker, **how)
         except asyncio.CancelledError:
-            console.print(f"Interrupted; {_how_to_resume(target)}")
+            if target is None:
+                raise
+            console.print(f"Interrupted; {_how_to_resume(left[-1])}")
             return ExitCode.INTERRUPTED
         except ExportError:
-            if staged_pull(target) is not None:
-                console.print(f"Stopped; {_how_to_resume(target)}")
+            if left[-1] is not None:
+                console.print(f"Stopped; {_how_to_resume(left[-1])}")
             raise
-        code = _code_of(summary, written=bool(summary.paths))
+        code = _code_of(summary, written=summary.rows > 0 if target is None else bool(summary.paths))
         problem = await self._write_summary(summary, code, warnings)
-        self._report(client, console, summary, source, job.snapshot_date, to_file=True)
+        self._report(client, console, summary, source, spec.snapshot_date, to_file=target is not None)
         if problem is None:
             return code
         written = f"{_named(summary)} written, but the summary is not" if summary.paths else "nothing is written"
         show_error(f"{written}: {problem}")
         return code or ExitCode.UNWRITTEN
-
-    async def _to_stdout(self, client: SeoRepClient, job: ExportJob, console: Console, source: str) -> ExitCode:
-        async def write(data: bytes) -> None:
-            await run_in_daemon_thread(partial(write_stdout_bytes, data))
-
-        async with ProgressDisplay(console, client, quiet=self.quiet) as display:
-            summary = await stream_rows(client, job, self.stdout_format, write, display.show)
-        code = _code_of(summary, written=summary.rows > 0)
-        self._report(client, console, summary, source, job.snapshot_date, to_file=False)
-        return code
 
     async def _write_summary(self, summary: PullSummary, code: ExitCode, warnings: Sequence[str]) -> str | None:
         """Write the summary to stdout with `--json`; return the reason if that failed, or None.
@@ -266,9 +260,15 @@ def _named(summary: PullSummary) -> str:
     return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 
-def _how_to_resume(target: Target) -> str:
-    staged = staged_pull(target)
+def _stored(staged: StagedPull) -> str:
+    return f"{counted(staged.reports, 'report is', 'reports are')} stored"
+
+
+def _how_to_resume(staged: StagedPull | None) -> str:
     if staged is None:
         return "no report is stored yet."
-    reports = counted(staged.reports, "report is", "reports are")
-    return f"{reports} stored.\nRepeat the command to resume, or add --restart to start over."
+    return f"{_stored(staged)}.\nRepeat the command to resume, or add --restart to start over."
+
+
+async def _write_rows(data: bytes) -> None:
+    await run_in_daemon_thread(partial(write_stdout_bytes, data))

@@ -9,16 +9,16 @@ import pytest
 
 from seorep_async import AuthenticationError, Feed, SeoRepClient
 from seorep_async.export import pull_to
-from seorep_async.export.job import export_job
 from seorep_async.export.preview import PullPreview, preview
-from seorep_async.export.target import target_of
+from seorep_async.export.spec import PullSpec
+from seorep_async.export.targets import target_of
 from tests.export.reports import END, START, account
 
 
 async def previewed(client: SeoRepClient, feeds: Any = Feed.CAMPAIGN, out: Path | None = None) -> PullPreview:
-    order = export_job(client, None, START, END, feeds, {})
-    target = None if out is None else target_of(out, order.feeds)
-    return await preview(client, order, target, retry_failed=True)
+    spec = PullSpec.of(client, None, START, END, feeds, {})
+    target = None if out is None else target_of(out, spec.feeds)
+    return await preview(client, spec, target, retry_failed=True)
 
 
 @pytest.mark.parametrize("status", [404, 422, 501])

@@ -8,15 +8,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import attrs
 import duckdb
 import pytest
 
 from seorep_async.export.contents import Contents
-from seorep_async.export.database_merge import write_database
-from seorep_async.export.dataset import write_dataset
-from seorep_async.export.job import Snapshot, export_job
+from seorep_async.export.formats import Format
+from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.pull_to import run_export
-from seorep_async.export.target import DatasetTarget, target_of
+from seorep_async.export.spec import Further, PullSpec
+from seorep_async.export.targets import Target, target_of
+from seorep_async.export.targets.database import DatabaseTarget
 from seorep_async.session.authentication import Authentication
 from tests.export.random_nights import COLUMNS, Pull, Tables, columns, expected, no_rows, pulls
 from tests.scripted_api import Asked, serving
@@ -47,6 +49,17 @@ def rows_of(database: duckdb.DuckDBPyConnection, table: str, place: str) -> Coun
     return Counter(database.execute(f"SELECT {', '.join(columns(table))} FROM {place}").fetchall())
 
 
+@attrs.frozen
+class Both(DatabaseTarget):
+    """A database, beside which another target gets the same pull."""
+
+    other: Target = attrs.field(kw_only=True)
+
+    def write(self, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
+        self.other.write(contents, check)
+        return super().write(contents, check)
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("seed", "count"), [(1, 60), *(pytest.param(seed, 100, marks=pytest.mark.slow) for seed in range(1, 21))]
@@ -60,18 +73,12 @@ async def test_random_nights_are_the_same_everywhere(tmp_path: Path, seed: int, 
     def answer(asked: Asked) -> object:
         return pull.answer(asked)
 
-    def write(contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
-        area = contents.area
-        target = target_of(f"{dataset}/", area.job.feeds)
-        assert isinstance(target, DatasetTarget)
-        write_database(contents, check)
-        return write_dataset(target, contents, check)
-
     async with serving(answer) as (client, _):
         for pull in pulls(count, seed):
-            snapshot = Snapshot(pull.account, pull.night)
-            job = export_job(client, pull.ids, pull.start, pull.end, pull.feeds, {}, snapshot=snapshot)
-            await run_export(client, job, target_of(database, pull.feeds), restart=True, write=write)
+            labels: Further = {"account": pull.account, "snapshot_date": pull.night}
+            spec = PullSpec.of(client, pull.ids, pull.start, pull.end, pull.feeds, {}, **labels)
+            both = Both(database, database, Format.DUCKDB, spec.feeds, other=target_of(f"{dataset}/", spec.feeds))
+            await run_export(client, spec, both, ProgressTracker(), restart=True)
             pull.apply_to(held)
             pull.apply_to(nights[pull.account, pull.night])
             if pull.number % 20 == 0:
