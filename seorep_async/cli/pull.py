@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
-from rich.console import Console
 from rich.text import Text
 
 from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
@@ -32,13 +30,12 @@ from seorep_async.cli.summary import (
 from seorep_async.cli.terminal import print_hanging, shown_warnings, stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, one_line
-from seorep_async.export import CsvOptions, PullSummary
-from seorep_async.export.campaign_choice import CampaignChoice
+from seorep_async.export import PullSummary
 from seorep_async.export.formats import Format
 from seorep_async.export.preview import preview
 from seorep_async.export.progress import ProgressTracker, StagedPull
 from seorep_async.export.pull_to import run_export, stream_rows
-from seorep_async.export.spec import PullSpec
+from seorep_async.export.spec import CampaignChoice, PullSpec
 from seorep_async.export.storage import is_address
 from seorep_async.export.targets import Target, target_of
 from seorep_async.models import Feed
@@ -54,9 +51,11 @@ class PullJob:
     """A pull with the command line's options; see `pull_to`.
 
     Attributes:
-        out: the target, or None for stdout.
-        storage_options: of the object store in `out`, from the profile.
         options: further arguments of the feeds.
+        labels: of the rows, and the options of CSV.
+        out: the target, or None for stdout.
+        place: further arguments of `target_of`.
+        how: whether to `restart`, or to retry only what failed, `retry_failed`.
         quiet: print only errors, failures and warnings.
         json: print the summary, or the dry run, as JSON on stdout.
     """
@@ -64,21 +63,15 @@ class PullJob:
     feeds: tuple[Feed, ...]
     days: ChosenDays
     campaigns: ChosenCampaigns
-    out: str | None
-    work_dir: str | None
-    stdout_format: Format
     options: FeedOptions
-    account: str | None
-    snapshot_date: dt.date | None
-    key_renewed: str | None
-    csv: CsvOptions
-    force: bool
-    restart: bool
-    retry_failed: bool
+    labels: Mapping[str, Any]
+    out: str | None
+    place: Mapping[str, Any] = attrs.field(repr=False)
+    stdout_format: Format
+    how: Mapping[str, bool]
     quiet: bool
     json: bool
     dry_run: bool
-    storage_options: Mapping[str, Any] | None = attrs.field(default=None, repr=False)
     _json_begun: threading.Event = attrs.field(factory=threading.Event, repr=False)
 
     def reported(self, run: Callable[[], ExitCode]) -> ExitCode:
@@ -96,12 +89,13 @@ class PullJob:
 
     def _write_failure(self, error: BaseException) -> None:
         if self.json and not self._json_begun.is_set():
-            print_failure(error, self.feeds, self.days, self.account, self.snapshot_date)
+            print_failure(error, self.feeds, self.days, self.labels["account"], self.labels["snapshot_date"])
 
     def of_service(self, connection: Connection) -> ExitCode:
         """Pull from a service, and report on stderr; raises if nothing could be pulled."""
-        run = attrs.evolve(self, storage_options=connection.storage_options) if is_address(self.out) else self
-        return run_until_interrupted(run._run(connection.client(), connection.base_url, None, connection.account))
+        labels, place = {"account": connection.account}, {"storage_options": connection.storage_options}
+        place = place if is_address(self.out) else {}
+        return run_until_interrupted(self._run(connection.client(), connection.base_url, labels, place))
 
     def of_sandbox(self, sandbox: Sandbox, settings: Settings, service: str) -> ExitCode:
         """Pull from a sandbox, and report on stderr; raises as `of_service`.
@@ -112,53 +106,38 @@ class PullJob:
         async def run() -> ExitCode:
             async with sandbox:
                 client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings)
-                return await self._run(client, f"the sandbox (seed {sandbox.seed})", service, "sandbox")
+                labels = {"account": "sandbox", "service": service}
+                return await self._run(client, f"the sandbox (seed {sandbox.seed})", labels, {})
 
         return run_until_interrupted(run())
 
-    async def _run(self, client: SeoRepClient, source: str, service: str | None, account: str | None) -> ExitCode:
-        console, chosen = stderr_console(), self.campaigns
+    async def _run(
+        self, client: SeoRepClient, source: str, labels: Mapping[str, Any], place: Mapping[str, Any]
+    ) -> ExitCode:
+        console, chosen, days = stderr_console(), self.campaigns, self.days
+        further = {"choice": CampaignChoice(chosen.groups, chosen.filter, chosen.none_found), **labels}
+        further |= {name: value for name, value in self.labels.items() if value is not None}
         async with client:
-            spec = PullSpec.of(
-                client,
-                chosen.ids or None,
-                self.days.first,
-                self.days.last,
-                self.feeds,
-                self.options,
-                account=account if self.account is None else self.account,
-                snapshot_date=self.snapshot_date,
-                key_renewed=self.key_renewed,
-                csv=self.csv,
-                service=service,
-                choice=CampaignChoice(chosen.groups, chosen.filter, chosen.none_found),
-            )
-            target = None if self.out is None else await asyncio.to_thread(self._target, self.out, spec)
-            for note in () if self.quiet else (*self.days.notes, *chosen.notes):
+            spec = PullSpec.of(client, chosen.ids or None, days.first, days.last, self.feeds, self.options, **further)
+            target = None
+            if self.out is not None:
+                find_target = partial(target_of, self.out, account=spec.account, **self.place, **place)
+                target = await asyncio.to_thread(find_target, spec.feeds)
+            for note in () if self.quiet else (*days.notes, *chosen.notes):
                 print_hanging(console, Text(one_line(note)), 2)
             if self.dry_run:
                 return await self._preview(client, spec, target, source)
             with shown_warnings(console) as warnings:
-                code = await self._pull(client, spec, target, console, source, warnings)
+                code = await self._pull(client, spec, target, source, warnings)
             exit_on_signal(code)
             return code
 
-    def _target(self, out: str, spec: PullSpec) -> Target:
-        return target_of(
-            out,
-            spec.feeds,
-            account=spec.account,
-            force=self.force,
-            work_dir=self.work_dir,
-            storage_options=self.storage_options,
-        )
-
     async def _preview(self, client: SeoRepClient, spec: PullSpec, target: Target | None, source: str) -> ExitCode:
-        found = await preview(client, spec, target, restart=self.restart, retry_failed=self.retry_failed)
+        found = await preview(client, spec, target, **self.how)
         shown = preview_in_words(found, spec, source, self.days.origin)
         if self.json:
             shown = preview_as_json(found, spec)
-        elif self.retry_failed and not found.campaigns:
+        elif self.how["retry_failed"] and not found.campaigns:
             shown = _nothing_to_retry(found.files)
         self._json_begun.set()
         await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
@@ -169,11 +148,11 @@ class PullJob:
         client: SeoRepClient,
         spec: PullSpec,
         target: Target | None,
-        console: Console,
         source: str,
         warnings: Sequence[str],
     ) -> ExitCode:
-        left: list[StagedPull | None] = [None]
+        console = stderr_console()
+        left: list[StagedPull | None] = []
 
         def say_what_is_resumed(staged: StagedPull) -> None:
             if not self.quiet:
@@ -185,20 +164,25 @@ class PullJob:
                 if target is None:
                     summary = await stream_rows(client, spec, self.stdout_format, _write_rows, tracker)
                 else:
-                    how = {"restart": self.restart, "retry_failed": self.retry_failed}
-                    summary = await run_export(client, spec, target, tracker, **how)
+                    summary = await run_export(client, spec, target, tracker, **self.how)
         except asyncio.CancelledError:
             if target is None:
                 raise
-            console.print(f"Interrupted; {_how_to_resume(left[-1])}")
+            console.print(f"Interrupted; {_how_to_resume(left[0]) if left else 'nothing was fetched.'}")
             return ExitCode.INTERRUPTED
         except ExportError:
-            if left[-1] is not None:
-                console.print(f"Stopped; {_how_to_resume(left[-1])}")
+            if any(left):
+                console.print(f"Stopped; {_how_to_resume(left[0])}")
             raise
         code = _code_of(summary, written=summary.rows > 0 if target is None else bool(summary.paths))
         problem = await self._write_summary(summary, code, warnings)
-        self._report(client, console, summary, source, spec.snapshot_date, to_file=target is not None)
+        if not summary.outcomes and not summary.requests and not self.quiet:
+            console.print(Text(_nothing_to_retry(summary.paths)))
+        elif not self.quiet:
+            facts: Any = {"to_file": target is not None, "night": spec.snapshot_date, "origin": self.days.origin}
+            show_summary(console, summary, source, retries=sum(client.stats.retries.values()), **facts)
+        elif summary.failures:
+            show_failures(console, summary)
         if problem is None:
             return code
         written = f"{_named(summary)} written, but the summary is not" if summary.paths else "nothing is written"
@@ -219,25 +203,6 @@ class PullJob:
             except (asyncio.CancelledError, click.exceptions.Exit):
                 pass
         return None
-
-    def _report(
-        self,
-        client: SeoRepClient,
-        console: Console,
-        summary: PullSummary,
-        source: str,
-        night: dt.date,
-        *,
-        to_file: bool,
-    ) -> None:
-        if not summary.outcomes and not summary.requests and not self.quiet:
-            console.print(Text(_nothing_to_retry(summary.paths)))
-        elif not self.quiet:
-            retries = sum(client.stats.retries.values())
-            origin = self.days.origin
-            show_summary(console, summary, source, origin=origin, retries=retries, to_file=to_file, night=night)
-        elif summary.failures:
-            show_failures(console, summary)
 
 
 def _code_of(summary: PullSummary, *, written: bool) -> ExitCode:

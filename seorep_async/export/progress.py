@@ -7,7 +7,7 @@ import enum
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -173,17 +173,8 @@ class PullSummary:
         return sum(outcome.rows.get(feed, 0) for outcome in self.outcomes)
 
 
-def summary_of(
-    spec: PullSpec,
-    *,
-    paths: Sequence[Path | str],
-    outcomes: tuple[CampaignOutcome, ...],
-    requests: int,
-    seconds: float,
-    resumed: int = 0,
-    leftover: Path | None = None,
-) -> PullSummary:
-    """Return the summary of a pull."""
+def summary_of(spec: PullSpec, **further: Any) -> PullSummary:
+    """Return the summary of a pull; `further` are the attributes that its spec does not give."""
     return PullSummary(
         feeds=spec.feeds,
         start_date=spec.start_date,
@@ -191,12 +182,7 @@ def summary_of(
         account=spec.account,
         snapshot_date=spec.snapshot_date,
         compared=spec.compares,
-        paths=tuple(paths),
-        outcomes=outcomes,
-        resumed=resumed,
-        requests=requests,
-        seconds=seconds,
-        leftover=leftover,
+        **further,
     )
 
 

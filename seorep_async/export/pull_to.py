@@ -7,7 +7,7 @@ import contextlib
 import datetime as dt
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -29,7 +29,7 @@ from seorep_async.export.progress import (
     summary_of,
 )
 from seorep_async.export.sinks import PipeWriter, StagingWriter
-from seorep_async.export.spec import Further, PullSpec
+from seorep_async.export.spec import PullSpec, SpecOptions
 from seorep_async.export.staging_area import in_thread
 from seorep_async.export.targets import Target, target_of
 from seorep_async.models import Feed
@@ -82,8 +82,8 @@ async def pull_to(
         SeoRepError: the key was refused, or the campaigns could not be listed; reports fetched until then are stored.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.
     """
-    labels: Further = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed}
-    spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, csv=csv, **labels)
+    labels: SpecOptions = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed, "csv": csv}
+    spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, **labels)
     find_target = partial(target_of, out, force=force, storage_options=storage_options, work_dir=work_dir)
     target = await asyncio.to_thread(find_target, spec.feeds, account=spec.account)  # importing an extra takes long
     tracker = ProgressTracker(on_progress)
@@ -106,18 +106,18 @@ async def run_export(
     if spec.campaigns == () and not spec.is_shard:
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns")
     spec.check_format(target.format)
-    run = _Run(client, spec, tracker)
+    count = _Count(client)
     await in_thread(target.check, spec)
     if retry_failed and await in_thread(target.has_nothing_to_retry, spec):
-        return run.summary((), tuple(target.row_files()))
+        return count.summary(spec, (), tuple(target.row_files()))
     area = target.area()
     finished: list[PullSummary] = []
 
     def finish(last_number: int, check: Callable[[], None]) -> None:
-        outcomes = run.outcomes(area.checkpoint)
+        outcomes = _outcomes(spec, area.checkpoint, tracker.failures)
         received = any_received(outcomes)
         resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in spec.feeds)
-        contents = Contents(area, outcomes, run.requests, tracker.names_error)
+        contents = Contents(area, outcomes, count.requests, tracker.names_error)
         paths = target.write(contents, check) if target.accumulates or received else ()
         leftover = None
         if tracker.failures:
@@ -125,11 +125,11 @@ async def run_export(
         else:
             leftover = area.remove()
         named = tuple(target.as_named(path) if isinstance(path, Path) else path for path in paths if received)
-        finished.append(run.summary(outcomes, named, resumed, None if leftover is None else target.as_named(leftover)))
+        left = None if leftover is None else target.as_named(leftover)
+        finished.append(count.summary(area.spec, outcomes, named, resumed=resumed, leftover=left))
 
     try:
         async with StagingWriter(area, spec, tracker, restart=restart, retry_failed=retry_failed) as writer:
-            run.spec = area.spec
             last_number = await writer.run(area.checkpoint.last_number)
             await Fetcher(client, spec, writer, tracker).run()
             tracker.start_stage(Stage.WRITING, spec.feeds[-1])
@@ -163,61 +163,40 @@ async def stream_rows(
     if len(spec.feeds) != 1 or not kind.is_text:
         raise ConfigurationError("a stream holds one feed, as CSV or JSON lines; name a file for more")
     spec.check_format(kind)
-    run = _Run(client, spec, tracker)
-    writer = PipeWriter(spec, kind, write, tracker)
+    count, writer = _Count(client), PipeWriter(spec, kind, write, tracker)
     with contextlib.closing(writer.checkpoint):
         await Fetcher(client, spec, writer, tracker).run()
-        return run.summary(run.outcomes(writer.checkpoint))
+        return count.summary(spec, _outcomes(spec, writer.checkpoint, tracker.failures))
 
 
-class _Run:
-    """One run of a pull: its start, and its summary."""
+class _Count:
+    """The requests and seconds of a run so far."""
 
-    def __init__(self, client: SeoRepClient, spec: PullSpec, tracker: ProgressTracker) -> None:
+    def __init__(self, client: SeoRepClient) -> None:
         self._client = client
-        self.spec = spec
-        self.tracker = tracker
-        self._started, self._requests_before = time.monotonic(), client.stats.attempts
+        self._started, self._before = time.monotonic(), client.stats.attempts
 
     @property
     def requests(self) -> int:
-        """Requests sent so far, retries included."""
-        return self._client.stats.attempts - self._requests_before
-
-    def outcomes(self, checkpoint: Checkpoint) -> tuple[CampaignOutcome, ...]:
-        """Return an outcome for each campaign, in their order."""
-        rows: dict[int, dict[Feed, int]] = {}
-        for feed in self.spec.feeds:
-            for campaign_id, count in checkpoint.rows_by_campaign(feed):
-                rows.setdefault(campaign_id, {})[feed] = count
-        missing: dict[int, list[PullFailure]] = {}
-        for failure in self.tracker.failures:
-            missing.setdefault(failure.campaign_id, []).append(failure)
-        order = {feed: number for number, feed in enumerate(Feed)}
-        return tuple(
-            CampaignOutcome(
-                campaign_id,
-                rows.get(campaign_id, {}),
-                tuple(sorted(missing.get(campaign_id, ()), key=lambda one: (order[one.feed], one.keyword_id or 0))),
-            )
-            for campaign_id in checkpoint.campaigns()
-        )
+        """Requests sent, retries included."""
+        return self._client.stats.attempts - self._before
 
     def summary(
-        self,
-        outcomes: tuple[CampaignOutcome, ...],
-        paths: tuple[Path | str, ...] = (),
-        resumed: int = 0,
-        leftover: Path | None = None,
+        self, spec: PullSpec, outcomes: Sequence[CampaignOutcome], paths: Sequence[Path | str] = (), **further: Any
     ) -> PullSummary:
         """Return the summary at the end."""
-        seconds = time.monotonic() - self._started
-        return summary_of(
-            self.spec,
-            paths=paths,
-            outcomes=outcomes,
-            resumed=resumed,
-            requests=self.requests,
-            seconds=seconds,
-            leftover=leftover,
-        )
+        facts = {"resumed": 0, "requests": self.requests, "seconds": time.monotonic() - self._started, **further}
+        return summary_of(spec, outcomes=outcomes, paths=paths, **facts)
+
+
+def _outcomes(spec: PullSpec, checkpoint: Checkpoint, failures: Iterable[PullFailure]) -> tuple[CampaignOutcome, ...]:
+    """Return an outcome for each campaign, in their order."""
+    rows: dict[int, dict[Feed, int]] = {}
+    for feed in spec.feeds:
+        for campaign_id, count in checkpoint.rows_by_campaign(feed):
+            rows.setdefault(campaign_id, {})[feed] = count
+    missing: dict[int, list[PullFailure]] = {}
+    order = {feed: number for number, feed in enumerate(Feed)}
+    for one in sorted(failures, key=lambda one: (order[one.feed], one.keyword_id or 0)):
+        missing.setdefault(one.campaign_id, []).append(one)
+    return tuple(CampaignOutcome(id_, rows.get(id_, {}), tuple(missing.get(id_, ()))) for id_ in checkpoint.campaigns())

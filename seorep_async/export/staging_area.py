@@ -47,45 +47,35 @@ class StopSignal(threading.Event):
             raise Stopped
 
 
+@attrs.define(eq=False, slots=False)
 class StagingArea:
     """The private folder of one export, locked to this process while it is open.
 
     Another user's folder, one that others can open, a link, or a link in it is refused, and nothing outside is touched.
 
-    Args:
-        folder: the folder.
-        kind: the format in which reports are staged.
+    Attributes:
+        format: that in which reports are staged.
         label: the target's name in messages.
         accumulates: whether the rows of a pull that ended with failures are in the target for good.
         has_older: returns whether an older target exists, which must not look like that of a pull that stored nothing.
-
-    Attributes:
         resumed: the staged reports of an earlier run with which this one began, or None.
         left: after an early end, the staged reports with which the next one can begin, or None.
     """
 
-    checkpoint: Checkpoint
-    spec: PullSpec
+    folder: Path
+    format: Format
+    label: Path | str
+    accumulates: bool = False
+    has_older: Callable[[], bool] = bool
+    checkpoint: Checkpoint = attrs.field(init=False)
+    spec: PullSpec = attrs.field(init=False)
+    resumed: StagedPull | None = attrs.field(default=None, init=False)
+    left: StagedPull | None = attrs.field(default=None, init=False)
+    is_open: bool = attrs.field(default=False, init=False)
 
-    def __init__(
-        self,
-        folder: Path,
-        kind: Format,
-        label: Path | str,
-        *,
-        accumulates: bool = False,
-        has_older: Callable[[], bool] = bool,
-    ) -> None:
-        self.folder = folder
-        self.format = kind
-        self.label = label
-        self.resumed: StagedPull | None = None
-        self.left: StagedPull | None = None
-        self._accumulates = accumulates
-        self._has_older = has_older
-        self._making = folder / f"making-{uuid.uuid4().hex[:12]}"
-        self._lock = PullLock(folder / _LOCK)
-        self.is_open: bool = False
+    def __attrs_post_init__(self) -> None:
+        self._making = self.folder / f"making-{uuid.uuid4().hex[:12]}"
+        self._lock = PullLock(self.folder / _LOCK)
 
     @property
     def making(self) -> Path:
@@ -150,7 +140,7 @@ class StagingArea:
         if same_account and checkpoint.read("key") != spec.key_digest() and not spec.confirms_key():
             confirm = f'key_renewed="{spec.key_mark()}" confirms the new one'
             wrong.append(f"another API key (another account's, or an older one of the same: {confirm})")
-        if wrong and not spec.is_shard and not (ended and self._accumulates):
+        if wrong and not spec.is_shard and not (ended and self.accumulates):
             first, last = earlier.get("start_date"), earlier.get("end_date")
             is_other = (first, last) not in ((None, None), (spec.start_date.isoformat(), spec.end_date.isoformat()))
             dates = f' with start_date="{first}" and end_date="{last}"' if is_other else ""
@@ -176,7 +166,7 @@ class StagingArea:
         if self.is_open:
             with contextlib.suppress(DamagedError, sqlite3.Error):
                 self.left = staged_in(self.checkpoint)
-                empty = self.checkpoint.is_empty() and not self._has_older()
+                empty = self.checkpoint.is_empty() and not self.has_older()
             self.is_open = False
             with contextlib.suppress(sqlite3.Error):
                 self.checkpoint.close()

@@ -48,7 +48,7 @@ from seorep_async.export.formats import GROUP_ROWS
 from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.replacement import LATEST_TABLES, Replacement
-from seorep_async.export.spec import Further, PullSpec
+from seorep_async.export.spec import PullSpec, SpecOptions
 from seorep_async.export.targets import target_of
 from seorep_async.export.targets.files import FilesTarget
 from seorep_async.export.targets.target import tables_of
@@ -90,7 +90,7 @@ def dlt_source(
         ImportError: the extra is missing.
     """
     dlt = require("dlt")
-    labels: Further = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed}
+    labels: SpecOptions = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed}
     spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, **labels)
     spec.check_whole("a dlt destination")
     if "\\" in spec.account:  # some destinations read an escape in a string then

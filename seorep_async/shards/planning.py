@@ -22,14 +22,14 @@ from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.night import Partition
-from seorep_async.export.parts import stage, write_part
 from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.receipts import delete_pull, read_receipt
 from seorep_async.export.sinks import encoded_campaigns
-from seorep_async.export.spec import Further, PullSpec
+from seorep_async.export.spec import PullSpec, SpecOptions
 from seorep_async.export.staging_area import in_thread
 from seorep_async.export.storage import Storage
 from seorep_async.export.targets import dataset_of
+from seorep_async.export.targets.dataset import stage, write_part
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.resources.rankings import FeedOptions, FeedValue
@@ -79,7 +79,7 @@ async def plan(
         SeoRepError: the key was refused, or the campaigns could not be listed.
         ExportError: the dataset can't be read or written.
     """
-    labels: Further = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed}
+    labels: SpecOptions = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed}
     spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, **labels)
     stored, folder = _check_plan(shards, workers, key_from, storage_options, options), _folder(work_dir)
     target = await asyncio.to_thread(dataset_of, out, spec.feeds, stored)

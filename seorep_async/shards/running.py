@@ -20,7 +20,6 @@ from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.contents import arrow_table, pull_row
 from seorep_async.export.formats import GROUP_ROWS
 from seorep_async.export.lock import AtWorkError
-from seorep_async.export.parts import check_staged, read_part, stage, write_part
 from seorep_async.export.progress import CampaignOutcome, ProgressTracker, PullSummary, any_received, summary_of
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.receipts import LARGEST_JSON, read_receipt
@@ -28,11 +27,19 @@ from seorep_async.export.replacement import Replacement
 from seorep_async.export.staged_report import DamagedError
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.targets import dataset_of
-from seorep_async.export.targets.dataset import commit_night, receipt_of
+from seorep_async.export.targets.dataset import (
+    check_staged,
+    commit_night,
+    read_part,
+    receipt_of,
+    stage,
+    write_part,
+)
+from seorep_async.export.targets.target import shard_tables
 from seorep_async.resources.arguments import Secret
 from seorep_async.session.flow_control import Governor
 from seorep_async.settings import Settings
-from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from, shard_tables
+from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from
 from seorep_async.shards.stored_plan import read_plan
 from seorep_async.shards.target import ShardTarget
 from seorep_async.tables.arrow import arrow_schema
@@ -139,9 +146,10 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
     if earlier is None or earlier.pull != first.pull or not parts <= set(earlier.parts):
         target.check(first.spec(), lambda: None)  # another account may have been added since it was planned
         _commit(storage, first, receipts, outcomes, requests)
-    paths = target.row_files(night.folder) if any_received(outcomes) else ()
+    paths = tuple(target.row_files(night.folder)) if any_received(outcomes) else ()
     seconds = (max(receipt.finished_at for receipt in receipts) - first.started_at).total_seconds()
-    return summary_of(first.spec(), paths=paths, outcomes=outcomes, requests=requests, seconds=seconds)
+    facts: dict[str, Any] = {"requests": requests, "resumed": 0, "seconds": seconds}
+    return summary_of(first.spec(), paths=paths, outcomes=outcomes, **facts)
 
 
 def _commit(

@@ -15,10 +15,9 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import translate_errors
 from seorep_async.export.contents import Contents
 from seorep_async.export.formats import Format
-from seorep_async.export.parts import stage, write_parts
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.storage import Storage
-from seorep_async.export.targets.dataset import DatasetTarget
+from seorep_async.export.targets.dataset import DatasetTarget, stage, write_parts
 from seorep_async.export.targets.target import shard_tables
 from seorep_async.shards.shard import Shard, ShardReceipt
 

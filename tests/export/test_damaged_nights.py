@@ -18,10 +18,10 @@ from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import pull_to
 from seorep_async.export.night import Partition, Receipt, digest_of
-from seorep_async.export.parts import part_table
 from seorep_async.export.receipts import busy, commit, read_receipt
 from seorep_async.export.replacement import Replacement
 from seorep_async.export.storage import Storage, storage_of
+from seorep_async.export.targets.dataset import part_table
 from seorep_async.models import Feed
 from seorep_async.shards import gather, plan, run_shard
 from seorep_async.tables.arrow import arrow_schema

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, Feed, SeoRepClient
+from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import pull_to
 from seorep_async.export.preview import PullPreview, preview
 from seorep_async.export.spec import PullSpec
@@ -48,6 +48,15 @@ async def test_it_is_estimated_from_missing_reports_only(tmp_path: Path) -> None
     async with account(port=port) as (_, client):
         found = await previewed(client, out=tmp_path / "a.csv")
     assert (found.sampled, found.requests) == (3, 2)
+
+
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+async def test_what_the_pull_would_refuse_a_preview_refuses(tmp_path: Path, out: str) -> None:
+    async with account(campaigns=1) as (sandbox, client):
+        spec = PullSpec.of(client, None, START, END, Feed.CAMPAIGN, {"search": "shoes"})
+        with pytest.raises(ConfigurationError, match="search narrows the rows"):
+            await preview(client, spec, target_of(f"{tmp_path}/{out}", spec.feeds))
+        assert sandbox.stats.requests == 0
 
 
 async def test_where_nothing_is_missing_nothing_is_asked(tmp_path: Path) -> None:

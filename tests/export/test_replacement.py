@@ -16,7 +16,7 @@ from seorep_async.export.contents import Contents
 from seorep_async.export.formats import Format
 from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.pull_to import run_export
-from seorep_async.export.spec import Further, PullSpec
+from seorep_async.export.spec import PullSpec, SpecOptions
 from seorep_async.export.targets import Target, target_of
 from seorep_async.export.targets.database import DatabaseTarget
 from seorep_async.session.authentication import Authentication
@@ -75,7 +75,7 @@ async def test_random_nights_are_the_same_everywhere(tmp_path: Path, seed: int, 
 
     async with serving(answer) as (client, _):
         for pull in pulls(count, seed):
-            labels: Further = {"account": pull.account, "snapshot_date": pull.night}
+            labels: SpecOptions = {"account": pull.account, "snapshot_date": pull.night}
             spec = PullSpec.of(client, pull.ids, pull.start, pull.end, pull.feeds, {}, **labels)
             both = Both(database, database, Format.DUCKDB, spec.feeds, other=target_of(f"{dataset}/", spec.feeds))
             await run_export(client, spec, both, ProgressTracker(), restart=True)

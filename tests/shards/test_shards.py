@@ -26,7 +26,7 @@ from seorep_async import Feed, SeoRepClient, Settings
 from seorep_async.cli.application import run as command
 from seorep_async.errors import AuthenticationError, ConfigurationError, ExportError
 from seorep_async.export import PullSummary, pull_to, spec
-from seorep_async.export.parts import write_parts
+from seorep_async.export.targets.dataset import write_parts
 from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.api.service import Service
 from seorep_async.shards import Shard, ShardReceipt, gather, plan, read_shard, run_shard, target

@@ -50,15 +50,7 @@ def target_of(
         storage = storage_of(f"{within}/" if is_address(out) else str(path), storage_options)
         if not path.parent.is_dir():
             raise refusal(out, f"there is no folder {path.parent}; create it first")
-        place = Place(
-            out=out,
-            path=path,
-            storage=storage,
-            feeds=tuple(feeds),
-            force=force,
-            work_dir=folder,
-            account=account,
-        )
+        place = Place(out, path, storage, tuple(feeds), force, folder, account)
         return next(target for kind in _KINDS if (target := kind.at(place)) is not None)
     except ConfigurationError:
         raise

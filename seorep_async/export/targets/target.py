@@ -95,15 +95,14 @@ class Target(ABC):
 
     def area(self) -> StagingArea:
         """Return its staging area, closed."""
-        accumulates, has_older = self.accumulates, self.exists
-        return StagingArea(self.staging_folder, self.format, self.label, accumulates=accumulates, has_older=has_older)
+        return StagingArea(self.staging_folder, self.format, self.label, self.accumulates, self.exists)
 
     def has_nothing_to_retry(self, spec: PullSpec, check: Callable[[], None]) -> bool:
         """Return whether nothing is staged, and the last pull was whole."""
         return not os.path.lexists(self.staging_folder) and self.last_pull_was_whole(spec, check)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Place:
     """A path or an address, and what else the caller said of a target there.
 
