@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -93,7 +94,7 @@ class SeoRepClient:
         if address is None:
             raise ConfigurationError(problem or "no base URL", argument="base_url")
         self._base_url = address
-        self._key_fingerprint = authentication.fingerprint
+        self._authentication = authentication
         self._session = Session(self._base_url, authentication, settings, session, self._clock, limits, on_attempt)
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
@@ -130,6 +131,11 @@ class SeoRepClient:
         return self._base_url.string
 
     @property
+    def account(self) -> str:
+        """The name of the account in tables: the host of the service."""
+        return self._session.host
+
+    @property
     def settings(self) -> Settings:
         """The settings of this client."""
         return self._session.settings
@@ -138,6 +144,14 @@ class SeoRepClient:
     def stats(self) -> Stats:
         """A snapshot of what this client has done so far: requests, attempts, retries, waits, present limits."""
         return self._session.stats
+
+    def now(self) -> dt.datetime:
+        """Return the time by the client's clock, in UTC and without a zone."""
+        return self._session.clock.now()
+
+    def key_digest(self, salt: bytes) -> str:
+        """Return a digest that recognises the API key without showing it; it takes 50 ms, once for each salt."""
+        return self._authentication.fingerprint(salt)
 
     async def request(
         self,

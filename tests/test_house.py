@@ -151,6 +151,17 @@ def test_no_file_has_more_than_350_lines_and_no_function_50() -> None:
     assert long == set()
 
 
+def test_no_module_reaches_for_the_private_names_of_another() -> None:
+    reached = set()
+    for file in SOURCES.values():
+        source = file.read_text(encoding="utf-8")
+        own = set(re.findall(r"(?:def |class |self\.|^ +)(_\w+)", source, re.MULTILINE))
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr) and node.attr not in own:
+                reached.add(node.attr)
+    assert reached == {"_exit"}, "only os has one that its manual names"
+
+
 def test_names_of_tests_have_at_most_60_characters() -> None:
     sources = {file.name: file.read_text(encoding="utf-8") for file in (REPO / "tests").rglob("*.py")}
     assert {name for source in sources.values() for name in re.findall(r"def (test_\w{56,})", source)} == set()

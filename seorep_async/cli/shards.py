@@ -85,7 +85,7 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
     from seorep_async.cli.connection import connect
     from seorep_async.cli.signals import run_until_interrupted
     from seorep_async.cli.terminal import write_stdout
-    from seorep_async.export.campaign_choice import CampaignChoice
+    from seorep_async.export.spec import CampaignChoice
     from seorep_async.export.storage import is_address
     from seorep_async.shards import plan as plan_shards
 

@@ -121,7 +121,7 @@ def changes(
         rows = history.connection.execute(CHANGES, {**values, "moved": moved})
         texts: dict[Any, Any] = {}
         while some := rows.fetchmany(_BATCH):
-            found += [Change(account, *row, first, last) for one in some for row in _one_each(one, texts)]
+            found += [Change(*(account, *row, first, last)) for one in some for row in _one_each(one, texts)]
     found.sort(key=lambda one: (one.campaign_id, one.keyword_id, one.engine or ""))
     for reason in sorted({*found.left_out.values()}):
         left_out = [str(one) for one, other in found.left_out.items() if other == reason]

@@ -14,7 +14,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.atomic_replace import resolve
-from seorep_async.export.existing_database import LATEST_VIEW, TYPES, all_columns, connected, first_line
+from seorep_async.export.database_file import LATEST_VIEW, TYPES, all_columns, connected, first_line
 from seorep_async.export.night import Part, Partition, digest_of
 from seorep_async.export.receipts import committed_receipts
 from seorep_async.export.storage import Storage, is_address, storage_of

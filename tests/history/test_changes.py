@@ -6,7 +6,6 @@ import datetime as dt
 import itertools
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,14 +14,9 @@ import attrs
 import pytest
 
 from seorep_async import Feed
-from seorep_async.export.contents import Contents
-from seorep_async.export.database_merge import write_database
-from seorep_async.export.dataset import write_dataset
-from seorep_async.export.job import Snapshot, export_job
-from seorep_async.export.pull_to import run_export
-from seorep_async.export.target import DatasetTarget, target_of
 from seorep_async.history import Change, changes
 from seorep_async.session.authentication import Authentication
+from tests.export.both_targets import pull_to_both
 from tests.export.random_nights import Pull, no_rows, pulls
 from tests.scripted_api import Asked, serving
 
@@ -37,7 +31,8 @@ Window = tuple[dt.date, dt.date]
 
 
 def rank(number: int, keyword: int, engine: str) -> int | None:
-    return Random(f"{number} {keyword} {engine}").choice([None, 0, *range(1, 26)])
+    choices: list[int | None] = [None, 0, *range(1, 26)]
+    return Random(f"{number} {keyword} {engine}").choice(choices)
 
 
 def ranked(answer: Any, number: int) -> Any:
@@ -157,18 +152,10 @@ async def test_changes_of_random_nights_are_as_the_oracle_says(tmp_path: Path, s
     def answer(asked: Asked) -> object:
         return ranked(pull.answer(asked), pull.number)
 
-    def write(contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
-        target = target_of(f"{dataset}/", contents.area.job.feeds)
-        assert isinstance(target, DatasetTarget)
-        write_database(contents, check)
-        return write_dataset(target, contents, check)
-
     async with serving(answer) as (client, _):
         for pull in pulls(count, seed):
             pull.feeds = (Feed.CAMPAIGN,)
-            snapshot = Snapshot(pull.account, pull.night)
-            job = export_job(client, pull.ids, pull.start, pull.end, pull.feeds, {}, snapshot=snapshot)
-            await run_export(client, job, target_of(database, pull.feeds), restart=True, write=write)
+            await pull_to_both(client, pull, database, dataset)
             pull.apply_to(held)
             oracle.add(pull)
     oracle.companies = {(row["account"], row["campaign_id"]): row["company"] for row in held["campaigns"]}

@@ -366,7 +366,7 @@ async def test_a_date_string_is_two_dates_or_a_string(dates: Any, text: str, sen
     assert ("date_string", text) in in_query(request)
 
 
-# --- Further parameters
+# --- SpecOptions parameters
 
 EXTRA: dict[str, Any] = {"tag": "brand & co", "count": 3, "is_new": True, "since": dt.date(2023, 1, 2), "not": None}
 EXTRA_TEXTS = [("count", "3"), ("is_new", "true"), ("since", "2023-01-02"), ("tag", "brand & co")]
