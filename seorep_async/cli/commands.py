@@ -204,14 +204,9 @@ def pull(
         days=days,
         campaigns=campaigns,
         out=None if to_stdout else out or default_out,
-        labels={
-            "csv": _csv_options(own.pop("csv_line_end"), own.pop("csv_bom"), own.pop("csv_guard")),
-            "account": own.pop("account"),
-            "snapshot_date": own.pop("snapshot_date"),
-            "key_renewed": own.pop("key_renewed"),
-        },
-        place={name: own.pop(name) for name in ("work_dir", "force")},
-        how={name: own.pop(name) for name in ("restart", "retry_failed")},
+        labels=_taken(own, "account", "snapshot_date", "key_renewed") | {"csv": _csv_options(own)},
+        place=_taken(own, "work_dir", "force"),
+        how=_taken(own, "restart", "retry_failed"),
         stdout_format=Format.JSON_LINES if stdout_format == "jsonl" else Format.CSV,
         options=FeedOptions(limit=limit, compare_previous_period=compare),
         **own,
@@ -221,9 +216,14 @@ def pull(
     return job.reported(lambda: job.of_service(connect(options, "try --sandbox")))
 
 
-def _csv_options(line_end: str | None, bom: bool, guard: bool) -> CsvOptions:
+def _taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: options.pop(name) for name in names}
+
+
+def _csv_options(own: dict[str, Any]) -> CsvOptions:
     from seorep_async.export import CsvOptions
 
+    line_end, bom, guard = _taken(own, "csv_line_end", "csv_bom", "csv_guard").values()
     return CsvOptions(line_end="\n" if line_end == "lf" else "\r\n", bom=bom, guard=guard)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import os_message, resolve
+from seorep_async.export.formats import Format
 from seorep_async.export.storage import is_address, storage_of
 from seorep_async.export.targets.database import DatabaseTarget
 from seorep_async.export.targets.dataset import DatasetTarget
@@ -29,15 +30,9 @@ def target_of(
     work_dir: str | os.PathLike[str] | None = None,
     account: str | None = None,
 ) -> Target:
-    """Return the target of a path or an address, after a look at it.
+    """Return the target of a path or an address, after a look at it; a name that ends in `/` is a dataset.
 
-    A name that ends in `/`, or an existing dataset, is a dataset. `work_dir` is the folder for the staging folder;
-    for an object store, None is the current one.
-
-    Raises:
-        ConfigurationError: the ending is none of the formats', no file can be written there, or a file of another
-            program exists and must not be replaced.
-        ImportError: the format needs an extra.
+    ConfigurationError: nothing can be written there, or a file of another program must not be replaced.
     """
     try:
         folder = None if work_dir is None else resolve(Path(work_dir))
@@ -50,8 +45,23 @@ def target_of(
         storage = storage_of(f"{within}/" if is_address(out) else str(path), storage_options)
         if not path.parent.is_dir():
             raise refusal(out, f"there is no folder {path.parent}; create it first")
-        place = Place(out, path, storage, tuple(feeds), force, folder, account)
-        return next(target for kind in _KINDS if (target := kind.at(place)) is not None)
+        formats = {} if path.is_dir() and not is_address(out) else {kind.value: kind for kind in Format}
+        place = Place(
+            out=str(out),
+            path=path,
+            format=formats.get(path.suffix.lower()),
+            is_address=is_address(out),
+            storage=storage,
+            given={"feeds": tuple(feeds), "force": force, "work_dir": folder, "account": account},
+        )
+        for kind in _KINDS:
+            if (target := kind.at(place)) is not None:
+                return target
+        if not formats:
+            raise refusal(out, "it is a folder; name a file in it, or end the name in / for a dataset")
+        raise refusal(
+            out, f"the name must end in {', '.join([*formats][:-1])} or {[*formats][-1]}, or in / for a dataset"
+        )
     except ConfigurationError:
         raise
     except (OSError, ValueError) as error:

@@ -54,7 +54,7 @@ class DatasetTarget(Target):
     @classmethod
     def at(cls, place: Place) -> Target | None:
         """Return the target at a place, or None if it is of another kind."""
-        path, name = place.path, str(place.out)
+        path, name = place.path, place.out
         if place.is_address and name.endswith("/"):
             path = resolve(Path(f"{re.sub('[^A-Za-z0-9.]+', '-', name).strip('-')[-60:]}-{mark(name)}"))
             named = path

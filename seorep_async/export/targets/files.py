@@ -29,7 +29,9 @@ class FilesTarget(Target):
 
     @classmethod
     def at(cls, place: Place) -> Target | None:
-        """Return the target at a place, or refuse it."""
+        """Return the target at a place, or None if it is of another kind."""
+        if place.format is None:
+            return None
         found = cls(place.path, Path(place.out), place.format, **place.given)
         for table in found.tables():
             check_file(place.out, found.file(table))
@@ -125,12 +127,13 @@ class StoredFilesTarget(FilesTarget):
 
     @classmethod
     def at(cls, place: Place) -> Target | None:
-        """Return the target at a place in an object store, or None if it is on a disk."""
-        if not place.is_address:
+        """Return the target at a place in an object store, or None if it is of another kind."""
+        if not place.is_address or place.format is None:
             return None
         place.format.require_extra()
-        path = place.path.parent / mark(str(place.out)) / place.path.name
-        given = place.given | {"work_dir": place.work_dir or place.path.parent}
+        here = place.path.parent
+        path = here / mark(place.out) / place.path.name
+        given = {**place.given, "work_dir": place.given["work_dir"] or here}
         return cls(path=path, named=path, format=place.format, storage=place.storage, **given)
 
     @property

@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from seorep_async.export.contents import Contents
 from seorep_async.export.formats import Format
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.staging_area import StagingArea
-from seorep_async.export.storage import Storage, is_address
+from seorep_async.export.storage import Storage
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import (
@@ -102,44 +102,24 @@ class Target(ABC):
         return not os.path.lexists(self.staging_folder) and self.last_pull_was_whole(spec, check)
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Place:
     """A path or an address, and what else the caller said of a target there.
 
     Attributes:
         out: as the caller wrote it.
         path: the path with links followed; of an address, its last part in the current folder.
+        format: what the name's ending says; None for a folder, or if it is no format's.
         storage: the folder, or of a name in an object store, the folder that holds it.
+        given: the attributes that every target takes.
     """
 
-    out: str | os.PathLike[str]
+    out: str
     path: Path
+    format: Format | None
+    is_address: bool
     storage: Storage
-    feeds: tuple[Feed, ...]
-    force: bool
-    work_dir: Path | None
-    account: str | None
-
-    @property
-    def is_address(self) -> bool:
-        """Whether it is in an object store."""
-        return is_address(self.out)
-
-    @property
-    def format(self) -> Format:
-        """The format that the name's ending chooses."""
-        if not self.is_address and self.path.is_dir():
-            raise refusal(self.out, "it is a folder; name a file in it, or end the name in / for a dataset")
-        endings = [kind.value for kind in Format]
-        if self.path.suffix.lower() not in endings:
-            known = ", ".join(endings[:-1])
-            raise refusal(self.out, f"the name must end in {known} or {endings[-1]}, or in / for a dataset")
-        return Format(self.path.suffix.lower())
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The attributes that every target takes from it."""
-        return {"feeds": self.feeds, "force": self.force, "work_dir": self.work_dir, "account": self.account}
+    given: Mapping[str, Any]
 
 
 def check_file(out: object, file: Path) -> None:
