@@ -10,7 +10,7 @@ LATE = 0.05
 """Seconds by which an alarm is late only if the loop stood still: it was blocked, or the process stopped."""
 GRACE = 0.1
 """Seconds that the loop runs on after a late alarm, so that attempts read responses that have arrived."""
-GRACES = 5
+GRACES = 3
 """The most in a row, if the loop stands still again and again."""
 
 

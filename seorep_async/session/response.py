@@ -121,7 +121,7 @@ class ResponseReader:
             location = response.location.partition("?")[0] if response.location and not request.private else None
             redirect = RedirectError(
                 f"the service redirects to {location or 'another address'}, and the client never follows; "
-                "set the base URL to the right address",
+                "pass the right address as base_url=…",
                 location=location,
             )
             return self._failure(Sent.RESPONDED, Cause.PERMANENT, redirect, request, response)
