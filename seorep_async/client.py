@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -18,13 +17,15 @@ from seorep_async.session import (
     Authentication,
     BaseURL,
     Clock,
+    OnAttempt,
     RawAnswer,
     Session,
     Stats,
     base_url_problem,
+    check_callback,
     key_problem,
 )
-from seorep_async.settings import Settings
+from seorep_async.settings import Settings, require_positive
 
 
 class SeoRepClient:
@@ -39,6 +40,8 @@ class SeoRepClient:
         settings: numbers and choices; see `Settings`.
         session: an open aiohttp session to send through; the client never closes it. Default: a session of its own. A
             trace config of such a session sees the key in the headers of requests.
+        on_attempt: called with an `Attempt` after every attempt, retried ones too; it must return soon. What it raises
+            is logged.
 
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent.
@@ -60,6 +63,7 @@ class SeoRepClient:
         *,
         settings: Settings = Settings(),  # noqa: B008  # immutable
         session: aiohttp.ClientSession | None = None,
+        on_attempt: OnAttempt | None = None,
     ) -> None:
         # the key leaves this frame before it can raise: tracebacks may show locals
         if api_key is None:
@@ -74,6 +78,7 @@ class SeoRepClient:
         if session is not None and not isinstance(session, aiohttp.ClientSession):
             problem = f"session must be an aiohttp.ClientSession, got {type(session).__name__}"
             raise ConfigurationError(problem, argument="session")
+        check_callback("on_attempt", on_attempt, "an Attempt")
         if base_url is None:
             base_url = os.environ.get("SEOREP_BASE_URL")
         problem = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
@@ -83,7 +88,7 @@ class SeoRepClient:
             raise ConfigurationError(problem or "no base URL", argument="base_url")
         self._base_url = address
         self._key_fingerprint = authentication.fingerprint
-        self._session = Session(self._base_url, authentication, settings, session, self._clock)
+        self._session = Session(self._base_url, authentication, settings, session, self._clock, on_attempt)
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
         self.users: Users = Users(self._session, decoder)
@@ -156,16 +161,29 @@ class SeoRepClient:
         params, body = mask_secrets(params), mask_secrets(body)
         return await self._raw_requests.request(method, path, params, body)
 
-    @contextmanager
-    def record_answers(self) -> Iterator[list[RawAnswer]]:
+    def record_answers(self) -> AbstractContextManager[list[RawAnswer]]:
         """Collect the raw responses to all requests that are sent inside a `with` block, retried ones too.
 
-        Yields:
-            A list that grows with each response: a `RawAnswer` with `method`, `path`, `status` and `body` (bytes).
-            Bodies may hold secrets, such as login grants.
+        Returns:
+            A context manager that gives a list. It grows with each response, by a `RawAnswer` with its status, headers
+            and body. Bodies may hold secrets, such as login grants.
         """
-        with self._session.record_answers() as answers:
-            yield answers
+        return self._session.observer.record_answers()
+
+    def timeout(self, seconds: float) -> AbstractContextManager[None]:
+        """Limit the time of every call that begins inside a `with` block, or in a task that is started there.
+
+        A call has the shortest of the limits around it and of `Settings.call_timeout`. A stream (`async for`,
+        `.pages()`, a pull) counts as one call, from its first request to its last.
+
+        Args:
+            seconds: a number above 0. After that, the call raises a DeadlineExceededError, caused by its last failure.
+
+        Raises:
+            ConfigurationError: `seconds` is no such number.
+        """
+        require_positive("seconds", seconds, "seconds")
+        return self._session.call_timeout.limit(seconds)
 
     def __repr__(self) -> str:
         if not hasattr(self, "_session"):  # tracebacks with locals show clients with refused arguments

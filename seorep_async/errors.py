@@ -31,6 +31,20 @@ share a quota of retries, which successful calls refill: if everything fails, ea
 A pull does more: if pages repeat, are missing or change while they are read, it reads that campaign again, up to three
 times; and at the end it retries once those that failed for a reason that may have passed.
 
+## A time limit for some calls
+
+`Settings.call_timeout` limits every call. A shorter limit, such as that of a web page:
+
+```python
+with client.timeout(2.0):
+    campaign = await client.campaigns.get(1)
+```
+
+It holds for each call that begins inside, also in tasks that are started there; a stream (`async for`, a pull) is one
+call. Out of time, a call raises a `DeadlineExceededError` whose `__cause__` is the last failure, such as a
+`ConnectionFailedError`; `asyncio.timeout` would hide it. A write that may have been carried out is still an
+`OutcomeUnknownError`.
+
 ## How limits are found
 
 The client starts with up to `Settings.max_concurrency` requests in flight. When the service refuses, it slows down to

@@ -41,12 +41,13 @@ from seorep_async.models import (
 from seorep_async.paging import Listing
 from seorep_async.pull import Pull, PullOutcome
 from seorep_async.reports import RankingReport
-from seorep_async.session import RawAnswer, Stats
+from seorep_async.session import Attempt, RawAnswer, Stats
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
 from seorep_async.tables.tabular import ModelList, Tabular
 
 __all__ = [
     "ArrayEncoding",
+    "Attempt",
     "AttemptTimeoutError",
     "AuthenticationError",
     "Backlink",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Collection
 from functools import partial
@@ -30,6 +31,7 @@ from seorep_async.session import CancelScope, Session, cancel_all
 
 R = TypeVar("R")
 
+_log = logging.getLogger("seorep_async")
 MAX_REPULLS = 3
 _STARTED_AT_ONCE = 4
 _TRANSIENT = (
@@ -119,6 +121,7 @@ class Pull(Generic[R]):
         self._limit = window_size(self._session.settings.max_concurrency)
         self._budget = PageBudget(self._limit)
         self._cancel_scope = CancelScope()
+        self._deadline = self._session.call_timeout.stream_deadline()
         self._total = len(self)
         self._remaining = enumerate(self._ids)
         self._items: dict[int, _Item[R]] = {}  # started and not taken, but for the deferred
@@ -126,7 +129,8 @@ class Pull(Generic[R]):
         self._retries: deque[_Item[R]] = deque()  # formerly deferred, to start again
         self._finished: deque[_Item[R]] = deque()
         self._running = self._taken = 0
-        self._succeeded = False
+        self._succeeded = self._failed = 0
+        self._started = self._session.clock.monotonic()
         self._unexpected: BaseException | None = None
         self._changed = asyncio.Event()
         self._start()
@@ -135,10 +139,18 @@ class Pull(Generic[R]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._open:
+            self._log_end()
         self._open = False
         self._changed.set()
         tasks = [self._cancel_scope.probe, *(item.task for item in self._items.values())]
         await cancel_all([task for task in tasks if task is not None])
+
+    def _log_end(self) -> None:
+        seconds = self._session.clock.monotonic() - self._started
+        facts = self._total, self._succeeded, self._failed, seconds
+        fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
+        _log.info("pull of %d ended: %d reports, %d failures, %.3g s", *facts, extra=fields)
 
     def __len__(self) -> int:
         """Return the number of outcomes."""
@@ -220,7 +232,7 @@ class Pull(Generic[R]):
 
     async def _fetch(self, item: _Item[R]) -> RankingReport[R]:
         """Fetch one report; read pages that don't add up again, as they may have changed meanwhile."""
-        schedule = Schedule(priority=item.number, budget=self._budget, cancel_scope=self._cancel_scope)
+        schedule = Schedule(self._deadline, item.number, self._budget, self._cancel_scope)
         listing = self._listing(item.id)
         for _ in range(MAX_REPULLS):
             try:
@@ -237,13 +249,13 @@ class Pull(Generic[R]):
         error = self._closed(item) if task.cancelled() else task.exception()
         if error is None:
             self._finish(item, PullOutcome(item.id, report=task.result()))
-            self._succeeded = True
+            self._succeeded += 1
             if self._ordered and (awaited := self._deferred.pop(self._taken, None)):
                 self._retries.appendleft(awaited)  # the others wait for it, and the service answers
         elif not isinstance(error, SeoRepError):
             self._unexpected = error
             self._changed.set()
-        elif isinstance(error, _TRANSIENT) and item.error is None and not self._raise_errors:
+        elif isinstance(error, _TRANSIENT) and item.error is None and not self._raise_errors and not self._is_late():
             item.error = error
             self._deferred[item.number] = self._items.pop(item.number)
         else:
@@ -252,8 +264,12 @@ class Pull(Generic[R]):
             self._end_deferral()
         self._start()
 
+    def _is_late(self) -> bool:
+        return self._deadline is not None and self._session.clock.monotonic() >= self._deadline
+
     def _finish(self, item: _Item[R], outcome: PullOutcome[R]) -> None:
         item.outcome = outcome
+        self._failed += not outcome.ok
         self._finished.append(item)
         self._changed.set()
 

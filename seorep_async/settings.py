@@ -172,11 +172,11 @@ class Settings:
                 problem = f"{name} must be an integer from {low} to {high}, got {shown(value)}"
                 raise ConfigurationError(problem, argument=name)
         for name in ("attempt_timeout", "connect_timeout", "backoff_initial", "backoff_max", "retry_after_max"):
-            _require_positive(name, getattr(self, name), "seconds")
+            require_positive(name, getattr(self, name), "seconds")
         if self.call_timeout is not None:
-            _require_positive("call_timeout", self.call_timeout, "seconds, or None")
+            require_positive("call_timeout", self.call_timeout, "seconds, or None")
         if self.requests_per_second is not None:
-            _require_positive("requests_per_second", self.requests_per_second, "requests a second, or None")
+            require_positive("requests_per_second", self.requests_per_second, "requests a second, or None")
         for name, kind in (
             ("request_encoding", RequestEncoding),
             ("array_encoding", ArrayEncoding),
@@ -194,7 +194,8 @@ class Settings:
             raise ConfigurationError(problem, argument="user_agent")
 
 
-def _require_positive(name: str, value: object, unit: str) -> None:
+def require_positive(name: str, value: object, unit: str) -> None:
+    """Raise a ConfigurationError unless a value is a positive, finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e9:  # false for NaN
         problem = f"{name} must be a number above 0 and up to 1e9 ({unit}), got {shown(value)}"
         raise ConfigurationError(problem, argument=name)

@@ -10,7 +10,8 @@
   waits, `.jitter` is the random number it draws (1: the longest back-off), `.going_on.clear()` holds sleeps up,
   `.waiting` tells that one is.
 - `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client with the key `KEY` on
-  `fake_time`, with any of `Settings` as keywords (and `session=` to borrow one); it is closed at the end of the test.
+  `fake_time`, with any of `Settings` as keywords (and `session=` to borrow one, and `on_attempt=`); it is closed at the
+  end of the test.
 - `bucket`: an empty bucket of an S3 server on this machine, which is started once; see `tests.export.s3`.
 - `KEY`, the types of these fixtures (`StartServer`, `OpenClient`) and `ask(client)`, one plain call, are in
   `tests.session.calls`; `assert_key_is_not_in(text)` and `assert_error_does_not_show_key(error)`, which looks through
@@ -31,7 +32,7 @@ import aiohttp
 import pytest
 from hypothesis import HealthCheck, settings
 
-from seorep_async import SeoRepClient, Settings
+from seorep_async import Attempt, SeoRepClient, Settings
 from tests.export.s3 import S3, Bucket, running_s3
 from tests.session.calls import KEY, OpenClient, StartServer
 from tests.session.fake_time import FakeTime
@@ -108,9 +109,14 @@ async def open_client(
     async with AsyncExitStack() as opened:
 
         async def open_one(
-            base_url: str, *, session: aiohttp.ClientSession | None = None, **settings: Any
+            base_url: str,
+            *,
+            session: aiohttp.ClientSession | None = None,
+            on_attempt: Callable[[Attempt], object] | None = None,
+            **settings: Any,
         ) -> SeoRepClient:
-            client = SeoRepClient(base_url, KEY, settings=Settings(**settings), session=session)
+            chosen = Settings(**settings)
+            client = SeoRepClient(base_url, KEY, settings=chosen, session=session, on_attempt=on_attempt)
             return await opened.enter_async_context(client)
 
         yield open_one

@@ -53,6 +53,7 @@ Rehearse a failure, its exit code, and a retry:
 _PULL_OPTIONS = (
     *("csv_line_end", "csv_bom", "csv_guard"),
     *("work_dir", "force", "restart", "retry_failed", "dry_run", "json", "quiet"),
+    *("verbose", "log_file"),
     *("limit", "compare_previous_period", "account", "snapshot_date", "key_renewed"),
 )
 SANDBOX_DEFAULTS: dict[str, object] = {"campaigns": 20, "keywords": 50, "shape": "nested", "rows": "current", "seed": 1}
@@ -149,6 +150,8 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be fetched, and in how many requests.")
 @click.option("--json", is_flag=True, help="Print the summary, or the dry run, as JSON on stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors, failures and warnings.")
+@click.option("-v", "--verbose", is_flag=True, help="Show retries and found limits as they happen.")
+@click.option("--log-file", metavar="FILE", help="Append retries and found limits to a file, as JSON lines.")
 @click.option("--compare-previous-period", is_flag=True, help="Request changes from the previous period, too.")
 @click.option("--limit", type=whole_number, metavar="N", help="Records per page.  [default: the service's]")
 @click.option(
@@ -220,6 +223,8 @@ def _csv_options(line_end: str | None, bom: bool, guard: bool) -> CsvOptions:
 def _check_together(to_stdout: bool, stdout_format: str | None, own: Mapping[str, Any], feeds: int) -> None:
     if own["restart"] and own["retry_failed"]:
         raise click.UsageError("--restart and --retry-failed can't be combined; give one of them.")
+    if own["verbose"] and own["quiet"]:
+        raise click.UsageError("--verbose and --quiet can't be combined; give one of them.")
     if not to_stdout:
         if stdout_format is not None:
             raise click.UsageError("--format: only with -o -; the ending of a file chooses its format.")

@@ -19,6 +19,7 @@ from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
 from seorep_async.cli.connection import Connection
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, show_error
 from seorep_async.cli.humanise import counted, moment
+from seorep_async.cli.log import written_log
 from seorep_async.cli.progress import ProgressDisplay
 from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_until_interrupted
 from seorep_async.cli.summary import (
@@ -58,6 +59,8 @@ class PullJob:
         options: further arguments of the feeds.
         quiet: print only errors, failures and warnings.
         json: print the summary, or the dry run, as JSON on stdout.
+        verbose: show the library's log on stderr.
+        log_file: append it to this file, or None.
     """
 
     feeds: tuple[Feed, ...]
@@ -77,13 +80,17 @@ class PullJob:
     quiet: bool
     json: bool
     dry_run: bool
+    verbose: bool
+    log_file: str | None
     storage_options: Mapping[str, Any] | None = attrs.field(default=None, repr=False)
+    _console: Console = attrs.field(factory=stderr_console, repr=False)
     _json_begun: threading.Event = attrs.field(factory=threading.Event, repr=False)
 
     def reported(self, run: Callable[[], ExitCode]) -> ExitCode:
         """Run the pull by one of the methods below; with `--json`, report a complete failure."""
         try:
-            code = run()
+            with written_log(self._console, verbose=self.verbose, file=self.log_file):
+                code = run()
         except (click.exceptions.Exit, click.UsageError):  # `run` reports wrong usage
             raise
         except (Exception, KeyboardInterrupt) as error:
@@ -116,7 +123,7 @@ class PullJob:
         return run_until_interrupted(run())
 
     async def _run(self, client: SeoRepClient, source: str, service: str | None, account: str | None) -> ExitCode:
-        console = stderr_console()
+        console = self._console
         async with client:
             chosen, days = self.campaigns, self.days
             snapshot = Snapshot(account if self.account is None else self.account, self.snapshot_date, self.key_renewed)

@@ -88,12 +88,22 @@ def summary_as_json(summary: PullSummary, code: ExitCode, warnings: Sequence[str
         "rows": {feed.value: summary.rows_of(feed) for feed in summary.feeds},
         "resumed_reports": summary.resumed,
         "requests": summary.requests,
+        "started_at": summary.started_at.isoformat(),
+        **_effort(summary),
         "seconds": round(summary.seconds, 3),
         "leftover": None if summary.leftover is None else str(summary.leftover),
         "warnings": list(warnings),
         "failures": [_failure(failure) for failure in summary.failures],
     }
     return json.dumps(facts, ensure_ascii=False, indent=2)
+
+
+def _effort(summary: PullSummary) -> dict[str, Any]:
+    stats = summary.stats
+    if stats is None:  # of shards
+        return {"retries": None, "refusals": None, "waited": None}
+    waited = {reason: round(seconds, 3) for reason, seconds in stats.waited.items()}
+    return {"retries": stats.retries, "refusals": stats.throttled, "waited": waited}
 
 
 def print_failure(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -17,6 +17,7 @@ from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import CampaignOutcome, any_received
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.models import Feed
+from seorep_async.session import Stats
 from seorep_async.tables.arrow import record_batch
 from seorep_async.tables.columns import Table, Values
 from seorep_async.tables.declared import failures_table, keywords_table, pulls_table, table_of, totals_table
@@ -29,7 +30,7 @@ class Contents:
 
     area: StagingArea
     outcomes: Sequence[CampaignOutcome]
-    requests: int
+    stats: Stats
     names_error: SeoRepError | None
 
     def chunks(self, table: Table) -> Iterator[Any]:
@@ -81,11 +82,11 @@ class Contents:
         return (job.account, job.snapshot_date, table, *ids, job.start_date, job.end_date)
 
     def _pulls(self) -> Iterable[Values]:
-        yield pull_row(self.area.job, self.outcomes, self.requests)
+        yield pull_row(self.area.job, self.outcomes, self.stats.attempts, self.stats)
 
 
-def pull_row(job: ExportJob, outcomes: Sequence[CampaignOutcome], requests: int) -> Values:
-    """Return a pull's row in the table of pulls."""
+def pull_row(job: ExportJob, outcomes: Sequence[CampaignOutcome], requests: int, stats: Stats | None = None) -> Values:
+    """Return a pull's row in the table of pulls; `stats` are what its client did for it, if known."""
     return (
         job.account,
         job.snapshot_date,
@@ -97,11 +98,16 @@ def pull_row(job: ExportJob, outcomes: Sequence[CampaignOutcome], requests: int)
         len(outcomes),
         sum(sum(outcome.rows.values()) for outcome in outcomes),
         requests,
+        *(({}, None, {}) if stats is None else (stats.retries, stats.throttled, _rounded(stats.waited))),
         sum(len(outcome.failures) for outcome in outcomes),
         job.compares,
         version("seorep-async"),
         job.key_digest(),
     )
+
+
+def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
+    return {reason: round(one, 3) for reason, one in seconds.items()}
 
 
 def _about_error(error: SeoRepError) -> Values:

@@ -12,6 +12,7 @@ import attrs
 
 from seorep_async.errors import SeoRepError
 from seorep_async.models import Feed
+from seorep_async.session import Stats
 
 
 class Stage(enum.Enum):
@@ -113,6 +114,8 @@ class PullSummary:
         resumed: reports that an earlier run had stored.
         requests: requests that the client sent meanwhile, retries included.
         seconds: how long it took.
+        started_at: when the pull began, in UTC; unchanged when a pull is resumed.
+        stats: what the client did meanwhile: retries by cause, refusals, waits by reason; None of shards.
         leftover: the staging folder beside the target if it could not be removed, or None. Nothing is resumed from it.
     """
 
@@ -127,6 +130,8 @@ class PullSummary:
     resumed: int
     requests: int
     seconds: float
+    started_at: dt.datetime
+    stats: Stats | None = None
     leftover: Path | None = None
 
     @property

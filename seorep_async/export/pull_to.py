@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
-import inspect
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.contents import Contents
 from seorep_async.export.database_merge import write_database
@@ -40,6 +39,7 @@ from seorep_async.export.target import DatasetTarget, StoredTarget, Target, targ
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_flags
 from seorep_async.resources.rankings import FeedOptions, FeedValue
+from seorep_async.session import Stats, check_callback
 from seorep_async.tables.text import RFC_4180, CsvOptions
 
 Write: TypeAlias = Callable[[Contents, Callable[[], None]], Sequence[Path | str]]
@@ -124,7 +124,7 @@ async def run_export(
         outcomes = run.outcomes(area.checkpoint)
         received = any_received(outcomes)
         resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in job.feeds)
-        contents = Contents(area, outcomes, run.requests, run.tracker.names_error)
+        contents = Contents(area, outcomes, run.stats, run.tracker.names_error)
         paths: Sequence[Path | str] = ()
         if write is not None or target.accumulates or received:
             paths = (write or _write)(contents, check)
@@ -204,9 +204,7 @@ def _check_how(restart: bool, retry_failed: bool, force: bool, on_progress: obje
     if restart and retry_failed:
         problem = "restart=True and retry_failed=True can't be combined; give one of them"
         raise ConfigurationError(problem, argument="restart")
-    if on_progress is not None and (not callable(on_progress) or inspect.iscoroutinefunction(on_progress)):
-        takes = "a function that takes a PullProgress, and not an async one"
-        raise ConfigurationError(f"on_progress must be {takes}, got {shown(on_progress)}", argument="on_progress")
+    check_callback("on_progress", on_progress, "a PullProgress")
 
 
 def _check_csv(job: ExportJob, kind: Format) -> None:
@@ -221,12 +219,12 @@ class _Run:
         self._client = client
         self.job = job
         self.tracker = tracker
-        self._started, self._requests_before = time.monotonic(), client.stats.attempts
+        self._started, self._stats_before = time.monotonic(), client.stats
 
     @property
-    def requests(self) -> int:
-        """Requests sent so far, retries included."""
-        return self._client.stats.attempts - self._requests_before
+    def stats(self) -> Stats:
+        """What the client has done so far."""
+        return self._client.stats.since(self._stats_before)
 
     def outcomes(self, checkpoint: Checkpoint) -> tuple[CampaignOutcome, ...]:
         """Return an outcome for each campaign, in their order."""
@@ -255,6 +253,7 @@ class _Run:
         leftover: Path | None = None,
     ) -> PullSummary:
         """Return the summary at the end."""
+        stats = self.stats
         return PullSummary(
             feeds=self.job.feeds,
             start_date=self.job.start_date,
@@ -265,7 +264,9 @@ class _Run:
             paths=paths,
             outcomes=outcomes,
             resumed=resumed,
-            requests=self.requests,
+            requests=stats.attempts,
             seconds=time.monotonic() - self._started,
+            stats=stats,
+            started_at=self.job.started_at,
             leftover=leftover,
         )

@@ -101,7 +101,7 @@ class Listing(Generic[T, R_co]):
 
         If you leave it early, it stops by itself; `async with contextlib.aclosing(listing.pages())` says exactly when.
         """
-        schedule = Schedule()
+        schedule = Schedule(self._session.call_timeout.stream_deadline())
         first = await self._session.send(self._query.page(1, schedule))
         ledger = self._ledger(first)
         yield first
@@ -122,11 +122,12 @@ class Listing(Generic[T, R_co]):
         """
         if type(number) is not int or number < 1:
             raise ConfigurationError(f"page must be an integer from 1, got {number!r}", argument="number")
-        return await self._session.send(self._query.page(number, Schedule(deadline=self._session.deadline())))
+        schedule = Schedule(self._session.call_timeout.deadline())
+        return await self._session.send(self._query.page(number, schedule))
 
     async def _fetch_all(self) -> R_co:
         self._session.require_open()
-        return await self.fetch_all(Schedule(deadline=self._session.deadline()))
+        return await self.fetch_all(Schedule(deadline=self._session.call_timeout.deadline()))
 
     async def fetch_all(self, schedule: Schedule) -> R_co:
         """Fetch everything, scheduled among others."""

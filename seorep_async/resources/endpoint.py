@@ -109,7 +109,7 @@ class Endpoint(Generic[M]):
             decode=decode,
             query=encode_query(build_params({"id": None}, extra_params), self._session.settings.array_encoding),
             subject=f"{self._object_name} {one}",
-            deadline=self._session.deadline(),
+            deadline=self._session.call_timeout.deadline(),
             **how,
         )
 
@@ -126,7 +126,7 @@ class Endpoint(Generic[M]):
             body=body,
             content_type=content_type,
             subject=subject,
-            deadline=self._session.deadline(),
+            deadline=self._session.call_timeout.deadline(),
             idempotent=idempotent,
             secrets=secrets_in(values) if secret is None else (secret, *secrets_in(values)),
         )

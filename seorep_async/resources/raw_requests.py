@@ -53,7 +53,7 @@ class RawRequests:
             query=query,
             body=content,
             content_type=content_type,
-            deadline=self._session.deadline(),
+            deadline=self._session.call_timeout.deadline(),
             idempotent=method in ("GET", "PUT", "DELETE") and not is_grant,
             private=is_grant,
             secrets=secrets_in(asked | values),

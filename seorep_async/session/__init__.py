@@ -5,17 +5,20 @@ from seorep_async.session.base_url import BaseURL, base_url_problem
 from seorep_async.session.clock import Clock
 from seorep_async.session.encoding import ParamValue, encode_query, encode_write
 from seorep_async.session.key_refusal import CancelScope
+from seorep_async.session.observation import Attempt, Headers, OnAttempt, RawAnswer, check_callback
 from seorep_async.session.request import Decode, Request
-from seorep_async.session.response import RawAnswer
 from seorep_async.session.session import Session, cancel_all
 from seorep_async.session.stats import Stats
 
 __all__ = [
+    "Attempt",
     "Authentication",
     "BaseURL",
     "CancelScope",
     "Clock",
     "Decode",
+    "Headers",
+    "OnAttempt",
     "ParamValue",
     "RawAnswer",
     "Request",
@@ -23,6 +26,7 @@ __all__ = [
     "Stats",
     "base_url_problem",
     "cancel_all",
+    "check_callback",
     "encode_query",
     "encode_write",
     "key_problem",

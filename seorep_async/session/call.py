@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Generic, TypeVar
 
 import msgspec
@@ -14,7 +13,6 @@ from seorep_async.session.retry_policy import Failure, certainly_not_executed
 T = TypeVar("T")
 
 _FIRST = -1  # retries go before first attempts
-_log = logging.getLogger("seorep_async")
 
 
 class Call(msgspec.Struct, Generic[T], eq=False):
@@ -22,6 +20,8 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     Attributes:
         deadline: monotonic time at which the call must have ended; infinite before the first send if it starts there.
+        idle_since: monotonic time since which it has waited: its beginning, or the end of the attempt before.
+        started, ended: monotonic times of the last attempt.
         throttled: attempts that count as a third: 429, 503 with Retry-After, failed probes.
         spent: tokens of the retry quota that its retries cost.
         may_have_run: whether the service may have carried the request out already.
@@ -30,6 +30,9 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     request: Request[T]
     deadline: float
+    idle_since: float
+    started: float = 0.0
+    ended: float = 0.0
     attempts: int = 0
     throttled: int = 0
     spent: int = 0
@@ -55,14 +58,18 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         """Return whether an earlier attempt, whose response was lost, deleted the missing object."""
         return self.request.method == "DELETE" and self.may_have_run and isinstance(failure.error, NotFoundError)
 
+    def start(self, now: float, longest: float) -> None:
+        """Record the start of an attempt; from the first one, the call may take `longest` seconds."""
+        if not self.attempts:
+            self.deadline = min(self.deadline, now + longest)
+        self.started = now
+        self.attempts += 1
+
     def note(self, failure: Failure, *, probe: bool) -> None:
         """Record a failed attempt."""
         self.failure = failure
         self.throttled += probe or failure.asks_to_wait
         self.may_have_run = self.may_have_run or not certainly_not_executed(failure)
-        if _log.isEnabledFor(logging.DEBUG):
-            method, path = self.request.method, self.request.path
-            _log.debug("%s %s: attempt %d: %s", method, path, self.attempts, failure.error.message)
 
     def complete(self, error: SeoRepError) -> SeoRepError:
         """Add the facts of this call to an error."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -42,30 +42,13 @@ _MESSAGES = {
 _WRONG_SERVER = "this does not look like the service; check the base URL"
 
 
-@attrs.frozen
-class RawAnswer:
-    """A response as the service sent it.
-
-    Attributes:
-        method: HTTP method of the request.
-        path: its path, without the query.
-        status: HTTP status.
-        body: the whole body, decompressed; not in the repr, as it may hold secrets.
-    """
-
-    method: str
-    path: str
-    status: int
-    body: bytes = attrs.field(repr=False)
-
-
 class Response(msgspec.Struct, eq=False):
-    """A whole response of any status: its decompressed body in chunks, and its Retry-After in seconds."""
+    """A whole response of any status: its decompressed body in chunks, its Retry-After in seconds, its headers."""
 
     status: int
     chunks: list[bytes | memoryview]
     retry_after: float | None = None
-    location: str | None = None
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Response({self.status})"  # tracebacks show locals; the rest may be private
@@ -118,7 +101,8 @@ class ResponseReader:
     def _refusal(self, request: Request[Any], response: Response) -> Failure:
         status = response.status
         if status < 400:
-            location = response.location.partition("?")[0] if response.location and not request.private else None
+            location = response.headers.get("Location", "").partition("?")[0] or None
+            location = None if request.private else location
             redirect = RedirectError(
                 f"the service redirects to {location or 'another address'}, and the client never follows; "
                 "pass the right address as base_url=…",
@@ -160,14 +144,15 @@ class ResponseReader:
     def clean(self, failure: Failure, request: Request[Any]) -> Failure:
         """Remove secrets and control characters from a failure's error, to be logged, stored or raised."""
         error = failure.error
-        cleaned = error.evolve(message=one_line(self._scrub(error.message, request)))
+        cleaned = error.evolve(message=one_line(self.scrub(error.message, request)))
         if isinstance(cleaned, RedirectError) and cleaned.location is not None:
-            cleaned = cleaned.evolve(location=one_line(self._scrub(cleaned.location, request)))
+            cleaned = cleaned.evolve(location=one_line(self.scrub(cleaned.location, request)))
         if isinstance(cleaned, DecodeError) and cleaned.field_path is not None:
-            cleaned = cleaned.evolve(field_path=self._scrub(cleaned.field_path, request))
+            cleaned = cleaned.evolve(field_path=self.scrub(cleaned.field_path, request))
         return attrs.evolve(failure, error=cleaned)
 
-    def _scrub(self, string: str, request: Request[Any], *, cut: bool = False) -> str:
+    def scrub(self, string: str, request: Request[Any], *, cut: bool = False) -> str:
+        """Replace the key, and the secrets of a request, in a string of the service's."""
         if request.secrets:
             string = Scrubber(request.secrets).scrub(string, cut=cut)
         return self._authentication.scrub(string, cut=cut)
@@ -175,7 +160,7 @@ class ResponseReader:
     def _excerpt(self, body: bytes | memoryview, request: Request[Any]) -> str | None:
         # scrub before cutting, or half a key could remain at the cut
         beginning = bytes(body[: 8 * _EXCERPT])
-        scrubbed = self._scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
+        scrubbed = self.scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
         line = one_line(scrubbed)
         return (line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…") or None
 

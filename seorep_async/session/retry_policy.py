@@ -46,6 +46,11 @@ class Cause(enum.Enum):
     PERMANENT = "permanent"
     """It would fail again."""
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether to try again."""
+        return self not in (Cause.AUTHENTICATION, Cause.PERMANENT)
+
 
 class Signal(enum.Enum):
     """The state of the service, as one attempt shows it."""
@@ -163,7 +168,7 @@ def decide(
     """
     if not idempotent and failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION:
         return GiveUp(_outcome_unknown(failure))
-    if failure.cause in (Cause.AUTHENTICATION, Cause.PERMANENT):
+    if not failure.cause.may_pass:
         return GiveUp(failure.error)
     if not idempotent and not certainly_not_executed(failure):
         return GiveUp(_outcome_unknown(failure))
@@ -185,16 +190,21 @@ def decide(
     return Retry(delay, cost)
 
 
-def deadline_exceeded(last: Failure | None, refused_in_a_row: int = 0) -> DeadlineExceededError:
-    """Return the error for a call that timed out, caused by its last failure."""
+def deadline_exceeded(
+    last: Failure | None, refused_in_a_row: int = 0, others: SeoRepError | None = None
+) -> DeadlineExceededError:
+    """Return the error for a call that timed out, caused by its last failure, or else by that of `others`."""
     message = f"the call timed out before {'a response was received' if last is None else 'it succeeded'}"
     if refused_in_a_row >= MANY_REFUSED:
         message += f"; each of the last {refused_in_a_row} requests was refused"
         message += ": a quota may be used up, or the service is down"
     elif last is None:
-        message += "; raise Settings.call_timeout"
+        advice = "raise Settings.call_timeout, or the seconds of client.timeout()"
+        message += f"; {advice if others is None else f'other calls fail, too: {others.message}'}"
     if last is None:
-        return DeadlineExceededError(message)
+        error = DeadlineExceededError(message)
+        error.__cause__ = others
+        return error
     error = DeadlineExceededError(
         f"{message}; last error: {last.error.message}",
         status=last.error.status,

@@ -6,26 +6,32 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Coroutine, Iterable
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import aiohttp
 import msgspec
 
-from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
+from seorep_async.errors import (
+    AttemptTimeoutError,
+    AuthenticationError,
+    ConfigurationError,
+    DeadlineExceededError,
+    SeoRepError,
+)
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL
 from seorep_async.session.call import Call
+from seorep_async.session.call_timeout import CallTimeout
 from seorep_async.session.clock import Clock
 from seorep_async.session.fair_queue import HUGE, FairQueue
 from seorep_async.session.flow_control import Governor, Permit
 from seorep_async.session.key_refusal import CancelScope, Step
+from seorep_async.session.observation import Observer, OnAttempt, log_retry
 from seorep_async.session.request import Request
-from seorep_async.session.response import RawAnswer, Response, ResponseReader
-from seorep_async.session.retry_policy import Cause, Failure, GiveUp, Retry, Signal, deadline_exceeded, decide
+from seorep_async.session.response import Response, ResponseReader
+from seorep_async.session.retry_policy import Cause, Failure, GiveUp, Retry, Sent, Signal, deadline_exceeded, decide
 from seorep_async.session.stats import Stats
 from seorep_async.session.transport import Transport
 from seorep_async.settings import Settings
@@ -34,19 +40,10 @@ T = TypeVar("T")
 
 _LAST_ITERATIONS = 5  # of the loop, in which calls that backed off end, and the tasks and sockets that they cancelled
 _log = logging.getLogger("seorep_async")
-_recordings: ContextVar[tuple[tuple[Session, list[RawAnswer]], ...]] = ContextVar("seorep_async_recordings", default=())
 
 
 class Session:
-    """Sends requests for one client, from opening to closing.
-
-    Args:
-        base_url: where requests go.
-        authentication: the key.
-        settings: limits and choices.
-        borrowed: an aiohttp session of the caller's, or None.
-        clock: where time and chance come from.
-    """
+    """Sends requests for one client, from opening to closing, by its own aiohttp session or a `borrowed` one."""
 
     def __init__(
         self,
@@ -55,13 +52,16 @@ class Session:
         settings: Settings,
         borrowed: aiohttp.ClientSession | None = None,
         clock: Clock | None = None,
+        on_attempt: OnAttempt | None = None,
     ) -> None:
         self.settings = settings
         self.clock: Clock = clock or Clock()
         self.host: str = base_url.origin[1] or ""
         self.state: str = "not open yet"
+        self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._fair_queue = FairQueue()
         self._reader = ResponseReader(authentication, self._fair_queue)
+        self.observer: Observer = Observer(on_attempt, self._reader.scrub, settings)
         self._transport = Transport(
             base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
         )
@@ -72,6 +72,7 @@ class Session:
         self._requests = 0
         self._retries: Counter[str] = Counter()
         self._throttled = 0
+        self._latest_failure: SeoRepError | None = None
 
     async def __aenter__(self) -> Session:
         if self.state != "not open yet":
@@ -138,21 +139,6 @@ class Session:
         task.add_done_callback(done)
         return task
 
-    @contextmanager
-    def record_answers(self) -> Iterator[list[RawAnswer]]:
-        """Collect the responses to all requests that are sent from inside a block."""
-        answers: list[RawAnswer] = []
-        token = _recordings.set((*_recordings.get(), (self, answers)))
-        try:
-            yield answers
-        finally:
-            _recordings.reset(token)
-
-    def deadline(self) -> float:
-        """Return the monotonic time at which a call that begins now must have ended."""
-        limit = self.settings.call_timeout
-        return math.inf if limit is None else self.clock.monotonic() + limit
-
     async def send(self, request: Request[T]) -> T:
         """Send a request until it succeeds or must be given up.
 
@@ -161,7 +147,7 @@ class Session:
         """
         self.require_open()
         self._requests += 1
-        call = Call(request, math.inf if request.deadline is None else request.deadline)
+        call = Call(request, math.inf if request.deadline is None else request.deadline, self.clock.monotonic())
         try:
             return await self._send(call)
         except SeoRepError as error:
@@ -177,12 +163,17 @@ class Session:
             result = await self._attempt(call, permit)
             if not isinstance(result, Failure):
                 self.governor.quota.succeed(call.spent)
+                if call.failure is not None:
+                    self.observer.log_limits(call, self.governor.admission)
                 return result
             if call.was_deleted_before(result):
                 self.governor.quota.succeed(call.spent)
                 return cast("T", call.request.decode(b""))
             call.note(result, probe=permit.probe)
             self._throttled += result.cause is Cause.THROTTLE
+            self.observer.log_limits(call, self.governor.admission)
+            if result.cause.may_pass and not result.inconclusive:
+                self._latest_failure = result.error
             decision = decide(
                 result,
                 attempts=call.attempts,
@@ -213,11 +204,17 @@ class Session:
             permit = await governor.acquire(call.priority, call.deadline, scope, *about)
             if permit is None:
                 if self.state == "open" and (scope is None or scope.error is None):
-                    raise deadline_exceeded(call.failure, governor.admission.refused_in_a_row)
+                    raise self._deadline_exceeded(call)
             elif self._may_start(call):
                 return permit
             else:
                 governor.release(permit, None)
+
+    def _deadline_exceeded(self, call: Call[Any]) -> DeadlineExceededError:
+        """Return the error for a call that timed out in a wait."""
+        admission = self.governor.admission
+        others = self._latest_failure if admission.breaker.is_open else None
+        return deadline_exceeded(call.failure, admission.refused_in_a_row, others)
 
     def _may_start(self, call: Call[Any]) -> bool:
         """Return whether nothing happened during the wait for the permit that forbids the attempt."""
@@ -226,11 +223,7 @@ class Session:
         return is_free and self.state == "open" and self.clock.monotonic() < call.deadline
 
     async def _judge_key(self, call: Call[Any], scope: CancelScope) -> None:
-        """Wait until it is known whether the key still works, and send the probe if it takes one.
-
-        Raises:
-            AuthenticationError: the key was refused.
-        """
+        """Wait until it is known whether the key still works, and send the probe if it takes one."""
         try:
             async with asyncio.timeout(self._remaining(call)):
                 while (step := scope.next_step) in (Step.WAIT, Step.PROBE):
@@ -239,7 +232,8 @@ class Session:
                         scope.probe = self.spawn(self._probe(call.request, scope))  # not ours, which may be cancelled
                     await scope.wait()
         except TimeoutError:
-            raise deadline_exceeded(call.failure, self.governor.admission.refused_in_a_row) from None
+            late = self._deadline_exceeded(call)
+            raise late from late.__cause__
         if scope.error is not None:
             status = scope.error.status
             raise AuthenticationError("stopped, because the API key was refused for another request", status=status)
@@ -263,27 +257,30 @@ class Session:
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, give its permit back, and read the response."""
         request, scope = call.request, call.request.cancel_scope
-        signal = retry_after = None
+        outcome = signal = retry_after = None
         number = 0 if scope is None else scope.start()
+        call.start(self.clock.monotonic(), self.call_timeout.seconds)
         try:
             try:
-                if request.deadline is None and not call.attempts:
-                    call.deadline = self.deadline()
-                call.attempts += 1
-                outcome = await self._transport.attempt(request, call.deadline - self.clock.monotonic(), call.may_reuse)
+                outcome = await self._transport.attempt(request, call.deadline - call.started, call.may_reuse)
                 signal, retry_after = outcome.signal, outcome.retry_after
             finally:
+                call.ended = self.clock.monotonic()
                 self.governor.release(permit, signal, retry_after)
             if isinstance(outcome, Failure):
-                return self._reader.clean(outcome, request)
-            for session, answers in _recordings.get():
-                if session is self:
-                    answers.append(RawAnswer(request.method, request.path, outcome.status, bytes(outcome.body)))
-            result = await self._read(call, outcome)
-            if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
-                self.governor.observe(permit, Signal.THROTTLED, retry_after)
-            if scope is not None:
-                self._report_to(scope, number, request, result)
+                result: T | Failure = self._reader.clean(outcome, request)
+            else:
+                self.observer.record(call, outcome)
+                result = await self._read(call, outcome)
+                if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
+                    self.governor.observe(permit, Signal.THROTTLED, retry_after)
+                if scope is not None:
+                    self._report_to(scope, number, request, result)
+        except BaseException as error:
+            self.observer.report(call, outcome, error)
+            raise
+        else:
+            self.observer.report(call, outcome, result)
             return result
         finally:
             if scope is not None:
@@ -297,7 +294,8 @@ class Session:
             async with asyncio.timeout(self._remaining(call)), self._reading_huge:
                 return await self._reader.read(call.request, response)
         except TimeoutError:
-            raise deadline_exceeded(None) from None
+            late = AttemptTimeoutError("the response was received, but not read in time")
+            return Failure(Sent.MAYBE, Cause.OVERLOAD, late, inconclusive=True)
 
     def _report_to(self, scope: CancelScope, number: int, request: Request[Any], result: object) -> None:
         if not isinstance(result, Failure):
@@ -316,6 +314,7 @@ class Session:
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
         delay = max(retry.delay, self.governor.courtesy(call.request.subject, call.deadline))
+        log_retry(call, failure, delay)
         self.governor.waited["backoff"] += delay
         slot = call.request.slot
         if slot is not None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import attrs
+
+N = TypeVar("N", int, float)
 
 
 @attrs.frozen
@@ -34,3 +37,19 @@ class Stats:
     concurrency: int
     pace: float | None
     waited: Mapping[str, float]
+
+    def since(self, earlier: Stats) -> Stats:
+        """Return what the client has done since an earlier snapshot; the limits stay those of now."""
+        return attrs.evolve(
+            self,
+            requests=self.requests - earlier.requests,
+            attempts=self.attempts - earlier.attempts,
+            retries=_grown(self.retries, earlier.retries),
+            throttled=self.throttled - earlier.throttled,
+            bytes_received=self.bytes_received - earlier.bytes_received,
+            waited=_grown(self.waited, earlier.waited),
+        )
+
+
+def _grown(now: Mapping[str, N], before: Mapping[str, N]) -> dict[str, N]:
+    return {name: value - before.get(name, 0) for name, value in now.items() if value != before.get(name)}

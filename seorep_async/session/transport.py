@@ -152,7 +152,7 @@ class Transport:
             retry_after=parse_retry_after(
                 response.headers.get(hdrs.RETRY_AFTER), response.headers.get(hdrs.DATE), self._wall_clock()
             ),
-            location=response.headers.get(hdrs.LOCATION),
+            headers=response.headers,
         )
 
     async def _send_on_the_wire(

@@ -164,6 +164,7 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
         resumed=0,
         requests=requests,
         seconds=(max(receipt.finished_at for receipt in receipts) - first.started_at).total_seconds(),
+        started_at=first.started_at,
     )
 
 
@@ -219,7 +220,7 @@ async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
             feeds=shard.feeds,
             parts=tuple(part for _, part in files),
             outcomes=tuple(contents.outcomes),
-            requests=contents.requests,
+            requests=contents.stats.attempts,
             seconds=time.monotonic() - started,
             finished_at=dt.datetime.now(dt.UTC).replace(tzinfo=None),
         )

@@ -176,6 +176,19 @@ def pulls_table() -> Table:
             "requests", ColumnType.INTEGER, "Requests, retries included; of a resumed pull, of its last run.", False
         ),
         Column(
+            "retries",
+            ColumnType.FIELDS,
+            "Those that were retries, by cause: throttle, overload, transient. Null if there were none, and of shards.",
+        ),
+        Column("refusals", ColumnType.INTEGER, "Responses with status 429; null of shards."),
+        Column(
+            "waited",
+            ColumnType.FIELDS,
+            "Seconds that requests waited, in all, by reason: concurrency (others were in flight), pace (the service's "
+            "rate), asked to wait (Retry-After), outage (nothing got through), backoff (before a retry). Null if none "
+            "waited, and of shards.",
+        ),
+        Column(
             "failures",
             ColumnType.INTEGER,
             "Reports that could not be fetched; a list of campaigns that could not be fetched is not counted.",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from seorep_async import Feed, NotFoundError, SeoRepError, ServerError
+from seorep_async import Feed, NotFoundError, SeoRepError, ServerError, Stats
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.summary import show_summary, summary_as_json
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
@@ -21,6 +21,9 @@ def shown(*, columns: int = 1000, retries: int = 0, night: dt.date | None = None
     text = io.StringIO()
     show_summary(Console(file=text, width=columns), summary(**values), "somewhere", retries=retries, night=night)
     return text.getvalue().splitlines()
+
+
+EFFORT = ("retries", "refusals", "waited")
 
 
 def summary(*, failures: tuple[PullFailure, ...] = (), rows: int = 0, **values: Any) -> PullSummary:
@@ -44,6 +47,7 @@ def summary(*, failures: tuple[PullFailure, ...] = (), rows: int = 0, **values: 
         "resumed": 0,
         "requests": 1,
         "seconds": 1.0,
+        "started_at": dt.datetime(2023, 4, 2, 3, 0, 1),
     }
     return PullSummary(**(facts | values))
 
@@ -175,3 +179,11 @@ def test_as_json_a_program_reads_the_same() -> None:
             "attempts": 0,
         }
     ]
+
+
+def test_as_json_a_program_reads_retries_refusals_and_waits() -> None:
+    assert [json.loads(summary_as_json(summary(), ExitCode.OK))[name] for name in EFFORT] == [None, None, None]
+    stats = Stats(9, 9, {"throttle": 2}, 2, 0, 0, 16, None, {"asked to wait": 1.23456})
+    said = json.loads(summary_as_json(summary(stats=stats), ExitCode.OK))
+    assert [said[name] for name in EFFORT] == [{"throttle": 2}, 2, {"asked to wait": 1.235}]
+    assert said["started_at"] == "2023-04-02T03:00:01"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -294,3 +295,15 @@ def test_rows_of_a_database_are_in_the_order_of_the_pull() -> None:
         _insert(database, table)
         found = database.execute("SELECT keyword_id FROM keywords").fetchnumpy()["keyword_id"]
     assert found.tolist() == list(range(count))
+
+
+async def test_a_pull_says_what_was_retried_and_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with account(campaigns=8, keywords=2, faults="500s=40%", seed=2) as (_, client):
+        summary = await pull_to(client, None, START, END, out=path)
+    assert summary.stats is not None
+    assert summary.stats.retries.keys() == {"transient"}
+    ((started_at, retries, refusals, waited),) = ask(path, "SELECT started_at, retries, refusals, waited FROM pulls")
+    assert (started_at, refusals) == (summary.started_at, 0)
+    assert json.loads(retries) == summary.stats.retries
+    assert json.loads(waited)["backoff"] == pytest.approx(summary.stats.waited["backoff"], abs=0.001)

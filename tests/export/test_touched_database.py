@@ -22,6 +22,7 @@ MENDABLE = {
     "ALTER TABLE pulls RENAME key_digest TO digest": "column key_digest is missing",
     "ALTER TABLE pulls RENAME version TO of": "column version is missing",
     "ALTER TABLE keyword_rankings DROP COLUMN backlinks": "column backlinks is missing",
+    "ALTER TABLE pulls DROP COLUMN refusals": "column refusals is missing",
     "ALTER TABLE totals ALTER engine_a_ranking TYPE INTEGER": "engine_a_ranking is INTEGER, not DOUBLE",
     "ALTER TABLE failures ALTER status TYPE VARCHAR": "status is VARCHAR, not BIGINT",
     "ALTER TABLE failures ALTER keyword_id SET NOT NULL": "column keyword_id is NOT NULL",
@@ -133,3 +134,12 @@ async def test_a_dry_run_that_retries_looks_at_the_tables_first(tmp_path: Path) 
         job = export_job(client, None, START, END, Feed.CAMPAIGN, {})
         with pytest.raises(ConfigurationError, match='RENAME "lists" TO feeds'):
             await preview(client, job, target_of(path, job.feeds), retry_failed=True)
+
+
+async def test_pulls_of_an_earlier_version_get_the_new_columns(tmp_path: Path) -> None:
+    path, added = tmp_path / "a.duckdb", ("retries", "refusals", "waited")
+    async with account(campaigns=1, keywords=2) as (_, client):
+        await fill(client, path)
+        change(path, "UPDATE pulls SET version = '0.0.9'", *(f"ALTER TABLE pulls DROP {name}" for name in added))
+        await fill(client, path)
+    assert ask(path, "SELECT refusals FROM pulls ORDER BY started_at") == [(None,), (0,)]

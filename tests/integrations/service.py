@@ -33,7 +33,10 @@ MIXED: Mapping[str, Any] = {"campaigns": 8, "keywords": 6, "seed": 3, "shape": "
 FAULTY: Mapping[str, Any] = {"faults": "resets=2%,500s=2%,cut=1%", "failing": {3: 404}, "forbidden": [6]}
 WHOSE: Mapping[str, Any] = {"account": "acme", "snapshot_date": NIGHT}
 _PROCESSES = "SEOREP_TEST_PROCESSES"
-_VARYING = {"failures": ("message", "attempts"), "pulls": ("started_at", "requests", "version", "key_digest")}
+_VARYING = {
+    "failures": ("message", "attempts"),
+    "pulls": ("started_at", "requests", "retries", "waited", "version", "key_digest"),
+}
 """Columns that differ between two runs which bring the same."""
 
 

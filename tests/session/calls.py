@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import aiohttp
 
-from seorep_async import Campaign, Page, SeoRepClient, Settings
+from seorep_async import Attempt, Campaign, Page, SeoRepClient, Settings
 from seorep_async.session import Authentication, BaseURL, Request, Session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import ScriptedServer, Step
@@ -28,7 +29,12 @@ class OpenClient(Protocol):
     """The fixture `open_client`."""
 
     async def __call__(
-        self, base_url: str, *, session: aiohttp.ClientSession | None = None, **settings: Any
+        self,
+        base_url: str,
+        *,
+        session: aiohttp.ClientSession | None = None,
+        on_attempt: Callable[[Attempt], object] | None = None,
+        **settings: Any,
     ) -> SeoRepClient: ...
 
 

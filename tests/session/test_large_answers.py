@@ -90,7 +90,7 @@ async def test_a_huge_answer_comes_whole_and_in_order(scripted_server: StartServ
 
 
 async def test_a_huge_answer_is_recorded_as_bytes(session: Session) -> None:
-    with session.record_answers() as answers:
+    with session.observer.record_answers() as answers:
         await session.send(request(len))
     assert [type(one.body) for one in answers] == [bytes]
     assert len(answers[0].body) == 5 * 2**20

@@ -302,7 +302,7 @@ def test_end_of_time_tells_the_last_failure() -> None:
 def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
     error = deadline_exceeded(None)
     assert (error.status, error.body_excerpt, error.__cause__) == (None, None, None)
-    assert error.message == "the call timed out before a response was received; raise Settings.call_timeout"
+    assert error.message.startswith("the call timed out before a response was received; raise Settings.call_timeout, ")
 
 
 @pytest.mark.parametrize(("refused", "named"), [(0, False), (9, False), (10, True), (325, True)])

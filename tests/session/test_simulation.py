@@ -230,7 +230,7 @@ def test_first_refusals_alone_do_not_hold_a_pull_back(refused: int) -> None:
 
 
 def get(session: Session) -> Request[int]:
-    return Request("GET", "/v3/x", len, deadline=session.deadline())
+    return Request("GET", "/v3/x", len, deadline=session.call_timeout.deadline())
 
 
 def outage(begin: float, end: float) -> SimulatedService:

@@ -1,0 +1,235 @@
+"""What the caller may see of single attempts: `on_attempt`, recorded responses, log records."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+import attrs
+
+from seorep_async.errors import ConfigurationError, shown
+from seorep_async.session.call import Call
+from seorep_async.session.flow_control.admission_control import AdmissionControl
+from seorep_async.session.request import Request
+from seorep_async.session.response import Response
+from seorep_async.session.retry_policy import Failure
+from seorep_async.settings import Settings
+
+_SECRET_HEADERS = {
+    *("set-cookie", "set-cookie2", "authorization", "proxy-authorization"),
+    *("authentication-info", "proxy-authentication-info"),
+}
+_PRIVATE_HEADERS = {"location", "content-location", "link", "refresh"}  # they may hold a login URL
+_log = logging.getLogger("seorep_async")
+_recordings: ContextVar[tuple[tuple[Observer, list[RawAnswer]], ...]] = ContextVar(
+    "seorep_async_recordings", default=()
+)
+
+
+@attrs.frozen(slots=False)  # twice as fast to make
+class Attempt:
+    """One attempt of a request, after its end.
+
+    Attributes:
+        method: HTTP method.
+        path: path of the request, without its query.
+        subject: the object that it concerns, such as `campaign 42`, or None.
+        number: its number among the attempts of the request, from 1.
+        status: HTTP status, or None if no whole response was received.
+        error: class of the error, such as `ServerError`, or `asyncio.CancelledError` if the attempt was cancelled; None
+            after a success.
+        cause: `throttle`, `overload` or `transient`, which are retried within the limits of the call;
+            `authentication` or `permanent`, which are not; or None after a success or a cancellation.
+        bytes: bytes of the body, decompressed; 0 if no whole response was received.
+        seconds: from its start to the last byte of the response, or to the failure.
+        waited: seconds between the beginning of the request, or the end of its previous attempt, and its start.
+    """
+
+    method: str
+    path: str
+    subject: str | None
+    number: int
+    status: int | None
+    error: type[BaseException] | None
+    cause: str | None
+    bytes: int
+    seconds: float
+    waited: float
+
+
+OnAttempt: TypeAlias = Callable[[Attempt], object]
+
+
+class Headers(Mapping[str, str]):
+    """Headers of a response, read-only: names in lower case, found in any case; repeated ones joined by commas."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, fields: Iterable[tuple[str, str]] = ()) -> None:
+        self._values: dict[str, str] = {}
+        for name, value in fields:
+            known = self._values.get(name.lower())
+            self._values[name.lower()] = value if known is None else f"{known}, {value}"
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __repr__(self) -> str:
+        return f"Headers({list(self._values)})"  # values may be private
+
+
+@attrs.frozen
+class RawAnswer:
+    """A response as the service sent it.
+
+    Attributes:
+        method: HTTP method of the request.
+        path: its path, without the query.
+        status: HTTP status.
+        body: the whole body, decompressed; not in the repr, as it may hold secrets.
+        headers: the headers, by names in any case; without cookies, and with the key replaced by `***`.
+        number: number of the attempt among those of its request, from 1.
+        seconds: from the start of the attempt to the last byte.
+    """
+
+    method: str
+    path: str
+    status: int
+    body: bytes = attrs.field(repr=False)
+    headers: Mapping[str, str] = attrs.field(factory=Headers, repr=False)
+    number: int = 1
+    seconds: float = attrs.field(default=0.0, eq=False)
+
+
+class Observer:
+    """Passes what a client's attempts show to `on_attempt`, to recordings and to the log.
+
+    Args:
+        on_attempt: called after each attempt, or None.
+        scrub: removes secrets from a string of the service's.
+        settings: limits that hold before anything is refused.
+    """
+
+    def __init__(
+        self,
+        on_attempt: OnAttempt | None,
+        scrub: Callable[[str, Request[Any]], str],
+        settings: Settings,
+    ) -> None:
+        self._on_attempt = on_attempt
+        self._scrub = scrub
+        self._pace = math.inf if settings.requests_per_second is None else settings.requests_per_second
+        self._concurrency = settings.max_concurrency
+
+    @contextmanager
+    def record_answers(self) -> Generator[list[RawAnswer]]:
+        """Collect the responses to all requests that are sent from inside a block."""
+        answers: list[RawAnswer] = []
+        token = _recordings.set((*_recordings.get(), (self, answers)))
+        try:
+            yield answers
+        finally:
+            _recordings.reset(token)
+
+    def record(self, call: Call[Any], response: Response) -> None:
+        """Add a response to the recordings that it belongs to."""
+        for observer, answers in _recordings.get():
+            if observer is self:
+                answers.append(self._raw_answer(call, response))
+
+    def _raw_answer(self, call: Call[Any], response: Response) -> RawAnswer:
+        request = call.request
+        hidden = _SECRET_HEADERS | _PRIVATE_HEADERS if request.private else _SECRET_HEADERS
+        fields = ((name, value) for name, value in response.headers.items() if name.lower() not in hidden)
+        headers = Headers((name, self._scrub(value, request)) for name, value in fields)
+        body, seconds = bytes(response.body), call.ended - call.started
+        return RawAnswer(request.method, request.path, response.status, body, headers, call.attempts, seconds)
+
+    def report(self, call: Call[Any], response: object, result: object) -> None:
+        """Call `on_attempt`.
+
+        Args:
+            call: the call, during its attempt.
+            response: the whole response, if there was one, else anything.
+            result: the failure, the exception that ended the attempt, or anything after a success.
+        """
+        if self._on_attempt is None:
+            return
+        status, size = (response.status, response.size) if isinstance(response, Response) else (None, 0)
+        error: type[BaseException] | None = None
+        cause = None
+        if isinstance(result, Failure):
+            error, cause = type(result.error), result.cause.value
+        elif isinstance(result, BaseException):
+            error = type(result)
+        request, started = call.request, call.started
+        attempt = Attempt(
+            *(request.method, request.path, request.subject, call.attempts, status, error, cause, size),
+            *(call.ended - started, started - call.idle_since),
+        )
+        call.idle_since = call.ended
+        try:
+            self._on_attempt(attempt)
+        except Exception:
+            _log.exception("on_attempt failed", extra=_log_fields(call))
+
+    def log_limits(self, call: Call[Any], found: AdmissionControl) -> None:
+        """Log the first decrease of the pace, and the first limit of attempts in flight."""
+        pace, concurrency = found.pace, found.concurrency
+        if pace is not None and pace < self._pace:
+            self._pace = 0.0
+            message = "the service refuses requests: slowed down to %.3g a second"
+            _log.info(message, pace, extra=_log_fields(call, pace=pace))
+        if concurrency < self._concurrency:
+            self._concurrency = 0
+            message = "fewer requests at once are accepted: %d from now on"
+            _log.info(message, concurrency, extra=_log_fields(call, concurrency=concurrency))
+
+
+def log_retry(call: Call[Any], failure: Failure, delay: float) -> None:
+    """Log that a request will be tried again after `delay` seconds."""
+    if _log.isEnabledFor(logging.DEBUG):
+        what = call.request.method, call.request.path, call.attempts, failure.error.message, delay
+        _log.debug("%s %s: attempt %d: %s; retried in %.3g s", *what, extra=_log_fields(call, delay=delay))
+
+
+def _log_fields(call: Call[Any], **more: object) -> dict[str, object]:
+    """Return what a log record about an attempt tells as fields."""
+    failure = call.failure
+    return {
+        "method": call.request.method,
+        "path": call.request.path,
+        "status": None if failure is None else failure.error.status,
+        "attempt": call.attempts,
+        "cause": None if failure is None else failure.cause.value,
+        "seconds": call.ended - call.started,
+        **more,
+    }
+
+
+def check_callback(name: str, function: object, takes: str) -> None:
+    """Raise a ConfigurationError unless an argument is None or a callable that is not async."""
+    unwrapped = function
+    while isinstance(unwrapped, functools.partial):
+        unwrapped = unwrapped.func
+    is_async = inspect.iscoroutinefunction(unwrapped) or inspect.iscoroutinefunction(type(unwrapped).__call__)
+    if function is not None and (not callable(function) or is_async):
+        raise ConfigurationError(
+            f"{name} must be a function that takes {takes}, and not an async one, got {shown(function)}",
+            argument=name,
+        )

@@ -1,0 +1,277 @@
+"""`on_attempt`, the headers of recorded responses, and the log: every attempt, its number and cause, and no secret."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import math
+import pickle
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from seorep_async import (
+    Attempt,
+    AttemptTimeoutError,
+    AuthenticationError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DecodeError,
+    NotFoundError,
+    OutcomeUnknownError,
+    ProtocolError,
+    RateLimitedError,
+    SeoRepClient,
+    SeoRepError,
+    ServerError,
+    Settings,
+)
+from seorep_async.sandbox import Sandbox
+from seorep_async.session import Headers
+from tests.session.calls import KEY, OpenClient, StartServer, ask
+from tests.session.canary import assert_key_is_not_in
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import FINE, Step, answer, hang, reset, then_close
+
+
+async def attempts_at(server: Any, open_client: OpenClient, **settings: Any) -> list[Attempt]:
+    """Return the attempts that one call needs."""
+    seen: list[Attempt] = []
+    with suppress(SeoRepError):
+        await ask(await open_client(server.base_url, on_attempt=seen.append, **settings))
+    return seen
+
+
+async def test_a_success_is_seen_with_status_and_bytes(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(answer({"data": [], "metadata": {}}))
+    (seen,) = await attempts_at(server, open_client)
+    assert (seen.method, seen.path, seen.subject, seen.number) == ("GET", "/v3/campaigns", None, 1)
+    assert (seen.status, seen.error, seen.cause) == (200, None, None)
+    assert seen.bytes == len(b'{"data": [], "metadata": {}}')
+    assert seen.seconds > 0
+    assert 0 <= seen.waited < 60
+
+
+FAILURES: dict[str, tuple[Step, int | None, type[SeoRepError], str]] = {
+    "429": (answer(status=429), 429, RateLimitedError, "throttle"),
+    "503": (answer(status=503), 503, ServerError, "overload"),
+    "500": (answer(status=500), 500, ServerError, "transient"),
+    "reset": (reset, None, ConnectionFailedError, "transient"),
+    "cut body": (then_close(answer(b'{"da', length=90)), None, ConnectionFailedError, "transient"),
+    "garbage": (then_close(b"no HTTP at all\r\n\r\n"), None, ProtocolError, "transient"),
+    "silence": (hang, None, AttemptTimeoutError, "overload"),
+    "a body that is not JSON": (answer(b"<html>"), 200, ProtocolError, "transient"),
+    "an error under 200": (answer({"status": "error", "code": 429}), 200, RateLimitedError, "throttle"),
+}
+
+
+@pytest.mark.parametrize(("step", "status", "error", "cause"), FAILURES.values(), ids=FAILURES)
+async def test_a_failed_attempt_and_its_retry_are_both_seen(
+    step: Step,
+    status: int | None,
+    error: type[SeoRepError],
+    cause: str,
+    scripted_server: StartServer,
+    open_client: OpenClient,
+) -> None:
+    server = await scripted_server(step, FINE)
+    seen = await attempts_at(server, open_client, attempt_timeout=0.3 if step is hang else 30)
+    assert [(one.number, one.status, one.error, one.cause) for one in seen] == [
+        (1, status, error, cause),
+        (2, 200, None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "cause"),
+    [
+        (answer(status=404), NotFoundError, "permanent"),
+        (answer(status=401), AuthenticationError, "authentication"),
+        (answer({"data": 1}), DecodeError, "permanent"),
+    ],
+)
+async def test_a_final_failure_is_seen_once(
+    step: Step, error: type[SeoRepError], cause: str, scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    seen = await attempts_at(await scripted_server(step), open_client)
+    assert [(one.number, one.error, one.cause) for one in seen] == [(1, error, cause)]
+
+
+async def test_waited_is_the_back_off(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(answer(status=500), FINE)
+    first, second = await attempts_at(server, open_client, backoff_initial=50, backoff_max=50)
+    assert first.waited < 50 <= second.waited < 100
+    assert second.seconds < 50
+
+
+async def test_waited_holds_the_pause_that_was_asked_for(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(answer(status=429, headers=[("Retry-After", "7")]), FINE)
+    assert (await attempts_at(server, open_client))[1].waited >= 7
+
+
+async def test_a_cancelled_attempt_is_seen(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(hang)
+    seen: list[Attempt] = []
+    call = asyncio.create_task(ask(await open_client(server.base_url, on_attempt=seen.append)))
+    await server.first_request.wait()
+    call.cancel()
+    await asyncio.wait([call])
+    assert call.cancelled()
+    assert [(one.number, one.status, one.error, one.cause) for one in seen] == [(1, None, asyncio.CancelledError, None)]
+
+
+async def test_an_attempt_that_a_time_limit_ends_is_seen(scripted_server: StartServer, open_client: OpenClient) -> None:
+    seen = await attempts_at(await scripted_server(hang), open_client, call_timeout=0.2)
+    assert [(one.status, one.error, one.cause) for one in seen] == [(None, AttemptTimeoutError, "overload")]
+
+
+async def test_a_post_whose_response_is_lost_is_seen_once(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    seen: list[Attempt] = []
+    server = await scripted_server(reset)
+    client = await open_client(server.base_url, on_attempt=seen.append)
+    with pytest.raises(OutcomeUnknownError):
+        await client.campaigns.create("https://example.com", "Example")
+    assert [(one.method, one.error, one.cause) for one in seen] == [("POST", ConnectionFailedError, "transient")]
+
+
+async def test_the_probe_of_the_key_is_an_attempt_of_its_own(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    seen: list[Attempt] = []
+    server = await scripted_server(answer(status=403), FINE, answer(status=404))
+    client = await open_client(server.base_url, on_attempt=seen.append, max_concurrency=1)
+    async with client.rankings.pull([7, 8], "2023-01-01", "2023-01-31") as outcomes:
+        assert [outcome.ok async for outcome in outcomes] == [False, False]
+    shown = [(one.subject, one.number, one.status) for one in seen]
+    assert shown == [("campaign 7", 1, 403), (None, 1, 200), ("campaign 8", 1, 404)]
+
+
+async def test_a_pull_under_faults_is_seen_whole() -> None:
+    seen: list[Attempt] = []
+    async with Sandbox(campaigns=60, keywords=20, seed=3, faults="500s=10%,resets=5%", rate_limit="200/s") as sandbox:
+        settings = Settings(backoff_initial=0.01, backoff_max=0.05)
+        async with SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings, on_attempt=seen.append) as client:
+            async with client.rankings.pull(range(1, 61), "2023-01-01", "2023-03-31", limit=5) as outcomes:
+                assert [outcome.error async for outcome in outcomes if not outcome.ok] == []
+            assert len(seen) == client.stats.attempts == sandbox.stats.requests
+            causes = Counter(one.cause for one in seen if one.cause)
+            assert causes == Counter(client.stats.retries)
+            assert sum(one.bytes for one in seen) <= client.stats.bytes_received
+
+
+def test_an_attempt_is_frozen_and_pickles() -> None:
+    one = Attempt("GET", "/v3/users", "user 7", 1, 500, ServerError, "transient", 0, 0.1, 0.0)
+    with pytest.raises(AttributeError):
+        one.number = 2  # type: ignore[misc]
+    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301
+
+
+async def test_an_exception_of_the_callback_is_logged(
+    scripted_server: StartServer, open_client: OpenClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(attempt: Attempt) -> None:
+        raise RuntimeError("mine")
+
+    server = await scripted_server(FINE)
+    await ask(await open_client(server.base_url, on_attempt=fail))
+    (record,) = caplog.records
+    assert (record.levelname, record.getMessage()) == ("ERROR", "on_attempt failed")
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], RuntimeError)
+
+
+async def coroutine(attempt: Attempt) -> None: ...
+
+
+class AsyncCallable:
+    async def __call__(self, attempt: Attempt) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [coroutine, AsyncCallable(), functools.partial(coroutine), functools.partial(AsyncCallable()), 5, "print"],
+)
+def test_a_callback_that_is_async_or_no_callable_is_refused(refused: Any) -> None:
+    with pytest.raises(ConfigurationError, match="on_attempt must be a function that takes an Attempt, and"):
+        SeoRepClient("https://api.example.com", KEY, on_attempt=refused)
+
+
+@pytest.mark.parametrize("taken", [print, functools.partial(print, end=""), [].append, Counter])
+def test_any_other_callable_is_taken(taken: Callable[[Attempt], object]) -> None:
+    SeoRepClient("https://api.example.com", KEY, on_attempt=taken)
+
+
+# --- recorded responses
+
+
+async def test_a_recorded_response_has_headers_number_and_time(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(
+        answer(status=500), answer({"data": {}}, headers=[("X-Trace", "a1"), ("X-Trace", "b2")])
+    )
+    client = await open_client(server.base_url)
+    with client.record_answers() as answers:
+        await client.request("GET", "/v3/any")
+    assert [one.number for one in answers] == [1, 2]
+    assert (answers[1].headers["x-trace"], answers[1].headers["X-TRACE"]) == ("a1, b2", "a1, b2")
+    assert 0 < answers[1].seconds < 60
+    assert pickle.loads(pickle.dumps(answers)) == answers  # noqa: S301
+
+
+async def test_recorded_headers_hold_no_cookie_and_no_key(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    secret = [("Set-Cookie", "session=canary"), ("Authorization", "Basic canary"), ("X-Echo", f"key={KEY.encode()!r}")]
+    server = await scripted_server(answer({"data": {}}, headers=[*secret, ("X-Key", "CANARY/7f3d+09")]))
+    client = await open_client(server.base_url)
+    with client.record_answers() as answers:
+        await client.request("GET", "/v3/any")
+    headers = answers[0].headers
+    assert not {"set-cookie", "authorization"} & set(headers)
+    assert_key_is_not_in(str(dict(headers)))
+    assert "canary" not in repr(answers)
+
+
+def test_headers_are_read_only() -> None:
+    with pytest.raises(TypeError):
+        Headers([("A", "1")])["A"] = "2"  # type: ignore[index]
+
+
+# --- the log
+
+
+async def test_each_retry_is_logged_with_its_fields(
+    scripted_server: StartServer, open_client: OpenClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "seorep_async")
+    server = await scripted_server(answer(status=500), reset, FINE)
+    await ask(await open_client(server.base_url))
+    records = [vars(record) for record in caplog.records]
+    names = ("levelname", "method", "path", "status", "attempt", "cause")
+    assert [[record[name] for name in names] for record in records] == [
+        ["DEBUG", "GET", "/v3/campaigns", 500, 1, "transient"],
+        ["DEBUG", "GET", "/v3/campaigns", None, 2, "transient"],
+    ]
+    assert [record["delay"] for record in records] == [0.1, 0.2]
+    assert all(record["seconds"] >= 0 for record in records)
+
+
+async def test_a_first_decrease_of_the_pace_is_logged_once(
+    scripted_server: StartServer, open_client: OpenClient, caplog: pytest.LogCaptureFixture, fake_time: FakeTime
+) -> None:
+    caplog.set_level(logging.INFO, "seorep_async")
+    refused = answer(status=429, headers=[("Retry-After", "1")])
+    server = await scripted_server(*[refused, refused, FINE, FINE] * 3)
+    client = await open_client(server.base_url)
+    for _ in range(3):
+        await asyncio.gather(ask(client), ask(client))
+    (record,) = caplog.records
+    assert "slowed down" in record.getMessage()
+    assert 0 < vars(record)["pace"] < math.inf

@@ -1,0 +1,177 @@
+"""`client.timeout`: a time limit for the calls of a context, and the reason why a call ran out of time."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from seorep_async import (
+    AttemptTimeoutError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    OutcomeUnknownError,
+    SeoRepClient,
+    ServerError,
+)
+from tests.session.calls import KEY, OpenClient, StartServer, ask
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import FINE, answer, hang, reset
+
+REFUSED = answer(status=503)
+
+
+@pytest.mark.parametrize("limits", [[0.2], [60, 0.2], [0.2, 60]])
+async def test_the_shortest_of_nested_limits_ends_a_call(
+    limits: list[float], scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(hang)
+    client = await open_client(server.base_url)
+    with client.timeout(limits[0]), client.timeout(limits[-1]), pytest.raises(DeadlineExceededError) as caught:
+        await ask(client)
+    assert isinstance(caught.value.__cause__, AttemptTimeoutError)
+
+
+async def test_call_timeout_holds_if_it_is_shorter(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(hang)
+    client = await open_client(server.base_url, call_timeout=0.2)
+    with client.timeout(60), pytest.raises(DeadlineExceededError):
+        await ask(client)
+
+
+async def test_a_limit_ends_with_its_block(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(*[answer(status=500)] * 3, FINE)
+    client = await open_client(server.base_url, backoff_initial=50, backoff_max=50)
+    with client.timeout(1):
+        pass
+    await ask(client)
+    assert fake_time.slept == [50, 50, 50]
+
+
+async def test_a_limit_is_of_each_call(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(*[answer(status=500), FINE] * 3)
+    client = await open_client(server.base_url, backoff_initial=50, backoff_max=50)
+    with client.timeout(60):
+        for _ in range(3):
+            await ask(client)
+
+
+async def test_a_limit_holds_in_tasks_that_are_started_inside(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    client = await open_client((await scripted_server(hang)).base_url)
+    with client.timeout(0.2):
+        task = asyncio.create_task(ask(client))
+    with pytest.raises(DeadlineExceededError):
+        await task
+
+
+async def test_a_limit_is_of_its_client_only(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(answer(status=500), FINE)
+    limited = await open_client(server.base_url)
+    client = await open_client(server.base_url, backoff_initial=50, backoff_max=50)
+    with limited.timeout(1):
+        await ask(client)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.inf, math.nan, True, "2", None, 1e10])
+def test_a_limit_that_is_no_positive_number_is_refused(seconds: Any) -> None:
+    client = SeoRepClient("https://api.example.com", KEY)
+    with pytest.raises(ConfigurationError, match="seconds must be a number above 0"):
+        client.timeout(seconds)
+
+
+Use = Callable[[SeoRepClient], Awaitable[object]]
+
+
+async def everything(client: SeoRepClient) -> object:
+    return await client.campaigns.list()
+
+
+async def streamed(client: SeoRepClient) -> object:
+    return [one async for one in client.campaigns.list()]
+
+
+async def pulled(client: SeoRepClient) -> object:
+    async with client.rankings.pull([1, 2, 3], "2023-01-01", "2023-01-31") as outcomes:
+        errors = [outcome.error async for outcome in outcomes]
+    assert len(errors) == 3
+    assert all(isinstance(error, DeadlineExceededError) for error in errors)
+    raise errors[0] or AssertionError
+
+
+@pytest.mark.parametrize("use", [ask, everything, streamed, pulled])
+@pytest.mark.parametrize(
+    ("step", "cause"), [(REFUSED, ServerError), (answer(status=500), ServerError), (reset, ConnectionFailedError)]
+)
+async def test_the_last_failure_is_the_cause(
+    use: Use, step: Any, cause: type[Exception], scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    server = await scripted_server(forever=step)
+    client = await open_client(server.base_url, max_attempts=100, backoff_initial=0.3)
+    with client.timeout(1), pytest.raises(DeadlineExceededError) as caught:
+        await use(client)
+    assert isinstance(caught.value.__cause__, cause)
+
+
+async def test_a_pull_ends_in_time_though_each_request_would_not(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(forever=answer(status=500))
+    client = await open_client(server.base_url, max_attempts=100, backoff_initial=8, backoff_max=8)
+    begun = fake_time.monotonic
+    with client.timeout(20), pytest.raises(DeadlineExceededError):
+        await pulled(client)
+    assert fake_time.monotonic - begun < 120  # sleeps of several ids add up on this clock
+
+
+async def test_a_page_that_is_not_asked_for_in_time_is_refused(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    pages = [{"data": [{"id": n, "url": "a", "company": "b"}], "metadata": {"total_pages": 9}} for n in range(9)]
+    client = await open_client((await scripted_server(*map(answer, pages))).base_url, max_concurrency=1)
+
+    async def read_slowly() -> None:
+        async for _ in client.campaigns.list().pages():
+            await fake_time.clock.sleep(15)
+
+    with client.timeout(20), pytest.raises(DeadlineExceededError):
+        await read_slowly()
+
+
+async def test_a_post_that_may_have_happened_stays_unknown(
+    scripted_server: StartServer, open_client: OpenClient
+) -> None:
+    client = await open_client((await scripted_server(hang)).base_url)
+    with client.timeout(0.2), pytest.raises(OutcomeUnknownError):
+        await client.campaigns.create("https://example.com", "Example")
+
+
+async def test_the_wait_for_a_permit_is_limited(scripted_server: StartServer, open_client: OpenClient) -> None:
+    server = await scripted_server(hang)
+    client = await open_client(server.base_url, max_concurrency=1)
+    waiting = asyncio.create_task(ask(client))
+    await server.first_request.wait()
+    with client.timeout(0.2), pytest.raises(DeadlineExceededError) as caught:
+        await ask(client)
+    waiting.cancel()
+    assert caught.value.attempts == 0
+
+
+async def test_a_call_that_never_started_names_the_failure_of_others(
+    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+) -> None:
+    server = await scripted_server(forever=reset)
+    client = await open_client(server.base_url, max_attempts=100, max_concurrency=2)
+    with client.timeout(0.5):
+        ended = await asyncio.gather(*(ask(client) for _ in range(12)), return_exceptions=True)
+    assert all(isinstance(error, DeadlineExceededError) for error in ended)
+    assert all(isinstance(error.__cause__, ConnectionFailedError) for error in ended if isinstance(error, Exception))
