@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _STDOUT = "-"
 _WITH_SANDBOX = "Options with --sandbox"
-_SHAPES, _ROWS = ["nested", "flat", "mixed"], ["current", "older", "mixed"]
 _EXAMPLES = """\
 \b
 Examples:
