@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -17,6 +18,7 @@ from seorep_async.session import (
     Authentication,
     BaseURL,
     Clock,
+    Limits,
     OnAttempt,
     RawAnswer,
     Session,
@@ -24,6 +26,7 @@ from seorep_async.session import (
     base_url_problem,
     check_callback,
     key_problem,
+    settings_within,
 )
 from seorep_async.settings import Settings, require_positive
 
@@ -40,6 +43,8 @@ class SeoRepClient:
         settings: numbers and choices; see `Settings`.
         session: an open aiohttp session to send through; the client never closes it. Default: a session of its own. A
             trace config of such a session sees the key in the headers of requests.
+        limits: to share with other clients of the service, in place of the settings' `max_concurrency` and
+            `requests_per_second`; see `Limits`. Default: limits of its own.
         on_attempt: called with an `Attempt` after every attempt, retried ones too; it must return soon. What it raises
             is logged.
 
@@ -63,6 +68,7 @@ class SeoRepClient:
         *,
         settings: Settings = Settings(),  # noqa: B008  # immutable
         session: aiohttp.ClientSession | None = None,
+        limits: Limits | None = None,
         on_attempt: OnAttempt | None = None,
     ) -> None:
         # the key leaves this frame before it can raise: tracebacks may show locals
@@ -78,6 +84,7 @@ class SeoRepClient:
         if session is not None and not isinstance(session, aiohttp.ClientSession):
             problem = f"session must be an aiohttp.ClientSession, got {type(session).__name__}"
             raise ConfigurationError(problem, argument="session")
+        settings = settings_within(settings, limits)
         check_callback("on_attempt", on_attempt, "an Attempt")
         if base_url is None:
             base_url = os.environ.get("SEOREP_BASE_URL")
@@ -87,8 +94,8 @@ class SeoRepClient:
         if address is None:
             raise ConfigurationError(problem or "no base URL", argument="base_url")
         self._base_url = address
-        self._key_fingerprint = authentication.fingerprint
-        self._session = Session(self._base_url, authentication, settings, session, self._clock, on_attempt)
+        self._authentication = authentication
+        self._session = Session(self._base_url, authentication, settings, session, self._clock, limits, on_attempt)
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)
         self.users: Users = Users(self._session, decoder)
@@ -101,7 +108,7 @@ class SeoRepClient:
         """Open the client for use in the running event loop.
 
         Raises:
-            ConfigurationError: it was opened before, or the session passed in can't be used.
+            ConfigurationError: it was opened before, or the session or the limits passed in can't be used.
         """
         await self._session.__aenter__()
         return self
@@ -124,6 +131,11 @@ class SeoRepClient:
         return self._base_url.string
 
     @property
+    def account(self) -> str:
+        """The name of the account in tables: the host of the service."""
+        return self._session.host
+
+    @property
     def settings(self) -> Settings:
         """The settings of this client."""
         return self._session.settings
@@ -132,6 +144,14 @@ class SeoRepClient:
     def stats(self) -> Stats:
         """A snapshot of what this client has done so far: requests, attempts, retries, waits, present limits."""
         return self._session.stats
+
+    def now(self) -> dt.datetime:
+        """Return the time by the client's clock, in UTC and without a zone."""
+        return self._session.clock.now()
+
+    def key_digest(self, salt: bytes) -> str:
+        """Return a digest that recognises the API key without showing it; it takes 50 ms, once for each salt."""
+        return self._authentication.fingerprint(salt)
 
     async def request(
         self,

@@ -54,6 +54,25 @@ A 503 that asks for longer than `retry_after_max` fails its own call alone until
 nothing was accepted meanwhile. When nothing gets through, the client sends one probe at a time, at most 4 s apart,
 until the service answers again. A call that times out while all is refused says so: a quota may be used up.
 `client.stats` shows requests, attempts, retries by cause, refusals, the current pace, and what requests waited for.
+
+## Limits that clients share
+
+Several clients of one process, such as one for each account, find a limit beside each other, and then many requests are
+refused. With the same `Limits` they find it once and take turns:
+
+```python
+limits = Limits(max_concurrency=32)
+async with SeoRepClient(limits=limits) as one, SeoRepClient(limits=limits) as other:  # each with its own api_key
+    await one.campaigns.list()
+    await other.campaigns.list()
+    print(one.stats.attempts, other.stats.attempts, one.stats.pace == other.stats.pace)
+```
+
+Share where the service limits an address. Do not where it limits each key: all would go at the pace of one. To find
+out, pull for a minute with one client, then with two that have different keys and share nothing, and compare
+`client.stats.pace`: if each keeps the pace of one alone, keys are limited; if each has half of it, the address is; if
+it is None, no limit was found. Among clients that share, one whose `client.stats.throttled` grows alone has a limit of
+its own, for which the others wait.
 """
 
 from __future__ import annotations

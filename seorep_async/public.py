@@ -41,7 +41,7 @@ from seorep_async.models import (
 from seorep_async.paging import Listing
 from seorep_async.pull import Pull, PullOutcome
 from seorep_async.reports import RankingReport
-from seorep_async.session import Attempt, RawAnswer, Stats
+from seorep_async.session import Attempt, Limits, RawAnswer, Stats
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
 from seorep_async.tables.tabular import ModelList, Tabular
 
@@ -66,6 +66,7 @@ __all__ = [
     "Keyword",
     "KeywordPeriod",
     "KeywordRanking",
+    "Limits",
     "Listing",
     "LoginGrant",
     "ModelList",

@@ -4,6 +4,7 @@ The defaults suit a service of which nothing is known. Reasons to change one:
 
 - You know the service's limit: `requests_per_second` holds it from the first request on.
 - Several programs share one limit: give each its part of `max_concurrency` and `requests_per_second`.
+- Several clients of one program share one limit: give them the same `Limits`; `help(seorep_async.errors)` says when.
 - A single call must fail sooner, for example behind a web page: lower `call_timeout`.
 - Pages are large and slow: raise `attempt_timeout`, or pass a smaller `limit` to the call.
 

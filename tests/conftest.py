@@ -12,8 +12,10 @@
 - `open_client`: `client = await open_client(server.base_url, max_attempts=3, …)` opens a client with the key `KEY` on
   `fake_time`, with any of `Settings` as keywords (and `session=` to borrow one, and `on_attempt=`); it is closed at the
   end of the test.
+- `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does both of these,
+  and `session, server = await connect_session(…)` likewise with a session, for requests that no resource makes.
 - `bucket`: an empty bucket of an S3 server on this machine, which is started once; see `tests.export.s3`.
-- `KEY`, the types of these fixtures (`StartServer`, `OpenClient`) and `ask(client)`, one plain call, are in
+- `KEY`, the types of these fixtures (`StartServer`, `Connect` and so on) and `ask(client)`, one plain call, are in
   `tests.session.calls`; `assert_key_is_not_in(text)` and `assert_error_does_not_show_key(error)`, which looks through
   causes, frames, locals and pickles too, in `tests.session.canary`.
 
@@ -33,8 +35,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from seorep_async import Attempt, SeoRepClient, Settings
+from seorep_async.session import Session
 from tests.export.s3 import S3, Bucket, running_s3
-from tests.session.calls import KEY, OpenClient, StartServer
+from tests.session.calls import KEY, Connect, ConnectSession, OpenClient, StartServer, open_session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import ScriptedServer, Step
 
@@ -120,6 +123,30 @@ async def open_client(
             return await opened.enter_async_context(client)
 
         yield open_one
+
+
+@pytest.fixture
+def connect(scripted_server: StartServer, open_client: OpenClient) -> Connect:
+    async def connected(
+        *script: Step, forever: Step | None = None, **settings: Any
+    ) -> tuple[SeoRepClient, ScriptedServer]:
+        server = await scripted_server(*script, forever=forever)
+        return await open_client(server.base_url, **settings), server
+
+    return connected
+
+
+@pytest.fixture
+async def connect_session(scripted_server: StartServer, fake_time: FakeTime) -> AsyncIterator[ConnectSession]:
+    async with AsyncExitStack() as opened:
+
+        async def connected(
+            *script: Step, forever: Step | None = None, **settings: Any
+        ) -> tuple[Session, ScriptedServer]:
+            server = await scripted_server(*script, forever=forever)
+            return await opened.enter_async_context(open_session(server.base_url, fake_time, **settings)), server
+
+        yield connected
 
 
 @pytest.fixture(scope="session")

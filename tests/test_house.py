@@ -32,12 +32,12 @@ FLOORS = [
     {"public"},
     {"seorep_async"},
     {"export"},
-    {"shards"},
+    {"shards", "history"},
     {"cli", "integrations", "pytest_plugin"},
     {"__main__"},
 ]
 """Rooms from the ground up, `seorep_async` being the public names; a room imports from its own floor or below."""
-APART = [("session", "normalisation"), ("models", "settings")]
+APART = [("session", "normalisation"), ("models", "settings"), ("shards", "history")]
 """Rooms of one floor that do not import each other."""
 
 IMPORTS_WHEN_NEEDED = {
@@ -149,6 +149,17 @@ def test_no_file_has_more_than_350_lines_and_no_function_50() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= 50
     }
     assert long == set()
+
+
+def test_no_module_reaches_for_the_private_names_of_another() -> None:
+    reached = set()
+    for file in SOURCES.values():
+        source = file.read_text(encoding="utf-8")
+        own = set(re.findall(r"(?:def |class |self\.|^ +)(_\w+)", source, re.MULTILINE))
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr) and node.attr not in own:
+                reached.add(node.attr)
+    assert reached == {"_exit"}, "only os has one that its manual names"
 
 
 def test_names_of_tests_have_at_most_60_characters() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -33,14 +32,14 @@ from seorep_async.cli.summary import (
 from seorep_async.cli.terminal import print_hanging, shown_warnings, stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, one_line
-from seorep_async.export import CsvOptions, PullSummary
-from seorep_async.export.campaign_choice import CampaignChoice
+from seorep_async.export import PullSummary
 from seorep_async.export.formats import Format
-from seorep_async.export.job import ExportJob, Snapshot, export_job
-from seorep_async.export.preview import preview, resumable_pull, staged_pull
+from seorep_async.export.preview import preview
+from seorep_async.export.progress import ProgressTracker, StagedPull
 from seorep_async.export.pull_to import run_export, stream_rows
+from seorep_async.export.spec import CampaignChoice, PullSpec
 from seorep_async.export.storage import is_address
-from seorep_async.export.target import Target, target_of
+from seorep_async.export.targets import Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.settings import Settings
@@ -54,9 +53,11 @@ class PullJob:
     """A pull with the command line's options; see `pull_to`.
 
     Attributes:
-        out: the target, or None for stdout.
-        storage_options: of the object store in `out`, from the profile.
         options: further arguments of the feeds.
+        labels: of the rows, and the options of CSV.
+        out: the target, or None for stdout.
+        place: further arguments of `target_of`.
+        how: whether to `restart`, or to retry only what failed, `retry_failed`.
         quiet: print only errors, failures and warnings.
         json: print the summary, or the dry run, as JSON on stdout.
         verbose: show the library's log on stderr.
@@ -66,23 +67,17 @@ class PullJob:
     feeds: tuple[Feed, ...]
     days: ChosenDays
     campaigns: ChosenCampaigns
-    out: str | None
-    work_dir: str | None
-    stdout_format: Format
     options: FeedOptions
-    account: str | None
-    snapshot_date: dt.date | None
-    key_renewed: str | None
-    csv: CsvOptions
-    force: bool
-    restart: bool
-    retry_failed: bool
+    labels: Mapping[str, Any]
+    out: str | None
+    place: Mapping[str, Any] = attrs.field(repr=False)
+    stdout_format: Format
+    how: Mapping[str, bool]
     quiet: bool
     json: bool
     dry_run: bool
     verbose: bool
     log_file: str | None
-    storage_options: Mapping[str, Any] | None = attrs.field(default=None, repr=False)
     _console: Console = attrs.field(factory=stderr_console, repr=False)
     _json_begun: threading.Event = attrs.field(factory=threading.Event, repr=False)
 
@@ -102,12 +97,13 @@ class PullJob:
 
     def _write_failure(self, error: BaseException) -> None:
         if self.json and not self._json_begun.is_set():
-            print_failure(error, self.feeds, self.days, self.account, self.snapshot_date)
+            print_failure(error, self.feeds, self.days, self.labels["account"], self.labels["snapshot_date"])
 
     def of_service(self, connection: Connection) -> ExitCode:
         """Pull from a service, and report on stderr; raises if nothing could be pulled."""
-        run = attrs.evolve(self, storage_options=connection.storage_options) if is_address(self.out) else self
-        return run_until_interrupted(run._run(connection.client(), connection.base_url, None, connection.account))
+        labels, place = {"account": connection.account}, {"storage_options": connection.storage_options}
+        place = place if is_address(self.out) else {}
+        return run_until_interrupted(self._run(connection.client(), connection.base_url, labels, place))
 
     def of_sandbox(self, sandbox: Sandbox, settings: Settings, service: str) -> ExitCode:
         """Pull from a sandbox, and report on stderr; raises as `of_service`.
@@ -118,105 +114,88 @@ class PullJob:
         async def run() -> ExitCode:
             async with sandbox:
                 client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings)
-                return await self._run(client, f"the sandbox (seed {sandbox.seed})", service, "sandbox")
+                labels = {"account": "sandbox", "service": service}
+                return await self._run(client, f"the sandbox (seed {sandbox.seed})", labels, {})
 
         return run_until_interrupted(run())
 
-    async def _run(self, client: SeoRepClient, source: str, service: str | None, account: str | None) -> ExitCode:
-        console = self._console
+    async def _run(
+        self, client: SeoRepClient, source: str, labels: Mapping[str, Any], place: Mapping[str, Any]
+    ) -> ExitCode:
+        console, chosen, days = self._console, self.campaigns, self.days
+        further = {"choice": CampaignChoice(chosen.groups, chosen.filter, chosen.none_found), **labels}
+        further |= {name: value for name, value in self.labels.items() if value is not None}
         async with client:
-            chosen, days = self.campaigns, self.days
-            snapshot = Snapshot(account if self.account is None else self.account, self.snapshot_date, self.key_renewed)
-            job = export_job(
-                client,
-                chosen.ids or None,
-                days.first,
-                days.last,
-                self.feeds,
-                self.options,
-                service,
-                CampaignChoice(chosen.groups, chosen.filter, chosen.none_found),
-                snapshot,
-                self.csv,
-            )
+            spec = PullSpec.of(client, chosen.ids or None, days.first, days.last, self.feeds, self.options, **further)
             target = None
             if self.out is not None:
-                target = await asyncio.to_thread(self._target, job)
+                find_target = partial(target_of, self.out, account=spec.account, **self.place, **place)
+                target = await asyncio.to_thread(find_target, spec.feeds)
             for note in () if self.quiet else (*days.notes, *chosen.notes):
                 print_hanging(console, Text(one_line(note)), 2)
             if self.dry_run:
-                found = await preview(client, job, target, restart=self.restart, retry_failed=self.retry_failed)
-                shown = preview_in_words(found, job, source, days.origin)
-                if self.json:
-                    shown = preview_as_json(found, job)
-                elif self.retry_failed and not found.campaigns:
-                    shown = _nothing_to_retry(found.files)
-                self._json_begun.set()
-                await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
-                return ExitCode.OK
+                return await self._preview(client, spec, target, source)
             with shown_warnings(console) as warnings:
-                if target is None:
-                    code = await self._to_stdout(client, job, console, source)
-                else:
-                    code = await self._to_target(client, job, target, console, source, warnings)
+                code = await self._pull(client, spec, target, source, warnings)
             exit_on_signal(code)
             return code
 
-    def _target(self, job: ExportJob) -> Target:
-        return target_of(
-            self.out or "",
-            job.feeds,
-            account=job.account,
-            force=self.force,
-            work_dir=self.work_dir,
-            storage_options=self.storage_options,
-        )
+    async def _preview(self, client: SeoRepClient, spec: PullSpec, target: Target | None, source: str) -> ExitCode:
+        found = await preview(client, spec, target, **self.how)
+        shown = preview_in_words(found, spec, source, self.days.origin)
+        if self.json:
+            shown = preview_as_json(found, spec)
+        elif self.how["retry_failed"] and not found.campaigns:
+            shown = _nothing_to_retry(found.files)
+        self._json_begun.set()
+        await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
+        return ExitCode.OK
 
-    async def _to_target(
+    async def _pull(
         self,
         client: SeoRepClient,
-        job: ExportJob,
-        target: Target,
-        console: Console,
+        spec: PullSpec,
+        target: Target | None,
         source: str,
         warnings: Sequence[str],
     ) -> ExitCode:
-        staged = await asyncio.to_thread(
-            resumable_pull, target, job, restart=self.restart, retry_failed=self.retry_failed
-        )
-        if staged is not None and not self.quiet:
-            reports = counted(staged.reports, "report is", "reports are")
-            console.print(f"Resuming the pull of {moment(staged.started_at)}: {reports} stored already.")
+        console = self._console
+        left: list[StagedPull | None] = []
+
+        def say_what_is_resumed(staged: StagedPull) -> None:
+            if not self.quiet:
+                console.print(f"Resuming the pull of {moment(staged.started_at)}: {_stored(staged)} already.")
+
         try:
             async with ProgressDisplay(console, client, quiet=self.quiet) as display:
-                summary = await run_export(
-                    client, job, target, display.show, restart=self.restart, retry_failed=self.retry_failed
-                )
+                tracker = ProgressTracker(display.show, say_what_is_resumed, left.append)
+                if target is None:
+                    summary = await stream_rows(client, spec, self.stdout_format, _write_rows, tracker)
+                else:
+                    summary = await run_export(client, spec, target, tracker, **self.how)
         except asyncio.CancelledError:
-            console.print(f"Interrupted; {_how_to_resume(target)}")
+            if target is None:
+                raise
+            console.print(f"Interrupted; {_how_to_resume(left[0]) if left else 'nothing was fetched.'}")
             return ExitCode.INTERRUPTED
         except ExportError:
-            if staged_pull(target) is not None:
-                console.print(f"Stopped; {_how_to_resume(target)}")
+            if any(left):
+                console.print(f"Stopped; {_how_to_resume(left[0])}")
             raise
-        code = _code_of(summary, written=bool(summary.paths))
+        code = _code_of(summary, written=summary.rows > 0 if target is None else bool(summary.paths))
         problem = await self._write_summary(summary, code, warnings)
-        self._report(client, console, summary, source, job.snapshot_date, to_file=True)
+        if not summary.outcomes and not summary.requests and not self.quiet:
+            console.print(Text(_nothing_to_retry(summary.paths)))
+        elif not self.quiet:
+            facts: Any = {"to_file": target is not None, "night": spec.snapshot_date, "origin": self.days.origin}
+            show_summary(console, summary, source, retries=sum(client.stats.retries.values()), **facts)
+        elif summary.failures:
+            show_failures(console, summary)
         if problem is None:
             return code
         written = f"{_named(summary)} written, but the summary is not" if summary.paths else "nothing is written"
         show_error(f"{written}: {problem}")
         return code or ExitCode.UNWRITTEN
-
-    async def _to_stdout(self, client: SeoRepClient, job: ExportJob, console: Console, source: str) -> ExitCode:
-        async def write(data: bytes) -> None:
-            await run_in_daemon_thread(partial(write_stdout_bytes, data))
-
-        async with ProgressDisplay(console, client, quiet=self.quiet) as display:
-            summary = await stream_rows(client, job, self.stdout_format, write, display.show)
-        code = _code_of(summary, written=summary.rows > 0)
-        self._report(client, console, summary, source, job.snapshot_date, to_file=False)
-        return code
 
     async def _write_summary(self, summary: PullSummary, code: ExitCode, warnings: Sequence[str]) -> str | None:
         """Write the summary to stdout with `--json`; return the reason if that failed, or None.
@@ -232,25 +211,6 @@ class PullJob:
             except (asyncio.CancelledError, click.exceptions.Exit):
                 pass
         return None
-
-    def _report(
-        self,
-        client: SeoRepClient,
-        console: Console,
-        summary: PullSummary,
-        source: str,
-        night: dt.date,
-        *,
-        to_file: bool,
-    ) -> None:
-        if not summary.outcomes and not summary.requests and not self.quiet:
-            console.print(Text(_nothing_to_retry(summary.paths)))
-        elif not self.quiet:
-            retries = sum(client.stats.retries.values())
-            origin = self.days.origin
-            show_summary(console, summary, source, origin=origin, retries=retries, to_file=to_file, night=night)
-        elif summary.failures:
-            show_failures(console, summary)
 
 
 def _code_of(summary: PullSummary, *, written: bool) -> ExitCode:
@@ -273,9 +233,15 @@ def _named(summary: PullSummary) -> str:
     return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 
-def _how_to_resume(target: Target) -> str:
-    staged = staged_pull(target)
+def _stored(staged: StagedPull) -> str:
+    return f"{counted(staged.reports, 'report is', 'reports are')} stored"
+
+
+def _how_to_resume(staged: StagedPull | None) -> str:
     if staged is None:
         return "no report is stored yet."
-    reports = counted(staged.reports, "report is", "reports are")
-    return f"{reports} stored.\nRepeat the command to resume, or add --restart to start over."
+    return f"{_stored(staged)}.\nRepeat the command to resume, or add --restart to start over."
+
+
+async def _write_rows(data: bytes) -> None:
+    await run_in_daemon_thread(partial(write_stdout_bytes, data))

@@ -85,7 +85,7 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
     from seorep_async.cli.connection import connect
     from seorep_async.cli.signals import run_until_interrupted
     from seorep_async.cli.terminal import write_stdout
-    from seorep_async.export.campaign_choice import CampaignChoice
+    from seorep_async.export.spec import CampaignChoice
     from seorep_async.export.storage import is_address
     from seorep_async.shards import plan as plan_shards
 
@@ -121,12 +121,13 @@ def run(file: Any, number: int | None) -> ExitCode:
     """
     from seorep_async.cli.signals import run_until_interrupted
     from seorep_async.cli.terminal import shown_warnings, stderr_console, write_stdout
-    from seorep_async.shards.running import client_of, run_in_loop
+    from seorep_async.shards.running import client_of, found_limits, run_in_loop
 
     code = ExitCode.OK
     with shown_warnings(stderr_console()):
         for shard in _shards(file.read(), number):
-            receipt = run_until_interrupted(run_in_loop(shard, client_of(shard)))
+            with found_limits(shard) as limits:
+                receipt = run_until_interrupted(run_in_loop(shard, client_of(shard, limits)))
             write_stdout(f"{receipt.to_json()}\n", as_data=True)
             code = code if receipt.ok else ExitCode.PARTIAL
     return code

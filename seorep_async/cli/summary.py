@@ -19,8 +19,8 @@ from seorep_async.cli.humanise import counted, duration, moment, size
 from seorep_async.cli.terminal import print_hanging, write_stdout
 from seorep_async.errors import ExportError, SeoRepError, one_line
 from seorep_async.export import PullFailure, PullSummary
-from seorep_async.export.job import ExportJob
 from seorep_async.export.preview import PullPreview
+from seorep_async.export.spec import PullSpec
 from seorep_async.models import Feed
 
 _LISTED = 20
@@ -133,13 +133,13 @@ def print_failure(
         write_stdout(json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
 
 
-def preview_in_words(found: PullPreview, job: ExportJob, source: str, origin: str) -> str:
+def preview_in_words(found: PullPreview, spec: PullSpec, source: str, origin: str) -> str:
     """Return the preview of a pull for a person to read."""
     lines = [
-        f"Would pull {', '.join(feed.value for feed in job.feeds)}, {job.start_date} to {job.end_date}, "
+        f"Would pull {', '.join(feed.value for feed in spec.feeds)}, {spec.start_date} to {spec.end_date}, "
         f"from {one_line(source)}",
         *([f"  Dates      {origin}"] if origin else []),
-        f"  Account    {one_line(job.account)}",
+        f"  Account    {one_line(spec.account)}",
         f"  Campaigns  {found.campaigns:,}",
         f"  Requests   about {found.requests:,}{_estimated(found)}",
     ]
@@ -153,15 +153,15 @@ def preview_in_words(found: PullPreview, job: ExportJob, source: str, origin: st
     return "\n".join(lines)
 
 
-def preview_as_json(found: PullPreview, job: ExportJob) -> str:
+def preview_as_json(found: PullPreview, spec: PullSpec) -> str:
     """Return the preview of a pull as one JSON object, for a program to read."""
     staged = found.staged
     facts = {
         "dry_run": True,
-        "feeds": [feed.value for feed in job.feeds],
-        "start_date": job.start_date.isoformat(),
-        "end_date": job.end_date.isoformat(),
-        "account": job.account,
+        "feeds": [feed.value for feed in spec.feeds],
+        "start_date": spec.start_date.isoformat(),
+        "end_date": spec.end_date.isoformat(),
+        "account": spec.account,
         "files": [str(file) for file in found.files],
         "campaigns": found.campaigns,
         "requests": found.requests,

@@ -59,9 +59,9 @@ def temporary_file(path: Path, target: Path) -> Iterator[Path]:
         raise
 
 
-def export_error(file: Path | str, problem: str) -> ExportError:
+def export_error(file: Path | str, problem: str, verb: str = "write") -> ExportError:
     """Return an error that names a file or a target, and the problem."""
-    return ExportError(f"can't write {file}: {problem}", file=file if isinstance(file, Path) else None)
+    return ExportError(f"can't {verb} {file}: {problem}", file=file if isinstance(file, Path) else None)
 
 
 @contextlib.contextmanager

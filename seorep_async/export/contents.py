@@ -6,15 +6,15 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from seorep_async.errors import SeoRepError
 from seorep_async.export.checkpoint import CAMPAIGNS, fits
 from seorep_async.export.formats import GROUP_ROWS, arrow_tables, encode, prepare
-from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import CampaignOutcome, any_received
+from seorep_async.export.spec import PullSpec
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.models import Feed
 from seorep_async.session import Stats
@@ -22,6 +22,9 @@ from seorep_async.tables.arrow import record_batch
 from seorep_async.tables.columns import Table, Values
 from seorep_async.tables.declared import failures_table, keywords_table, pulls_table, table_of, totals_table
 from seorep_async.tables.optional import require
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
 
 
 @attrs.frozen
@@ -35,21 +38,20 @@ class Contents:
 
     def chunks(self, table: Table) -> Iterator[Any]:
         """Yield the rows of a table, in the order of the campaigns: bytes for a text format, else Arrow tables."""
-        kind = self.area.target.format
+        kind = self.area.format
         computed = {totals_table(): self._totals, failures_table(): self._failures, pulls_table(): self._pulls}
         if table in computed:
             rows = iter(computed[table]())
             while some := list(itertools.islice(rows, GROUP_ROWS)):
-                columns = list(zip(*some, strict=True))
                 if kind.is_text:
-                    csv = self.area.job.csv
+                    columns, csv = list(zip(*some, strict=True)), self.area.spec.csv
                     yield encode(kind, table, prepare(kind, table, columns, csv), csv)
                 else:
-                    yield require("pyarrow").Table.from_batches([record_batch(table, columns)])
+                    yield arrow_table(table, some)
             return
         if not any_received(self.outcomes):
             return
-        if table is keywords_table() and not kind.is_text and Feed.CAMPAIGN in self.area.job.feeds:
+        if table is keywords_table() and not kind.is_text and Feed.CAMPAIGN in self.area.spec.feeds:
             names = [column.name for column in table.columns]
             yield from (chunk.select(names) for chunk in self.chunks(table_of(Feed.CAMPAIGN)))
             return
@@ -60,8 +62,8 @@ class Contents:
             yield from arrow_tables(table, reports)
 
     def _totals(self) -> Iterator[Values]:
-        job = self.area.job
-        for feed in job.feeds:
+        spec = self.area.spec
+        for feed in spec.feeds:
             name = table_of(feed).name
             for report in self.area.checkpoint.reports(name, with_totals=True):
                 keyword_id = report.id if feed is Feed.KEYWORD_BY_DATE else None
@@ -77,32 +79,37 @@ class Contents:
             yield (*self._lead(CAMPAIGNS, None, None), *_about_error(self.names_error))
 
     def _lead(self, table: str, campaign_id: int | None, keyword_id: int | None) -> Values:
-        job = self.area.job
+        spec = self.area.spec
         ids = (one if one is not None and fits(one) else None for one in (campaign_id, keyword_id))
-        return (job.account, job.snapshot_date, table, *ids, job.start_date, job.end_date)
+        return (spec.account, spec.snapshot_date, table, *ids, spec.start_date, spec.end_date)
 
     def _pulls(self) -> Iterable[Values]:
-        yield pull_row(self.area.job, self.outcomes, self.stats.attempts, self.stats)
+        yield pull_row(self.area.spec, self.outcomes, self.stats.attempts, self.stats)
 
 
-def pull_row(job: ExportJob, outcomes: Sequence[CampaignOutcome], requests: int, stats: Stats | None = None) -> Values:
+def arrow_table(table: Table, rows: Sequence[Values]) -> pa.Table:
+    """Return rows of a table as an Arrow table."""
+    return require("pyarrow").Table.from_batches([record_batch(table, list(zip(*rows, strict=True)))])
+
+
+def pull_row(spec: PullSpec, outcomes: Sequence[CampaignOutcome], requests: int, stats: Stats | None = None) -> Values:
     """Return a pull's row in the table of pulls; `stats` are what its client did for it, if known."""
     return (
-        job.account,
-        job.snapshot_date,
-        job.started_at,
-        job.service,
-        ",".join(feed.value for feed in job.feeds),
-        job.start_date,
-        job.end_date,
+        spec.account,
+        spec.snapshot_date,
+        spec.started_at,
+        spec.service,
+        ",".join(feed.value for feed in spec.feeds),
+        spec.start_date,
+        spec.end_date,
         len(outcomes),
         sum(sum(outcome.rows.values()) for outcome in outcomes),
         requests,
         *(({}, None, {}) if stats is None else (stats.retries, stats.throttled, _rounded(stats.waited))),
         sum(len(outcome.failures) for outcome in outcomes),
-        job.compares,
+        spec.compares,
         version("seorep-async"),
-        job.key_digest(),
+        spec.key_digest(),
     )
 
 

@@ -19,8 +19,8 @@ from seorep_async.errors import (
     SeoRepError,
 )
 from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import ProgressTracker, PullFailure, Stage
+from seorep_async.export.spec import PullSpec
 from seorep_async.models import Campaign, Feed
 from seorep_async.pull import MAX_REPULLS, Pull, PullOutcome
 from seorep_async.reports import RankingReport
@@ -56,7 +56,7 @@ class Fetcher:
     """Fetches every report that a sink lacks, and reports stages, steps and failures to the tracker."""
 
     client: SeoRepClient
-    job: ExportJob
+    spec: PullSpec
     sink: Sink
     tracker: ProgressTracker
 
@@ -69,7 +69,7 @@ class Fetcher:
             ExportError: a report could not be stored.
             ConfigurationError: the client was closed meanwhile, or its session.
         """
-        sink, checkpoint, feeds = self.sink, self.sink.checkpoint, self.job.feeds
+        sink, checkpoint, feeds = self.sink, self.sink.checkpoint, self.spec.feeds
         if not await sink.run(lambda: checkpoint.planned):
             await sink.plan(await self._campaigns())
         self.tracker.rows = sum([(await sink.run(checkpoint.counts, feed))[1] for feed in feeds])
@@ -83,11 +83,11 @@ class Fetcher:
                 await self._find_keywords()
             self._fail_without_keywords(set(await sink.run(checkpoint.without_keywords)))
             await self._fetch(Feed.KEYWORD_BY_DATE, await sink.run(checkpoint.missing, Feed.KEYWORD_BY_DATE))
-        if self.job.campaigns is not None and not self.job.is_shard:
+        if self.spec.campaigns is not None and not self.spec.is_shard:
             if await sink.run(checkpoint.is_empty):
                 self._raise_if_all_refused()
             else:
-                await self._name_campaigns(self.job.campaigns)
+                await self._name_campaigns(self.spec.campaigns)
 
     def _raise_if_all_refused(self) -> None:
         """Raise the refusal if every report was refused, and the account's campaigns were not listed with the key."""
@@ -99,15 +99,15 @@ class Fetcher:
     async def list_campaigns(self) -> list[int]:
         """Return the job's campaigns, and give their rows to the sink; raises if they can't be listed."""
         ids = await self._campaigns()
-        if self.job.campaigns is not None:
+        if self.spec.campaigns is not None:
             await self._name_campaigns(ids)
         return ids
 
     async def _campaigns(self) -> list[int]:
-        if self.job.campaigns is not None:
-            return list(self.job.campaigns)
-        self.tracker.start_stage(Stage.LISTING, self.job.feeds[0])
-        return await self._store_campaigns(lambda: self.job.choice.campaigns(self.client))
+        if self.spec.campaigns is not None:
+            return list(self.spec.campaigns)
+        self.tracker.start_stage(Stage.LISTING, self.spec.feeds[0])
+        return await self._store_campaigns(lambda: self.spec.choice.campaigns(self.client))
 
     async def _store_campaigns(
         self, listing: Callable[[], AsyncIterable[Campaign]], only: Container[int] | None = None
@@ -183,7 +183,7 @@ class Fetcher:
                 self.tracker.failures.append(attrs.evolve(failure, feed=Feed.KEYWORD_BY_DATE))
 
     async def _fetch(self, feed: Feed, ids: list[int], *, keywords: bool = False, stage: Stage = Stage.ROWS) -> None:
-        job, sink, checkpoint = self.job, self.sink, self.sink.checkpoint
+        spec, sink, checkpoint = self.spec, self.sink, self.sink.checkpoint
         if stage is Stage.KEYWORDS:
             shown, stored = Feed.KEYWORD_BY_DATE, len(await sink.run(checkpoint.campaigns)) - len(ids)
         else:
@@ -193,7 +193,7 @@ class Fetcher:
         for id_, error in refused.items():
             await self._fail(feed, shown, id_, error)
         async with self.client.rankings.pull(
-            valid, job.start_date, job.end_date, feed=feed, ordered=sink.ordered, **job.options
+            valid, spec.start_date, spec.end_date, feed=feed, ordered=sink.ordered, **spec.options
         ) as outcomes:
             async for outcome in outcomes:
                 group = _ready_group(outcome, outcomes)

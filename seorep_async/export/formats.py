@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from seorep_async.tables.arrow import arrow_schema, batch_of_plain, plain_column
 from seorep_async.tables.columns import ColumnType, Table, as_json
 from seorep_async.tables.declared import totals_values
 from seorep_async.tables.optional import require
-from seorep_async.tables.text import RFC_4180, CsvOptions, columns_as_json_lines, csv_cells, csv_lines
+from seorep_async.tables.text import RFC_4180, CsvOptions, columns_as_json_lines, csv_cells, csv_header, csv_lines
 
 GROUP_ROWS = 1 << 16
 """Rows in each Arrow table and each Parquet row group, so that the same rows give the same groups."""
@@ -119,6 +120,33 @@ def _record_batches(table: Table, reports: Iterable[StagedReport]) -> Iterator[A
 def _decoder(table: Table) -> msgspec.msgpack.Decoder[Any]:
     types = [_PACKED_TYPES.get(column.type, list[Any]) for column in table.columns]
     return msgspec.msgpack.Decoder(tuple[tuple(types)])  # type: ignore[misc]
+
+
+def write_table(
+    path: Path,
+    kind: Format,
+    table: Table,
+    chunks: Iterable[Any],
+    check: Callable[[], None],
+    csv: CsvOptions = RFC_4180,
+) -> None:
+    """Write a table's chunks to a file: bytes for a text format, in the form of `csv` already, else Arrow tables.
+
+    Each Arrow table becomes a row group. An exception of `check` ends the writing.
+    """
+    if kind is Format.PARQUET:
+        pq = require("pyarrow.parquet")
+        with pq.ParquetWriter(path, arrow_schema(table), compression="zstd") as writer:
+            for chunk in chunks:
+                check()
+                writer.write_table(chunk, row_group_size=GROUP_ROWS)
+        return
+    with open(path, "wb") as file:
+        if kind is Format.CSV:
+            file.write(csv_header(table, csv))
+        for chunk in chunks:
+            check()
+            file.write(chunk)
 
 
 def unstorable(kind: Format, error: Exception) -> ExportError:

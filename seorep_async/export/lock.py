@@ -15,12 +15,17 @@ import os
 import socket
 import stat
 import sys
+import time
 import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import attrs
 import msgspec
+
+from seorep_async.errors import ExportError, shown
+from seorep_async.export.atomic_replace import export_error, os_message
 
 if sys.platform == "win32":
     import msvcrt
@@ -31,6 +36,10 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _OPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _LONGEST = 4096
 _BEYOND = 1 << 30
+POLL_SECONDS = 0.1
+_TIMEOUT = 600.0
+_DOUBTFUL_SECONDS = 5.0
+"""The longest wait for a lock whose holder may be dead and never release it."""
 
 
 @attrs.frozen
@@ -78,6 +87,10 @@ class HeldError(Exception):
         super().__init__(file, holder)
         self.file = file
         self.holder = holder
+
+
+class AtWorkError(ExportError):
+    """Another pull is known to be at work on the same export."""
 
 
 class PullLock:
@@ -178,6 +191,47 @@ class PullLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+@contextlib.contextmanager
+def write_lock(path: Path, check: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Wait until no other pull has a database open; an exception of `check` ends the waiting.
+
+    AtWorkError: the other pull does not end.
+    """
+    lock, began = PullLock(path.with_name(f".{path.name[-50:]}.pull.lock")), time.monotonic()
+    while not lock.is_held:
+        try:
+            lock.take()
+        except (FileNotFoundError, HeldError) as error:
+            is_doubtful = isinstance(error, HeldError) and error.file is not None
+            if time.monotonic() - began > (_DOUBTFUL_SECONDS if is_doubtful else _TIMEOUT):
+                raise at_work(path, error) from None
+            check()
+            time.sleep(POLL_SECONDS)
+        except OSError as error:
+            raise export_error(path, os_message(error)) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def at_work(label: Path | str, error: Exception | None) -> ExportError:
+    """Return the error for a target that another pull writes, from the last refusal of its lock."""
+    holder, file = (error.holder, error.file) if isinstance(error, HeldError) else (None, None)
+    problem = "another pull is writing it; wait for its end"
+    if holder is not None and holder.is_this_process:
+        end = "await or cancel it, or close its client and await asyncio.sleep(1)"
+        problem = f"another pull of this program is writing it; {end}"
+    elif holder is not None:
+        who = f"process {holder.process} on {shown(holder.host)}, since {holder.since:%Y-%m-%d %H:%M:%S %Z}"
+        problem = f"another pull is writing it ({who}); wait for its end"
+    target = label if isinstance(label, Path) else None
+    if file is None:
+        return AtWorkError(f"can't write {label}: {problem}", file=target)
+    problem = f"{problem}. If it has ended, which this file system does not tell, delete {file}"
+    return ExportError(f"can't write {label}: {problem}", file=target)
 
 
 def _lock(descriptor: int) -> bool | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,33 +11,16 @@ from typing import Any
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import AuthenticationError, DecodeError, ExportError, PaginationError, SeoRepError, StatusError
-from seorep_async.export.campaign_choice import EVERY_CAMPAIGN
-from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.dataset import last_night_was_whole
-from seorep_async.export.existing_database import check_database, last_pull_was_whole
+from seorep_async.errors import AuthenticationError, DecodeError, ExportError, PaginationError, StatusError
 from seorep_async.export.fetch import split_valid_ids
-from seorep_async.export.formats import Format
-from seorep_async.export.job import ExportJob
+from seorep_async.export.progress import StagedPull
+from seorep_async.export.spec import EVERY_CAMPAIGN, PullSpec
 from seorep_async.export.staged_report import DamagedError
-from seorep_async.export.staging_area import StagingArea, in_thread
-from seorep_async.export.target import DatasetTarget, Target
+from seorep_async.export.staging_area import in_thread, staged_in
+from seorep_async.export.targets import Target
 from seorep_async.models import Feed, Page
-from seorep_async.tables.declared import failures_table
 
 _TRIED = 3
-
-
-@attrs.frozen
-class StagedPull:
-    """The number of reports that an earlier run has staged, and its start in ISO format.
-
-    It `ended` with failures, or else was interrupted.
-    """
-
-    started_at: str
-    reports: int
-    ended: bool
 
 
 @attrs.frozen
@@ -64,188 +46,103 @@ class PullPreview:
 
 @attrs.frozen
 class _Missing:
-    """The reports that a pull still has to fetch, in numbers.
-
-    Attributes:
-        campaigns: all of the pull.
-        first: the ids of the first of them with a missing report.
-        reports: missing ones, by feed of campaigns.
-        without_keywords: campaigns whose keywords are still to be found, if they are wanted.
-        keywords: known ones that lack their report.
-    """
+    """What a pull still has to fetch; `first` are the ids of the first campaigns with a missing report."""
 
     campaigns: int
     first: Sequence[int]
     reports: Mapping[Feed, int]
-    without_keywords: int
-    keywords: int
-
-
-@attrs.frozen
-class _Estimate:
-    """The number of requests still needed, and the campaigns behind this estimate; see `PullPreview`."""
-
-    requests: int
-    sampled: int | None
-    skipped: tuple[int, ...]
-
-
-def has_nothing_to_retry(target: Target, job: ExportJob, check: Callable[[], None]) -> bool:
-    """Return whether nothing is staged of a job, and its target has a pull of it and no failure."""
-    if os.path.lexists(target.staging_folder):
-        return False
-    if isinstance(target, DatasetTarget):
-        return last_night_was_whole(target.storage, job)
-    if target.format is Format.DUCKDB:
-        return last_pull_was_whole(target, job, check)
-    failures = (file for file, table in target.sidecar_files() if table is failures_table())
-    return target.exists() and not any(file.exists() for file in failures)
-
-
-def staged_pull(target: Target) -> StagedPull | None:
-    """Return the pull that an earlier run has staged; None if there is none, or a pull is at work on it."""
-    try:
-        with StagingArea(target).inspect() as checkpoint:
-            return None if checkpoint is None else _staged(checkpoint)
-    except SeoRepError:
-        return None
-
-
-def resumable_pull(target: Target, job: ExportJob, *, restart: bool, retry_failed: bool) -> StagedPull | None:
-    """Return the staged pull that a pull would resume; None also if a pull is at work on it.
-
-    ConfigurationError: it is of another job or another key, or the folder may be another user's.
-    """
-    if restart:
-        return None
-    try:
-        with StagingArea(target).inspect() as checkpoint:
-            if checkpoint is None or not job.resumes(checkpoint, target, retry_failed=retry_failed):
-                return None
-            return _staged(checkpoint)
-    except ExportError:  # the pull itself will raise it
-        return None
+    without_keywords: int = 0
+    keywords: int = 0
+    listing: int = 0
 
 
 async def preview(
-    client: SeoRepClient, job: ExportJob, target: Target | None, *, restart: bool = False, retry_failed: bool = False
+    client: SeoRepClient, spec: PullSpec, target: Target | None, *, restart: bool = False, retry_failed: bool = False
 ) -> PullPreview:
-    """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign.
-
-    A campaign that fails would fail alone in the pull, so the next one is tried.
-
-    Raises:
-        ConfigurationError: the pull would be refused; nothing was sent.
-        ExportError: another pull is at work on it, the checkpoint is damaged, or the database is open elsewhere.
-        AuthenticationError: the key was refused.
-        SeoRepError: the account's campaigns could not be listed, or the service can't be reached.
-    """
-    staged, missing, requests = None, None, 0
-    if target is not None and target.format is Format.DUCKDB:
-        await in_thread(check_database, target, job)
-    if target is not None and retry_failed and await in_thread(has_nothing_to_retry, target, job):
-        return PullPreview(target.named_row_files(), 0, 0, None, (), None, resumes=False)
+    """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign."""
+    staged, missing, files = None, None, () if target is None else tuple(target.row_files())
     if target is not None:
-        staged, missing = await asyncio.to_thread(_look, target, job, restart, retry_failed)
-    resumes = missing is not None
-    if missing is None:
-        missing, requests = await _full_pull(client, job)
-    estimate = await _estimate(client, job, missing)
-    return PullPreview(
-        files=target.named_row_files() if target else (),
-        campaigns=missing.campaigns,
-        requests=requests + estimate.requests,
-        sampled=estimate.sampled,
-        skipped=estimate.skipped,
-        staged=staged,
-        resumes=resumes,
-    )
+        await in_thread(target.check, spec)
+        if retry_failed and await in_thread(target.has_nothing_to_retry, spec):
+            return PullPreview(files, 0, 0, None, (), None, resumes=False)
+        staged, missing = await asyncio.to_thread(_look, target, spec, restart, retry_failed)
+    needed = missing or await _full_pull(client, spec)
+    estimate = await _estimate(client, spec, needed)
+    return PullPreview(files, needed.campaigns, *estimate, staged, resumes=missing is not None)
 
 
 def _look(
-    target: Target, job: ExportJob, restart: bool, retry_failed: bool
+    target: Target, spec: PullSpec, restart: bool, retry_failed: bool
 ) -> tuple[StagedPull | None, _Missing | None]:
     """Return the pull staged by an earlier run, and the missing reports if the pull would resume it."""
+    area = target.area()
     try:
-        with StagingArea(target).inspect() as checkpoint:
-            if checkpoint is None:
-                return None, None
-            if restart or not job.resumes(checkpoint, target, retry_failed=retry_failed):
-                return _staged(checkpoint), None
+        with area.inspect() as checkpoint:
+            staged = None if checkpoint is None else staged_in(checkpoint)
+            if checkpoint is None or restart or not area.resumes(checkpoint, spec, retry_failed=retry_failed):
+                return staged, None
             checkpoint.verify()
             if not checkpoint.planned:
-                return _staged(checkpoint), None
-            reports = {feed: checkpoint.missing(feed) for feed in _of_campaigns(job)}
-            without_keywords = checkpoint.without_keywords() if Feed.KEYWORD_BY_DATE in job.feeds else []
-            return _staged(checkpoint), _Missing(
-                campaigns=len(checkpoint.campaigns()),
-                first=_first(chain(*reports.values(), without_keywords)),
-                reports={feed: len(missing) for feed, missing in reports.items()},
-                without_keywords=len(without_keywords),
-                keywords=len(checkpoint.missing(Feed.KEYWORD_BY_DATE)),
-            )
+                return staged, None
+            missing = {feed: checkpoint.missing(feed) for feed in _of_campaigns(spec)}
+            without = checkpoint.without_keywords() if Feed.KEYWORD_BY_DATE in spec.feeds else []
+            reports, keywords = {feed: len(missing[feed]) for feed in missing}, checkpoint.missing(Feed.KEYWORD_BY_DATE)
+            first = _first(chain(*missing.values(), without))
+            return staged, _Missing(len(checkpoint.campaigns()), first, reports, len(without), len(keywords))
     except ExportError as error:
         if restart and isinstance(error.__cause__, DamagedError):
             return None, None  # it would be deleted unread
         raise
 
 
-def _staged(checkpoint: Checkpoint) -> StagedPull | None:
-    started_at = checkpoint.read("begun")
-    if started_at is None or checkpoint.is_empty():
-        return None
-    return StagedPull(started_at, sum(checkpoint.counts(feed)[0] for feed in Feed), bool(checkpoint.read("ended")))
-
-
-async def _full_pull(client: SeoRepClient, job: ExportJob) -> tuple[_Missing, int]:
-    """Return the reports that a pull from the start has to fetch, and the requests for the list of campaigns."""
-    if job.campaigns is None and job.choice != EVERY_CAMPAIGN:
-        before = client.stats.attempts
-        ids = list(dict.fromkeys([campaign.id async for campaign in job.choice.campaigns(client)]))
-        campaigns, first, requests = len(ids), _first(ids), client.stats.attempts - before
-    elif job.campaigns is None:
+async def _full_pull(client: SeoRepClient, spec: PullSpec) -> _Missing:
+    """Return the reports that a pull from the start has to fetch."""
+    before = client.stats.attempts
+    if spec.campaigns is not None:
+        campaigns, first, listing = len(spec.campaigns), _first(spec.campaigns), 1  # for their names
+    elif spec.choice == EVERY_CAMPAIGN:
         page = await client.campaigns.list().page(1)
-        campaigns = page.total_records if page.total_records is not None else len(page.items)
-        first, requests = _first(campaign.id for campaign in page.items), page.total_pages or 1
+        campaigns, listing = _total(page), page.total_pages or 1
+        first = _first(campaign.id for campaign in page.items)
         if not campaigns:
-            job.choice.report_none()
+            spec.choice.report_none()
     else:
-        campaigns, first, requests = len(job.campaigns), _first(job.campaigns), 1  # for their names
-    without_keywords = campaigns if Feed.KEYWORD_BY_DATE in job.feeds else 0
-    return _Missing(campaigns, first, dict.fromkeys(_of_campaigns(job), campaigns), without_keywords, 0), requests
+        ids = {campaign.id: None async for campaign in spec.choice.campaigns(client)}
+        campaigns, first, listing = len(ids), _first(ids), client.stats.attempts - before
+    keywords = campaigns if Feed.KEYWORD_BY_DATE in spec.feeds else 0
+    return _Missing(campaigns, first, dict.fromkeys(_of_campaigns(spec), campaigns), keywords, listing=listing)
 
 
-async def _estimate(client: SeoRepClient, job: ExportJob, missing: _Missing) -> _Estimate:
-    """Estimate the requests still needed from a page of each feed of the first campaign that answers."""
+async def _estimate(client: SeoRepClient, spec: PullSpec, missing: _Missing) -> tuple[int, int | None, tuple[int, ...]]:
+    """Estimate the requests from a page of each feed of the first campaign that answers; name it, and those skipped."""
     needed = {feed: count for feed, count in missing.reports.items() if count}
-    if Feed.KEYWORD_BY_DATE in job.feeds and missing.without_keywords:
+    if missing.without_keywords:
         # keywords are found in the campaign feed, which is not fetched twice
         needed.setdefault(Feed.CAMPAIGN, missing.without_keywords)
+    feeds: Any = {Feed.CAMPAIGN: client.rankings.campaign, Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date}
+    days, limit = (spec.start_date, spec.end_date), spec.options.get("limit")
     skipped: tuple[int, ...] = ()
     for campaign_id in missing.first:
         try:
-            pages = {feed: await _page(client, job, feed, campaign_id) for feed in needed}
-        except AuthenticationError:
-            raise
-        except (StatusError, DecodeError, PaginationError):
-            skipped += (campaign_id,)
+            pages = {feed: await feeds[feed](campaign_id, *days, limit=limit).page(1) for feed in needed}
+        except (StatusError, DecodeError, PaginationError) as error:
+            if isinstance(error, AuthenticationError):
+                raise
+            skipped += (campaign_id,)  # in the pull, it would fail alone
             continue
         requests = missing.keywords + sum(count * (pages[feed].total_pages or 1) for feed, count in needed.items())
         if missing.without_keywords:
-            found = pages[Feed.CAMPAIGN]
-            keywords = found.total_records if found.total_records is not None else len(found.items)
-            requests += missing.without_keywords * keywords
-        return _Estimate(requests, campaign_id, skipped)
-    return _Estimate(missing.keywords + sum(needed.values()), None, skipped)
+            requests += missing.without_keywords * _total(pages[Feed.CAMPAIGN])
+        return missing.listing + requests, campaign_id, skipped
+    return missing.listing + missing.keywords + sum(needed.values()), None, skipped
 
 
-async def _page(client: SeoRepClient, job: ExportJob, feed: Feed, campaign_id: int) -> Page[Any]:
-    feeds = client.rankings.campaign if feed is Feed.CAMPAIGN else client.rankings.campaign_by_date
-    return await feeds(campaign_id, job.start_date, job.end_date, limit=job.options.get("limit")).page(1)
+def _total(page: Page[Any]) -> int:
+    return page.total_records if page.total_records is not None else len(page.items)
 
 
-def _of_campaigns(job: ExportJob) -> list[Feed]:
-    return [feed for feed in job.feeds if feed is not Feed.KEYWORD_BY_DATE]
+def _of_campaigns(spec: PullSpec) -> list[Feed]:
+    return [feed for feed in spec.feeds if feed is not Feed.KEYWORD_BY_DATE]
 
 
 def _first(campaigns: Iterable[int]) -> list[int]:

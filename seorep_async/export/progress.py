@@ -6,13 +6,14 @@ import datetime as dt
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
 from seorep_async.errors import SeoRepError
+from seorep_async.export.spec import PullSpec
 from seorep_async.models import Feed
-from seorep_async.session import Stats
+from seorep_async.session import Stats, check_callback
 
 
 class Stage(enum.Enum):
@@ -66,6 +67,18 @@ class PullProgress:
     resumed: int
     rows: int
     failures: int
+
+
+@attrs.frozen
+class StagedPull:
+    """The number of reports that a run has staged, and its start in ISO format.
+
+    It `ended` with failures, or else was interrupted.
+    """
+
+    started_at: str
+    reports: int
+    ended: bool
 
 
 OnProgress: TypeAlias = Callable[[PullProgress], object]
@@ -164,11 +177,37 @@ class PullSummary:
         return sum(outcome.rows.get(feed, 0) for outcome in self.outcomes)
 
 
-class ProgressTracker:
-    """Counts while a pull runs, and reports each step to `on_progress`."""
+def summary_of(spec: PullSpec, **further: Any) -> PullSummary:
+    """Return the summary of a pull; `further` are the attributes that its spec does not give."""
+    return PullSummary(
+        feeds=spec.feeds,
+        start_date=spec.start_date,
+        end_date=spec.end_date,
+        account=spec.account,
+        snapshot_date=spec.snapshot_date,
+        compared=spec.compares,
+        started_at=spec.started_at,
+        **further,
+    )
 
-    def __init__(self, on_progress: OnProgress | None) -> None:
+
+class ProgressTracker:
+    """Counts while a pull runs, and reports each step to `on_progress`.
+
+    `on_resume` is called with the staged reports of an earlier run with which it begins; `on_stop` with those that it
+    leaves, or None, if it ends early.
+    """
+
+    def __init__(
+        self,
+        on_progress: OnProgress | None = None,
+        on_resume: Callable[[StagedPull], object] = lambda _: None,
+        on_stop: Callable[[StagedPull | None], object] = lambda _: None,
+    ) -> None:
+        check_callback("on_progress", on_progress, "a PullProgress")
         self._on_progress = on_progress
+        self.on_resume = on_resume
+        self.on_stop = on_stop
         self._stage: tuple[Stage, Feed, int | None, int] | None = None
         self._done = 0
         self.rows: int = 0

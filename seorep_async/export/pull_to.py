@@ -10,20 +10,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Unpack
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.contents import Contents
-from seorep_async.export.database_merge import write_database
-from seorep_async.export.dataset import check_dataset, write_dataset
-from seorep_async.export.existing_database import check_database
 from seorep_async.export.fetch import Fetcher
-from seorep_async.export.file_writers import write_files, write_stored
 from seorep_async.export.formats import Format
-from seorep_async.export.job import ExportJob, Snapshot, export_job
-from seorep_async.export.preview import has_nothing_to_retry
 from seorep_async.export.progress import (
     CampaignOutcome,
     OnProgress,
@@ -32,17 +26,17 @@ from seorep_async.export.progress import (
     PullSummary,
     Stage,
     any_received,
+    summary_of,
 )
 from seorep_async.export.sinks import PipeWriter, StagingWriter
-from seorep_async.export.staging_area import StagingArea, in_thread
-from seorep_async.export.target import DatasetTarget, StoredTarget, Target, target_of
+from seorep_async.export.spec import PullSpec, SpecOptions
+from seorep_async.export.staging_area import in_thread
+from seorep_async.export.targets import Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_flags
 from seorep_async.resources.rankings import FeedOptions, FeedValue
-from seorep_async.session import Stats, check_callback
+from seorep_async.session import Stats
 from seorep_async.tables.text import RFC_4180, CsvOptions
-
-Write: TypeAlias = Callable[[Contents, Callable[[], None]], Sequence[Path | str]]
 
 
 async def pull_to(
@@ -80,8 +74,7 @@ async def pull_to(
         force, csv: replace also files that no pull wrote; line ends, byte order mark and guard against formulas of CSV.
         account, key_renewed: the name in every row, by default the service's host; the mark of its new key or address.
         snapshot_date: the night that rows are of; default: the UTC day on which the pull began.
-        storage_options: of the object store, such as `region`; default: what the environment says.
-        work_dir: an existing folder for what is staged; default: beside the target, or the current folder.
+        storage_options, work_dir: of the object store, by default the environment's; an existing folder for staging.
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Raises:
@@ -90,92 +83,73 @@ async def pull_to(
         SeoRepError: the key was refused, or the campaigns could not be listed; reports fetched until then are stored.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.
     """
-    snapshot = Snapshot(account, snapshot_date, key_renewed)
-    job = export_job(client, ids, start_date, end_date, feeds, options, snapshot=snapshot, csv=csv)
+    labels: SpecOptions = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed, "csv": csv}
+    spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, **labels)
     find_target = partial(target_of, out, force=force, storage_options=storage_options, work_dir=work_dir)
-    target = await asyncio.to_thread(find_target, job.feeds, account=job.account)  # importing an extra takes long
-    return await run_export(client, job, target, on_progress, restart=restart, retry_failed=retry_failed)
+    target = await asyncio.to_thread(find_target, spec.feeds, account=spec.account)  # importing an extra takes long
+    tracker = ProgressTracker(on_progress)
+    return await run_export(client, spec, target, tracker, restart=restart, retry_failed=retry_failed)
 
 
 async def run_export(
     client: SeoRepClient,
-    job: ExportJob,
+    spec: PullSpec,
     target: Target,
-    on_progress: OnProgress | None = None,
+    tracker: ProgressTracker,
     *,
     restart: bool = False,
     retry_failed: bool = False,
-    write: Write | None = None,
 ) -> PullSummary:
-    """Run a checked job as `pull_to` does; `write` writes the fetched reports, even if every campaign failed."""
-    _check_how(restart, retry_failed, target.force, on_progress)
-    if job.campaigns == () and write is None:  # a plan for other machines may be of none
+    """Pull a spec into a target as `pull_to` does."""
+    check_flags(restart=restart, retry_failed=retry_failed, force=target.force)
+    if restart and retry_failed:
+        problem = "restart=True and retry_failed=True can't be combined; give one of them"
+        raise ConfigurationError(problem, argument="restart")
+    if spec.campaigns == () and not spec.is_shard:
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
-    _check_csv(job, target.format)
-    run = _Run(client, job, ProgressTracker(on_progress))
-    if write is None:
-        await in_thread(_check_target, target, job)
-    if retry_failed and write is None and await in_thread(has_nothing_to_retry, target, job):
-        return run.summary((), target.named_row_files())
-    area = StagingArea(target)
+    spec.check_format(target.format)
+    count = _Count(client)
+    await in_thread(target.check, spec)
+    if retry_failed and await in_thread(target.has_nothing_to_retry, spec):
+        return count.summary(spec, (), tuple(target.row_files()))
+    area = target.area()
     finished: list[PullSummary] = []
 
     def finish(last_number: int, check: Callable[[], None]) -> None:
-        outcomes = run.outcomes(area.checkpoint)
+        outcomes = _outcomes(spec, area.checkpoint, tracker.failures)
         received = any_received(outcomes)
-        resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in job.feeds)
-        contents = Contents(area, outcomes, run.stats, run.tracker.names_error)
-        paths: Sequence[Path | str] = ()
-        if write is not None or target.accumulates or received:
-            paths = (write or _write)(contents, check)
+        resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in spec.feeds)
+        contents = Contents(area, outcomes, count.stats, tracker.names_error)
+        paths = target.write(contents, check) if target.accumulates or received else ()
         leftover = None
-        if run.tracker.failures:
+        if tracker.failures:
             area.checkpoint.note(ended=True)
         else:
             leftover = area.remove()
         named = tuple(target.as_named(path) if isinstance(path, Path) else path for path in paths if received)
-        finished.append(run.summary(outcomes, named, resumed, None if leftover is None else target.as_named(leftover)))
+        left = None if leftover is None else target.as_named(leftover)
+        finished.append(count.summary(area.spec, outcomes, named, resumed=resumed, leftover=left))
 
     try:
-        async with StagingWriter(area, job, run.tracker, restart=restart, retry_failed=retry_failed) as writer:
-            run.job = area.job
+        async with StagingWriter(area, spec, tracker, restart=restart, retry_failed=retry_failed) as writer:
             last_number = await writer.run(area.checkpoint.last_number)
-            await Fetcher(client, job, writer, run.tracker).run()
-            run.tracker.start_stage(Stage.WRITING, job.feeds[-1])
+            await Fetcher(client, spec, writer, tracker).run()
+            tracker.start_stage(Stage.WRITING, spec.feeds[-1])
             await writer.run(finish, last_number, writer.stop.check)
-    except asyncio.CancelledError:
-        if not finished:  # or else it was too late: everything is written
-            raise
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError) and finished:  # it was too late: everything is written
+            return finished[0]
+        tracker.on_stop(area.left)
+        raise
     return finished[0]
-
-
-def _check_target(target: Target, job: ExportJob, check: Callable[[], None]) -> None:
-    job.check_target(target)
-    if isinstance(target, DatasetTarget):
-        check_dataset(target.storage, job)
-    elif target.format is Format.DUCKDB:
-        check_database(target, job, check)
-    elif isinstance(target, StoredTarget):
-        target.check_objects()
-
-
-def _write(contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
-    match contents.area.target:
-        case DatasetTarget() as target:
-            return write_dataset(target, contents, check)
-        case StoredTarget() as target:
-            return write_stored(target, contents, check)
-        case target if target.format is Format.DUCKDB:
-            return write_database(contents, check)
-    return write_files(contents, check)
 
 
 async def stream_rows(
     client: SeoRepClient,
-    job: ExportJob,
+    spec: PullSpec,
     kind: Format,
     write: Callable[[bytes], Awaitable[object]],
-    on_progress: OnProgress | None = None,
+    tracker: ProgressTracker,
 ) -> PullSummary:
     """Pull one feed, and write it as CSV or JSON lines as it arrives, in the order of the campaigns and their keywords.
 
@@ -188,85 +162,45 @@ async def stream_rows(
         SeoRepError: the account's campaigns could not be listed.
         OSError: `write` failed.
     """
-    if len(job.feeds) != 1 or not kind.is_text:
+    if len(spec.feeds) != 1 or not kind.is_text:
         problem = "a stream holds one feed, as CSV or JSON lines; name a file for more"
         raise ConfigurationError(problem, argument="feeds")
-    _check_csv(job, kind)
-    run = _Run(client, job, ProgressTracker(on_progress))
-    writer = PipeWriter(job, kind, write, run.tracker)
+    spec.check_format(kind)
+    count, writer = _Count(client), PipeWriter(spec, kind, write, tracker)
     with contextlib.closing(writer.checkpoint):
-        await Fetcher(client, job, writer, run.tracker).run()
-        return run.summary(run.outcomes(writer.checkpoint))
+        await Fetcher(client, spec, writer, tracker).run()
+        return count.summary(spec, _outcomes(spec, writer.checkpoint, tracker.failures))
 
 
-def _check_how(restart: bool, retry_failed: bool, force: bool, on_progress: object) -> None:
-    check_flags(restart=restart, retry_failed=retry_failed, force=force)
-    if restart and retry_failed:
-        problem = "restart=True and retry_failed=True can't be combined; give one of them"
-        raise ConfigurationError(problem, argument="restart")
-    check_callback("on_progress", on_progress, "a PullProgress")
+class _Count:
+    """The statistics and seconds of a run so far."""
 
-
-def _check_csv(job: ExportJob, kind: Format) -> None:
-    if job.csv != RFC_4180 and kind is not Format.CSV:
-        raise ConfigurationError("csv is only for CSV: leave it out, or write CSV", argument="csv")
-
-
-class _Run:
-    """One run of a job: its start, and its summary."""
-
-    def __init__(self, client: SeoRepClient, job: ExportJob, tracker: ProgressTracker) -> None:
+    def __init__(self, client: SeoRepClient) -> None:
         self._client = client
-        self.job = job
-        self.tracker = tracker
-        self._started, self._stats_before = time.monotonic(), client.stats
+        self._started, self._before = time.monotonic(), client.stats
 
     @property
     def stats(self) -> Stats:
-        """What the client has done so far."""
-        return self._client.stats.since(self._stats_before)
-
-    def outcomes(self, checkpoint: Checkpoint) -> tuple[CampaignOutcome, ...]:
-        """Return an outcome for each campaign, in their order."""
-        rows: dict[int, dict[Feed, int]] = {}
-        for feed in self.job.feeds:
-            for campaign_id, count in checkpoint.rows_by_campaign(feed):
-                rows.setdefault(campaign_id, {})[feed] = count
-        missing: dict[int, list[PullFailure]] = {}
-        for failure in self.tracker.failures:
-            missing.setdefault(failure.campaign_id, []).append(failure)
-        order = {feed: number for number, feed in enumerate(Feed)}
-        return tuple(
-            CampaignOutcome(
-                campaign_id,
-                rows.get(campaign_id, {}),
-                tuple(sorted(missing.get(campaign_id, ()), key=lambda one: (order[one.feed], one.keyword_id or 0))),
-            )
-            for campaign_id in checkpoint.campaigns()
-        )
+        """What the client has done meanwhile."""
+        return self._client.stats.since(self._before)
 
     def summary(
-        self,
-        outcomes: tuple[CampaignOutcome, ...],
-        paths: tuple[Path | str, ...] = (),
-        resumed: int = 0,
-        leftover: Path | None = None,
+        self, spec: PullSpec, outcomes: Sequence[CampaignOutcome], paths: Sequence[Path | str] = (), **further: Any
     ) -> PullSummary:
         """Return the summary at the end."""
-        stats = self.stats
-        return PullSummary(
-            feeds=self.job.feeds,
-            start_date=self.job.start_date,
-            end_date=self.job.end_date,
-            account=self.job.account,
-            snapshot_date=self.job.snapshot_date,
-            compared=self.job.compares,
-            paths=paths,
-            outcomes=outcomes,
-            resumed=resumed,
-            requests=stats.attempts,
-            seconds=time.monotonic() - self._started,
-            stats=stats,
-            started_at=self.job.started_at,
-            leftover=leftover,
-        )
+        stats, seconds = self.stats, time.monotonic() - self._started
+        facts = {"resumed": 0, "requests": stats.attempts, "stats": stats, "seconds": seconds, **further}
+        return summary_of(spec, outcomes=outcomes, paths=paths, **facts)
+
+
+def _outcomes(spec: PullSpec, checkpoint: Checkpoint, failures: Iterable[PullFailure]) -> tuple[CampaignOutcome, ...]:
+    """Return an outcome for each campaign, in their order."""
+    rows: dict[int, dict[Feed, int]] = {}
+    for feed in spec.feeds:
+        for campaign_id, count in checkpoint.rows_by_campaign(feed):
+            rows.setdefault(campaign_id, {})[feed] = count
+    missing: dict[int, list[PullFailure]] = {}
+    order = {feed: number for number, feed in enumerate(Feed)}
+    for one in sorted(failures, key=lambda one: (order[one.feed], one.keyword_id or 0)):
+        missing.setdefault(one.campaign_id, []).append(one)
+    return tuple(CampaignOutcome(id_, rows.get(id_, {}), tuple(missing.get(id_, ()))) for id_ in checkpoint.campaigns())

@@ -27,6 +27,8 @@ T = TypeVar("T")
 LARGEST_JSON = 128 << 20
 """Bytes of the largest JSON that is read; the receipt of a night of 100,000 shards has about 80 MB."""
 _MOST_ROUNDS = 8
+_DEPTH = 2
+"""Slashes in the name of a night's receipt."""
 
 
 def read_receipt(storage: Storage, night: Partition) -> Receipt | None:
@@ -67,6 +69,28 @@ def last_receipt(storage: Storage, account: str, *, if_rows: bool = False) -> Re
         if receipt is not None and (receipt.has_rows or not if_rows):
             return last
     return None
+
+
+def committed_receipts(storage: Storage) -> list[Receipt]:
+    """Return the receipts of every night of every account, without changing any.
+
+    ExportError: one can't be read, or is damaged, or its night is being replaced.
+    """
+
+    def read(name: str) -> Receipt:
+        try:
+            receipt = Receipt.from_json(storage.read(name, LARGEST_JSON + 1) or b"")
+        except ValueError:
+            raise _damaged(storage, name) from None
+        if receipt.night.receipt != name:
+            raise _damaged(storage, name)
+        if receipt.coming is not None:
+            again = "run this again when it has ended; if none is running, the account's next pull completes the night"
+            raise ExportError(f"can't read {storage.address(name)}: a pull is replacing this night; {again}")
+        return receipt
+
+    of_nights = [name for name in storage.names(RECEIPTS) if name.count("/") == _DEPTH]  # others are of shards
+    return each(read, ((name,) for name in of_nights))
 
 
 def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part], earlier: Receipt | None = None) -> None:

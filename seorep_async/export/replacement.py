@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from seorep_async.export.checkpoint import CAMPAIGNS, fits
-from seorep_async.export.job import ExportJob
+from seorep_async.export.database_file import quoted
 from seorep_async.export.progress import CampaignOutcome, any_received
+from seorep_async.export.spec import PullSpec
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import FeedTable, Table
@@ -48,28 +49,28 @@ LATEST_TABLES = (campaigns_table(), keywords_table())
 class Replacement:
     """The request of a pull and its outcomes, one for each campaign, and so the rows that it replaces."""
 
-    job: ExportJob
+    spec: PullSpec
     outcomes: Sequence[CampaignOutcome]
 
     def touches(self, table: Table) -> bool:
         """Return whether the pull may replace rows of a table."""
-        return not isinstance(table, FeedTable) or table.feed in self.job.feeds
+        return not isinstance(table, FeedTable) or table.feed in self.spec.feeds
 
     def covered(self, table: Table, row: str = "r", *, ids_in_text: bool = False) -> str | None:
         """Return the condition for rows of the account that were requested again, or None if only keys replace rows.
 
         `row` is the row's name in it. `ids_in_text` names the campaigns one by one, not the relations.
         """
-        first, last = _date(self.job.start_date), _date(self.job.end_date)
+        first, last = _date(self.spec.start_date), _date(self.spec.end_date)
         same_dates = f"{row}.start_date = {first} AND {row}.end_date = {last}"
-        same_night = f"{row}.snapshot_date = {_date(self.job.snapshot_date)} AND {same_dates}"
-        fetched = {table_of(feed).name: self._fetched(feed, row, ids_in_text) for feed in self.job.feeds}
+        same_night = f"{row}.snapshot_date = {_date(self.spec.snapshot_date)} AND {same_dates}"
+        fetched = {table_of(feed).name: self._fetched(feed, row, ids_in_text) for feed in self.spec.feeds}
         if table is table_of(Feed.CAMPAIGN):
             return f"{same_night} AND {fetched[table.name]}"
         if isinstance(table, FeedTable):
             days = f"{row}.date >= {first} AND {row}.date <= {last}"
             # a month ends in the window if it is before that of the next day
-            next_month = _date((self.job.end_date + dt.timedelta(1)).replace(day=1))
+            next_month = _date((self.spec.end_date + dt.timedelta(1)).replace(day=1))
             months = (
                 f"({row}.date >= {first} OR {row}.start_date >= {first}) "
                 f"AND ({row}.date < {next_month} OR {row}.end_date <= {last})"
@@ -88,7 +89,7 @@ class Replacement:
 
     def register_relations(self, database: duckdb.DuckDBPyConnection) -> None:
         """Create the relations in a connection, except `arriving`."""
-        pa, feeds = require("pyarrow"), self.job.feeds
+        pa, feeds = require("pyarrow"), self.spec.feeds
         fetched = [(table_of(feed).name, id_) for feed in feeds for id_ in self._fetched_campaigns(feed)]
         for name, columns, rows in (
             ("wanted", {"campaign_id": pa.int64()}, [(id_,) for id_ in self._wanted()]),
@@ -103,7 +104,7 @@ class Replacement:
         """Return the condition for rows of an arriving key, or None if those are covered anyway."""
         if table in (table_of(Feed.CAMPAIGN), totals_table(), failures_table()):
             return None
-        night = f"r.snapshot_date <= {_date(self.job.snapshot_date)} AND " if table in LATEST_TABLES else ""
+        night = f"r.snapshot_date <= {_date(self.spec.snapshot_date)} AND " if table in LATEST_TABLES else ""
         return f"{night}EXISTS (SELECT 1 FROM arriving n WHERE {same_key(table)})"
 
     def remaining_rows(self, table: Table, older: Iterable[pa.Table], newer: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -112,7 +113,7 @@ class Replacement:
         The older parts lack the columns of the partition; the newer, the pull's, are read only if keys matter.
         """
         pa, database = require("pyarrow"), self._memory
-        whole = f"SELECT {quoted(self.job.account)} AS account, {_date(self.job.snapshot_date)} AS snapshot_date, *"
+        whole = f"SELECT {quoted(self.spec.account)} AS account, {_date(self.spec.snapshot_date)} AS snapshot_date, *"
         covered, outdated = self.covered(table), self.outdated(table)
         if outdated is not None:
             key = [name for name in table.key if name not in ("account", "snapshot_date")]
@@ -175,8 +176,3 @@ def _among(column: str, ids: Sequence[int]) -> str:
 
 def _date(day: dt.date) -> str:
     return f"DATE '{day}'"
-
-
-def quoted(text: str) -> str:
-    """Return a string quoted for SQL."""
-    return "'" + text.replace("'", "''") + "'"

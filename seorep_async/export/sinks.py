@@ -1,6 +1,6 @@
 """The sinks of an export: they write fetched reports to a staging area on the disk, or to a pipe.
 
-`file_writers`, `database_merge` and `dataset` write the finished target.
+`targets` write the finished target.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
 from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint
 from seorep_async.export.formats import Format, check_totals, encode, prepare, unstorable
-from seorep_async.export.job import ExportJob
 from seorep_async.export.progress import ProgressTracker, PullFailure
-from seorep_async.export.staged_report import DamagedError, StagedReport
-from seorep_async.export.staging_area import StagingArea, StopSignal, damaged
+from seorep_async.export.spec import PullSpec
+from seorep_async.export.staged_report import StagedReport
+from seorep_async.export.staging_area import StagingArea, StopSignal
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport, column_values, totals_in_tables
 from seorep_async.tables.declared import (
@@ -50,11 +50,11 @@ class StagingWriter:
     ordered: bool = False
 
     def __init__(
-        self, area: StagingArea, job: ExportJob, tracker: ProgressTracker, *, restart: bool, retry_failed: bool
+        self, area: StagingArea, spec: PullSpec, tracker: ProgressTracker, *, restart: bool, retry_failed: bool
     ) -> None:
         self._area = area
         self._tracker = tracker
-        self._open_area = lambda: area.open(job, restart=restart, retry_failed=retry_failed)
+        self._open_area = lambda: area.open(spec, restart=restart, retry_failed=retry_failed)
         self._thread = ThreadPoolExecutor(1, "seorep-export")
         self.stop = StopSignal()
         self._next_sync = time.monotonic() + _SYNC_SECONDS
@@ -63,10 +63,12 @@ class StagingWriter:
     async def __aenter__(self) -> StagingWriter:
         try:
             await self.run(self._open_area)
+            self.checkpoint = self._area.checkpoint
+            if self._area.resumed is not None:
+                self._tracker.on_resume(self._area.resumed)
         except BaseException:
             await self._close()
             raise
-        self.checkpoint = self._area.checkpoint
         return self
 
     async def __aexit__(
@@ -88,25 +90,22 @@ class StagingWriter:
         """Run a step in the thread, after those before it; a damaged checkpoint or a failing disk is an ExportError."""
 
         def translated() -> T:
-            try:
-                with translate_errors(self._area.folder):
-                    return step(*args)
-            except DamagedError as error:
-                raise damaged(self._area.target, error) from error
+            with self._area.translate_damage(), translate_errors(self._area.folder):
+                return step(*args)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, translated)
 
     async def plan(self, campaigns: Iterable[int]) -> None:
         """Note the campaigns, and, while the first requests are sent, whose key it is."""
         await self.run(self.checkpoint.plan, campaigns)
-        self._key_digest = asyncio.get_running_loop().run_in_executor(None, self._area.job.key_digest)
+        self._key_digest = asyncio.get_running_loop().run_in_executor(None, self._area.spec.key_digest)
 
     async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
         """Store a part of the list of campaigns."""
         await self.run(self._add_campaigns, campaigns, part)
 
     def _add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
-        report = encoded_campaigns(self._area.target.format, self._area.job, campaigns, part)
+        report = encoded_campaigns(self._area.format, self._area.spec, campaigns, part)
         self.checkpoint.add([report], durable=True)  # it is not fetched again if a power failure loses it
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
@@ -122,11 +121,11 @@ class StagingWriter:
     def _add(self, reports: Sequence[RankingReport[Any]], rows: bool, keywords: bool) -> tuple[int, list[PullFailure]]:
         staged: list[StagedReport] = []
         failures: list[PullFailure] = []
-        kind = self._area.target.format
+        kind = self._area.format
         for report, owners in with_owners(reports, self.checkpoint):
             # Arrow tables of keywords are made from those of the rows at the end, for less
             of_keywords = report.feed is Feed.CAMPAIGN and (kind.is_text or not rows)
-            for one in encoded(kind, self._area.job, report, owners, rows=rows, keywords=of_keywords):
+            for one in encoded(kind, self._area.spec, report, owners, rows=rows, keywords=of_keywords):
                 (staged if isinstance(one, StagedReport) else failures).append(one)  # type: ignore[arg-type]
         durable = time.monotonic() >= self._next_sync
         if durable:
@@ -144,10 +143,10 @@ class PipeWriter:
     ordered: bool = True
 
     def __init__(
-        self, job: ExportJob, kind: Format, write: Callable[[bytes], Awaitable[object]], tracker: ProgressTracker
+        self, spec: PullSpec, kind: Format, write: Callable[[bytes], Awaitable[object]], tracker: ProgressTracker
     ) -> None:
         self.checkpoint: Checkpoint = Checkpoint(None)
-        self._job = job
+        self._spec = spec
         self._kind = kind
         self._write = write
         self._tracker = tracker
@@ -160,7 +159,7 @@ class PipeWriter:
         """Note the campaigns."""
         self.checkpoint.plan(campaigns)
         if self._kind is Format.CSV:  # not sooner: a pull without campaigns leaves the pipe empty
-            await self._write(csv_header(table_of(self._job.feeds[0]), self._job.csv))
+            await self._write(csv_header(table_of(self._spec.feeds[0]), self._spec.csv))
 
     async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
         """Leave the list of campaigns out: a pipe takes one table."""
@@ -169,7 +168,7 @@ class PipeWriter:
         """Write reports."""
         written = 0
         for report, owners in with_owners(reports, self.checkpoint) if rows else ():
-            for one in encoded(self._kind, self._job, report, owners, rows=True, keywords=False):
+            for one in encoded(self._kind, self._spec, report, owners, rows=True, keywords=False):
                 if isinstance(one, PullFailure):
                     self._tracker.failures.append(one)
                     continue
@@ -192,7 +191,7 @@ def with_owners(
 
 
 def encoded(
-    kind: Format, job: ExportJob, report: RankingReport[Any], owners: Iterable[int], *, rows: bool, keywords: bool
+    kind: Format, spec: PullSpec, report: RankingReport[Any], owners: Iterable[int], *, rows: bool, keywords: bool
 ) -> Iterator[StagedReport | PullFailure]:
     """Yield a report for each of its campaigns, encoded for a format, or the failure if the format can't hold it.
 
@@ -200,13 +199,13 @@ def encoded(
     """
     table, totals = table_of(report.feed), totals_in_tables(report)
     for campaign_id in owners:
-        lead = {"account": job.account, "snapshot_date": job.snapshot_date, "campaign_id": campaign_id}
+        lead = {"account": spec.account, "snapshot_date": spec.snapshot_date, "campaign_id": campaign_id}
         columns: Sequence[Sequence[Any]] = column_values(report, **lead)
         try:
             if rows:
                 check_totals(kind, totals)
-                columns = prepare(kind, table, columns, job.csv)
-                data = encode(kind, table, columns, job.csv)
+                columns = prepare(kind, table, columns, spec.csv)
+                data = encode(kind, table, columns, spec.csv)
                 dumped = None if totals is None else json.dumps(totals_values(totals))
                 yield StagedReport(table.name, campaign_id, report.id, len(report.rows), dumped, data)
         except UNSTORABLE as error:
@@ -216,17 +215,17 @@ def encoded(
             with contextlib.suppress(*UNSTORABLE):  # the rows already report it
                 of_keywords: Sequence[Sequence[Any]] = keyword_columns(columns)
                 if not rows:
-                    of_keywords = prepare(kind, keywords_table(), of_keywords, job.csv)
-                data = encode(kind, keywords_table(), of_keywords, job.csv)
+                    of_keywords = prepare(kind, keywords_table(), of_keywords, spec.csv)
+                data = encode(kind, keywords_table(), of_keywords, spec.csv)
                 yield StagedReport(keywords_table().name, campaign_id, campaign_id, len(of_keywords[0]), None, data)
 
 
-def encoded_campaigns(kind: Format, job: ExportJob, campaigns: Sequence[Campaign], part: int) -> StagedReport:
+def encoded_campaigns(kind: Format, spec: PullSpec, campaigns: Sequence[Campaign], part: int) -> StagedReport:
     """Return a part of the list of campaigns, encoded for a format, without those that the format can't hold."""
 
     def encode_some(some: Sequence[Campaign]) -> bytes:
-        table, columns = campaigns_table(), campaign_columns(some, job.account, job.snapshot_date)
-        return encode(kind, table, prepare(kind, table, columns, job.csv), job.csv)
+        table, columns = campaigns_table(), campaign_columns(some, spec.account, spec.snapshot_date)
+        return encode(kind, table, prepare(kind, table, columns, spec.csv), spec.csv)
 
     def fits_format(one: Campaign) -> bool:
         with contextlib.suppress(*UNSTORABLE):

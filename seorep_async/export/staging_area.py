@@ -16,25 +16,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from seorep_async.errors import ConfigurationError, ExportError, shown
+import attrs
+
+from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import export_error, os_message, translate_errors
 from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.job import ExportJob
-from seorep_async.export.lock import HeldError, PullLock
+from seorep_async.export.formats import Format
+from seorep_async.export.lock import POLL_SECONDS, HeldError, PullLock, at_work
+from seorep_async.export.progress import StagedPull
+from seorep_async.export.spec import PullSpec, differences
 from seorep_async.export.staged_report import DamagedError, OtherVersionError
-from seorep_async.export.target import Target
+from seorep_async.models import Feed
 
 T = TypeVar("T")
 
 _CHECKPOINT, _LOCK = "checkpoint", "lock"
 _TRIES = 3
-_LOCK_TIMEOUT, _POLL_SECONDS = 600.0, 0.1
-_DOUBTFUL_SECONDS = 5.0
-"""The longest wait for a lock whose holder may be dead and never release it."""
-
-
-class AtWorkError(ExportError):
-    """Another pull is known to be at work on the same export."""
 
 
 class Stopped(Exception):
@@ -50,21 +47,35 @@ class StopSignal(threading.Event):
             raise Stopped
 
 
+@attrs.define(eq=False, slots=False)
 class StagingArea:
     """The private folder of one export, locked to this process while it is open.
 
     Another user's folder, one that others can open, a link, or a link in it is refused, and nothing outside is touched.
+
+    Attributes:
+        format: that in which reports are staged.
+        label: the target's name in messages.
+        accumulates: whether the rows of a pull that ended with failures are in the target for good.
+        has_older: returns whether an older target exists, which must not look like that of a pull that stored nothing.
+        resumed: the staged reports of an earlier run with which this one began, or None.
+        left: after an early end, the staged reports with which the next one can begin, or None.
     """
 
-    checkpoint: Checkpoint
-    job: ExportJob
+    folder: Path
+    format: Format
+    label: Path | str
+    accumulates: bool = False
+    has_older: Callable[[], bool] = bool
+    checkpoint: Checkpoint = attrs.field(init=False)
+    spec: PullSpec = attrs.field(init=False)
+    resumed: StagedPull | None = attrs.field(default=None, init=False)
+    left: StagedPull | None = attrs.field(default=None, init=False)
+    is_open: bool = attrs.field(default=False, init=False)
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.folder: Path = target.staging_folder
+    def __attrs_post_init__(self) -> None:
         self._making = self.folder / f"making-{uuid.uuid4().hex[:12]}"
         self._lock = PullLock(self.folder / _LOCK)
-        self.is_open: bool = False
 
     @property
     def making(self) -> Path:
@@ -72,49 +83,79 @@ class StagingArea:
         self._making.mkdir(0o700, exist_ok=True)
         return self._making
 
-    def open(self, job: ExportJob, *, restart: bool, retry_failed: bool) -> None:
+    def open(self, spec: PullSpec, *, restart: bool, retry_failed: bool) -> None:
         """Create it, or resume from the staged reports of an earlier run; `restart` deletes these, unread.
 
         `retry_failed` resumes also an export that has ended, with failures.
 
         Raises:
-            ConfigurationError: others may open the folder, or an export of another job is staged there.
+            ConfigurationError: others may open the folder, or another pull is staged there.
             ExportError: another process is at work on it, or it is damaged or can't be written.
         """
-        self.job = job
+        self.spec = spec
         self._lock_folder(create=True)
         try:
             with translate_errors(self.folder):
                 self._delete_all(but=() if restart else (_CHECKPOINT, f"{_CHECKPOINT}-wal", f"{_CHECKPOINT}-rows"))
-                with _translate_damage(self.target):
+                with self.translate_damage():
                     self.checkpoint = Checkpoint(self.folder / _CHECKPOINT)
                     self.is_open = True
                     self._resume_or_start(retry_failed=retry_failed)
         except BaseException:
             self.close()
+            self.left = None
             raise
 
     def _resume_or_start(self, *, retry_failed: bool) -> None:
-        if self.job.resumes(self.checkpoint, self.target, retry_failed=retry_failed):
-            self.checkpoint.verify()
-            self.checkpoint.note(ended=False)
-            self.job = self.job.resumed(self.checkpoint)
-            if self.job.key_renewed is not None:
+        checkpoint = self.checkpoint
+        if self.resumes(checkpoint, self.spec, retry_failed=retry_failed):
+            checkpoint.verify()
+            self.resumed = staged_in(checkpoint)
+            checkpoint.note(ended=False)
+            self.spec = attrs.evolve(
+                self.spec,
+                started_at=dt.datetime.fromisoformat(checkpoint.read("started_at")),
+                snapshot_date=dt.date.fromisoformat(checkpoint.read("parameters")["snapshot_date"]),
+            )
+            if self.spec.key_renewed is not None:
                 self.note_key()
         else:
-            self.checkpoint.clear()
-            self.checkpoint.note(
-                parameters=self.job.parameters(self.target),
+            checkpoint.clear()
+            checkpoint.note(
+                parameters=self.spec.to_json(self.format),
                 begun=dt.datetime.now().astimezone().isoformat(timespec="minutes"),
-                started_at=self.job.started_at.isoformat(),
+                started_at=self.spec.started_at.isoformat(),
             )
+
+    def resumes(self, checkpoint: Checkpoint, spec: PullSpec, *, retry_failed: bool) -> bool:
+        """Return whether a pull resumes from a checkpoint, with `retry_failed` also one that ended with failures.
+
+        Otherwise it starts over. ConfigurationError: it would resume, but the earlier run was of another pull.
+        """
+        earlier, ended = checkpoint.read("parameters"), checkpoint.read("ended")
+        if earlier is None or checkpoint.is_empty() or (ended and not retry_failed):
+            return False
+        wrong = differences(earlier, spec.wanted(self.format))
+        same_account = (earlier["service"], earlier["account"]) == (spec.service, spec.account)
+        if same_account and checkpoint.read("key") != spec.key_digest() and not spec.confirms_key():
+            confirm = f'key_renewed="{spec.key_mark()}" confirms the new one'
+            wrong.append(f"another API key (another account's, or an older one of the same: {confirm})")
+        if wrong and not spec.is_shard and not (ended and self.accumulates):
+            first, last = earlier.get("start_date"), earlier.get("end_date")
+            is_other = (first, last) not in ((None, None), (spec.start_date.isoformat(), spec.end_date.isoformat()))
+            dates = f' with start_date="{first}" and end_date="{last}"' if is_other else ""
+            raise ConfigurationError(
+                f"{self.label} has an unfinished pull of {'; '.join(wrong)}. "
+                f"Repeat the original pull{dates} to resume it, or pass restart=True to start over"
+            )
+        return not wrong  # else its rows and failures are in the target, or only requests are lost
 
     def note_key(self) -> None:
         """Note a digest of the API key, so that an export of another account is not resumed.
 
         The digest takes a twentieth of a second, so the first request does not wait for it.
         """
-        self.checkpoint.note(key=self.job.key_digest())
+        self.checkpoint.note(key=self.spec.key_digest())
 
     def close(self) -> None:
         """Close it; another process can resume from it then.
@@ -124,7 +165,8 @@ class StagingArea:
         empty = False
         if self.is_open:
             with contextlib.suppress(DamagedError, sqlite3.Error):
-                empty = self.checkpoint.is_empty() and not self.target.exists()
+                self.left = staged_in(self.checkpoint)
+                empty = self.checkpoint.is_empty() and not self.has_older()
             self.is_open = False
             with contextlib.suppress(sqlite3.Error):
                 self.checkpoint.close()
@@ -155,7 +197,7 @@ class StagingArea:
             return
         self._lock_folder(create=False)
         try:
-            with translate_errors(self.folder), _translate_damage(self.target):
+            with translate_errors(self.folder), self.translate_damage():
                 if not (self.folder / _CHECKPOINT).exists():
                     yield None
                     return
@@ -179,11 +221,11 @@ class StagingArea:
                 held = error
                 if error.file is None or error.holder is not None:
                     break
-                time.sleep(_POLL_SECONDS)  # the holder may be about to write its name
+                time.sleep(POLL_SECONDS)  # the holder may be about to write its name
             except OSError as error:
                 self._unlock()
                 raise export_error(self.folder, os_message(error)) from error
-        raise _at_work(self.target, held)
+        raise at_work(self.label, held)
 
     def _create_folder(self) -> None:
         try:
@@ -191,9 +233,8 @@ class StagingArea:
         except FileExistsError:
             pass
         except OSError as error:
-            raise ConfigurationError(
-                f"can't write {self.target.label}: {os_message(error)}; name another folder", argument="out"
-            ) from error
+            problem = f"can't write {self.label}: {os_message(error)}; name another folder"
+            raise ConfigurationError(problem, argument="out") from error
 
     def _unlock(self) -> None:
         self._lock.release()
@@ -235,67 +276,30 @@ class StagingArea:
                 with contextlib.suppress(OSError):
                     os.unlink(entry.path)
 
+    @contextlib.contextmanager
+    def translate_damage(self) -> Iterator[None]:
+        """Translate a checkpoint that is damaged, or another version's, into an ExportError."""
+        try:
+            yield
+        except DamagedError as error:
+            problem = "is damaged; pass restart=True to start over"
+            if isinstance(error, OtherVersionError):
+                problem = "is of another version of seorep; end that pull with it, or pass restart=True to start over"
+            raise export_error(str(self.label), f"the checkpoint in {self.folder.name} {problem}") from error
 
-async def in_thread(step: Callable[[Target, ExportJob, Callable[[], None]], T], target: Target, job: ExportJob) -> T:
+
+def staged_in(checkpoint: Checkpoint) -> StagedPull | None:
+    """Return what an earlier run has staged, or None if no report."""
+    started_at = checkpoint.read("begun")
+    if started_at is None or checkpoint.is_empty():
+        return None
+    return StagedPull(started_at, sum(checkpoint.counts(feed)[0] for feed in Feed), bool(checkpoint.read("ended")))
+
+
+async def in_thread(step: Callable[[PullSpec, Callable[[], None]], T], spec: PullSpec) -> T:
     """Run a step that may wait for another pull in a thread; it gets a `check` that raises once this is cancelled."""
     stop = StopSignal()
     try:
-        return await asyncio.to_thread(step, target, job, stop.check)
+        return await asyncio.to_thread(step, spec, stop.check)
     finally:
         stop.set()
-
-
-@contextlib.contextmanager
-def write_lock(target: Target, check: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Wait until no other pull has a database in the target's folder open; an exception of `check` ends the waiting.
-
-    AtWorkError: the other pull does not end.
-    """
-    path, began = target.path, time.monotonic()
-    lock = PullLock(path.with_name(f".{path.name[-50:]}.pull.lock"))
-    while not lock.is_held:
-        try:
-            lock.take()
-        except (FileNotFoundError, HeldError) as error:
-            is_doubtful = isinstance(error, HeldError) and error.file is not None
-            if time.monotonic() - began > (_DOUBTFUL_SECONDS if is_doubtful else _LOCK_TIMEOUT):
-                raise _at_work(target, error) from None
-            check()
-            time.sleep(_POLL_SECONDS)
-        except OSError as error:
-            raise export_error(path, os_message(error)) from error
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextlib.contextmanager
-def _translate_damage(target: Target) -> Iterator[None]:
-    try:
-        yield
-    except DamagedError as error:
-        raise damaged(target, error) from error
-
-
-def damaged(target: Target, error: DamagedError) -> ExportError:
-    """Return the error for a checkpoint that is damaged, or another version's."""
-    problem = "is damaged; pass restart=True to start over"
-    if isinstance(error, OtherVersionError):
-        problem = "is of another version of seorep; end that pull with it, or pass restart=True to start over"
-    return export_error(target.label, f"the checkpoint in {target.staging_folder.name} {problem}")
-
-
-def _at_work(target: Target, error: Exception | None) -> ExportError:
-    holder, file = (error.holder, error.file) if isinstance(error, HeldError) else (None, None)
-    problem = "another pull is writing it; wait for its end"
-    if holder is not None and holder.is_this_process:
-        end = "await or cancel it, or close its client and await asyncio.sleep(1)"
-        problem = f"another pull of this program is writing it; {end}"
-    elif holder is not None:
-        who = f"process {holder.process} on {shown(holder.host)}, since {holder.since:%Y-%m-%d %H:%M:%S %Z}"
-        problem = f"another pull is writing it ({who}); wait for its end"
-    if file is None:
-        return AtWorkError(f"can't write {target.label}: {problem}", file=target.path)
-    problem = f"{problem}. If it has ended, which this file system does not tell, delete {file}"
-    return ExportError(f"can't write {target.label}: {problem}", file=target.path)

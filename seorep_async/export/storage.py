@@ -80,8 +80,7 @@ def storage_of(out: str, options: Mapping[str, Any] | None = None) -> Storage:
     return LocalFolder(resolve(Path(out)))
 
 
-def each(step: Any, arguments: Iterable[tuple[Any, ...]]) -> None:
-    """Call a step of a storage for many files, some at a time; the first error is raised."""
+def each(step: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> list[T]:
+    """Call a step of a storage for many files, some at a time, and return the results; the first error is raised."""
     with ThreadPoolExecutor(_PARALLEL, "seorep-storage") as threads:
-        for done in [threads.submit(step, *one) for one in arguments]:
-            done.result()
+        return [done.result() for done in [threads.submit(step, *one) for one in arguments]]

@@ -43,11 +43,15 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
+from seorep_async.export.database_file import quoted
 from seorep_async.export.formats import GROUP_ROWS
-from seorep_async.export.job import ExportJob, Snapshot, export_job
+from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.pull_to import run_export
-from seorep_async.export.replacement import LATEST_TABLES, Replacement, quoted
-from seorep_async.export.target import Target, tables_of, target_of
+from seorep_async.export.replacement import LATEST_TABLES, Replacement
+from seorep_async.export.spec import PullSpec, SpecOptions
+from seorep_async.export.targets import target_of
+from seorep_async.export.targets.files import FilesTarget
+from seorep_async.export.targets.target import tables_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.arrow import arrow_schema
@@ -86,16 +90,16 @@ def dlt_source(
         ImportError: the extra is missing.
     """
     dlt = require("dlt")
-    snapshot = Snapshot(account, snapshot_date, key_renewed)
-    job = export_job(client, ids, start_date, end_date, feeds, options, snapshot=snapshot)
-    job.check_whole("a dlt destination")
-    if "\\" in job.account:  # some destinations read an escape in a string then
-        problem = f"account {job.account!r} can't go to dlt: SQL dialects differ on backslashes"
+    labels: SpecOptions = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed}
+    spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, **labels)
+    spec.check_whole("a dlt destination")
+    if "\\" in spec.account:  # some destinations read an escape in a string then
+        problem = f"account {spec.account!r} can't go to dlt: SQL dialects differ on backslashes"
         raise ConfigurationError(problem, argument="account")
 
     def tables() -> Iterator[Any]:
-        pulled = dlt.resource(_pull(client, job, work_dir), name="pull", selected=False)
-        for table in tables_of(job.feeds):
+        pulled = dlt.resource(_pull(client, spec, work_dir), name="pull", selected=False)
+        for table in tables_of(spec.feeds):
             columns = {column.name: {"description": column.description} for column in table.columns}
             key = [_ROW_ID] if _has_nulls_in_key(table) else table.key
             yield dlt.transformer(
@@ -109,37 +113,38 @@ def dlt_source(
 class _Pulled:
     """A finished pull; `is_older` if the destination may hold a later night."""
 
-    target: Target
+    target: FilesTarget
     in_files: bool
     replacement: Replacement = attrs.field(init=False)
     is_older: bool = False
 
 
 async def _pull(
-    client: SeoRepClient, job: ExportJob, work_dir: str | os.PathLike[str] | None
+    client: SeoRepClient, spec: PullSpec, work_dir: str | os.PathLike[str] | None
 ) -> AsyncIterator[_Pulled]:
     dlt = require("dlt")
     destination = dlt.current.pipeline().destination
     if destination is None:
         raise ConfigurationError("this source needs a pipeline: pipeline.run(source); rows alone come from pull_to")
     accounts = dlt.current.source_state().setdefault("accounts", {})
-    known = accounts.get(job.account, [])
+    known = accounts.get(spec.account, [])
     if known:
-        job.check_account("the destination", *known[:2])
+        spec.check_account("the destination", *known[:2])
     folder = Path(work_dir or tempfile.mkdtemp(prefix="seorep-"))
-    target = target_of(folder / "pull.parquet", job.feeds)
+    target = target_of(folder / "pull.parquet", spec.feeds)
+    assert isinstance(target, FilesTarget)  # noqa: S101
     pulled = _Pulled(target, destination.destination_type.endswith(".filesystem"))
     if work_dir is None:
         weakref.finalize(pulled, shutil.rmtree, folder)  # the tables are read after this has ended
     async with client:
-        summary = await run_export(client, job, target)
+        summary = await run_export(client, spec, target, ProgressTracker())
     if not summary.paths:
         raise summary.failures[0].error
     night = summary.snapshot_date  # of a resumed pull, that of its first run
-    pulled.replacement = Replacement(attrs.evolve(job, snapshot_date=night), summary.outcomes)
+    pulled.replacement = Replacement(attrs.evolve(spec, snapshot_date=night), summary.outcomes)
     last = known[2] if len(known) > 2 else ""
     pulled.is_older = night.isoformat() < last
-    accounts[job.account] = [job.service, job.key_digest(), max(night.isoformat(), last)]
+    accounts[spec.account] = [spec.service, spec.key_digest(), max(night.isoformat(), last)]
     yield pulled
 
 
@@ -167,16 +172,16 @@ def _batches_of(table: Table) -> Callable[[_Pulled], Iterator[Any]]:
 
 def _later_keys(pulled: _Pulled, table: Table) -> Set[tuple[Any, ...]]:
     """Return the keys of the destination's rows of a later night."""
-    dlt, job = require("dlt"), pulled.replacement.job
+    dlt, spec = require("dlt"), pulled.replacement.spec
     pipeline, schema = dlt.current.pipeline(), dlt.current.source_schema().name
     if pulled.in_files:
         found = require("dlt.common.libs.deltalake").get_delta_tables(pipeline, schema_name=schema).get(table.name)
-        filters = [("account", "=", job.account), ("snapshot_date", ">", job.snapshot_date)]
+        filters = [("account", "=", spec.account), ("snapshot_date", ">", spec.snapshot_date)]
         rows = [] if found is None else found.to_pyarrow_table(columns=[*table.key], filters=filters).to_pylist()
         return {tuple(row.values()) for row in rows}
     missing = require("dlt.destinations.exceptions").DatabaseUndefinedRelation
     with contextlib.suppress(missing), pipeline.sql_client(schema) as client:  # no run had this table yet
-        whose = f"account = {quoted(job.account)} AND snapshot_date > DATE '{job.snapshot_date}'"
+        whose = f"account = {quoted(spec.account)} AND snapshot_date > DATE '{spec.snapshot_date}'"
         name = client.make_qualified_table_name(table.name)
         query = f"SELECT {', '.join(table.key)} FROM {name} WHERE {whose}"  # noqa: S608
         return {tuple(row) for row in client.execute_sql(query) or ()}
@@ -202,5 +207,5 @@ def _scope(replacement: Replacement, table: Table) -> str | None:
     It has no functions or subqueries, for every destination, Delta tables included.
     """
     covered = replacement.covered(table, "{table}", ids_in_text=True)
-    account = quoted(replacement.job.account).replace("{", "{{").replace("}", "}}")
+    account = quoted(replacement.spec.account).replace("{", "{{").replace("}", "}}")
     return covered and f"{covered} AND {{table}}.account = {account}"

@@ -48,7 +48,7 @@ from pyspark.sql.types import StructType
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.dataset import shard_tables
+from seorep_async.export.targets.target import shard_tables
 from seorep_async.models import Feed
 from seorep_async.settings import Settings
 from seorep_async.shards import Shard, plan, read_shard

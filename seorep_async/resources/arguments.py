@@ -77,8 +77,11 @@ def check_id(name: str, value: object) -> int:
     return number
 
 
-def check_ids(name: str, values: Iterable[int]) -> Collection[int]:
-    """Return many ids, each once, in their order."""
+def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
+    """Return many ids of campaigns or keywords, each once, in their order."""
+    name = f"{object_name}_id"
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise ConfigurationError(f"ids must be several {object_name} ids, got {shown(values)}", argument="ids")
     if isinstance(values, range):  # holds none twice, and the largest at an end
         for end in (*values[:1], *values[-1:]):
             check_id(name, end)

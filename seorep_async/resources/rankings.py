@@ -31,13 +31,14 @@ from seorep_async.resources.arguments import (
     check_limit,
     optional_strings,
 )
-from seorep_async.session import Session, encode_query
+from seorep_async.session import ParamValue, Session, encode_query
 from seorep_async.settings import FeedSearchParam
 
 _log = logging.getLogger("seorep_async")
 
 R = TypeVar("R")
 ReportListing: TypeAlias = Listing[R, RankingReport[R]]
+QueryParams: TypeAlias = dict[str, ParamValue]
 FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 
 
@@ -273,15 +274,9 @@ class Rankings:
         if on_error not in ("collect", "raise"):
             raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error")
         object_name = _ENDPOINTS[feed].object_name
-        if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-            raise ConfigurationError(f"ids must be several {object_name} ids, got {ids!r}", argument="ids")
-        wanted = check_ids(f"{object_name}_id", ids)
+        wanted = check_ids(object_name, ids)
         start, end = check_dates(start_date, end_date)
-        known = FeedOptions.__annotations__.keys()
-        if unknown := options.keys() - known:
-            problem = f"pull has no argument {min(unknown)!r}; the feeds take {', '.join(known)}"
-            raise ConfigurationError(problem, argument=min(unknown))
-        asked = attrs.evolve(self._asked(feed, start, end, options), snapshot_date=self._today())
+        asked = attrs.evolve(self._asked(feed, start, end, options), snapshot_date=self._session.clock.now().date())
         return Pull(
             self._session,
             wanted,
@@ -290,9 +285,6 @@ class Rankings:
             on_error=on_error,
             ordered=ordered,
         )
-
-    def _today(self) -> dt.date:
-        return dt.datetime.fromtimestamp(self._session.clock.wall_clock(), dt.UTC).date()
 
     def _feed(self, feed: Feed, one: int, start_date: Date, end_date: Date, options: FeedOptions) -> ReportListing[Any]:
         one = check_id(f"{_ENDPOINTS[feed].object_name}_id", one)
@@ -319,7 +311,7 @@ class Rankings:
                 version=first.version,
                 extra=first.extra,
                 account=self._session.host,
-                snapshot_date=asked.snapshot_date or self._today(),
+                snapshot_date=asked.snapshot_date or self._session.clock.now().date(),
                 compared=asked.compared,
             )
 
@@ -333,18 +325,24 @@ class Rankings:
         return Listing(self._session, query, report)
 
     def _asked(self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions) -> _Asked:
-        endpoint, settings = _ENDPOINTS[feed], self._session.settings
-        search, names = optional_strings(search=options.get("search"))["search"], settings.feed_search_param
-        named: dict[str, Any] = {
-            "filter": search if names is not FeedSearchParam.SEARCH else None,
-            "search": search if names is not FeedSearchParam.FILTER else None,
-            "limit": check_limit(options.get("limit")),
-            **optional_strings(sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")),
-            "compare_previous_period": options.get("compare_previous_period"),
-        }
-        reserved = dict.fromkeys((f"{endpoint.object_name}_id", "start_date", "end_date", "page"))
-        chosen = encode_query(build_params(reserved | named, options.get("extra_params")), settings.array_encoding)
-        dates = f"start_date={start.isoformat()}&end_date={end.isoformat()}"
-        query = f"{dates}&{chosen}" if chosen else dates
-        compared = asks_to_compare(options.get("compare_previous_period"))
-        return _Asked(feed, endpoint, start, end, query, compared)
+        settings, compared = self._session.settings, asks_to_compare(options.get("compare_previous_period"))
+        chosen = encode_query(feed_params(feed, options, settings.feed_search_param), settings.array_encoding)
+        query = f"start_date={start.isoformat()}&end_date={end.isoformat()}" + (f"&{chosen}" if chosen else "")
+        return _Asked(feed, _ENDPOINTS[feed], start, end, query, compared)
+
+
+def feed_params(feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH) -> QueryParams:
+    """Return the checked parameters of a feed's options, without id, dates and page; `names` is of a search."""
+    if unknown := options.keys() - FeedOptions.__annotations__.keys():
+        problem = f"pull has no argument {min(unknown)!r}; the feeds take {', '.join(FeedOptions.__annotations__)}"
+        raise ConfigurationError(problem, argument=min(unknown))
+    (search,) = optional_strings(search=options.get("search")).values()
+    named: dict[str, Any] = {
+        "filter": search if names is not FeedSearchParam.SEARCH else None,
+        "search": search if names is not FeedSearchParam.FILTER else None,
+        "limit": check_limit(options.get("limit")),
+        **optional_strings(sort_metric=options.get("sort_metric"), sort_direction=options.get("sort_direction")),
+        "compare_previous_period": options.get("compare_previous_period"),
+    }
+    reserved = dict.fromkeys((f"{_ENDPOINTS[feed].object_name}_id", "start_date", "end_date", "page"))
+    return build_params(reserved | named, options.get("extra_params"))

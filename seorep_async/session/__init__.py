@@ -4,6 +4,7 @@ from seorep_async.session.authentication import Authentication, key_problem
 from seorep_async.session.base_url import BaseURL, base_url_problem
 from seorep_async.session.clock import Clock
 from seorep_async.session.encoding import ParamValue, encode_query, encode_write
+from seorep_async.session.flow_control import Limits, settings_within
 from seorep_async.session.key_refusal import CancelScope
 from seorep_async.session.observation import Attempt, Headers, OnAttempt, RawAnswer, check_callback
 from seorep_async.session.request import Decode, Request
@@ -18,6 +19,7 @@ __all__ = [
     "Clock",
     "Decode",
     "Headers",
+    "Limits",
     "OnAttempt",
     "ParamValue",
     "RawAnswer",
@@ -30,4 +32,5 @@ __all__ = [
     "encode_query",
     "encode_write",
     "key_problem",
+    "settings_within",
 ]

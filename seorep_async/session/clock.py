@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -34,3 +35,7 @@ class Clock:
     call_later: Callable[[float, Callable[[], None]], Alarm] = _call_later
     wall_clock: Callable[[], float] = time.time
     jitter: Callable[[], float] = random.random
+
+    def now(self) -> dt.datetime:
+        """Return the time in UTC, without a zone."""
+        return dt.datetime.fromtimestamp(self.wall_clock(), dt.UTC).replace(tzinfo=None)

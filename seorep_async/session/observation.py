@@ -230,6 +230,5 @@ def check_callback(name: str, function: object, takes: str) -> None:
     is_async = inspect.iscoroutinefunction(unwrapped) or inspect.iscoroutinefunction(type(unwrapped).__call__)
     if function is not None and (not callable(function) or is_async):
         raise ConfigurationError(
-            f"{name} must be a function that takes {takes}, and not an async one, got {shown(function)}",
-            argument=name,
+            f"{name} must be a function that takes {takes}, and not an async one, got {shown(function)}", argument=name
         )

@@ -26,7 +26,7 @@ from seorep_async.session.call import Call
 from seorep_async.session.call_timeout import CallTimeout
 from seorep_async.session.clock import Clock
 from seorep_async.session.fair_queue import HUGE, FairQueue
-from seorep_async.session.flow_control import Governor, Permit
+from seorep_async.session.flow_control import Governor, Limits, Permit
 from seorep_async.session.key_refusal import CancelScope, Step
 from seorep_async.session.observation import Observer, OnAttempt, log_retry
 from seorep_async.session.request import Request
@@ -52,6 +52,7 @@ class Session:
         settings: Settings,
         borrowed: aiohttp.ClientSession | None = None,
         clock: Clock | None = None,
+        limits: Limits | None = None,
         on_attempt: OnAttempt | None = None,
     ) -> None:
         self.settings = settings
@@ -65,7 +66,7 @@ class Session:
         self._transport = Transport(
             base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
         )
-        self.governor: Governor = Governor(settings, self.clock)
+        self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)
         self._closing = asyncio.Event()
         self._reading_huge = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -77,7 +78,8 @@ class Session:
     async def __aenter__(self) -> Session:
         if self.state != "not open yet":
             raise ConfigurationError(f"this client is {self.state} already; create a new one")
-        await self._transport.__aenter__()
+        with self.governor.opening():
+            await self._transport.__aenter__()
         self._loop = asyncio.get_running_loop()
         self.state = "open"
         return self
@@ -106,7 +108,7 @@ class Session:
             retries=dict(self._retries),
             throttled=self._throttled,
             bytes_received=self._transport.bytes_received,
-            in_flight=governor.admission.in_flight,
+            in_flight=governor.in_flight,
             concurrency=governor.admission.concurrency,
             pace=governor.admission.pace,
             waited=dict(governor.waited),

@@ -14,6 +14,8 @@ N = TypeVar("N", int, float)
 class Stats:
     """What a client has done since it was opened: a snapshot.
 
+    Where clients share `Limits`, `concurrency` and `pace` are those of all, everything else is the client's own.
+
     Attributes:
         requests: requests that calls needed, one for each page.
         attempts: requests that were sent, retries included: what the service sees.

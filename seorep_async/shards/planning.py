@@ -19,20 +19,24 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.dataset import check_dataset, dataset_of, stage, write_campaigns
 from seorep_async.export.fetch import Fetcher
-from seorep_async.export.job import ExportJob, Snapshot, export_job
+from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.night import Partition
 from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.receipts import delete_pull, read_receipt
+from seorep_async.export.sinks import encoded_campaigns
+from seorep_async.export.spec import PullSpec, SpecOptions
+from seorep_async.export.staging_area import in_thread
 from seorep_async.export.storage import Storage
-from seorep_async.export.target import DatasetTarget
+from seorep_async.export.targets import dataset_of
+from seorep_async.export.targets.dataset import stage, write_part
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.settings import Settings
 from seorep_async.shards.shard import MOST_SHARDS, Shard, check_key_from, check_options
 from seorep_async.shards.stored_plan import StoredPlan, plans_of, read_plan
+from seorep_async.tables.declared import campaigns_table
 
 T = TypeVar("T")
 
@@ -75,38 +79,34 @@ async def plan(
         SeoRepError: the key was refused, or the campaigns could not be listed.
         ExportError: the dataset can't be read or written.
     """
-    snapshot = Snapshot(account, snapshot_date, key_renewed)
-    job = export_job(client, ids, start_date, end_date, feeds, options, snapshot=snapshot)
+    labels: SpecOptions = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed}
+    spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, **labels)
     stored, folder = _check_plan(shards, workers, key_from, storage_options, options), _folder(work_dir)
-    target = await asyncio.to_thread(dataset_of, out, job.feeds, stored)
-    job.check_target(target)
-    await asyncio.to_thread(check_dataset, target.storage, job)
-    found = await _stored_plan(client, job, target, shards, restart=restart, retry_failed=retry_failed)
+    target = await asyncio.to_thread(dataset_of, out, spec.feeds, stored)
+    await in_thread(target.check, spec)
+    found = await _stored_plan(client, spec, target.storage, shards, restart=restart, retry_failed=retry_failed)
     address = f"{target.storage.address().rstrip('/')}/"
     common: dict[str, Any] = {"out": address, "storage_options": stored, "work_dir": folder, "key_from": key_from}
-    common |= {"key_digest": job.key_digest(), "settings": _share(client.settings, workers)}
-    cut = _cut(job, found, min(shards, len(found.ids)) or 1, common)
-    return await asyncio.to_thread(lambda: [shard.sealed(client._key_fingerprint) for shard in cut])
+    common["settings"] = _share(client.settings, workers)
+    cut = _cut(spec, found, min(shards, len(found.ids)) or 1, common)
+    return await asyncio.to_thread(lambda: [shard.sealed(client.key_digest) for shard in cut])
 
 
 async def _stored_plan(
-    client: SeoRepClient, job: ExportJob, target: DatasetTarget, shards: int, *, restart: bool, retry_failed: bool
+    client: SeoRepClient, spec: PullSpec, storage: Storage, shards: int, *, restart: bool, retry_failed: bool
 ) -> StoredPlan:
     """Return the plan to resume, or a new one."""
-    asked = job.parameters(target) | {"shards": shards, "key": await asyncio.to_thread(job.key_digest)}
-    parameters = json.loads(json.dumps(asked))
-    if job.snapshot_is_default:
-        del parameters["snapshot date"]
+    parameters = spec.wanted(Format.PARQUET) | {"shards": shards, "key": await asyncio.to_thread(spec.key_digest)}
     found = None
     if not restart:
-        found = await asyncio.to_thread(_earlier_plan, target.storage, job.account, parameters, retry_failed)
+        found = await asyncio.to_thread(_earlier_plan, storage, spec.account, parameters, retry_failed)
     if found is None:
         with contextlib.closing(Checkpoint(None)) as nothing_stored:
             collector = _Collector(nothing_stored)
-            ids = await Fetcher(client, job, collector, ProgressTracker(None)).list_campaigns()
+            ids = await Fetcher(client, spec, collector, ProgressTracker()).list_campaigns()
         if restart:
-            await asyncio.to_thread(_delete_earlier, target.storage, job.account, parameters)
-        found = await asyncio.to_thread(_store_plan, target.storage, job, ids, collector.campaigns, parameters)
+            await asyncio.to_thread(_delete_earlier, storage, spec.account, parameters)
+        found = await asyncio.to_thread(_store_plan, storage, spec, ids, collector.campaigns, parameters)
     return found
 
 
@@ -120,27 +120,11 @@ def _share(settings: Settings, workers: int) -> Settings:
     )
 
 
-def _cut(job: ExportJob, found: StoredPlan, count: int, common: Mapping[str, Any]) -> list[Shard]:
+def _cut(spec: PullSpec, found: StoredPlan, count: int, common: Mapping[str, Any]) -> list[Shard]:
+    whole = attrs.evolve(spec, snapshot_date=found.snapshot_date, started_at=found.started_at)
     bounds = pairwise(number * len(found.ids) // count for number in range(count + 1))
-    return [
-        Shard(
-            number=number,
-            count=count,
-            pull=found.pull,
-            base_url=job.service,
-            account=job.account,
-            snapshot_date=found.snapshot_date,
-            started_at=found.started_at,
-            ids=found.ids[first:last],
-            start_date=job.start_date,
-            end_date=job.end_date,
-            feeds=job.feeds,
-            options=dict(job.options),
-            key_renewed=job.key_renewed,
-            **common,
-        )
-        for number, (first, last) in enumerate(bounds)
-    ]
+    parts = (attrs.evolve(whole, campaigns=found.ids[first:last]) for first, last in bounds)
+    return [Shard.of(part, number=number, count=count, pull=found.pull, **common) for number, part in enumerate(parts)]
 
 
 @attrs.define
@@ -218,18 +202,19 @@ def _delete_earlier(storage: Storage, account: str, parameters: Mapping[str, Any
 
 
 def _store_plan(
-    storage: Storage, job: ExportJob, ids: Sequence[int], campaigns: Sequence[Campaign], parameters: Mapping[str, Any]
+    storage: Storage, spec: PullSpec, ids: Sequence[int], campaigns: Sequence[Campaign], parameters: dict[str, Any]
 ) -> StoredPlan:
-    night = Partition(job.account, job.snapshot_date)
-    pull = night.pull_name(job.started_at)
+    night = Partition(spec.account, spec.snapshot_date)
+    pull, table = night.pull_name(spec.started_at), campaigns_table()
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
-        file, part = write_campaigns(job, campaigns, Path(folder))
+        rows = arrow_tables(table, [encoded_campaigns(Format.PARQUET, spec, campaigns, 0)])
+        file, part = write_part(Path(folder), table, 0, rows)
         stage(storage, night, pull, [(file, part)])
     plan = StoredPlan(
-        parameters=dict(parameters),
+        parameters=parameters,
         pull=pull,
-        snapshot_date=job.snapshot_date,
-        started_at=job.started_at,
+        snapshot_date=spec.snapshot_date,
+        started_at=spec.started_at,
         ids=tuple(ids),
         campaigns=part,
     )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime as dt
 import inspect
 import logging
 import os
 import tempfile
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
@@ -19,36 +17,33 @@ from typing import TYPE_CHECKING, Any
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.atomic_replace import translate_errors
-from seorep_async.export.contents import Contents, pull_row
-from seorep_async.export.dataset import (
-    check_dataset,
-    check_staged,
-    commit_night,
-    dataset_of,
-    read_part,
-    receipt_of,
-    shard_tables,
-    stage,
-    write_parts,
-    write_pull,
-)
-from seorep_async.export.formats import GROUP_ROWS, Format
-from seorep_async.export.progress import CampaignOutcome, PullSummary, any_received
+from seorep_async.export.contents import arrow_table, pull_row
+from seorep_async.export.formats import GROUP_ROWS
+from seorep_async.export.lock import AtWorkError
+from seorep_async.export.progress import CampaignOutcome, ProgressTracker, PullSummary, any_received, summary_of
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.receipts import LARGEST_JSON, read_receipt
 from seorep_async.export.replacement import Replacement
 from seorep_async.export.staged_report import DamagedError
-from seorep_async.export.staging_area import AtWorkError
 from seorep_async.export.storage import Storage, storage_of
-from seorep_async.export.target import DatasetTarget
+from seorep_async.export.targets import dataset_of
+from seorep_async.export.targets.dataset import (
+    check_staged,
+    commit_night,
+    read_part,
+    receipt_of,
+    stage,
+    write_part,
+)
+from seorep_async.export.targets.target import shard_tables
 from seorep_async.resources.arguments import Secret
-from seorep_async.session.flow_control import Governor
+from seorep_async.session import Limits
 from seorep_async.settings import Settings
 from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from
 from seorep_async.shards.stored_plan import read_plan
+from seorep_async.shards.target import ShardTarget
 from seorep_async.tables.arrow import arrow_schema
-from seorep_async.tables.declared import table_named
+from seorep_async.tables.declared import pulls_table, table_named
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -58,8 +53,8 @@ _log = logging.getLogger("seorep_async")
 _PARALLEL = 8
 _POLL_SECONDS = 0.2
 _NAMED = 10
-_governors: dict[tuple[str, Settings], list[Governor]] = {}
-"""Of the clients that have pulled shards in this process: one shard is too short to find the limits again."""
+_limits: dict[tuple[str, Settings], list[Limits]] = {}
+"""Of a pull's shards that have run in this process: one shard is too short to find the limits again."""
 
 
 def run_shard(shard: Shard, *, key: Callable[[], str] | None = None) -> ShardReceipt:
@@ -149,29 +144,18 @@ def gather(shards: Iterable[Shard]) -> PullSummary:
     requests = sum(receipt.requests for receipt in receipts)
     parts = {part for receipt in receipts for part in receipt.parts}
     if earlier is None or earlier.pull != first.pull or not parts <= set(earlier.parts):
-        check_dataset(storage, first.job())  # another account may have been added since it was planned
+        target.check(first.spec(), lambda: None)  # another account may have been added since it was planned
         _commit(storage, first, receipts, outcomes, requests)
-    written = target.named_row_files(night.folder) if any_received(outcomes) else ()
-    return PullSummary(
-        feeds=first.feeds,
-        start_date=first.start_date,
-        end_date=first.end_date,
-        account=first.account,
-        snapshot_date=first.snapshot_date,
-        compared=first.job().compares,
-        paths=written,
-        outcomes=outcomes,
-        resumed=0,
-        requests=requests,
-        seconds=(max(receipt.finished_at for receipt in receipts) - first.started_at).total_seconds(),
-        started_at=first.started_at,
-    )
+    paths = tuple(target.row_files(night.folder)) if any_received(outcomes) else ()
+    seconds = (max(receipt.finished_at for receipt in receipts) - first.started_at).total_seconds()
+    facts: dict[str, Any] = {"requests": requests, "resumed": 0, "seconds": seconds}
+    return summary_of(first.spec(), paths=paths, outcomes=outcomes, **facts)
 
 
 def _commit(
     storage: Storage, shard: Shard, receipts: Sequence[ShardReceipt], outcomes: Sequence[CampaignOutcome], requests: int
 ) -> None:
-    job, stored = shard.job(), read_plan(storage, shard.night, shard.pull)
+    spec, stored = shard.spec(), read_plan(storage, shard.night, shard.pull)
     if stored is None:
         missing = storage.address(shard.night.plan(shard.pull))
         raise ExportError(
@@ -181,23 +165,25 @@ def _commit(
         raise ConfigurationError("gather needs every shard of one pull; these have other campaigns than its plan")
     check_staged(storage, shard.night, shard.pull, (part for receipt in receipts for part in receipt.parts))
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
-        file, pulls = write_pull(pull_row(job, outcomes, requests), Path(folder))
+        rows = arrow_table(pulls_table(), [pull_row(spec, outcomes, requests)])
+        file, pulls = write_part(Path(folder), pulls_table(), 0, [rows])
         stage(storage, shard.night, shard.pull, [(file, pulls)])
     parts = (*(part for receipt in receipts for part in receipt.parts), stored.campaigns, pulls)
-    commit_night(storage, receipt_of(job, shard.pull, parts, outcomes), Replacement(job, outcomes))
+    commit_night(storage, receipt_of(spec, shard.pull, parts, outcomes), Replacement(spec, outcomes))
 
 
 def _run(shard: Shard, key: Callable[[], str] | None, started: list[asyncio.Task[Any]]) -> ShardReceipt:
-    client = client_of(shard, key)
+    with found_limits(shard) as limits:
+        client = client_of(shard, limits, key)
 
-    async def run() -> ShardReceipt:
-        if task := asyncio.current_task():
-            started.append(task)
-        return await run_in_loop(shard, client)
+        async def run() -> ShardReceipt:
+            if task := asyncio.current_task():
+                started.append(task)
+            return await run_in_loop(shard, client)
 
-    # not `asyncio.run`, which takes away the event loop that was set for this thread
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        return runner.run(run())
+        # not `asyncio.run`, which takes away the event loop that was set for this thread
+        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+            return runner.run(run())
 
 
 async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
@@ -206,34 +192,15 @@ async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
     earlier = await asyncio.to_thread(_read_receipt, storage, shard)
     if earlier is not None and earlier.ok:
         return earlier
-    started, written = time.monotonic(), []
-
-    def write(contents: Contents, check: Callable[[], None]) -> list[Path | str]:
-        files = write_parts(contents, shard.number, shard_tables(shard.feeds), check)
-        stage(storage, shard.night, shard.pull, files)
-        receipt = ShardReceipt(
-            number=shard.number,
-            pull=shard.pull,
-            key_digest=shard.key_digest,
-            start_date=shard.start_date,
-            end_date=shard.end_date,
-            feeds=shard.feeds,
-            parts=tuple(part for _, part in files),
-            outcomes=tuple(contents.outcomes),
-            requests=contents.stats.attempts,
-            seconds=time.monotonic() - started,
-            finished_at=dt.datetime.now(dt.UTC).replace(tzinfo=None),
-        )
-        storage.write(shard.receipt_name, receipt.to_json().encode())
-        written.append(receipt)
-        return []
-
-    async with _known_limits((shard.pull, shard.settings), client), client:
-        job, target, restart = shard.job(), _target(shard, storage), False
+    target = ShardTarget.of(shard, storage)
+    async with client:
+        restart = False
         while True:
             try:
-                await run_export(client, job, target, restart=restart, retry_failed=not restart, write=write)
-                return written[0]
+                await run_export(
+                    client, shard.spec(), target, ProgressTracker(), restart=restart, retry_failed=not restart
+                )
+                return target.written[0]
             except AtWorkError:  # an engine that believed it lost started it twice; the first run still works
                 await asyncio.sleep(_POLL_SECONDS)
                 found = await asyncio.to_thread(_read_receipt, storage, shard)
@@ -248,47 +215,31 @@ async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
                 )
 
 
-@contextlib.asynccontextmanager
-async def _known_limits(pull: tuple[str, Settings], client: SeoRepClient) -> AsyncIterator[None]:
-    """Begin with the limits that an earlier shard of the pull has found in this process, and pass them on."""
-    governor = client._session.governor
-    with contextlib.suppress(KeyError, IndexError):  # none has ended, or others that run beside this one began with it
-        governor.admission.inherit(_governors[pull].pop().admission)
+@contextlib.contextmanager
+def found_limits(shard: Shard) -> Iterator[Limits]:
+    """Lend the limits that an earlier shard of the pull has found in this process, or new ones."""
+    pull, settings = (_checked(shard).pull, shard.settings), shard.settings
     try:
-        yield
+        limits = _limits[pull].pop()
+    except (KeyError, IndexError):  # none has ended, or others that run beside this one use them
+        limits = Limits(max_concurrency=settings.max_concurrency, requests_per_second=settings.requests_per_second)
+    try:
+        yield limits
     finally:
-        governors = _governors.pop(pull, [])
-        _governors.clear()  # those of other pulls
-        _governors[pull] = [*governors, governor]
+        others = _limits.pop(pull, [])
+        _limits.clear()  # those of other pulls
+        _limits[pull] = [*others, limits]
 
 
-def _target(shard: Shard, storage: Storage) -> DatasetTarget:
-    """Return the dataset as the target of one shard, with a checkpoint of its own."""
-    name = Path(f"{shard.pull}-{shard.number:05}")
-    return DatasetTarget(
-        name, name, Format.PARQUET, shard.feeds, work_dir=_work_folder(shard.work_dir), storage=storage
-    )
-
-
-def _work_folder(named: str | None) -> Path:
-    folder = Path(tempfile.gettempdir(), f"seorep-{os.getuid() if hasattr(os, 'getuid') else 'shards'}")
-    folder = folder if named is None else Path(named)
-    with translate_errors(folder):
-        folder.mkdir(0o700, parents=True, exist_ok=True)
-        if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
-            problem = f"the work folder {folder} is another user's; name one of your own: work_dir=…"
-            raise ConfigurationError(problem, argument="work_dir")
-    return folder
-
-
-def client_of(shard: Shard, key: Callable[[], str] | None = None) -> SeoRepClient:
+def client_of(shard: Shard, limits: Limits, key: Callable[[], str] | None = None) -> SeoRepClient:
     """Return a client for a shard, if the shard is as it was planned with the same key; nothing is read or sent before.
 
     Raises:
         ConfigurationError: it is not, or there is no key.
     """
-    client = SeoRepClient(_checked(shard).base_url, find_key(shard.key_from, key), settings=shard.settings)
-    if shard.sealed(client._key_fingerprint).seal != shard.seal:
+    secret = find_key(_checked(shard).key_from, key)
+    client = SeoRepClient(shard.base_url, secret, settings=shard.settings, limits=limits)
+    if shard.sealed(client.key_digest).seal != shard.seal:
         place = shard.key_from if key is None else "key()"
         raise ConfigurationError(
             f"{place} does not hold the key of the plan's account, or the shard was changed since it was planned"

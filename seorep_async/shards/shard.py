@@ -19,10 +19,10 @@ from cattrs.preconf.json import JsonConverter, make_converter
 
 from seorep_async import errors
 from seorep_async.errors import ConfigurationError, SeoRepError
-from seorep_async.export.dataset import shard_tables
-from seorep_async.export.job import ExportJob
 from seorep_async.export.night import Part, Partition, escape
 from seorep_async.export.progress import CampaignOutcome, PullFailure
+from seorep_async.export.spec import PullSpec
+from seorep_async.export.targets.target import shard_tables
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_key_mark
 from seorep_async.resources.rankings import FeedOptions
@@ -39,6 +39,8 @@ _SECRET = re.compile(
     "|authority|msi_|identity|cli$",  # receivers of the environment's secrets, and programs that are run for them
     re.IGNORECASE,
 )
+_SHARED = ["account", "snapshot_date", "started_at", "start_date", "end_date", "feeds", "options", "key_renewed"]
+"""The attributes of a shard that its spec has under the same names."""
 _KEY_FROM = re.compile("env:[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -100,22 +102,22 @@ class Shard:
         content = attrs.evolve(self, seal="").to_json()
         return attrs.evolve(self, seal=hmac.new(secret.encode(), content.encode(), "sha256").hexdigest())
 
-    def job(self) -> ExportJob:
-        """Return its job."""
-        return ExportJob(
+    @classmethod
+    def of(cls, spec: PullSpec, **more: Any) -> Shard:
+        """Return a shard of a spec, with what a spec does not say."""
+        shared = {name: getattr(spec, name) for name in _SHARED}
+        ids, digest = spec.campaigns or (), spec.key_digest()
+        return cls(base_url=spec.service, ids=ids, key_digest=digest, **shared, **more)
+
+    def spec(self) -> PullSpec:
+        """Return its spec."""
+        return PullSpec(
             service=self.base_url,
-            feeds=self.feeds,
-            start_date=self.start_date,
-            end_date=self.end_date,
             campaigns=self.ids,
-            options=FeedOptions(**self.options),  # type: ignore[typeddict-item]
-            account=self.account,
-            started_at=self.started_at,
-            snapshot_date=self.snapshot_date,
-            snapshot_is_default=False,
-            key_renewed=self.key_renewed,
             fingerprint=lambda _: self.key_digest,
+            snapshot_is_default=False,
             is_shard=True,
+            **{name: getattr(self, name) for name in _SHARED},
         )
 
     def to_json(self) -> str:

@@ -73,7 +73,7 @@ def test_a_disk_that_is_full_is_told(seorep: Seorep, monkeypatch: pytest.MonkeyP
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("seorep_async.export.file_writers.write_table", full)
+    monkeypatch.setattr("seorep_async.export.targets.files.write_table", full)
     found = facts(seorep(*PULL, "--sandbox", "-o", "a.parquet"))
     assert (found["exit_code"], found["error_type"]) == (7, "ExportError")
 

@@ -206,7 +206,7 @@ pull.run_export = stuck
     ended = program(LEAVING.format(sent="SIGINT") + stuck, "pull", "--sandbox", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (
         130,
-        "Interrupted; no report is stored yet.\n",
+        "Interrupted; nothing was fetched.\n",
     )
 
 

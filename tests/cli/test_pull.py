@@ -6,13 +6,16 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.cli.terminal import stderr_console
+from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.lock import PullLock
+from seorep_async.export.staging_area import StagingArea
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
 from tests.cli.running import Ended, Seorep, serving
@@ -190,6 +193,27 @@ def test_one_stored_report_is_singular(seorep: Seorep, monkeypatch: pytest.Monke
     assert re.search(r"  Stored     1 report of a pull of .* that ended with failures; it would be resumed\n", dry)
     assert re.match(r"Resuming the pull of .*: 1 report is stored already\.\n", said)
     assert "  Resumed    1 report was stored already\n" in said
+
+
+def test_a_resumed_pull_opens_its_checkpoint_once(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    really_open, really_ask = Checkpoint.__init__, StagingArea.resumes
+
+    def opening(*given: Any) -> None:
+        steps.append("opened")
+        really_open(*given)
+
+    def asking(*given: Any, **how: Any) -> bool:
+        steps.append("asked whether it resumes")
+        return really_ask(*given, **how)
+
+    with serving(campaigns=2, failing={2: 404}) as sandbox:
+        against(sandbox, monkeypatch)
+        assert seorep("pull").code == 4
+        monkeypatch.setattr(Checkpoint, "__init__", opening)
+        monkeypatch.setattr(StagingArea, "resumes", asking)
+        assert "Resuming the pull of" in seorep("pull", "--retry-failed").err
+    assert steps == ["opened", "asked whether it resumes"]
 
 
 @pytest.mark.parametrize("feeds", [("campaign",), ("keyword-by-date",), ("campaign", "keyword-by-date")])

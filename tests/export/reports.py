@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
-from seorep_async.export.job import ExportJob
+from seorep_async.export.spec import PullSpec
 from seorep_async.reports import column_values
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.columns import Table, Values
@@ -87,9 +87,19 @@ async def account(
         yield sandbox, client
 
 
-def export_job_of(feed: Feed = Feed.CAMPAIGN) -> ExportJob:
-    """Return a job that nobody runs."""
-    now = dt.datetime(2023, 4, 2, 3)
-    return ExportJob(
-        "service", (feed,), START, END, None, {}, "acme", now, NIGHT, True, None, fingerprint=lambda salt: "digest"
+def spec_of(feed: Feed = Feed.CAMPAIGN) -> PullSpec:
+    """Return a spec that nobody pulls."""
+    return PullSpec(
+        service="service",
+        account="acme",
+        feeds=(feed,),
+        start_date=START,
+        end_date=END,
+        campaigns=None,
+        options={},
+        started_at=dt.datetime(2023, 4, 2, 3),
+        snapshot_date=NIGHT,
+        snapshot_is_default=True,
+        key_renewed=None,
+        fingerprint=lambda salt: "digest",
     )

@@ -14,10 +14,9 @@ from seorep_async import Feed
 from seorep_async.export import ExportError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.staged_report import DamagedError, RowsFile, StagedReport
-from seorep_async.export.staging_area import StagingArea
-from seorep_async.export.target import target_of
+from seorep_async.export.targets import target_of
 from seorep_async.tables.declared import table_of
-from tests.export.reports import export_job_of
+from tests.export.reports import spec_of
 
 KEYWORDS = Feed.KEYWORD_BY_DATE
 
@@ -107,7 +106,7 @@ def test_clearing_it_leaves_nothing(checkpoint: Checkpoint) -> None:
 
 @pytest.mark.parametrize("marked", [False, True])  # as versions were not at first
 def test_a_checkpoint_of_another_version_is_called_so(tmp_path: Path, marked: bool) -> None:
-    area = StagingArea(target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,)))
+    area = target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,)).area()
     area.folder.mkdir(0o700)
     path = area.folder / "checkpoint"
     with contextlib.closing(sqlite3.connect(path)) as database:
@@ -116,8 +115,8 @@ def test_a_checkpoint_of_another_version_is_called_so(tmp_path: Path, marked: bo
         database.execute(f"PRAGMA user_version={(zlib.crc32(repr([statement]).encode()) >> 1) * marked}")
     said = r"the checkpoint in \.a\.csv\.pull is of another version of seorep; .* pass restart=True to start over"
     with pytest.raises(ExportError, match=said):
-        area.open(export_job_of(), restart=False, retry_failed=False)
-    area.open(export_job_of(), restart=True, retry_failed=False)
+        area.open(spec_of(), restart=False, retry_failed=False)
+    area.open(spec_of(), restart=True, retry_failed=False)
     area.remove()
 
 

@@ -16,18 +16,18 @@ import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export import dataset, pull_to
-from seorep_async.export.dataset import part_table
+from seorep_async.export import pull_to
 from seorep_async.export.night import Partition, Receipt, digest_of
 from seorep_async.export.receipts import busy, commit, read_receipt
 from seorep_async.export.replacement import Replacement
 from seorep_async.export.storage import Storage, storage_of
+from seorep_async.export.targets.dataset import part_table
 from seorep_async.models import Feed
 from seorep_async.shards import gather, plan, run_shard
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
-from tests.export.reports import END, NIGHT, START, account, export_job_of
+from tests.export.reports import END, NIGHT, START, account, spec_of
 from tests.export.s3 import Bucket
 from tests.export.test_dataset import Fail, fail, parts, rows
 from tests.export.test_receipts import (
@@ -65,8 +65,8 @@ def check(folder: Path) -> None:
 @pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
 def test_a_part_without_rows_is_replaced_like_any_other(table: Table) -> None:
     empty = arrow_schema(part_table(table)).empty_table()
-    job = attrs.evolve(export_job_of(), feeds=tuple(Feed))
-    (remaining,) = Replacement(job, []).remaining_rows(table, [empty], [empty])
+    spec = attrs.evolve(spec_of(), feeds=tuple(Feed))
+    (remaining,) = Replacement(spec, []).remaining_rows(table, [empty], [empty])
     assert (remaining.num_rows, remaining.schema) == (0, empty.schema)
 
 
@@ -129,7 +129,7 @@ async def test_what_another_pull_replaced_is_not_called_lost(
     async with account(campaigns=2, keywords=2) as (_, client):
         await pull(client, tmp_path, [1])
         (tmp_path / "rankings/keyword_rankings" / PARTITION / "part-00000.parquet").unlink()
-        monkeypatch.setattr(dataset, "commit", refuse)
+        monkeypatch.setattr("seorep_async.export.targets.dataset.commit", refuse)
         with caplog.at_level(logging.WARNING, "seorep_async"), pytest.raises(ExportError, match="another pull"):
             await pull(client, tmp_path, [2])
     assert not [record for record in caplog.records if "lost" in record.getMessage()]

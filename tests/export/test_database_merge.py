@@ -15,10 +15,12 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import ExportError, PullSummary, pull_to
-from seorep_async.export.database_merge import _insert, _make_table
-from seorep_async.export.job import Snapshot, export_job
+from seorep_async.export.database_file import make_table
+from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.pull_to import run_export
-from seorep_async.export.target import target_of
+from seorep_async.export.spec import PullSpec
+from seorep_async.export.targets import target_of
+from seorep_async.export.targets.database import insert
 from seorep_async.tables.declared import keywords_table
 from tests.export.reports import END, NIGHT, START, account, names_in
 
@@ -37,9 +39,9 @@ async def fill(client: SeoRepClient, path: Path, ids: list[int] | None = None, *
     start, on_progress = options.pop("start", START), options.pop("on_progress", None)
     feeds = options.pop("feeds", Feed)
     # one service, though each sandbox has a port of its own
-    snapshot = Snapshot(**{"snapshot_date": NIGHT, **options})
-    job = export_job(client, ids, start, END, feeds, {}, "the sandbox", snapshot=snapshot)
-    return await run_export(client, job, target_of(path, job.feeds), on_progress)
+    labels = {"snapshot_date": NIGHT, **options}
+    spec = PullSpec.of(client, ids, start, END, feeds, {}, service="the sandbox", **labels)
+    return await run_export(client, spec, target_of(path, spec.feeds), ProgressTracker(on_progress))
 
 
 async def test_the_same_again_doubles_nothing(tmp_path: Path) -> None:
@@ -290,9 +292,9 @@ def test_rows_of_a_database_are_in_the_order_of_the_pull() -> None:
     columns = {"account": ["a"] * count, "snapshot_date": day, "campaign_id": [1] * count, "keyword_id": range(count)}
     columns["keyword_phrase"] = ["tea"] * count
     with duckdb.connect() as database:
-        _make_table(database, table, {})
+        make_table(database, table, {})
         database.register("arriving", pa.Table.from_batches(pa.table(columns).to_batches(500)))
-        _insert(database, table)
+        insert(database, table)
         found = database.execute("SELECT keyword_id FROM keywords").fetchnumpy()["keyword_id"]
     assert found.tolist() == list(range(count))
 

@@ -14,8 +14,8 @@ import pytest
 
 from seorep_async import ConfigurationError
 from seorep_async.export import PullSummary, pull_to
-from seorep_async.export.dataset import dataset_of
 from seorep_async.export.receipts import last_receipt
+from seorep_async.export.targets import dataset_of
 from seorep_async.models import Feed
 from tests.export.test_history import CAMPAIGNS, Service
 from tests.export.test_touched_database import change

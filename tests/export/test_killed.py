@@ -25,7 +25,7 @@ import pytest
 from seorep_async import Feed
 from seorep_async.cli.application import run
 from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.target import target_of
+from seorep_async.export.targets import target_of
 from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.api.service import Service
 from tests.cli.running import serving

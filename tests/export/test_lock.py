@@ -23,11 +23,9 @@ import duckdb
 import msgspec
 import pytest
 
-from seorep_async import Feed, SeoRepClient
+from seorep_async import SeoRepClient
 from seorep_async.export import ExportError, pull_to
-from seorep_async.export.lock import HeldError, Holder, PullLock
-from seorep_async.export.staging_area import AtWorkError, write_lock
-from seorep_async.export.target import target_of
+from seorep_async.export.lock import AtWorkError, HeldError, Holder, PullLock, write_lock
 from tests.export.reports import END, START, account, names_in
 
 OTHER_PULL = """
@@ -142,13 +140,13 @@ def test_a_lock_of_another_machine_is_not_taken_over(
     refuse_locks(monkeypatch, number)
     out = tmp_path / "a.duckdb"
     file = out.with_name(".a.duckdb.pull.lock")
-    monkeypatch.setattr("seorep_async.export.staging_area._DOUBTFUL_SECONDS", 0)
+    monkeypatch.setattr("seorep_async.export.lock._DOUBTFUL_SECONDS", 0)
     left_behind(file, host="db-7", process=4711, boot="another", since="2026-11-23T20:15:00Z")
     said = r"process 4711 on 'db-7', since 2026-11-23 20:15:00 UTC\); .* If it has ended, .*, delete "
-    with pytest.raises(ExportError, match=said + re.escape(str(file))), write_lock(target_of(out, (Feed.CAMPAIGN,))):
+    with pytest.raises(ExportError, match=said + re.escape(str(file))), write_lock(out):
         pass
     file.unlink()
-    with write_lock(target_of(out, (Feed.CAMPAIGN,))):
+    with write_lock(out):
         assert file.exists()
     assert names_in(tmp_path) == []
 
@@ -242,7 +240,7 @@ def test_what_is_no_lock_is_left_alone(tmp_path: Path, kind: str) -> None:
     victim, file = tmp_path / "victim", tmp_path / ".a.duckdb.pull.lock"
     victim.write_bytes(b"precious")
     PREPARED[kind](file, victim)
-    before, target = file.lstat(), target_of(tmp_path / "a.duckdb", (Feed.CAMPAIGN,))
+    before, target = file.lstat(), tmp_path / "a.duckdb"
     problem = rf"can't write .*a\.duckdb: {file} is not the file of a lock; delete it"
     with pytest.raises(ExportError, match=problem), write_lock(target):
         pass
@@ -277,8 +275,8 @@ async def test_a_cancelled_pull_waits_for_no_lock(tmp_path: Path, monkeypatch: p
     def note(seconds: float) -> None:
         waits.set()
 
-    monkeypatch.setattr("seorep_async.export.staging_area._LOCK_TIMEOUT", math.inf)
-    monkeypatch.setattr("seorep_async.export.staging_area.time", SimpleNamespace(monotonic=time.monotonic, sleep=note))
+    monkeypatch.setattr("seorep_async.export.lock._TIMEOUT", math.inf)
+    monkeypatch.setattr("seorep_async.export.lock.time", SimpleNamespace(monotonic=time.monotonic, sleep=note))
     async with account(campaigns=1, keywords=1) as (_, client):
         await pull_to(client, None, START, END, out=out)
         lock.take()

@@ -14,16 +14,16 @@ from seorep_async import DecodeError, Feed
 from seorep_async.export import ExportError, PullSummary, pull_to
 from seorep_async.export.atomic_replace import translate_errors
 from seorep_async.export.formats import Format, check_totals, encode
-from seorep_async.export.job import export_job
 from seorep_async.export.preview import preview
-from seorep_async.export.progress import PullFailure
+from seorep_async.export.progress import ProgressTracker, PullFailure
 from seorep_async.export.pull_to import stream_rows
 from seorep_async.export.sinks import encoded
+from seorep_async.export.spec import PullSpec
 from seorep_async.models import RankingTotals, Tag
 from seorep_async.reports import RankingReport
 from seorep_async.tables.columns import as_json
 from tests.export.made_service import TOO_LARGE, made
-from tests.export.reports import END, FORMATS, START, export_job_of, owned, ranking
+from tests.export.reports import END, FORMATS, START, owned, ranking, spec_of
 
 KEYWORDS = Feed.KEYWORD_BY_DATE
 ODD = [0, 2**31, TOO_LARGE]
@@ -61,7 +61,9 @@ async def test_it_fails_alone_on_the_way_to_a_pipe(odd: int) -> None:
         text.extend(data)
 
     async with made({1: [10, odd], 2: [11]}) as (_, client):
-        summary = await stream_rows(client, export_job(client, None, START, END, KEYWORDS, {}), Format.CSV, write)
+        summary = await stream_rows(
+            client, PullSpec.of(client, None, START, END, KEYWORDS, {}), Format.CSV, write, ProgressTracker()
+        )
     assert (failed(summary), text.count(b"\n")) == ([(1, odd)], 3)
 
 
@@ -94,7 +96,7 @@ async def test_rows_of_other_keywords_are_not_doubled_in_a_database(tmp_path: Pa
 
 async def test_a_preview_is_estimated_from_the_first_valid_campaign() -> None:
     async with made({TOO_LARGE: [], 2: [11]}) as (_, client):
-        found = await preview(client, export_job(client, None, START, END, Feed.CAMPAIGN, {}), None)
+        found = await preview(client, PullSpec.of(client, None, START, END, Feed.CAMPAIGN, {}), None)
     assert found.campaigns == 2
 
 
@@ -137,8 +139,8 @@ async def test_what_no_string_holds_fails_alone_on_the_way_to_a_pipe(
 
     monkeypatch.setattr("seorep_async.export.sinks.encode", picky)
     async with made({1: [10], 2: [11]}) as (_, client):
-        job = export_job(client, None, START, END, Feed.CAMPAIGN, {})
-        summary = await stream_rows(client, job, Format.JSON_LINES, write)
+        spec = PullSpec.of(client, None, START, END, Feed.CAMPAIGN, {})
+        summary = await stream_rows(client, spec, Format.JSON_LINES, write, ProgressTracker())
     assert failed(summary) == [(1, None)]
 
 
@@ -155,7 +157,9 @@ async def test_what_one_owner_can_not_have_the_others_get(monkeypatch: pytest.Mo
 
     monkeypatch.setattr("seorep_async.export.sinks.encode", picky)
     async with made({1: [10], 2: [10], 3: [10]}) as (_, client):
-        summary = await stream_rows(client, export_job(client, None, START, END, KEYWORDS, {}), Format.CSV, write)
+        summary = await stream_rows(
+            client, PullSpec.of(client, None, START, END, KEYWORDS, {}), Format.CSV, write, ProgressTracker()
+        )
     assert failed(summary) == [(1, 10)]
     assert [line.split(b",")[2:4] for line in text.splitlines()[1:]] == [[b"2", b"10"], [b"3", b"10"]]
 
@@ -195,7 +199,7 @@ TOO_DEEP = nested(DEEPEST)
     ],
 )
 def test_a_field_that_is_nested_too_deep_fails_its_report_only(report: RankingReport[Any], ending: str) -> None:
-    (failure,) = encoded(Format(f".{ending}"), export_job_of(), report, [7], rows=True, keywords=False)
+    (failure,) = encoded(Format(f".{ending}"), spec_of(), report, [7], rows=True, keywords=False)
     assert isinstance(failure, PullFailure)
     assert failure.campaign_id == 7
     assert failure.error.message == f"an unknown field is nested too deep to be written to .{ending}"

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, Feed, SeoRepClient
+from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import pull_to
-from seorep_async.export.job import export_job
 from seorep_async.export.preview import PullPreview, preview
-from seorep_async.export.target import target_of
+from seorep_async.export.spec import PullSpec
+from seorep_async.export.targets import target_of
 from tests.export.reports import END, START, account
 
 
 async def previewed(client: SeoRepClient, feeds: Any = Feed.CAMPAIGN, out: Path | None = None) -> PullPreview:
-    order = export_job(client, None, START, END, feeds, {})
-    target = None if out is None else target_of(out, order.feeds)
-    return await preview(client, order, target, retry_failed=True)
+    spec = PullSpec.of(client, None, START, END, feeds, {})
+    target = None if out is None else target_of(out, spec.feeds)
+    return await preview(client, spec, target, retry_failed=True)
 
 
 @pytest.mark.parametrize("status", [404, 422, 501])
@@ -48,6 +48,15 @@ async def test_it_is_estimated_from_missing_reports_only(tmp_path: Path) -> None
     async with account(port=port) as (_, client):
         found = await previewed(client, out=tmp_path / "a.csv")
     assert (found.sampled, found.requests) == (3, 2)
+
+
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+async def test_what_the_pull_would_refuse_a_preview_refuses(tmp_path: Path, out: str) -> None:
+    async with account(campaigns=1) as (sandbox, client):
+        spec = PullSpec.of(client, None, START, END, Feed.CAMPAIGN, {"search": "shoes"})
+        with pytest.raises(ConfigurationError, match="search narrows the rows"):
+            await preview(client, spec, target_of(f"{tmp_path}/{out}", spec.feeds))
+        assert sandbox.stats.requests == 0
 
 
 async def test_where_nothing_is_missing_nothing_is_asked(tmp_path: Path) -> None:

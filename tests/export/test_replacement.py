@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import duckdb
 import pytest
 
-from seorep_async.export.contents import Contents
-from seorep_async.export.database_merge import write_database
-from seorep_async.export.dataset import write_dataset
-from seorep_async.export.job import Snapshot, export_job
-from seorep_async.export.pull_to import run_export
-from seorep_async.export.target import DatasetTarget, target_of
 from seorep_async.session.authentication import Authentication
+from tests.export.both_targets import pull_to_both
 from tests.export.random_nights import COLUMNS, Pull, Tables, columns, expected, no_rows, pulls
 from tests.scripted_api import Asked, serving
 
@@ -60,18 +54,9 @@ async def test_random_nights_are_the_same_everywhere(tmp_path: Path, seed: int, 
     def answer(asked: Asked) -> object:
         return pull.answer(asked)
 
-    def write(contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
-        area = contents.area
-        target = target_of(f"{dataset}/", area.job.feeds)
-        assert isinstance(target, DatasetTarget)
-        write_database(contents, check)
-        return write_dataset(target, contents, check)
-
     async with serving(answer) as (client, _):
         for pull in pulls(count, seed):
-            snapshot = Snapshot(pull.account, pull.night)
-            job = export_job(client, pull.ids, pull.start, pull.end, pull.feeds, {}, snapshot=snapshot)
-            await run_export(client, job, target_of(database, pull.feeds), restart=True, write=write)
+            await pull_to_both(client, pull, database, dataset)
             pull.apply_to(held)
             pull.apply_to(nights[pull.account, pull.night])
             if pull.number % 20 == 0:

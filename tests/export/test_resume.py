@@ -17,10 +17,10 @@ from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepCl
 from seorep_async.export import ExportError, PullProgress, PullSummary, Stage, pull_to
 from seorep_async.export.atomic_replace import export_error
 from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.job import _differences
-from seorep_async.export.preview import staged_pull
-from seorep_async.export.staging_area import StagingArea
-from seorep_async.export.target import target_of
+from seorep_async.export.progress import StagedPull
+from seorep_async.export.spec import differences
+from seorep_async.export.staging_area import StagingArea, staged_in
+from seorep_async.export.targets import Target, target_of
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Authentication
 from tests.export.made_service import made
@@ -51,6 +51,11 @@ async def cut_off(client: SeoRepClient, out: Path, *, after: int = 5, **options:
 
 async def again(client: SeoRepClient, out: Path, **options: Any) -> PullSummary:
     return await pull_to(client, options.pop("ids", None), START, END, out=out, **options)
+
+
+def staged_pull(target: Target) -> StagedPull | None:
+    with target.area().inspect() as checkpoint:
+        return None if checkpoint is None else staged_in(checkpoint)
 
 
 def slow(**options: Any) -> Any:
@@ -214,7 +219,7 @@ def test_a_fingerprint_tells_keys_apart_and_salts_too() -> None:
 async def test_the_first_request_does_not_wait_for_the_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requested = threading.Event()
     async with account() as (_, client):
-        digest, send = client._key_fingerprint, client._session.send
+        digest, send = client.key_digest, client._session.send
 
         def patient(salt: bytes) -> str:
             assert requested.wait(60)
@@ -224,7 +229,7 @@ async def test_the_first_request_does_not_wait_for_the_digest(tmp_path: Path, mo
             requested.set()
             return await send(*args, **options)
 
-        monkeypatch.setattr(client, "_key_fingerprint", patient)
+        monkeypatch.setattr(client, "key_digest", patient)
         monkeypatch.setattr(client._session, "send", noted)
         assert (await pull_to(client, [1], START, END, out=tmp_path / "a.csv")).ok
 
@@ -420,4 +425,4 @@ async def test_a_cancelled_pull_with_all_in_place_has_ended_well(
 )
 def test_other_feeds_are_not_called_another_version(feeds: list[str], words: list[str]) -> None:
     earlier = {"feeds": ["campaign"], "version": [1, 2]}
-    assert _differences(earlier, {"feeds": feeds, "version": [1, 3]}) == words
+    assert differences(earlier, {"feeds": feeds, "version": [1, 3]}) == words

@@ -16,11 +16,12 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
-from seorep_async.export.job import export_job
+from seorep_async.export.lock import write_lock
 from seorep_async.export.preview import preview
-from seorep_async.export.staging_area import StagingArea, write_lock
-from seorep_async.export.target import target_of
-from tests.export.reports import END, START, account, export_job_of, names_in
+from seorep_async.export.spec import PullSpec
+from seorep_async.export.staging_area import StagingArea
+from seorep_async.export.targets import target_of
+from tests.export.reports import END, START, account, names_in, spec_of
 
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
 
@@ -95,9 +96,9 @@ async def test_a_prepared_folder_is_refused(
         with pytest.raises(ConfigurationError, match=rf"can't stage an export in .*: {problem}.* Remove it"):
             await pull_to(client, None, START, END, out=out, restart=restart)
         assert sandbox.stats.requests == 0
-        job, target = export_job(client, None, START, END, "campaign", {}), target_of(out, (Feed.CAMPAIGN,))
+        spec, target = PullSpec.of(client, None, START, END, "campaign", {}), target_of(out, (Feed.CAMPAIGN,))
         with pytest.raises(ConfigurationError, match=problem):  # and so it is by a dry run
-            await preview(client, job, target, restart=restart)
+            await preview(client, spec, target, restart=restart)
         assert sandbox.stats.requests == 0
     assert (victim / "checkpoint").read_bytes() == b"precious"
     assert state(tmp_path) == before
@@ -127,9 +128,9 @@ async def test_a_target_that_is_a_link_is_staged_where_it_leads(tmp_path: Path) 
 
 
 def opened(out: Path) -> StagingArea | None:
-    area = StagingArea(target_of(out, (Feed.CAMPAIGN,)))
+    area = target_of(out, (Feed.CAMPAIGN,)).area()
     try:
-        area.open(export_job_of(), restart=False, retry_failed=False)
+        area.open(spec_of(), restart=False, retry_failed=False)
     except ExportError:  # another has it
         return None
     return area
@@ -201,12 +202,12 @@ def test_a_process_forked_meanwhile_keeps_no_lock(tmp_path: Path, monkeypatch: p
         patched.setattr("seorep_async.export.lock.os.open", open_and_fork)
         area = opened(tmp_path / "a.csv")
         assert area is not None
-        with write_lock(area.target):
+        with write_lock(tmp_path / "a.csv"):
             pass
         area.close()
     again = opened(tmp_path / "a.csv")
     assert again is not None
-    with write_lock(area.target, check=lambda: pytest.fail("it waits for another")):
+    with write_lock(tmp_path / "a.csv", check=lambda: pytest.fail("it waits for another")):
         again.close()
     for one in forked:
         os.close(one)
@@ -233,4 +234,4 @@ def test_a_folder_that_can_not_be_opened_is_an_export_error(tmp_path: Path, monk
     with monkeypatch.context() as patched:
         patched.setattr("seorep_async.export.lock.os.open", refuse)
         with pytest.raises(ExportError, match=r"can't write .*\.a\.csv\.pull: Permission denied"):
-            StagingArea(target).open(export_job_of(), restart=False, retry_failed=False)
+            target.area().open(spec_of(), restart=False, retry_failed=False)

@@ -12,8 +12,8 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
-from seorep_async.export.target import target_of
-from seorep_async.tables.declared import table_of, totals_table
+from seorep_async.export.targets import target_of
+from seorep_async.tables.declared import totals_table
 from seorep_async.tables.text import csv_header
 from tests.export.reports import END, START, account, names_in, rows_in
 
@@ -81,7 +81,7 @@ def test_a_file_beside_it_that_can_not_be_written_is_refused_too(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.b.parquet", "ø.jsonl", "a.duckdb"])
 def test_one_feed_goes_to_the_name_itself(tmp_path: Path, name: str) -> None:
-    assert target_of(tmp_path / name, ONE).file(table_of(Feed.CAMPAIGN)) == tmp_path / name
+    assert target_of(tmp_path / name, ONE).row_files() == [tmp_path / name]
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 def test_a_relative_name_is_shown_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     target = target_of("a.csv", tuple(Feed))
-    assert target.as_named(target.file(table_of(Feed.CAMPAIGN))) == Path("a.keyword_rankings.csv")
+    assert target.row_files()[0] == Path("a.keyword_rankings.csv")
 
 
 @pytest.mark.parametrize("name", ["a.campaign_periods.csv", "a.totals.csv"])

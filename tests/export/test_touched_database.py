@@ -10,9 +10,9 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import pull_to
-from seorep_async.export.job import export_job
 from seorep_async.export.preview import preview
-from seorep_async.export.target import target_of
+from seorep_async.export.spec import PullSpec
+from seorep_async.export.targets import target_of
 from tests.export.reports import END, START, account
 from tests.export.test_database_merge import ask, fill
 
@@ -131,9 +131,9 @@ async def test_a_dry_run_that_retries_looks_at_the_tables_first(tmp_path: Path) 
     async with account(campaigns=1, keywords=2) as (_, client):
         await pull_to(client, None, START, END, out=path)
         change(path, "ALTER TABLE pulls RENAME feeds TO lists")
-        job = export_job(client, None, START, END, Feed.CAMPAIGN, {})
+        spec = PullSpec.of(client, None, START, END, Feed.CAMPAIGN, {})
         with pytest.raises(ConfigurationError, match='RENAME "lists" TO feeds'):
-            await preview(client, job, target_of(path, job.feeds), retry_failed=True)
+            await preview(client, spec, target_of(path, spec.feeds), retry_failed=True)
 
 
 async def test_pulls_of_an_earlier_version_get_the_new_columns(tmp_path: Path) -> None:

@@ -1,77 +1,35 @@
-"""Answers as bytes: whole ones, and one for each way to cut or replace a body."""
+"""Ways to give less than the whole body, or another one, under status 200: for each a step in place of a body."""
 
 from __future__ import annotations
 
 import gzip
-import json
-from typing import Any
+from collections.abc import Callable
 
-import attrs
+from tests.session.scripted_server import Step, answer, then_close
 
 HTML = b"<!DOCTYPE html><html><body><h1>We will be back soon</h1></body></html>"
+GZIP = ("Content-Encoding", "gzip")
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+TO_THE_END = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 
 
-@attrs.frozen
-class Raw:
-    """What goes onto the wire.
-
-    Attributes:
-        content: the bytes.
-        close: whether the connection ends after them.
-    """
-
-    content: bytes
-    close: bool = False
+def half(body: bytes) -> bytes:
+    return body[: len(body) // 2]
 
 
-def as_json(answer: Any) -> bytes:
-    return json.dumps(answer).encode()
+def corrupt(packed: bytes) -> bytes:
+    return half(packed) + b"\xff\xff\xff\xff" + packed[len(packed) // 2 + 4 :]
 
 
-def whole(body: bytes, status: int = 200, *headers: str) -> Raw:
-    """Return a whole answer that leaves the connection open."""
-    return Raw(_head(status, f"Content-Length: {len(body)}", *headers) + body)
-
-
-def refusal(status: int, *headers: str) -> Raw:
-    """Return an answer that is no success."""
-    return whole(
-        as_json({"status": "error", "code": status, "message": "a fault that was asked for"}), status, *headers
-    )
-
-
-def cut(kind: str, body: bytes) -> Raw:
-    """Return what stands in for a body; see `plan.CUTS`."""
-    half = body[: len(body) // 2]
-    match kind:
-        case "short length":
-            return Raw(_head(200, f"Content-Length: {len(body)}") + half, close=True)
-        case "cut chunk":
-            return Raw(_head(200, "Transfer-Encoding: chunked") + b"%x\r\n" % len(body) + half, close=True)
-        case "no last chunk":
-            return Raw(_head(200, "Transfer-Encoding: chunked") + b"%x\r\n%s\r\n" % (len(half), half), close=True)
-        case "cut open end":
-            return Raw(_head(200, "Connection: close") + half, close=True)
-        case "cut gzip":
-            packed = gzip.compress(body)
-            return Raw(
-                _head(200, "Connection: close", "Content-Encoding: gzip") + packed[: len(packed) // 2], close=True
-            )
-        case "corrupt gzip":
-            packed = gzip.compress(body)
-            middle = len(packed) // 2
-            return whole(packed[:middle] + b"\xff\xff\xff\xff" + packed[middle + 4 :], 200, "Content-Encoding: gzip")
-        case "empty":
-            return whole(b"")
-        case "HTML":
-            return whole(HTML, 200)
-        case "half JSON":
-            return whole(half)
-        case "BOM":
-            return whole(b"\xef\xbb\xbf" + body)
-    raise AssertionError(kind)
-
-
-def _head(status: int, *headers: str) -> bytes:
-    lines = [f"HTTP/1.1 {status} Some Reason", "Content-Type: application/json", *headers]
-    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+CUTS: dict[str, Callable[[bytes], Step]] = {
+    "short length": lambda body: then_close(answer(half(body), length=len(body))),
+    "cut chunk": lambda body: then_close(CHUNKED + b"%x\r\n" % len(body) + half(body)),
+    "no last chunk": lambda body: then_close(CHUNKED + b"%x\r\n%s\r\n" % (len(half(body)), half(body))),
+    "cut open end": lambda body: then_close(TO_THE_END + b"\r\n" + half(body)),
+    "cut gzip": lambda body: then_close(TO_THE_END + b"Content-Encoding: gzip\r\n\r\n" + half(gzip.compress(body))),
+    "corrupt gzip": lambda body: answer(corrupt(gzip.compress(body)), headers=[GZIP]),
+    "empty": lambda body: answer(b""),
+    "HTML": lambda body: answer(HTML),
+    "half JSON": lambda body: answer(half(body)),
+    "BOM": lambda body: answer(b"\xef\xbb\xbf" + body),
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,29 +10,20 @@ from typing import Literal
 
 import attrs
 
-CUTS = (
-    "short length", "cut chunk", "no last chunk", "cut open end", "cut gzip", "corrupt gzip", "empty", "HTML",
-    "half JSON", "BOM",
-)  # fmt: skip
-"""Ways to give less than the whole body, or another one, under status 200."""
+from tests.faults.answers import CUTS
 
-FAULTS = ("reset unread", "reset", "closed", "hang", "drip", "closes", "cut", *CUTS)
+FAULTS = ("reset", "closed", "hang", "drip", "closes", "cut", *CUTS)
 """What can happen to a request; besides these, every status from `400` to `599`.
 
-`reset unread` and `reset` break the connection off (RST) before and after the request is read, `closed` ends it
-without an answer, `hang` never answers, `drip` sends a byte every 50 ms, `closes` answers and then closes the
-connection without having said so; `cut` is one of `CUTS` by chance.
+`reset` breaks the connection off (RST), `closed` ends it without an answer, `hang` never answers, `drip` sends a byte
+every 50 ms, `closes` answers and then closes the connection without having said so; `cut` is one of `CUTS` by chance.
 """
 
-_DECK = 400
+LIGHT = {"reset": 0.05, "500": 0.05, "cut": 0.02}
+"""The shares of row 1."""
 
-ENVELOPE_LIES = (
-    "page ignored", "limit clamped", "grows once", "shrinks once", "re-sorted once", "grows always",
-    "empty middle page once", "empty middle page", "too many records", "too few records", "records null",
-    "pages 0", "pages 10^9", "pages and records 10^9", "pages as text", "pages null", "pages too few",
-    "last page repeated", "totals false", "shapes mixed",
-)  # fmt: skip
-"""Ways in which the pages of a unit need not add up; see `lies`."""
+_DECK = 400
+_CUT = tuple(CUTS)
 
 
 @attrs.frozen
@@ -78,9 +70,6 @@ class Plan:
         failing: units that always meet one fault.
         limit: the rate limit, if there is one.
         outage: the outage, if there is one.
-        revoked_after: requests after which the key is refused (403), or None.
-        lie: one of `ENVELOPE_LIES` about every unit, or None.
-        bodies: answers given in place of the pages: unit `n` gets body `n`; for hostile bodies.
         certificate: key and certificates in PEM, to serve https.
         seed: chooses which requests meet a fault.
     """
@@ -93,9 +82,6 @@ class Plan:
     failing: Mapping[int, str] = attrs.field(factory=dict)
     limit: Limit | None = None
     outage: Outage | None = None
-    revoked_after: int | None = None
-    lie: str | None = None
-    bodies: tuple[bytes, ...] = ()
     certificate: bytes | None = attrs.field(default=None, repr=False)
     seed: int = 1
 
@@ -113,6 +99,12 @@ class Plan:
         """Return the ids of all rows of a unit, in order."""
         return [keyword for page in range(1, self.pages + 1) for keyword in self.keywords(unit, page)]
 
+    def page(self, unit: int, number: int) -> bytes:
+        """Return the answer to a request for a page of a unit."""
+        rows = [{"keywordId": one, "keywordPhrase": f"keyword {one}"} for one in self.keywords(unit, number)]
+        metadata = {"total_pages": self.pages, "total_records": self.pages * self.rows}
+        return json.dumps({"metadata": metadata, "data": {"totals": False, "rows": rows}}).encode()
+
     def draws(self) -> Iterator[str | None]:
         """Give the fault that meets the first, second, … request, or None.
 
@@ -127,7 +119,7 @@ class Plan:
         while True:
             chance.shuffle(deck)
             for card in deck:
-                yield chance.choice(CUTS) if card == "cut" else card
+                yield chance.choice(_CUT) if card == "cut" else card
 
 
 @attrs.frozen
@@ -135,23 +127,17 @@ class Seen:
     """One request, as the server saw it.
 
     Attributes:
-        time: when its first byte came, on the machine's monotonic clock, which all processes share.
-        connection: number of the connection it came on, from 1.
-        fate: `served`, or the fault that met it; `outage`, `revoked`, `throttled`, or `too late` for a request that
-            came on a connection which the server had closed already.
-        method: HTTP method, or empty if the request was not read.
-        unit: campaign, or None if it was not about one.
-        page: page, or None.
-        body: the body, of a write.
+        time: when it had come, on the machine's monotonic clock, which all processes share.
+        fate: `served`, or the fault that met it; `outage`, `throttled`, or `too late` for a request that came on a
+            connection which the server had closed already, and was not read.
+        unit: campaign.
+        page: page.
     """
 
     time: float
-    connection: int
     fate: str
-    method: str = ""
     unit: int | None = None
     page: int | None = None
-    body: bytes = b""
 
 
 @attrs.frozen
@@ -163,7 +149,6 @@ class History:
         windows: waits that it asked for, each from the moment that the 429 was sent to the moment it named.
         outage: when the outage began and ended, or None.
         first_success: when the first answer after the outage was sent, or None.
-        most_in_flight: the most requests that were being answered at once.
         open_connections: connections that clients left open.
     """
 
@@ -171,7 +156,6 @@ class History:
     windows: tuple[tuple[float, float], ...]
     outage: tuple[float, float] | None
     first_success: float | None
-    most_in_flight: int
     open_connections: int
 
     @property
@@ -183,11 +167,6 @@ class History:
     def fates(self) -> Counter[str]:
         """How many requests met which fate."""
         return Counter(seen.fate for seen in self.seen)
-
-    @property
-    def per_unit(self) -> Counter[int]:
-        """How many requests came for each unit."""
-        return Counter(seen.unit for seen in self.seen if seen.unit is not None)
 
     @property
     def served(self) -> Counter[tuple[int, int]]:

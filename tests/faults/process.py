@@ -54,8 +54,7 @@ class ServerProcess:
             self._process.start()
             far_end.close()
         self._connection.send(plan)
-        port = self._connection.recv()
-        served = Served(f"{'https' if plan.certificate else 'http'}://127.0.0.1:{port}")
+        served = Served(self._connection.recv())
         try:
             yield served
         finally:
@@ -73,6 +72,6 @@ def _serve_plans(connection: Connection) -> None:
 
 async def _serve(connection: Connection, plan: Plan) -> None:
     async with FaultServer(plan) as server:
-        connection.send(server.port)
+        connection.send(server.base_url)
         await asyncio.get_running_loop().run_in_executor(None, connection.recv)
         connection.send(await server.history())

@@ -13,15 +13,14 @@ import trustme
 
 from seorep_async import Settings
 from tests.faults.conftest import Check
-from tests.faults.plan import Limit, Outage, Plan
+from tests.faults.plan import LIGHT, Limit, Outage, Plan
 from tests.faults.process import ServerProcess
 from tests.faults.run import Run, pull
 
 GRACE = 0.05
 """Seconds in which requests still come that were under way as a wait was asked for."""
 
-LIGHT = {"reset": 0.025, "reset unread": 0.025, "500": 0.05, "cut": 0.02}
-HEAVY = {"reset": 0.1, "reset unread": 0.1, "500": 0.2, "cut": 0.05}
+HEAVY = {"reset": 0.2, "500": 0.2, "cut": 0.05}
 DEFAULT = Settings()
 IMPATIENT = Settings(attempt_timeout=1.0)
 
@@ -52,7 +51,7 @@ MEASURES: dict[str, Callable[[Run], float]] = {
 ALWAYS = {"rows lost or double": 0.0, "units failed": 0.0, "pages never served": 0.0, "left over": 0.0}
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Scenario:
     """A row, or a part of one.
 
@@ -75,108 +74,54 @@ SLOW = Plan(units=60)
 LONG = Plan(units=200, latency=0.02)
 OUTAGES: list[Any] = ["503", "refused", "hang", "reset"]
 
+BOUNDS_OF_WAITS = {"amplification": 1.02, "started inside a wait": 0, "time / ideal": 1.8}
 FULL = [
+    Scenario("1", "5 % RST + 5 % 500 + 2 % cut", Plan(units=400, faults=LIGHT), {"amplification": 1.16}),
+    Scenario("1", "the same over TLS", Plan(units=400, faults=LIGHT), {"amplification": 1.16}, secure=True),
+    Scenario("2", "20 % RST + 20 % 500 + 5 % cut", Plan(units=200, faults=HEAVY), {"amplification": 1.9}),
     Scenario(
-        row="1",
-        fault="5 % RST + 5 % 500 + 2 % cut",
-        plan=Plan(units=400, faults=LIGHT),
-        bounds={"amplification": 1.16},
-    ),
-    Scenario(
-        row="1",
-        fault="the same over TLS",
-        plan=Plan(units=400, faults=LIGHT),
-        bounds={"amplification": 1.16},
-        secure=True,
-    ),
-    Scenario(
-        row="2",
-        fault="20 % RST + 20 % 500 + 5 % cut",
-        plan=Plan(units=200, faults=HEAVY),
-        bounds={"amplification": 1.9},
-    ),
-    Scenario(
-        row="3",
-        fault="row 1 + 1 % black hole",
-        plan=Plan(units=400, faults=LIGHT | {"hang": 0.01}),
-        settings=IMPATIENT,
+        *("3", "row 1 + 1 % black hole", Plan(units=400, faults=LIGHT | {"hang": 0.01})),
         bounds={"amplification": 1.17, "longest attempt, s": 1.1},
+        settings=IMPATIENT,
     ),
-    Scenario(
-        row="4",
-        fault="200/s, 429",
-        plan=FAST,
-        bounds={"429s a page": 0.03, "amplification": 1.05, "time / ideal": 1.5},
-    ),
-    Scenario(
-        row="5",
-        fault="200/s, Retry-After: 1",
-        plan=attrs.evolve(FAST, limit=Limit(200, 40, "seconds")),
-        bounds={"amplification": 1.02, "started inside a wait": 0, "time / ideal": 1.8},
-    ),
-    Scenario(
-        row="5",
-        fault="200/s, Retry-After as a date",
-        plan=attrs.evolve(FAST, limit=Limit(200, 40, "date")),
-        bounds={"amplification": 1.02, "started inside a wait": 0, "time / ideal": 1.8},
-    ),
+    Scenario("4", "200/s, 429", FAST, {"429s a page": 0.03, "amplification": 1.05, "time / ideal": 1.5}),
+    Scenario("5", "200/s, Retry-After: 1", attrs.evolve(FAST, limit=Limit(200, 40, "seconds")), BOUNDS_OF_WAITS),
+    Scenario("5", "200/s, Retry-After as a date", attrs.evolve(FAST, limit=Limit(200, 40, "date")), BOUNDS_OF_WAITS),
     *(
         Scenario(
-            row="6",
-            fault=f"20/s, burst {burst}",
-            plan=attrs.evolve(SLOW, limit=Limit(20, burst)),
+            *("6", f"20/s, burst {burst}", attrs.evolve(SLOW, limit=Limit(20, burst))),
             bounds={"amplification": 1.12, "time / ideal": 1.5},
         )
         for burst in (4, 40)
     ),
-    Scenario(
-        row="7", fault="rows 4 and 1", plan=attrs.evolve(FAST, faults=LIGHT), bounds={"amplification": 1.2}
-    ),
+    Scenario("7", "rows 4 and 1", attrs.evolve(FAST, faults=LIGHT), {"amplification": 1.2}),
     *(
         Scenario(
-            row="8",
-            fault=f"3 s outage: {kind}",
-            plan=attrs.evolve(LONG, outage=Outage(kind, after=300, seconds=3.0)),
-            settings=IMPATIENT if kind == "hang" else DEFAULT,
+            *("8", f"3 s outage: {kind}", attrs.evolve(LONG, outage=Outage(kind, after=300, seconds=3.0))),
             bounds={"amplification": 1.06, "first success after recovery, s": 1.0},
+            settings=IMPATIENT if kind == "hang" else DEFAULT,
         )
         for kind in OUTAGES
     ),
-]  # fmt: skip
+]
 SHORT = [
+    Scenario("1", "short", Plan(units=60, faults=LIGHT), {"amplification": 1.25}, seeds=2),
+    Scenario("4", "short", Plan(units=60, limit=Limit(400, 40)), {"amplification": 1.1, "429s a page": 0.1}, seeds=1),
     Scenario(
-        row="1",
-        fault="short",
-        plan=Plan(units=60, faults=LIGHT),
-        bounds={"amplification": 1.25},
-        seeds=2,
-    ),
-    Scenario(
-        row="4",
-        fault="short",
-        plan=Plan(units=60, limit=Limit(400, 40)),
-        bounds={"amplification": 1.1, "429s a page": 0.1},
-        seeds=1,
-    ),
-    Scenario(
-        row="5",
-        fault="short",
-        plan=Plan(units=40, limit=Limit(400, 40, "seconds")),
+        *("5", "short", Plan(units=40, limit=Limit(400, 40, "seconds"))),
         bounds={"amplification": 1.2, "started inside a wait": 0},  # the 16 in flight at a refusal are 8 % of 200
         seeds=1,
     ),
     *(
         Scenario(
-            row="8",
-            fault=f"short: {kind}",
-            plan=Plan(units=60, latency=0.02, outage=Outage(kind, after=100, seconds=0.5)),
-            settings=Settings(attempt_timeout=0.3) if kind == "hang" else DEFAULT,
+            *("8", f"short: {kind}", Plan(units=60, latency=0.02, outage=Outage(kind, after=100, seconds=0.5))),
             bounds={"amplification": 1.2, "first success after recovery, s": 3.0},
+            settings=Settings(attempt_timeout=0.3) if kind == "hang" else DEFAULT,
             seeds=1,
         )
         for kind in OUTAGES
     ),
-]  # fmt: skip
+]
 
 
 def mark_of(scenario: Scenario, name: str) -> pytest.MarkDecorator | tuple[()]:

@@ -47,21 +47,21 @@ def shapes_of(model: type) -> list[str]:
     return sorted({shape for line in REFERENCE[model] for shape in line.shapes})
 
 
-def fields_in(model: type, shape: str) -> list[Line]:
-    """Return the fields of a model that a response carries."""
-    return [line for line in REFERENCE[model] if shape in line.shapes]
+def fields_in(model: type, shape: str | None) -> list[Line]:
+    """Return the fields of a model that a response carries, or that any does."""
+    return [line for line in REFERENCE[model] if shape is None or shape in line.shapes]
 
 
-def example(kind: str, number: int, shape: str = "") -> tuple[Any, Any]:
+def example(kind: str, number: int, shape: str | None = None) -> tuple[Any, Any]:
     """Return a value as the wire has it, and as the model must have it; other numbers give other values."""
     day = dt.date(2015, 3, 31) + dt.timedelta(days=number)
     month = dt.date(2000 + number // 12, 1 + number % 12, 1)
     match kind:
-        case "integer":
+        case "integer" | "id":
             return number, number
         case "metric":
             return {"value": number}, number
-        case "text":
+        case "text" | "phrase":
             return f"Wörd {number}", f"Wörd {number}"
         case "flag":
             return ("true", True) if number % 2 else ("false", False)
@@ -81,11 +81,17 @@ def example(kind: str, number: int, shape: str = "") -> tuple[Any, Any]:
             return (str(month) if shape == "older" else f"{month:%Y-%m}"), month
     model = {"location": models.SearchLocation, "language": models.SearchLanguage, "tags": models.Tag}[kind]
     wire, one = example_of(model, "nested", number)
-    return ([wire], (one,)) if kind == "tags" else (wire, one)
+    if kind != "tags":
+        return wire, one
+    second, two = example_of(model, "nested", number + 1)
+    return [wire, second], (one, two)
 
 
-def example_of(model: Any, shape: str, first: int = 1) -> tuple[dict[str, Any], Any]:
-    """Return an object as a response of some shape has it, with every field that it carries, and its model."""
+def example_of(model: Any, shape: str | None, first: int = 1) -> tuple[dict[str, Any], Any]:
+    """Return an object as a response of some shape has it, with every field that it carries, and its model.
+
+    No two fields hold the same value, from one that belongs to the number `first` on.
+    """
     wire: dict[str, Any] = {}
     facts: dict[str, Any] = {}
     for number, line in enumerate(fields_in(model, shape), first):

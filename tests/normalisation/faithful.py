@@ -6,7 +6,9 @@ import datetime as dt
 import re
 from typing import Any
 
-from tests.normalisation.wire import LANGUAGE, LOCATION, TABLES, TAG, Field, Json
+from seorep_async.models import SearchLanguage, SearchLocation, Tag
+from tests.models.reference import REFERENCE
+from tests.normalisation.wire import Json
 
 _NO_DATE = {None, "", "0000-00", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00"}
 
@@ -20,27 +22,28 @@ def assert_faithful_page(page: Any, answer: Json, row: type) -> None:
     assert len(page.items) == len(rows)
     for model, wire in zip(page.items, rows, strict=True):
         assert type(model) is row
-        assert_faithful(model, wire, TABLES[row])
+        assert_faithful(model, wire)
     if page.totals is None:
         assert totals in (None, [], {}) or totals is False
     else:
-        assert_faithful(page.totals, totals, TABLES[type(page.totals)])
+        assert_faithful(page.totals, totals)
 
 
-def assert_faithful(model: Any, wire: Json, table: tuple[Field, ...]) -> None:
+def assert_faithful(model: Any, wire: Json) -> None:
     """Assert that a model is what a parsed object says, its `extra` included."""
-    extra = {name: value for name, value in wire.items() if name not in {field.wire for field in table}}
+    table = REFERENCE[type(model)]
+    extra = {name: value for name, value in wire.items() if name not in {field.name for field in table}}
     for field in table:
-        value, came = getattr(model, field.attribute), wire.get(field.wire)
-        assert _is_fact(field.kind, value, came), (field.wire, value, came)
+        value, came = getattr(model, field.attribute), wire.get(field.name)
+        assert _is_fact(field.kind, value, came), (field.name, value, came)
         if field.kind == "month" or field.kind == "period":
-            assert model.date_precision == {7: "month", 10: "day"}[len(wire[field.wire])]
+            assert model.date_precision == {7: "month", 10: "day"}[len(wire[field.name])]
         if field.kind == "last" and isinstance(came, str) and value and came[10:].strip(" T0:"):
-            extra[field.wire] = came
-        if field.wire == "primaryKeyword" and value is None and came is not None:
-            extra[field.wire] = came
+            extra[field.name] = came
+        if field.name == "primaryKeyword" and value is None and came is not None:
+            extra[field.name] = came
         if field.kind == "metric" and isinstance(came, dict) and len(came) > 1:
-            extra[field.wire] = came
+            extra[field.name] = came
     assert model.extra == extra
 
 
@@ -54,7 +57,7 @@ def _is_fact(kind: str, value: Any, came: Any) -> bool:
             return type(value) is str and type(came) is str and value == came
         case "text":
             return value is came is None or (type(value) is str and type(came) is str and value == came)
-        case "boolean":
+        case "flag":
             if value is None:
                 return came is None or (type(came) is str and came.lower() not in ("true", "false"))
             return type(value) is bool and str(came).lower() == str(value).lower() and type(came) in (bool, str)
@@ -69,13 +72,15 @@ def _is_fact(kind: str, value: Any, came: Any) -> bool:
         case "location" | "language":
             if value is None:
                 return came is None or came in ([], {})
-            assert_faithful(value, came, LOCATION if kind == "location" else LANGUAGE)
+            assert type(value) is (SearchLocation if kind == "location" else SearchLanguage)
+            assert_faithful(value, came)
             return True
         case "tags":
             assert type(value) is tuple
             assert len(value) == len(came or [])
             for tag, wire in zip(value, came or [], strict=True):
-                assert_faithful(tag, wire, TAG)
+                assert type(tag) is Tag
+                assert_faithful(tag, wire)
             return True
         case "metric":
             inner = came["value"] if isinstance(came, dict) else came

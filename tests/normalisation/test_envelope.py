@@ -128,6 +128,11 @@ BROKEN = {
     "text": b"OK",
     "byte order mark": b"\xef\xbb\xbf" + as_bytes({"metadata": {}, "data": []}),
     "UTF-16": '{"metadata": {}, "data": []}'.encode("utf-16"),
+    "surrogate, cut": rb'{"data": [], "name": "\ud800',
+    "surrogate, cut behind it": rb'{"data": [], "name": "\ud800"',
+    "broken UTF-8, cut": b'{"data": [], "name": "\xff"',
+    "NaN, cut": b'{"data": [NaN]',
+    "HTML and JSON": b"<html>{}",
     "two answers": b'{"data": []}{"data": []}',
     "JSON lines": b'{"data": []}\n{"data": []}\n',
     "PHP warning": b'Warning: foreach() in report.php on line 3{"data": []}',
@@ -139,20 +144,30 @@ BROKEN = {
 }
 
 
-WHOLE = {
-    "Latin-1": '{"data": [], "name": "größe"}'.encode("latin-1"),
-    "NaN": b'{"data": [{"engineARanking": NaN}]}',
-    "Infinity": b'{"data": [{"engineARanking": -Infinity}]}',
-    "raw line break in text": b'{"data": [], "name": "a\nb"}',
-    "lone surrogate": rb'{"data": [], "name": "\ud800"}',
-    "lone low surrogate": rb'{"data": [], "name": "\udc00 "}',
-    "surrogate bytes": b'{"data": [], "name": "\xed\xa0\x80"}',
-}
+WHOLE: list[tuple[bytes, str | None]] = [
+    ('{"data": [], "name": "größe"}'.encode("latin-1"), "name"),
+    (b'{"data": [], "name": "a\nb"}', None),
+    (rb'{"data": [], "name": "\ud800"}', "name"),
+    (rb'{"data": [], "name": "\udc00 "}', "name"),
+    (rb'{"data": [], "name": "\ud83d\u0041"}', "name"),
+    (b'{"data": [], "name": "\xed\xa0\x80"}', "name"),
+    (rb'{"data": {"rows": [{"a": 1}, {"a": "x\udc00"}]}}', "data.rows[1].a"),
+    (rb'{"data": {"a": {"\ud800": 1}}}', "data.a"),
+    (b'{"data": [{"x": NaN}]}', "data[0].x"),
+    (b'{"data": [{"x": [1, -Infinity]}]}\r\n', "data[0].x[1]"),
+    (b'{"data": [{"x": 1e400}]}', "data[0].x"),
+    (b'{"data": [], "n": ' + b"9" * 5000 + b', "x": NaN}', "n"),
+]
 
 
-@pytest.mark.parametrize("body", WHOLE.values(), ids=WHOLE)
-def test_whole_json_that_can_not_be_decoded_is_a_decode_error(body: bytes) -> None:
-    assert [type(error) for error in refusals(body)] == [DecodeError] * len(READINGS)
+@pytest.mark.parametrize(("body", "path"), WHOLE)
+def test_whole_json_that_can_not_be_decoded_is_a_decode_error(body: bytes, path: str | None) -> None:
+    errors: list[Any] = refusals(body)
+    assert [(type(error), error.field_path) for error in errors] == [(DecodeError, path)] * len(READINGS)
+
+
+def test_an_empty_body_is_called_empty() -> None:
+    assert {error.message for error in refusals(b"")} == {"the response is empty, but JSON was expected"}
 
 
 @pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)

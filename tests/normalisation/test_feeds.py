@@ -8,11 +8,11 @@ import attrs
 import pytest
 
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, RankingTotals
+from tests.models.reference import REFERENCE
 from tests.normalisation.wire import (
     BRANDS,
     FEED_ROWS,
     OLDER_ONLY_ATTRIBUTES,
-    TABLES,
     Json,
     Rows,
     Shape,
@@ -99,15 +99,15 @@ def test_a_row_with_nothing_but_its_key_is_accepted(version: Version, row: type)
 
 
 def test_null_and_zero_stay_apart(version: Version, row: type) -> None:
-    kinds = [field for field in TABLES[row] if field.kind == "integer"]
+    kinds = [field for field in REFERENCE[row] if field.kind == "integer"]
     template = wire_row(row, 1, version.rows)
     zeros, nulls = read(
         version,
         row,
-        [template | {field.wire: value for field in kinds if field.wire in template} for value in (0, None)],
+        [template | {field.name: value for field in kinds if field.name in template} for value in (0, None)],
     ).items
     for field in kinds:
-        if field.wire in template:
+        if field.name in template:
             assert (getattr(zeros, field.attribute), getattr(nulls, field.attribute)) == (0, None)
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import pickle
-import random
 import re
-from typing import Any
 
 import pytest
 
@@ -16,67 +14,16 @@ from seorep_async.models import Campaign, Feed, KeywordRanking, RankingTotals
 from seorep_async.reports import RankingReport
 from seorep_async.tables.declared import totals_values
 from tests.normalisation.faithful import assert_faithful_page
+from tests.normalisation.generated import MANY, SOME, generated
 from tests.normalisation.wire import (
-    FEED_ROWS,
-    TABLES,
-    as_bytes,
     decode,
     decode_row,
     decoder,
-    envelope,
     finished,
     wire_row,
 )
 
 DAY = dt.date(2023, 1, 1)
-SOME, MANY = 2_500, pytest.param(10_000, marks=pytest.mark.slow)
-VALUES: list[Any] = [
-    None, True, False, 0, 1, -1, 12, 2**31, 2**63, 2**64, 10**30, 0.0, 1.0, 1.9, -2.5, 1e300,
-    "", " ", "0", "1", "-1", "12", "1.0", "9" * 19, "true", "FALSE", "True ", "null", "n/a", "None", "NaN",
-    "2023-01", "2023-1", "2023-01-31", "2023-02-30", "2023-01-31 00:00:00", "2015-03-31 9:32:19", "0000-00-00",
-    "0000-00-00 00:00:00", "٢٠٢٣-01-31", "é", "𐍈", "\x00", "a\nb", "https://example.com/?a=b&c=d", "x" * 300,
-    [], {}, [[]], [{}], [None], {"id": 1}, {"id": "1", "name": "x"}, {"id": None}, [{"id": 1, "label": "x"}],
-    [{"id": 1}], [{"id": True, "label": "x"}], {"value": 1}, {"value": None}, {"value": "x"}, {"value": [1]},
-]  # fmt: skip
-
-
-def generated(number: int) -> tuple[bytes, type]:
-    """Return body `number`, and the row that it is to be read as."""
-    chance = random.Random(number)
-    row = chance.choice(FEED_ROWS)
-    rows = [wire_row(row, place, chance.choice(["current", "older"])) for place in range(chance.randint(1, 2))]
-    totals: Any = wire_row(RankingTotals, 1) if chance.random() < 0.5 else False
-    names = [field.wire for field in TABLES[row]]
-    for _ in range(chance.choice([0, 1, 1, 1, 2, 5])):
-        target = chance.choice([*rows, totals or rows[0]])
-        name = chance.choice([*names, "unknown"])
-        if chance.random() < 0.2:
-            target.pop(name, None)
-        else:
-            target[name] = chance.choice(VALUES)
-    answer: Any = envelope(rows, chance.choice(["nested", "flat"]), totals)
-    if chance.random() < 0.1:
-        part = chance.choice([answer, answer["metadata"], answer["data"]])
-        if isinstance(part, list):
-            part[0] = chance.choice(VALUES)
-        else:
-            part[chance.choice([*part, "status", "error"])] = chance.choice(VALUES)
-    body = bytearray(as_bytes(answer))
-    if chance.random() < 0.3:
-        for _ in range(chance.randint(1, 4)):
-            place = chance.randrange(len(body))
-            match chance.randrange(4):
-                case 0:
-                    body[place] = chance.randrange(256)
-                case 1:
-                    del body[place : place + chance.randint(1, 30)]
-                case 2:
-                    body[place:place] = chance.choice(
-                        [b'"', b"{", b"}", b"[", b"]", b",", b"0", b"null", b"\xff", b"\\u"]
-                    )
-                case 3:
-                    body[place:place] = body[place : place + chance.randint(1, 60)]
-    return bytes(body), row
 
 
 @pytest.mark.parametrize("bodies", [SOME, MANY])
@@ -156,6 +103,17 @@ def test_nesting_of_any_depth_is_taken_or_refused_by_us(place: str) -> None:
     depths = [2, 3, 50, 400, 800, 900, 950, 980, 1000, 1200]
     refusals = [refusal(place.replace("%s", nested_to(depth)).encode()) for depth in depths]
     assert max(len(str(error)) for error in refusals) < 400
+
+
+@every_place
+def test_a_nasty_value_anywhere_is_refused_or_taken_unchanged(place: str) -> None:
+    for value in ("9" * 5000, "NaN", r'"\ud800"', '"false"', "1", "null", '{"a": 1, "a": 2}', "[]", '"x"'):
+        body = place.replace("%s", value).encode()
+        try:
+            page = decode(body)
+        except SeoRepError:
+            continue
+        assert_faithful_page(page, json.loads(body), KeywordRanking)
 
 
 def test_an_unknown_field_may_be_nested() -> None:

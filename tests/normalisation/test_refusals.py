@@ -9,7 +9,8 @@ import pytest
 
 from seorep_async.errors import DecodeError
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking
-from tests.normalisation.wire import BRANDS, FEED_ROWS, TABLES, Json, Shape, branded, decode, envelope, wire_row
+from tests.models.reference import REFERENCE
+from tests.normalisation.wire import BRANDS, FEED_ROWS, Json, Shape, branded, decode, envelope, wire_row
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "id": [
@@ -28,7 +29,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (False, "expected a string, got false"),
         ([], "expected a string, got an array"),
     ],
-    "boolean": [(1, "expected true or false, got 1"), ({}, "expected true or false, got an object")],
+    "flag": [(1, "expected true or false, got 1"), ({}, "expected true or false, got an object")],
     "last": [("x", 'expected a date "YYYY-MM-DD", got "x"'), (20230131, 'expected a date "YYYY-MM-DD", got 20230131')],
     "month": [("x", 'expected a period "YYYY-MM" or "YYYY-MM-DD", got "x"')],
     "period": [
@@ -70,10 +71,10 @@ def test_a_wrong_field_is_refused_with_its_path(wrong: Json, shape: Shape) -> No
 
 
 @pytest.mark.parametrize(
-    ("model", "kind"), sorted({(model, field.kind) for model in FEED_ROWS for field in TABLES[model]}, key=str)
+    ("model", "kind"), sorted({(model, field.kind) for model in FEED_ROWS for field in REFERENCE[model]}, key=str)
 )
 def test_every_wrong_value_is_refused_under_brand_names(model: type, kind: str) -> None:
-    wires = [field.wire for field in TABLES[model] if field.kind == kind]
+    wires = [field.name for field in REFERENCE[model] if field.kind == kind]
     errors = [refusal(model, {wire: wrong}, "nested", brands=True) for wire in wires for wrong, _ in WRONG[kind]]
     paths = [(f"data.rows[3].{branded(wire)}", problem) for wire in wires for _, problem in WRONG[kind]]
     assert [error.field_path for error in errors] == [path for path, _ in paths]

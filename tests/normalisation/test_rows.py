@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from seorep_async.models import CampaignPeriod, KeywordPeriod, SearchLanguage, SearchLocation, Tag
-from tests.normalisation.wire import KEYWORD_RANKING, decode, decode_row, envelope, wire_row
+from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, SearchLanguage, SearchLocation, Tag
+from tests.models.reference import REFERENCE
+from tests.normalisation.wire import decode, decode_row, envelope, wire_row
 
-LAST_DATES = [field for field in KEYWORD_RANKING if field.kind == "last"]
+LAST_DATES = [field for field in REFERENCE[KeywordRanking] if field.kind == "last"]
 
 
 def changed(**fields: object) -> Any:
@@ -19,7 +20,7 @@ def changed(**fields: object) -> Any:
 
 def last_dates(written: object) -> tuple[list[Any], Any]:
     """Return all last dates of a row that has them all written so, and what is extra in it."""
-    found = changed(**{field.wire: written for field in LAST_DATES})
+    found = changed(**{field.name: written for field in LAST_DATES})
     return [getattr(found, field.attribute) for field in LAST_DATES], found.extra
 
 
@@ -27,7 +28,7 @@ def test_a_last_date_with_a_time_of_day_keeps_the_original() -> None:
     dates, extra = last_dates("2015-03-31 9:32:19")
     assert dates == [dt.date(2015, 3, 31)] * len(LAST_DATES)
     assert {type(date) for date in dates} == {dt.date}
-    assert extra == {field.wire: "2015-03-31 9:32:19" for field in LAST_DATES}
+    assert extra == {field.name: "2015-03-31 9:32:19" for field in LAST_DATES}
 
 
 @pytest.mark.parametrize("text", ["2015-03-31", "2015-03-31 00:00:00", "2015-03-31 0:00:00"])

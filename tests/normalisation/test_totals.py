@@ -8,7 +8,8 @@ import attrs
 import pytest
 
 from seorep_async.models import CampaignPeriod, RankingTotals
-from tests.normalisation.wire import BRANDS, TOTALS, Shape, decode, envelope
+from tests.models.reference import REFERENCE
+from tests.normalisation.wire import BRANDS, Shape, decode, envelope
 
 ABSENT = object()
 
@@ -32,7 +33,7 @@ def test_no_totals_are_none(nothing: object, shape: Shape) -> None:
     assert totals_of(nothing, shape) is None
 
 
-@pytest.mark.parametrize(("wire", "attribute"), [(field.wire, field.attribute) for field in TOTALS])
+@pytest.mark.parametrize(("wire", "attribute"), [(field.name, field.attribute) for field in REFERENCE[RankingTotals]])
 def test_a_total_is_its_value_alone(wire: str, attribute: str) -> None:
     assert totals_of({wire: {"value": 7}}) == replace(RankingTotals(), attribute, 7)
 

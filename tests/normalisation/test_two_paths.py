@@ -22,8 +22,7 @@ from seorep_async.normalisation.compiled_rows import CompiledRows
 from seorep_async.normalisation.converter import ModelConverter
 from seorep_async.normalisation.row_text import find_rows
 from seorep_async.settings import EngineNames
-from tests.normalisation.test_hostile import MANY, SOME, generated
-from tests.normalisation.test_properties import bounded, said_models
+from tests.normalisation.generated import MANY, SOME, bounded, generated, said_models
 from tests.normalisation.wire import FEED_ROWS, Rows, Shape, as_bytes, decode, decoder, envelope, finished, wire_row
 
 every_feed = pytest.mark.parametrize("row", FEED_ROWS, ids=lambda row: row.__name__)

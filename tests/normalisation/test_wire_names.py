@@ -13,21 +13,22 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.models import KeywordRanking
 from seorep_async.normalisation.wire_names import engine_warning, wire_names
 from seorep_async.settings import EngineNames
-from tests.normalisation.wire import BRANDS, TABLES, branded
+from tests.models.reference import REFERENCE
+from tests.normalisation.wire import BRANDS, branded
 
 NEVER_ON_THE_WIRE = {"extra", "date_precision"}
 
-every_model = pytest.mark.parametrize("model", TABLES, ids=lambda model: model.__name__)
+every_model = pytest.mark.parametrize("model", REFERENCE, ids=lambda model: model.__name__)
 
 
 @every_model
 def test_attributes_have_the_reference_names(model: type) -> None:
-    assert wire_names(model, EngineNames()) == {field.attribute: field.wire for field in TABLES[model]}
+    assert wire_names(model, EngineNames()) == {field.attribute: field.name for field in REFERENCE[model]}
 
 
 @every_model
 def test_brand_names_stand_for_the_reference_tokens(model: type) -> None:
-    assert wire_names(model, BRANDS) == {field.attribute: branded(field.wire) for field in TABLES[model]}
+    assert wire_names(model, BRANDS) == {field.attribute: branded(field.name) for field in REFERENCE[model]}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_accepted_engine_names_give_no_field_twice(**chosen: Any) -> None:
         engine_names = EngineNames(**chosen)
     except ConfigurationError:
         return
-    for model in TABLES:
+    for model in REFERENCE:
         names = wire_names(model, engine_names)
         assert len(set(names.values())) == len(names), names
 

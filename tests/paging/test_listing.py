@@ -35,6 +35,7 @@ from tests.scripted_api import (
     SOURCES,
     Asked,
     Clock,
+    Script,
     Source,
     numbers_on,
     sends,
@@ -58,25 +59,18 @@ async def test_awaiting_gives_every_item_in_order(source: Source, count: int) ->
 
 
 @every_source
-async def test_iterating_gives_what_awaiting_gives(source: Source) -> None:
-    async with serving(well_behaved(source, 95, 10)) as (client, _):
-        assert [source.number(item) async for item in source.ask(client)] == await source.everything(client)
-
-
-@every_source
-async def test_pages_give_what_awaiting_gives(source: Source) -> None:
-    async with serving(well_behaved(source, 95, 10)) as (client, _):
-        pages = [found async for found in source.ask(client).pages()]
-        assert [found.number for found in pages] == list(range(1, 11))
-        assert [source.number(item) for found in pages for item in found.items] == await source.everything(client)
-
-
-@every_source
-async def test_single_pages_give_what_awaiting_gives(source: Source) -> None:
+async def test_every_way_to_read_gives_the_same_items(source: Source) -> None:
     async with serving(well_behaved(source, 95, 10)) as (client, _):
         listing = source.ask(client)
-        pages = [await listing.page(number) for number in range(1, 11)]
-        assert [source.number(item) for found in pages for item in found.items] == await source.everything(client)
+        everything = await source.everything(client)
+        pages = [found async for found in listing.pages()]
+        single = [await listing.page(number) for number in range(1, 11)]
+        assert [found.number for found in pages] == list(range(1, 11))
+        for items in (
+            [item async for item in listing],
+            *([i for one in read for i in one.items] for read in (pages, single)),
+        ):
+            assert [source.number(item) for item in items] == everything
 
 
 async def test_a_single_page_tells_its_number_and_the_totals() -> None:
@@ -130,6 +124,11 @@ async def test_a_huge_page_of_a_feed_is_decoded_in_steps(monkeypatch: pytest.Mon
 
 
 # --- Services that do something wrong
+
+
+def announcing(source: Source, pages: Any = LEFT_OUT, records: Any = LEFT_OUT) -> Script:
+    """Serve 25 items on pages of 10, with these totals on each."""
+    return lambda asked: source.envelope(numbers_on(asked.page, 10, 25), pages, records)
 
 
 def page_two(source: Source, wrong: Callable[[Source], Any], pages: Any = 3, records: Any = 25) -> Callable[..., Any]:
@@ -211,10 +210,7 @@ NONSENSE = [LEFT_OUT, None, 0, "3", 10**9, -1, "x", 1.5, True, [], "", 10**30]
 @pytest.mark.parametrize("pages", NONSENSE, ids=lambda value: "left out" if value is LEFT_OUT else repr(value))
 @list_and_feed
 async def test_a_nonsensical_page_count_costs_no_row_and_no_request(source: Source, pages: Any) -> None:
-    async with serving(lambda asked: source.envelope(numbers_on(asked.page, 10, 25), pages, 25), max_attempts=1) as (
-        client,
-        service,
-    ):
+    async with serving(announcing(source, pages, 25), max_attempts=1) as (client, service):
         assert await source.everything(client) == list(range(1, 26))
     assert sorted(service.pages) == [1, 2, 3]
 
@@ -225,23 +221,20 @@ async def test_a_nonsensical_page_count_costs_no_row_and_no_request(source: Sour
     ids=lambda value: "left out" if value is LEFT_OUT else repr(value),
 )
 async def test_without_total_records_it_reads_to_the_first_empty_page(pages: Any, records: Any) -> None:
-    async with serving(lambda asked: FEED.envelope(numbers_on(asked.page, 10, 25), pages, records), max_attempts=1) as (
-        client,
-        service,
-    ):
+    async with serving(announcing(FEED, pages, records), max_attempts=1) as (client, service):
         assert await FEED.everything(client) == list(range(1, 26))
     assert len(service.asked) == (3 if pages == "3" else 4)
 
 
 async def test_the_empty_page_that_ends_a_listing_is_not_given_out() -> None:
-    async with serving(lambda asked: LIST.envelope(numbers_on(asked.page, 10, 25))) as (client, _):
+    async with serving(announcing(LIST)) as (client, _):
         assert [len(found.items) async for found in client.campaigns.list().pages()] == [10, 10, 5]
 
 
 @pytest.mark.parametrize("records", [LEFT_OUT, None, "25", 25])
 @every_source
 async def test_unusable_total_records_give_exact_rows(source: Source, records: Any) -> None:
-    async with serving(lambda asked: source.envelope(numbers_on(asked.page, 10, 25), 3, records)) as (client, service):
+    async with serving(announcing(source, 3, records)) as (client, service):
         assert await source.everything(client) == list(range(1, 26))
     assert sorted(service.pages) == [1, 2, 3]
 
@@ -249,14 +242,17 @@ async def test_unusable_total_records_give_exact_rows(source: Source, records: A
 @pytest.mark.parametrize("pages", [3, LEFT_OUT], ids=["3 pages", "pages unknown"])
 @pytest.mark.parametrize("records", [0, 1, 9, 24, 26, "50", 10**9])
 async def test_wrong_total_records_are_an_error_after_few_requests(records: Any, pages: Any) -> None:
-    async with serving(lambda asked: FEED.envelope(numbers_on(asked.page, 10, 25), pages, records)) as (
-        client,
-        service,
-    ):
+    async with serving(announcing(FEED, pages, records)) as (client, service):
         with pytest.raises(PaginationError) as failed:
             await FEED.everything(client)
     assert failed.value.expected_records == int(records)
     assert len(service.asked) <= 4
+
+
+async def test_fewer_pages_announced_than_there_are_is_an_error() -> None:
+    async with serving(announcing(FEED, 2, 25)) as (client, _):
+        with pytest.raises(PaginationError):
+            await FEED.everything(client)
 
 
 @pytest.mark.parametrize("announced", [2, 40, 90_000])
@@ -284,19 +280,15 @@ async def test_an_ignored_page_parameter_is_a_pagination_error_at_once(
 
 @every_source
 async def test_a_repeated_last_page_costs_no_row_if_records_are_known(source: Source) -> None:
-    async with serving(lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25), records=25)) as (
-        client,
-        service,
-    ):
+    repeating = serving(lambda asked: source.envelope(numbers_on(min(asked.page, 3), 10, 25), records=25))
+    async with repeating as (client, service):
         assert await source.everything(client) == list(range(1, 26))
     assert service.pages == [1, 2, 3]
 
 
 async def test_a_full_last_page_repeated_past_the_end_costs_no_row() -> None:
-    async with serving(lambda asked: LIST.envelope(numbers_on(min(asked.page, 2), 10, 20), records=20)) as (
-        client,
-        service,
-    ):
+    repeating = serving(lambda asked: LIST.envelope(numbers_on(min(asked.page, 2), 10, 20), records=20))
+    async with repeating as (client, service):
         assert await LIST.everything(client) == list(range(1, 21))
     assert service.pages == [1, 2, 3]
 
@@ -399,6 +391,17 @@ async def stuck() -> AsyncIterator[asyncio.Event]:
     event.set()
 
 
+def stuck_after(page: int, stuck: asyncio.Event) -> Callable[[Asked], Any]:
+    """Serve 50 items on pages of 10, of which those after one wait for the event."""
+
+    async def script(asked: Asked) -> Any:
+        if asked.page > page:
+            await stuck.wait()
+        return well_behaved(LIST, 50, 10)(asked)
+
+    return script
+
+
 async def test_a_failed_page_is_raised_though_an_earlier_one_hangs(stuck: asyncio.Event) -> None:
     async def script(asked: Asked) -> Any:
         if asked.page == 2:
@@ -432,12 +435,7 @@ async def test_a_failed_page_hangs_up_on_the_others(stuck: asyncio.Event) -> Non
 
 
 async def test_breaking_off_leaves_no_task_after_the_client_closes(stuck: asyncio.Event) -> None:
-    async def script(asked: Asked) -> Any:
-        if asked.page > 2:
-            await stuck.wait()
-        return well_behaved(LIST, 50, 10)(asked)
-
-    async with serving(script) as (client, _):
+    async with serving(stuck_after(2, stuck)) as (client, _):
         async for campaign in client.campaigns.list():
             if campaign.id == 11:
                 break
@@ -446,12 +444,7 @@ async def test_breaking_off_leaves_no_task_after_the_client_closes(stuck: asynci
 
 
 async def test_breaking_off_stops_fetching_without_the_client_closing(stuck: asyncio.Event) -> None:
-    async def script(asked: Asked) -> Any:
-        if asked.page > 2:
-            await stuck.wait()
-        return well_behaved(LIST, 50, 10)(asked)
-
-    async with serving(script) as (client, _):
+    async with serving(stuck_after(2, stuck)) as (client, _):
         async for campaign in client.campaigns.list():
             if campaign.id == 11:
                 break
@@ -460,12 +453,7 @@ async def test_breaking_off_stops_fetching_without_the_client_closing(stuck: asy
 
 
 async def test_pages_can_be_closed_at_a_chosen_moment(stuck: asyncio.Event) -> None:
-    async def script(asked: Asked) -> Any:
-        if asked.page > 2:
-            await stuck.wait()
-        return well_behaved(LIST, 50, 10)(asked)
-
-    async with serving(script) as (client, _):
+    async with serving(stuck_after(2, stuck)) as (client, _):
         async with aclosing(client.campaigns.list().pages()) as pages:
             async for found in pages:
                 if found.number == 2:
@@ -474,12 +462,7 @@ async def test_pages_can_be_closed_at_a_chosen_moment(stuck: asyncio.Event) -> N
 
 
 async def test_an_early_end_leaves_every_permit_free(stuck: asyncio.Event) -> None:
-    async def script(asked: Asked) -> Any:
-        if asked.page > 2 and not stuck.is_set():
-            await stuck.wait()
-        return well_behaved(LIST, 50, 10)(asked)
-
-    async with serving(script, max_concurrency=2) as (client, _):
+    async with serving(stuck_after(2, stuck), max_concurrency=2) as (client, _):
         for _ in range(5):
             async for campaign in client.campaigns.list():
                 if campaign.id == 11:
@@ -489,12 +472,7 @@ async def test_an_early_end_leaves_every_permit_free(stuck: asyncio.Event) -> No
 
 
 async def test_cancelling_leaves_no_task(stuck: asyncio.Event) -> None:
-    async def script(asked: Asked) -> Any:
-        if asked.page > 1:
-            await stuck.wait()
-        return well_behaved(LIST, 50, 10)(asked)
-
-    async with serving(script) as (client, service):
+    async with serving(stuck_after(1, stuck)) as (client, service):
         reading = asyncio.ensure_future(LIST.everything(client))
         await service.arrival(lambda service: len(service.asked) == 5)
         reading.cancel()
@@ -504,12 +482,7 @@ async def test_cancelling_leaves_no_task(stuck: asyncio.Event) -> None:
 
 
 async def test_closing_the_client_ends_an_open_listing_with_an_error(stuck: asyncio.Event) -> None:
-    async def script(asked: Asked) -> Any:
-        if asked.page > 1:
-            await stuck.wait()
-        return well_behaved(LIST, 50, 10)(asked)
-
-    async with serving(script) as (client, service):
+    async with serving(stuck_after(1, stuck)) as (client, service):
         reading = asyncio.ensure_future(LIST.everything(client))
         await service.arrival(lambda service: len(service.asked) == 5)
         await client.close()

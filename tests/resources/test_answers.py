@@ -8,7 +8,6 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import attrs
 import pytest
 
 from seorep_async import (
@@ -40,9 +39,8 @@ from seorep_async.models import (
 from seorep_async.sandbox import Sandbox
 from tests.models.reference import Line, fields_in
 from tests.normalisation.faithful import assert_faithful
-from tests.normalisation.wire import TABLES
 from tests.resources.operations import IDS, OPERATIONS, Arguments, Operation
-from tests.session.calls import OpenClient, StartServer
+from tests.session.calls import Connect
 from tests.session.scripted_server import answer, reset
 
 NEW: dict[str, Arguments] = {
@@ -124,7 +122,6 @@ giving_back = [operation for operation in OPERATIONS if operation.verb != "delet
 of_one = [operation for operation in giving_back if not operation.is_listing]
 REFUSALS: dict[int, type[SeoRepError]] = {403: AuthenticationError, 422: InvalidRequestError, 501: ServerError}
 deletions = [operation for operation in OPERATIONS if operation.verb == "delete"]
-creations = [operation for operation in OPERATIONS if operation.verb == "create"]
 
 
 @pytest.fixture
@@ -158,7 +155,7 @@ def as_it_must_be(kind: str, came: Any) -> Any:
             return dt.datetime.strptime(came, "%Y-%m-%d %H:%M:%S")
         case "day" | "last":
             return dt.datetime.strptime(came, "%Y-%m-%d").date()
-    assert kind in ("integer", "text", "unknown")
+    assert kind in ("integer", "id", "text", "phrase", "unknown")
     return came
 
 
@@ -171,24 +168,10 @@ async def test_a_result_has_every_field_of_the_reference(operation: Operation, c
         assert type(one) is model
         assert set(wire) - set(UNDOCUMENTED.get(operation.resource, ())) == {line.name for line in lines}
         if operation.resource == "rankings":
-            assert_faithful(one, wire, TABLES[model])
+            assert_faithful(one, wire)
             continue
         for line in lines:
             assert (line.name, getattr(one, line.attribute)) == (line.name, as_it_must_be(line.kind, wire[line.name]))
-
-
-@each(giving_back)
-async def test_what_the_response_leaves_out_is_none(operation: Operation, client: SeoRepClient) -> None:
-    model, lines = result_of(operation)
-    rest = set(attrs.fields_dict(model)) - {line.attribute for line in lines} - {"extra", "date_precision"}
-    for one in (await both_of(operation, client))[0]:
-        assert {name: getattr(one, name) for name in rest} == dict.fromkeys(rest)
-
-
-@each(giving_back)
-async def test_what_the_reference_does_not_name_is_extra(operation: Operation, client: SeoRepClient) -> None:
-    for one in (await both_of(operation, client))[0]:
-        assert one.extra == UNDOCUMENTED.get(operation.resource, {})
 
 
 @each(deletions)
@@ -196,12 +179,6 @@ async def test_a_deletion_gives_nothing_back(operation: Operation, client: SeoRe
     with client.record_answers() as answers:
         assert await operation.method_of(client)(**arguments_of(operation)) is None
     assert [(one.status, one.body) for one in answers] == [(204, b"")]
-
-
-@each([operation for operation in OPERATIONS if operation.verb in ("create", "update")])
-async def test_what_was_written_comes_back(operation: Operation, client: SeoRepClient) -> None:
-    ((found,), _) = await both_of(operation, client)
-    assert_holds(found, operation.verb, arguments_of(operation))
 
 
 @every_shape
@@ -216,7 +193,7 @@ async def test_totals_come_back_freed_of_their_objects(operation: Operation, sha
     envelope = json.loads(answers[0].body)
     totals = (envelope if shape == "flat" else envelope["data"])["totals"]
     assert set(totals) == {line.name for line in fields_in(type(report.totals), operation.verb)}
-    assert_faithful(report.totals, totals, TABLES[type(report.totals)])
+    assert_faithful(report.totals, totals)
 
 
 @each([operation for operation in OPERATIONS if operation.is_listing])
@@ -282,25 +259,21 @@ async def test_a_username_that_is_taken_is_an_invalid_request(client: SeoRepClie
 
 
 @each(of_one)
-async def test_a_response_without_an_id_is_refused_with_its_path(
-    operation: Operation, scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_a_response_without_an_id_is_refused_with_its_path(operation: Operation, connect: Connect) -> None:
     name = "user_id" if operation.name == "users.login_grant" else "id"
     data = {key: value for key, value in operation.answer["data"].items() if key != name}
-    server = await scripted_server(answer({"metadata": {}, "data": data}))
+    client, _ = await connect(answer({"metadata": {}, "data": data}))
     with pytest.raises(DecodeError) as refused:
-        await operation.ask(await open_client(server.base_url), **operation.changing)
+        await operation.ask(client, **operation.changing)
     error = refused.value
     assert (error.field_path, error.method, error.path) == (f"data.{name}", operation.method, operation.path)
 
 
 @each([operation for operation in OPERATIONS if operation.verb == "list"])
-async def test_a_list_of_something_else_is_refused_with_its_path(
-    operation: Operation, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(answer({"metadata": {}, "data": [{"id": 7}]}))
+async def test_a_list_of_something_else_is_refused_with_its_path(operation: Operation, connect: Connect) -> None:
+    client, _ = await connect(answer({"metadata": {}, "data": [{"id": 7}]}))
     with pytest.raises(DecodeError, match="is missing") as refused:
-        await operation.ask(await open_client(server.base_url), **operation.least)
+        await operation.ask(client, **operation.least)
     assert str(refused.value.field_path).startswith("data[0].")
 
 
@@ -315,21 +288,19 @@ NO_DELETION: dict[str, tuple[bytes, type[SeoRepError]]] = {
 @each(deletions)
 @pytest.mark.parametrize(("body", "kind"), NO_DELETION.values(), ids=NO_DELETION)
 async def test_a_deletion_with_another_response_is_no_success(
-    body: bytes, kind: type[SeoRepError], operation: Operation, scripted_server: StartServer, open_client: OpenClient
+    body: bytes, kind: type[SeoRepError], operation: Operation, connect: Connect
 ) -> None:
-    server = await scripted_server(forever=answer(body))
+    client, _ = await connect(forever=answer(body), max_attempts=2)
     with pytest.raises(kind) as refused:
-        await operation.ask(await open_client(server.base_url, max_attempts=2), id=7)
+        await operation.ask(client, id=7)
     assert type(refused.value) is kind
 
 
 @each(deletions)
 @pytest.mark.parametrize("body", [b"", b'{"metadata": {}, "data": []}', b'{"metadata": {}, "data": {"id": 7}}'])
-async def test_a_deletion_may_be_answered_with_an_envelope(
-    body: bytes, operation: Operation, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(answer(body))
-    assert await operation.ask(await open_client(server.base_url), id=7) is None
+async def test_a_deletion_may_be_answered_with_an_envelope(body: bytes, operation: Operation, connect: Connect) -> None:
+    client, _ = await connect(answer(body))
+    assert await operation.ask(client, id=7) is None
 
 
 # --- Sent again, or not
@@ -339,12 +310,10 @@ once_only = [operation for operation in OPERATIONS if operation.method == "POST"
 
 
 @each(once_only)
-async def test_what_must_not_happen_twice_is_not_sent_again(
-    operation: Operation, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(reset)
+async def test_what_must_not_happen_twice_is_not_sent_again(operation: Operation, connect: Connect) -> None:
+    client, server = await connect(reset)
     with pytest.raises(OutcomeUnknownError) as unknown:
-        await operation.ask(await open_client(server.base_url), **operation.least)
+        await operation.ask(client, **operation.least)
     subject = "user 7" if operation.verb == "login_grant" else operation.resource[:-1]
     assert str(unknown.value).startswith(
         f"{subject}: the request was sent, but whether it was carried out is not known"
@@ -353,12 +322,10 @@ async def test_what_must_not_happen_twice_is_not_sent_again(
 
 
 @each([operation for operation in OPERATIONS if operation not in once_only])
-async def test_what_may_happen_twice_is_sent_again_as_it_was(
-    operation: Operation, scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_what_may_happen_twice_is_sent_again_as_it_was(operation: Operation, connect: Connect) -> None:
     fine = answer(status=204) if operation in deletions else answer(operation.answer)
-    server = await scripted_server(reset, answer(status=500), fine)
-    await operation.ask(await open_client(server.base_url), **operation.changing)
+    client, server = await connect(reset, answer(status=500), fine)
+    await operation.ask(client, **operation.changing)
     assert len({(request.method, request.target, request.body) for request in server.requests}) == 1
     assert len(server.requests) == 3
 
@@ -373,11 +340,11 @@ async def test_what_may_happen_twice_is_sent_again_as_it_was(
     ids=lambda part: getattr(part, "name", part),
 )
 async def test_a_refusal_names_the_object(
-    status: int, kind: type[SeoRepError], operation: Operation, scripted_server: StartServer, open_client: OpenClient
+    status: int, kind: type[SeoRepError], operation: Operation, connect: Connect
 ) -> None:
-    server = await scripted_server(answer(status=status))
+    client, _ = await connect(answer(status=status))
     with pytest.raises(kind) as refused:
-        await operation.ask(await open_client(server.base_url), **operation.changing)
+        await operation.ask(client, **operation.changing)
     named = next((name for name in operation.required if name in IDS and operation.verb != "create"), None)
     noun = named[:-3] if named not in (None, "id") else operation.resource[:-1]
     subject = None if operation.name in UNNAMED else noun + (" 7" if named else "")

@@ -144,12 +144,6 @@ def test_the_types_of_an_operation_can_be_looked_up_as_it_runs(operation: Operat
     assert set(hints) == {*operation.inputs, "extra_params", "return"}
 
 
-@every_operation
-async def test_an_operation_uses_the_reference_s_method_and_path(operation: Operation, sent: Sent) -> None:
-    request = await sent(operation, operation.changing)
-    assert (request.method, request.target.partition("?")[0]) == (operation.method, operation.path)
-
-
 @each(READS)
 async def test_reads_and_deletions_send_every_argument_in_the_query(operation: Operation, sent: Sent) -> None:
     request = await sent(operation, operation.all)
@@ -177,12 +171,6 @@ async def test_a_query_carries_every_argument_of_a_write(operation: Operation, s
     request = await sent(operation, operation.all, request_encoding=QUERY)
     assert sorted(in_query(request)) == sorted(operation.written(operation.all))
     assert request.body == b""
-
-
-@every_operation
-async def test_what_was_not_given_is_not_sent(operation: Operation, sent: Sent) -> None:
-    request = await sent(operation, operation.changing)
-    assert sorted(all_parameters(request)) == sorted(operation.written(operation.changing))
 
 
 @every_operation
@@ -378,7 +366,7 @@ async def test_a_date_string_is_two_dates_or_a_string(dates: Any, text: str, sen
     assert ("date_string", text) in in_query(request)
 
 
-# --- Further parameters
+# --- SpecOptions parameters
 
 EXTRA: dict[str, Any] = {"tag": "brand & co", "count": 3, "is_new": True, "since": dt.date(2023, 1, 2), "not": None}
 EXTRA_TEXTS = [("count", "3"), ("is_new", "true"), ("since", "2023-01-02"), ("tag", "brand & co")]

@@ -147,12 +147,6 @@ def extra_of(client: SeoRepClient, extra: Any) -> Callable[[], Any]:
     return lambda: client.rankings.campaign(42, *JANUARY, extra_params=extra)
 
 
-@pytest.mark.parametrize("name", ["filter", "limit", "page", "order_by", "order_direction"])
-def test_an_extra_parameter_named_like_an_argument_is_refused(client: SeoRepClient, name: str) -> None:
-    said = refusal(lambda: client.campaigns.list(extra_params={name: "1"}))
-    assert said.startswith(f"extra_params: {name!r} has a place of its own: ")
-
-
 @pytest.mark.parametrize(("feed", "name"), list(zip([*Feed] * 3, FEED_NAMES, strict=True)))
 def test_an_extra_parameter_named_like_a_feed_s_is_refused(client: SeoRepClient, feed: Feed, name: str) -> None:
     said = refusal(lambda: client.rankings.pull([1], *JANUARY, feed=feed, extra_params={name: "1"}))
@@ -164,12 +158,6 @@ def test_both_names_of_search_stay_reserved_whichever_is_sent(names: FeedSearchP
     client = SeoRepClient("http://127.0.0.1:9", "key", settings=Settings(feed_search_param=names))
     for name in ("filter", "search"):
         assert name in refusal(extra_of(client, {name: "x"}))
-
-
-@pytest.mark.parametrize(("feed", "id_param"), [("campaign", "campaign_id"), ("keyword_by_date", "keyword_id")])
-def test_an_extra_parameter_cannot_be_the_id_of_the_feed(client: SeoRepClient, feed: str, id_param: str) -> None:
-    said = refusal(lambda: getattr(client.rankings, feed)(42, *JANUARY, extra_params={id_param: 43}))
-    assert said == f"extra_params: '{id_param}' has a place of its own: {id_param}=…"
 
 
 def test_an_extra_parameter_may_be_the_id_of_another_feed(client: SeoRepClient) -> None:

@@ -1,10 +1,22 @@
-"""The fields of every answer, against lists copied from parts 2 and 4.4 of the reference."""
+"""The fields of every answer, against those of the reference."""
 
 import re
 from typing import Any
 
 import pytest
 
+from seorep_async.models import (
+    Backlink,
+    Campaign,
+    CampaignPeriod,
+    Keyword,
+    KeywordPeriod,
+    KeywordRanking,
+    LoginGrant,
+    RankingTotals,
+    User,
+)
+from tests.models.reference import REFERENCE, fields_in
 from tests.sandbox.calls import (
     BACKLINKS,
     CAMPAIGN,
@@ -20,109 +32,61 @@ from tests.sandbox.calls import (
     totals_of,
 )
 
-CAMPAIGN_FIELDS = "id date_created date_modified url company scope group_title account_id"
-CAMPAIGN_LIST_FIELDS = (
-    f"{CAMPAIGN_FIELDS} date_deleted status engineA_ignore_places engineA_places_id engineA_cid engineA_business_id "
-    "engineA_business_name timezone"
-)
-UNDOCUMENTED_CAMPAIGN_FIELDS = "type"
-KEYWORD_FIELDS = "id date_created date_modified keyword_phrase primary_keyword campaign_id"
-USER_FIELDS = "id date_created email username first_name last_name role campaign_access account_id"
-BACKLINK_LIST_FIELDS = "id title status date_created date_published url link_type notes domain_authority page_authority"
-BACKLINK_FIELDS = f"{BACKLINK_LIST_FIELDS} target_anchor target_url"
-
-OLDER_FIELDS = "globalMonthlySearches wmtRanking wmtClicks wmtImpressions wmtCtr backlinks"
-LAST_DATES = (
-    "lastEngineARankingDate lastEngineAMobileRankingDate lastEngineAPlacesRankingDate lastEngineBRankingDate "
-    "lastSearchVolumeDate lastStatPadderDate lastMetricRollupDate lastResultsDate"
-)
-ROW_FIELDS = {
-    CAMPAIGN: (
-        "keywordId keywordPhrase searchLocation searchLanguage primaryKeyword engineARanking engineARankingChange "
-        "engineARankingUrl engineASerpUrl engineAMobileRanking engineAMobileRankingChange engineAMobileRankingUrl "
-        "engineAMobileSerpUrl engineAPlacesRanking engineAPlacesRankingChange engineAMapsSerpUrl engineBRanking "
-        f"engineBRankingChange engineBRankingUrl engineBSerpUrl localMonthlySearches competitors {LAST_DATES} tags"
-    ),
-    CAMPAIGN_BY_DATE: "date competitors localMonthlySearches "
-    + " ".join(
-        f"{engine}Ranking {engine}RankingChange {engine}Rankings_1_3 {engine}Rankings_4_10 {engine}Rankings_11_20 "
-        f"{engine}Rankings_21_50 {engine}Rankings_51"
-        for engine in ("engineA", "engineAMobile", "engineAPlaces", "engineB")
-    ),
-    KEYWORD_BY_DATE: (
-        "date engineARanking engineAMobileRanking engineAPlacesRanking engineBRanking engineARankingUrl "
-        "engineAMobileRankingUrl engineBRankingUrl competitors localMonthlySearches"
-    ),
-}
-OLDER_ROW_FIELDS = {
-    CAMPAIGN: f"{ROW_FIELDS[CAMPAIGN]} {OLDER_FIELDS}",
-    CAMPAIGN_BY_DATE: ROW_FIELDS[CAMPAIGN_BY_DATE],
-    KEYWORD_BY_DATE: f"{ROW_FIELDS[KEYWORD_BY_DATE]} {OLDER_FIELDS}",
-}
-CAMPAIGN_TOTALS = (
-    "engineARanking engineARankingChange engineAMobileRanking engineAMobileRankingChange engineAPlacesRanking "
-    "engineAPlacesRankingChange engineBRanking engineBRankingChange competitors localMonthlySearches"
-)
-KEYWORD_TOTALS = (
-    "engineARanking engineAMobileRanking engineAPlacesRanking engineBRanking competitors localMonthlySearches"
-)
+ROWS = {CAMPAIGN: KeywordRanking, CAMPAIGN_BY_DATE: CampaignPeriod, KEYWORD_BY_DATE: KeywordPeriod}
+LAST_DATES = {line.name for line in REFERENCE[KeywordRanking] if line.kind == "last"}
 TOTALS = {
-    ("current", CAMPAIGN_BY_DATE): CAMPAIGN_TOTALS,
-    ("older", CAMPAIGN_BY_DATE): CAMPAIGN_TOTALS,
-    ("current", KEYWORD_BY_DATE): KEYWORD_TOTALS,
-    ("older", KEYWORD_BY_DATE): (
-        f"{KEYWORD_TOTALS} engineARankingChange engineAPlacesRankingChange engineBRankingChange {OLDER_FIELDS}"
-    ),
+    ("current", CAMPAIGN_BY_DATE): "campaign_by_date",
+    ("older", CAMPAIGN_BY_DATE): "campaign_by_date",
+    ("current", KEYWORD_BY_DATE): "keyword_by_date",
+    ("older", KEYWORD_BY_DATE): "keyword_by_date_older",
 }
+
+
+def names(model: type, shape: str) -> set[str]:
+    """Return the names of an answer's fields, and the one of campaigns that live services send besides."""
+    return {line.name for line in fields_in(model, shape)} | ({"type"} if model is Campaign else set())
 
 
 @pytest.mark.parametrize(
-    ("path", "fields"),
+    ("path", "model", "shape"),
     [
-        ("/v3/campaigns", f"{CAMPAIGN_LIST_FIELDS} {UNDOCUMENTED_CAMPAIGN_FIELDS}"),
-        ("/v3/campaigns/3", f"{CAMPAIGN_FIELDS} {UNDOCUMENTED_CAMPAIGN_FIELDS}"),
-        ("/v3/users", f"{USER_FIELDS} password"),
-        ("/v3/users/3", f"{USER_FIELDS} password"),
-        ("/v3/users/3/loginGrant", "token time login_url user_id origin_user_id"),
-        ("/v3/keywords", KEYWORD_FIELDS),
-        ("/v3/keywords/300001", KEYWORD_FIELDS),
-        (f"{LINKS}?campaign_id=3", BACKLINK_LIST_FIELDS),
-        ("/v3/backlinks/300001", BACKLINK_FIELDS),
+        (CAMPAIGNS, Campaign, "list"),
+        (f"{CAMPAIGNS}/3", Campaign, "single"),
+        (USERS, User, "list"),
+        (f"{USERS}/3", User, "single"),
+        (f"{USERS}/3/loginGrant", LoginGrant, "single"),
+        ("/v3/keywords", Keyword, "list"),
+        ("/v3/keywords/300001", Keyword, "single"),
+        (f"{LINKS}?campaign_id=3", Backlink, "list"),
+        (f"{BACKLINKS}/300001", Backlink, "single"),
     ],
 )
-async def test_records_have_exactly_the_reference_s_fields(path: str, fields: str) -> None:
+async def test_records_have_exactly_the_reference_s_fields(path: str, model: type, shape: str) -> None:
     async with calling() as call:
         data: Any = (await call.get(path))["data"]
-    assert set(data[0] if isinstance(data, list) else data) == set(fields.split())
+    assert set(data[0] if isinstance(data, list) else data) == names(model, shape)
 
 
-@pytest.mark.parametrize(
-    ("path", "created", "updated"),
-    [
-        (CAMPAIGNS, CAMPAIGN_FIELDS.replace("group_title", "type"), f"{CAMPAIGN_FIELDS} type"),
-        (USERS, USER_FIELDS, USER_FIELDS),
-        (BACKLINKS, f"{BACKLINK_FIELDS} campaign_id", BACKLINK_FIELDS),
-    ],
-)
-async def test_answers_to_writes_have_exactly_the_reference_s_fields(path: str, created: str, updated: str) -> None:
+@pytest.mark.parametrize(("path", "model"), [(CAMPAIGNS, Campaign), (USERS, User), (BACKLINKS, Backlink)])
+async def test_answers_to_writes_have_exactly_the_reference_s_fields(path: str, model: type) -> None:
     async with calling() as call:
         record = await call.create(path)
-        assert set(record) == set(created.split())
-        assert set(await call.written("PUT", f"{path}/{record['id']}", CHANGES[path])) == set(updated.split())
+        assert set(record) == names(model, "create")
+        assert set(await call.written("PUT", f"{path}/{record['id']}", CHANGES[path])) == names(model, "update")
 
 
 @pytest.mark.parametrize("path", FEEDS)
-@pytest.mark.parametrize(("rows", "fields"), [("current", ROW_FIELDS), ("older", OLDER_ROW_FIELDS)])
-async def test_rows_have_exactly_the_reference_s_fields(path: str, rows: str, fields: dict[str, str]) -> None:
+@pytest.mark.parametrize("rows", ["current", "older"])
+async def test_rows_have_exactly_the_reference_s_fields(path: str, rows: str) -> None:
     async with calling(rows=rows) as call:
-        assert {frozenset(row) for row in await call.feed(path)} == {frozenset(fields[path].split())}
+        assert {frozenset(row) for row in await call.feed(path)} == {frozenset(names(ROWS[path], rows))}
 
 
 @pytest.mark.parametrize(("rows", "path"), TOTALS)
 async def test_totals_have_exactly_the_reference_s_metrics(rows: str, path: str) -> None:
     async with calling(rows=rows) as call:
         totals = totals_of(await call.get(path, **FEEDS[path]))
-    assert set(totals) == set(TOTALS[rows, path].split())
+    assert set(totals) == names(RankingTotals, TOTALS[rows, path])
     assert {tuple(entry) for entry in totals.values()} == {("value",)}
 
 
@@ -176,7 +140,7 @@ async def test_older_rows_hold_all_facts_of_current_ones(path: str) -> None:
             answers.append(await call.feed(path))
     for current, older in zip(*answers, strict=True):
         for name, value in current.items():
-            if name == "date" or name in LAST_DATES.split():
+            if name == "date" or name in LAST_DATES:
                 assert older[name] == value or older[name].startswith(value)
             else:
                 assert older[name] == value

@@ -9,15 +9,7 @@ import pytest
 from seorep_async.sandbox import Faults, RateLimit
 from seorep_async.sandbox.api.request import Refusal
 from seorep_async.sandbox.rate_limit import Limiter
-from tests.sandbox.calls import calling, in_flight
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.sandbox.calls import Clock, calling, in_flight
 
 
 def let_through(limiter: Limiter, tries: int) -> int:

@@ -6,8 +6,7 @@ import pytest
 from attrs.exceptions import FrozenInstanceError
 
 from seorep_async.sandbox.traffic import Traffic
-from tests.sandbox.calls import CAMPAIGN, FEEDS, calling
-from tests.sandbox.test_rate_limit import Clock
+from tests.sandbox.calls import CAMPAIGN, FEEDS, Clock, calling
 
 
 async def test_requests_are_counted_by_path_operation_and_status() -> None:

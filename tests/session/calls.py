@@ -38,6 +38,22 @@ class OpenClient(Protocol):
     ) -> SeoRepClient: ...
 
 
+class Connect(Protocol):
+    """The fixture `connect`."""
+
+    async def __call__(
+        self, *script: Step, forever: Step | None = None, **settings: Any
+    ) -> tuple[SeoRepClient, ScriptedServer]: ...
+
+
+class ConnectSession(Protocol):
+    """The fixture `connect_session`."""
+
+    async def __call__(
+        self, *script: Step, forever: Step | None = None, **settings: Any
+    ) -> tuple[Session, ScriptedServer]: ...
+
+
 async def ask(client: SeoRepClient) -> Page[Campaign]:
     """Make one call that is one request: `GET /v3/campaigns?page=1`."""
     return await client.campaigns.list().page(1)

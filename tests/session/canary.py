@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tests.session.calls import KEY
 
 _LONG = 9  # characters of a secret in a row are as good as the secret here
-_TESTS = __file__.rpartition("/")[0]
+_TESTS = __file__.rpartition("/session/")[0]
 
 
 class Canary:

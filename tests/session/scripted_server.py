@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import socket
 import ssl
 import struct
@@ -12,6 +13,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
 
 from multidict import CIMultiDict
+
+_BACKLOG = 1024  # connections that wait to be accepted
 
 
 class SeenRequest(NamedTuple):
@@ -43,7 +46,8 @@ class Connection:
         self.writer.close()
 
     def reset(self) -> None:
-        self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if (own := self.writer.get_extra_info("socket")).fileno() >= 0:
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
     async def until_closed(self) -> None:
@@ -86,13 +90,13 @@ class ScriptedServer:
         self.requests: list[SeenRequest] = []
         self.unexpected: list[SeenRequest] = []
         self.connections = 0
-        self.open_connections = 0
+        self.open_connections: set[Connection] = set()
         self.first_request = asyncio.Event()
         self._idle = asyncio.Condition()
         self._handlers: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> ScriptedServer:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, ssl=self._tls)
+        await self._listen()
         self.port: int = self._server.sockets[0].getsockname()[1]
         self.base_url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
         return self
@@ -106,6 +110,19 @@ class ScriptedServer:
         await asyncio.gather(*self._handlers, return_exceptions=True)
         await self._server.wait_closed()
 
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, ssl=self._tls, backlog=_BACKLOG)
+
+    def refuse(self, seconds: float) -> None:
+        """Break all connections off, and refuse others for a time."""
+        self._server.close()
+        for connection in self.open_connections:
+            connection.reset()
+        self._port = self.port
+        if seconds < math.inf:
+            loop = asyncio.get_running_loop()
+            loop.call_later(seconds, lambda: self._handlers.add(loop.create_task(self._listen())))
+
     async def until_no_connection(self) -> None:
         """Wait until every connection is closed; a test that waits in vain ends at its own time limit."""
         async with self._idle:
@@ -116,9 +133,9 @@ class ScriptedServer:
         assert handler is not None
         self._handlers.add(handler)
         self.connections += 1
-        self.open_connections += 1
         number = self.connections
         connection = Connection(reader, writer)
+        self.open_connections.add(connection)
         try:
             while not writer.is_closing() and (request := await _read_request(reader, number)) is not None:
                 self.requests.append(request)
@@ -135,7 +152,7 @@ class ScriptedServer:
         finally:
             writer.close()
             self._handlers.discard(handler)
-            self.open_connections -= 1
+            self.open_connections.discard(connection)
             async with self._idle:
                 self._idle.notify_all()
 

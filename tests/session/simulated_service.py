@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from seorep_async import AttemptTimeoutError, ConnectionFailedError, SeoRepError, Settings
+from seorep_async import AttemptTimeoutError, ConnectionFailedError, Limits, SeoRepError, Settings
 from seorep_async.paging.page_window import PageBudget, Slot
 from seorep_async.session import Authentication, BaseURL, Clock, Request, Session
 from seorep_async.session.response import Response
@@ -135,11 +135,14 @@ class _Wire:
 
 
 @asynccontextmanager
-async def session_above(service: SimulatedService, client: int = 0, **settings: Any) -> AsyncIterator[Session]:
+async def session_above(
+    service: SimulatedService, client: int = 0, *, limits: Limits | None = None, **settings: Any
+) -> AsyncIterator[Session]:
     """Open a session whose attempts go to a simulated service, on the running virtual loop."""
     chance = random.Random(1000 * service.seed + client)
     clock = Clock(monotonic=here().time, jitter=chance.random)
-    session = Session(BaseURL("https://api.example.com"), Authentication("k"), Settings(**settings), clock=clock)
+    address = BaseURL("https://api.example.com")
+    session = Session(address, Authentication("k"), Settings(**settings), clock=clock, limits=limits)
     session._transport = _Wire(service, client, session.settings.attempt_timeout)  # type: ignore[assignment]  # the wire is all that is not real
     async with session:
         yield session
@@ -209,6 +212,7 @@ def simulate(
     clients: int = 1,
     apart: float = 0.0,
     rest: float | None = None,
+    limits: Limits | None = None,
     **settings: Any,
 ) -> Figures:
     """Pull through a service, in virtual time.
@@ -216,11 +220,12 @@ def simulate(
     Args:
         service: what to pull through.
         pages: of each client.
-        clients: how many, each with a governor of its own.
+        clients: how many.
         apart: seconds from the start of one to the next.
         rest: seconds after which all is pulled once more, and only that is measured.
+        limits: shared by the clients, or None for a governor each.
     """
-    return run(_simulate(service, pages, clients, apart, rest, settings))
+    return run(_simulate(service, pages, clients, apart, rest, settings | {"limits": limits}))
 
 
 async def _simulate(

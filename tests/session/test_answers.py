@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+from email.utils import formatdate
 from typing import Any
 
 import aiohttp
@@ -26,10 +27,10 @@ from seorep_async import (
     StatusError,
     TransportError,
 )
-from tests.session.calls import KEY, OpenClient, StartServer, ask, open_session, write
+from tests.session.calls import KEY, Connect, OpenClient, ask, open_session, write
 from tests.session.canary import assert_error_does_not_show_key
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import FINE, Connection, ScriptedServer, Step, answer, reset, then_close
+from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, ScriptedServer, Step, answer, reset, then_close
 
 FINAL = [
     (400, InvalidRequestError),
@@ -55,37 +56,26 @@ PASSING = [
 ]
 
 
-@pytest.mark.parametrize(("status", "kind"), FINAL)
-async def test_final_status_is_an_error_at_once(
-    status: int, kind: type[StatusError], scripted_server: StartServer, open_client: OpenClient
+@pytest.mark.parametrize(
+    ("status", "kind", "attempts"),
+    [*((*final, 1) for final in FINAL), *((*passing, 3) for passing in PASSING if passing[0] != 429)],
+)
+async def test_status_is_an_error_at_once_or_after_all_attempts(
+    status: int, kind: type[StatusError], attempts: int, connect: Connect
 ) -> None:
-    server = await scripted_server(answer(b"because of this", status=status))
+    client, _ = await connect(*[answer(b"because of this", status=status)] * attempts, max_attempts=3)
     with pytest.raises(kind) as caught:
-        await ask(await open_client(server.base_url))
+        await ask(client)
     error = caught.value
     assert type(error) is kind
-    assert (error.status, error.attempts, error.method, error.path) == (status, 1, "GET", "/v3/campaigns")
+    assert (error.status, error.attempts, error.method, error.path) == (status, attempts, "GET", "/v3/campaigns")
     assert error.body_excerpt == "because of this"
 
 
-@pytest.mark.parametrize(("status", "kind"), [case for case in PASSING if case[0] != 429])
-async def test_passing_status_is_retried_and_then_an_error(
-    status: int, kind: type[StatusError], scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(*[answer(b"because of this", status=status)] * 3)
-    with pytest.raises(kind) as caught:
-        await ask(await open_client(server.base_url, max_attempts=3))
-    assert type(caught.value) is kind
-    assert (caught.value.status, caught.value.attempts) == (status, 3)
-    assert caught.value.body_excerpt == "because of this"
-
-
 @pytest.mark.parametrize(("status", "kind"), PASSING)
-async def test_passing_status_may_pass(
-    status: int, kind: type[StatusError], scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(answer(status=status), FINE)
-    await ask(await open_client(server.base_url))
+async def test_passing_status_may_pass(status: int, kind: type[StatusError], connect: Connect) -> None:
+    client, server = await connect(answer(status=status), FINE)
+    await ask(client)
     assert len(server.requests) == 2
 
 
@@ -104,12 +94,11 @@ async def test_error_under_status_200_is_treated_as_what_it_says(
     body: dict[str, Any],
     kind: type[StatusError],
     attempts: int,
-    scripted_server: StartServer,
-    open_client: OpenClient,
+    connect: Connect,
 ) -> None:
-    server = await scripted_server(*[answer(body)] * attempts)
+    client, _ = await connect(*[answer(body)] * attempts, max_attempts=2)
     with pytest.raises(kind) as caught:
-        await ask(await open_client(server.base_url, max_attempts=2))
+        await ask(client)
     assert type(caught.value) is kind
     assert (caught.value.status, caught.value.attempts) == (200, attempts)
 
@@ -117,31 +106,24 @@ async def test_error_under_status_200_is_treated_as_what_it_says(
 @pytest.mark.parametrize(
     "throttled", [answer(status=429), answer({"status": "error", "code": 429})], ids=["429", "429 under 200"]
 )
-async def test_three_throttled_attempts_cost_as_much_as_one(
-    throttled: bytes, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(throttled, throttled, throttled, FINE)
-    await ask(await open_client(server.base_url, max_attempts=2, backoff_initial=2))
+async def test_three_throttled_attempts_cost_as_much_as_one(throttled: bytes, connect: Connect) -> None:
+    client, server = await connect(throttled, throttled, throttled, FINE, max_attempts=2, backoff_initial=2)
+    await ask(client)
     assert len(server.requests) == 4
 
 
 @pytest.mark.parametrize(
     ("throttled", "status"), [(answer(status=429), 429), (answer({"status": "error", "code": 429}), 200)]
 )
-async def test_throttling_without_an_end_is_an_error(
-    throttled: bytes, status: int, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(*[throttled] * 4)
+async def test_throttling_without_an_end_is_an_error(throttled: bytes, status: int, connect: Connect) -> None:
+    client, _ = await connect(*[throttled] * 4, max_attempts=2, backoff_initial=2)
     with pytest.raises(RateLimitedError) as caught:
-        await ask(await open_client(server.base_url, max_attempts=2, backoff_initial=2))
+        await ask(client)
     assert (caught.value.status, caught.value.attempts) == (status, 4)
 
 
-async def test_throttling_under_status_200_slows_the_client_down(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(*[answer({"status": "error", "code": 429})] * 2, FINE, FINE)
-    client = await open_client(server.base_url)
+async def test_throttling_under_status_200_slows_the_client_down(connect: Connect) -> None:
+    client, _ = await connect(*[answer({"status": "error", "code": 429})] * 2, FINE, FINE)
     await asyncio.gather(ask(client), ask(client))
     assert client.stats.throttled == 2
     assert client.stats.pace is not None
@@ -151,12 +133,10 @@ async def test_throttling_under_status_200_slows_the_client_down(
 async def test_wait_asked_for_in_an_answer_holds_for_other_calls(
     status: int,
     body: bytes | dict[str, Any],
-    scripted_server: StartServer,
-    open_client: OpenClient,
+    connect: Connect,
     fake_time: FakeTime,
 ) -> None:
-    server = await scripted_server(answer(body, status=status, headers=[("Retry-After", "3600")]))
-    client = await open_client(server.base_url)
+    client, _ = await connect(answer(body, status=status, headers=[("Retry-After", "3600")]))
     for attempts in (1, 0, 0):
         with pytest.raises(RateLimitedError) as caught:
             await ask(client)
@@ -166,34 +146,43 @@ async def test_wait_asked_for_in_an_answer_holds_for_other_calls(
 
 
 @pytest.mark.parametrize("jump", [3600.0, -3600.0])
-async def test_wall_clock_that_jumps_moves_no_wait(
-    jump: float, scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
-) -> None:
+async def test_wall_clock_that_jumps_moves_no_wait(jump: float, connect: Connect, fake_time: FakeTime) -> None:
     async def jumping(connection: Connection) -> None:
         fake_time.wall += jump
         await connection.send(answer(status=429, headers=[("Retry-After", "7")]))
 
-    server = await scripted_server(jumping, jumping, FINE)
-    await ask(await open_client(server.base_url, call_timeout=60))
+    client, _ = await connect(jumping, jumping, FINE, call_timeout=60)
+    await ask(client)
     assert fake_time.slept == [7.0, 7.0]
 
 
 @pytest.mark.parametrize(("jump", "waits"), [(20.0, [10.0]), (3600.0, [0.0]), (-30.0, [60.0])])
 async def test_only_a_date_to_wait_for_is_read_by_the_wall_clock(
-    jump: float, waits: list[float], scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
+    jump: float, waits: list[float], connect: Connect, fake_time: FakeTime
 ) -> None:
     async def jumping(connection: Connection) -> None:
         fake_time.wall += jump
         await connection.send(answer(status=503, headers=[("Retry-After", "Tue, 14 Nov 2023 22:13:50 GMT")]))
 
-    server = await scripted_server(jumping, FINE)
-    await ask(await open_client(server.base_url))
+    client, _ = await connect(jumping, FINE)
+    await ask(client)
     assert fake_time.slept == waits
 
 
-async def test_back_off_grows(scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime) -> None:
-    server = await scripted_server(*[answer(status=500)] * 4, FINE)
-    await ask(await open_client(server.base_url, backoff_initial=0.5, backoff_max=3))
+@pytest.mark.parametrize("hours", [-1, 0, 1])
+async def test_a_date_to_wait_for_is_read_by_the_clock_of_the_service(
+    hours: int, connect: Connect, fake_time: FakeTime
+) -> None:
+    now = fake_time.wall + 3600 * hours
+    dates = [(name, formatdate(moment, usegmt=True)) for name, moment in (("Date", now), ("Retry-After", now + 30))]
+    client, _ = await connect(answer(status=429, headers=dates), FINE)
+    await ask(client)
+    assert fake_time.slept == [30.0]
+
+
+async def test_back_off_grows(connect: Connect, fake_time: FakeTime) -> None:
+    client, _ = await connect(*[answer(status=500)] * 4, FINE, backoff_initial=0.5, backoff_max=3)
+    await ask(client)
     assert fake_time.slept == [0.5, 1.0, 2.0, 3.0]
 
 
@@ -215,12 +204,11 @@ async def test_wait_that_was_asked_for_is_waited_once(
     status: int,
     retry_after: str,
     waits: list[float],
-    scripted_server: StartServer,
-    open_client: OpenClient,
+    connect: Connect,
     fake_time: FakeTime,
 ) -> None:
-    server = await scripted_server(answer(status=status, headers=[("Retry-After", retry_after)]), FINE)
-    await ask(await open_client(server.base_url, backoff_initial=0.25))
+    client, _ = await connect(answer(status=status, headers=[("Retry-After", retry_after)]), FINE, backoff_initial=0.25)
+    await ask(client)
     assert fake_time.slept == waits
 
 
@@ -230,13 +218,12 @@ async def test_wait_that_was_asked_for_is_waited_once(
 async def test_wait_that_is_too_long_is_an_error_that_tells_it(
     retry_after: str,
     seconds: float | None,
-    scripted_server: StartServer,
-    open_client: OpenClient,
+    connect: Connect,
     fake_time: FakeTime,
 ) -> None:
-    server = await scripted_server(answer(status=429, headers=[("Retry-After", retry_after)]))
+    client, _ = await connect(answer(status=429, headers=[("Retry-After", retry_after)]), max_attempts=1)
     with pytest.raises(RateLimitedError) as caught:
-        await ask(await open_client(server.base_url, max_attempts=1))
+        await ask(client)
     assert caught.value.retry_after == seconds
     assert pickle.loads(pickle.dumps(caught.value)).retry_after == seconds  # noqa: S301
     assert fake_time.slept == []
@@ -259,12 +246,10 @@ GARBAGE: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE)
-async def test_garbage_is_a_protocol_error_without_a_status(
-    raw: bytes, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(then_close(raw), then_close(raw))
+async def test_garbage_is_a_protocol_error_without_a_status(raw: bytes, connect: Connect) -> None:
+    client, _ = await connect(then_close(raw), then_close(raw), max_attempts=2)
     with pytest.raises(ProtocolError) as caught:
-        await ask(await open_client(server.base_url, max_attempts=2))
+        await ask(client)
     assert (caught.value.status, caught.value.attempts) == (None, 2)
     assert "status 400" not in str(caught.value)
     assert "400" not in caught.value.message
@@ -338,10 +323,10 @@ async def test_unknown_host_is_retried(open_client: OpenClient, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("step", [reset, then_close(b""), then_close(b"HTTP/1.1 20")], ids=["reset", "closed", "half"])
-async def test_broken_connection_is_retried(step: Step, scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(step, step)
+async def test_broken_connection_is_retried(step: Step, connect: Connect) -> None:
+    client, _ = await connect(step, step, max_attempts=2)
     with pytest.raises(TransportError) as caught:
-        await ask(await open_client(server.base_url, max_attempts=2))
+        await ask(client)
     assert isinstance(caught.value, ConnectionFailedError | ProtocolError)
     assert caught.value.attempts == 2
 
@@ -421,20 +406,26 @@ MISSING: list[tuple[str, bytes, str]] = [
 
 @pytest.mark.parametrize(("path", "body", "message"), MISSING)
 async def test_404_of_something_else_names_the_wrong_server(
-    path: str, body: bytes, message: str, scripted_server: StartServer, open_client: OpenClient
+    path: str, body: bytes, message: str, connect: Connect
 ) -> None:
-    server = await scripted_server(answer(body, status=404))
+    client, _ = await connect(answer(body, status=404))
     with pytest.raises(NotFoundError) as caught:
-        await (await open_client(server.base_url)).request("GET", path)
+        await (client).request("GET", path)
     assert caught.value.message == message
 
 
-async def test_a_404_after_other_answers_is_about_an_object(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(FINE, answer(HTML, status=404))
-    client = await open_client(server.base_url)
+async def test_a_404_after_other_answers_is_about_an_object(connect: Connect) -> None:
+    client, _ = await connect(FINE, answer(HTML, status=404))
     await ask(client)
     with pytest.raises(NotFoundError) as caught:
         await ask(client)
     assert caught.value.message == NO_OBJECT
+
+
+@pytest.mark.parametrize("size", [0, 200_000, 5_000_000])
+async def test_mocked_body_may_have_any_size(
+    size: int, open_client: OpenClient, seorep_responses: aioresponses
+) -> None:
+    client = await open_client("https://api.example.com")
+    seorep_responses.get("https://api.example.com/v3/campaigns?page=1", payload=EMPTY_PAGE | {"note": "x" * size})
+    assert (await ask(client)).items == ()

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from seorep_async import BodyTooLargeError, ConnectionFailedError, DecodeError, ProtocolError, TransportError
-from tests.session.calls import OpenClient, StartServer, ask
+from tests.session.calls import Connect, ask
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Step, answer, pour, then_close, then_hang
 
 PAGE = json.dumps(EMPTY_PAGE).encode()
@@ -56,20 +56,18 @@ CUT: dict[str, tuple[Step, type[TransportError]]] = {
 
 @pytest.mark.parametrize(("step", "kind"), CUT.values(), ids=CUT)
 async def test_body_that_is_not_whole_is_asked_for_again(
-    step: Step, kind: type[TransportError], scripted_server: StartServer, open_client: OpenClient
+    step: Step, kind: type[TransportError], connect: Connect
 ) -> None:
-    server = await scripted_server(step, FINE)
-    assert (await ask(await open_client(server.base_url))).items == ()
+    client, server = await connect(step, FINE)
+    assert (await ask(client)).items == ()
     assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize(("step", "kind"), CUT.values(), ids=CUT)
-async def test_body_that_is_never_whole_is_an_error(
-    step: Step, kind: type[TransportError], scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(step, step)
+async def test_body_that_is_never_whole_is_an_error(step: Step, kind: type[TransportError], connect: Connect) -> None:
+    client, _ = await connect(step, step, max_attempts=2)
     with pytest.raises(kind) as caught:
-        await ask(await open_client(server.base_url, max_attempts=2))
+        await ask(client)
     assert caught.value.attempts == 2
 
 
@@ -78,12 +76,10 @@ async def test_body_that_is_never_whole_is_an_error(
     [[], [("Content-Encoding", "gzip")], [("Content-Encoding", "deflate")], [("Content-Type", "text/html")]],
     ids=["plain", "gzip", "deflate", "called HTML"],
 )
-async def test_whole_body_is_read_however_it_is_packed(
-    headers: list[tuple[str, str]], scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_whole_body_is_read_however_it_is_packed(headers: list[tuple[str, str]], connect: Connect) -> None:
     packed = {"gzip": GZIPPED, "deflate": zlib.compress(PAGE)}.get(dict(headers).get("Content-Encoding", ""), PAGE)
-    server = await scripted_server(answer(packed, headers=headers))
-    assert (await ask(await open_client(server.base_url))).total_records == 0
+    client, _ = await connect(answer(packed, headers=headers))
+    assert (await ask(client)).total_records == 0
 
 
 @pytest.mark.parametrize(
@@ -95,16 +91,14 @@ async def test_whole_body_is_read_however_it_is_packed(
     ],
     ids=["many chunks", "102 and 103 first", "100 first"],
 )
-async def test_unusual_but_whole_answer_is_read(
-    raw: bytes, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(raw)
-    assert (await ask(await open_client(server.base_url))).total_records == 0
+async def test_unusual_but_whole_answer_is_read(raw: bytes, connect: Connect) -> None:
+    client, _ = await connect(raw)
+    assert (await ask(client)).total_records == 0
 
 
-async def test_close_delimited_body_is_read_to_its_end(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(then_close(CLOSE_DELIMITED + PAGE))
-    assert (await ask(await open_client(server.base_url))).total_records == 0
+async def test_close_delimited_body_is_read_to_its_end(connect: Connect) -> None:
+    client, _ = await connect(then_close(CLOSE_DELIMITED + PAGE))
+    assert (await ask(client)).total_records == 0
 
 
 def bomb(size: int) -> bytes:
@@ -121,11 +115,8 @@ ENDLESS: dict[str, Step] = {
 
 
 @pytest.mark.parametrize("step", ENDLESS.values(), ids=ENDLESS)
-async def test_body_over_the_limit_is_an_error_at_once(
-    step: Step, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(step)
-    client = await open_client(server.base_url, max_body_bytes=CAP)
+async def test_body_over_the_limit_is_an_error_at_once(step: Step, connect: Connect) -> None:
+    client, server = await connect(step, max_body_bytes=CAP)
     with pytest.raises(BodyTooLargeError, match=r"Settings\.max_body_bytes") as caught:
         await ask(client)
     assert caught.value.attempts == 1
@@ -135,12 +126,9 @@ async def test_body_over_the_limit_is_an_error_at_once(
 
 
 @pytest.mark.parametrize("step", ENDLESS.values(), ids=ENDLESS)
-async def test_body_over_the_limit_takes_bounded_memory(
-    step: Step, scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_body_over_the_limit_takes_bounded_memory(step: Step, connect: Connect) -> None:
     cap = 2 * 2**20
-    server = await scripted_server(step)
-    client = await open_client(server.base_url, max_body_bytes=cap)
+    client, _ = await connect(step, max_body_bytes=cap)
     tracemalloc.start()
     try:
         with pytest.raises(BodyTooLargeError):
@@ -151,41 +139,40 @@ async def test_body_over_the_limit_takes_bounded_memory(
     assert peak < 3 * cap
 
 
-async def test_body_of_just_the_limit_is_read(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(answer(PAGE.ljust(CAP)))
-    assert (await ask(await open_client(server.base_url, max_body_bytes=CAP))).total_records == 0
+async def test_body_of_just_the_limit_is_read(connect: Connect) -> None:
+    client, _ = await connect(answer(PAGE.ljust(CAP)), max_body_bytes=CAP)
+    assert (await ask(client)).total_records == 0
 
 
-async def test_error_body_over_the_limit_is_bounded_too(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(then_close(b"HTTP/1.1 404 Not Found\r\n\r\n" + bytes(2 * CAP)))
+async def test_error_body_over_the_limit_is_bounded_too(connect: Connect) -> None:
+    client, _ = await connect(then_close(b"HTTP/1.1 404 Not Found\r\n\r\n" + bytes(2 * CAP)), max_body_bytes=CAP)
     with pytest.raises(BodyTooLargeError):
-        await ask(await open_client(server.base_url, max_body_bytes=CAP))
+        await ask(client)
 
 
 @pytest.mark.parametrize(
     "body", [b"[]", b'"x"', b"null", b"0", b"{}", b'{"data": 1}', b'{"data": {}}', b'{"data": [1]}', b"[" * 10**5]
 )
-async def test_whole_body_of_another_shape_is_not_asked_for_again(
-    body: bytes, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(answer(body))
+async def test_whole_body_of_another_shape_is_not_asked_for_again(body: bytes, connect: Connect) -> None:
+    client, _ = await connect(answer(body))
     with pytest.raises(DecodeError) as caught:
-        await ask(await open_client(server.base_url))
+        await ask(client)
     assert caught.value.attempts == 1
 
 
-BEYOND_REPAIR = {
+BEYOND_REPAIR: dict[str, tuple[bytes, str | None]] = {
     "broken UTF-8": (PAGE[:-1] + b',"x":"\xff"}', "x"),
     "NaN": (b'{"data": [NaN]}', "data[0]"),
     "lone surrogate": (rb'{"data": [{"company": "\ud800"}]}', "data[0].company"),
+    "raw line break": (b'{"data": [{"company": "a\nb"}]}', None),
 }
 
 
 @pytest.mark.parametrize(("body", "path"), BEYOND_REPAIR.values(), ids=BEYOND_REPAIR)
 async def test_whole_json_that_can_not_be_decoded_is_asked_for_once(
-    body: bytes, path: str, scripted_server: StartServer, open_client: OpenClient
+    body: bytes, path: str | None, connect: Connect
 ) -> None:
-    server = await scripted_server(answer(body))
+    client, _ = await connect(answer(body))
     with pytest.raises(DecodeError) as caught:
-        await ask(await open_client(server.base_url))
+        await ask(client)
     assert (caught.value.field_path, caught.value.attempts) == (path, 1)

@@ -20,7 +20,7 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.session import CancelScope, Request
-from tests.session.calls import KEY, OpenClient, StartServer, ask, open_session
+from tests.session.calls import KEY, Connect, ConnectSession, StartServer, ask, open_session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, Step, answer, drip, hang, pour, reset, then_close, then_hang
 
@@ -36,11 +36,8 @@ def get(path: str, **options: Any) -> Request[bytes]:
     return Request("GET", path, lambda body: body, **options)
 
 
-async def test_waiting_retry_holds_no_permit(
-    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(answer(status=500), FINE, FINE)
-    client = await open_client(server.base_url, max_concurrency=1)
+async def test_waiting_retry_holds_no_permit(connect: Connect, fake_time: FakeTime) -> None:
+    client, _ = await connect(answer(status=500), FINE, FINE, max_concurrency=1)
     fake_time.going_on.clear()
     waiting = asyncio.create_task(ask(client))
     await fake_time.waiting.wait()
@@ -50,37 +47,14 @@ async def test_waiting_retry_holds_no_permit(
     await waiting
 
 
-async def test_decoding_holds_no_permit(scripted_server: StartServer, fake_time: FakeTime) -> None:
-    server = await scripted_server(FINE)
+async def test_decoding_holds_no_permit(connect_session: ConnectSession) -> None:
     in_flight: list[int] = []
-    async with open_session(server.base_url, fake_time, max_concurrency=1) as session:
-        await session.send(Request("GET", "/v3/x", lambda body: in_flight.append(session.stats.in_flight)))
+    session, _ = await connect_session(FINE, max_concurrency=1)
+    await session.send(Request("GET", "/v3/x", lambda body: in_flight.append(session.stats.in_flight)))
     assert in_flight == [0]
 
 
-@pytest.mark.parametrize("limit", [1, 3, 16])
-async def test_no_more_attempts_than_permits_are_in_flight(
-    limit: int, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    in_flight: list[int] = []
-    now = 0
-
-    async def counted(connection: Any) -> None:
-        nonlocal now
-        now += 1
-        in_flight.append(now)
-        for _ in range(20):
-            await asyncio.sleep(0)
-        now -= 1
-        await connection.send(FINE)
-
-    server = await scripted_server(forever=counted)
-    client = await open_client(server.base_url, max_concurrency=limit)
-    await asyncio.gather(*(ask(client) for _ in range(60)))
-    assert max(in_flight) == limit
-
-
-async def test_retry_goes_before_what_was_not_tried_yet(scripted_server: StartServer, fake_time: FakeTime) -> None:
+async def test_retry_goes_before_what_was_not_tried_yet(connect_session: ConnectSession, fake_time: FakeTime) -> None:
     second_came, gate = asyncio.Event(), asyncio.Event()
 
     async def gated(connection: Any) -> None:
@@ -88,20 +62,19 @@ async def test_retry_goes_before_what_was_not_tried_yet(scripted_server: StartSe
         await gate.wait()
         await connection.send(FINE)
 
-    server = await scripted_server(answer(status=500), gated, FINE, FINE)
     fake_time.going_on.clear()
-    async with open_session(server.base_url, fake_time, max_concurrency=1) as session:
-        calls = [session.spawn(session.send(get("/v3/first")))]
-        await fake_time.waiting.wait()
-        calls.append(session.spawn(session.send(get("/v3/second"))))
-        await second_came.wait()
-        calls.append(session.spawn(session.send(get("/v3/third"))))
+    session, server = await connect_session(answer(status=500), gated, FINE, FINE, max_concurrency=1)
+    calls = [session.spawn(session.send(get("/v3/first")))]
+    await fake_time.waiting.wait()
+    calls.append(session.spawn(session.send(get("/v3/second"))))
+    await second_came.wait()
+    calls.append(session.spawn(session.send(get("/v3/third"))))
+    await asyncio.sleep(0)
+    fake_time.going_on.set()
+    for _ in range(5):
         await asyncio.sleep(0)
-        fake_time.going_on.set()
-        for _ in range(5):
-            await asyncio.sleep(0)
-        gate.set()
-        await asyncio.gather(*calls)
+    gate.set()
+    await asyncio.gather(*calls)
     assert [request.target for request in server.requests] == ["/v3/first", "/v3/second", "/v3/first", "/v3/third"]
 
 
@@ -118,11 +91,8 @@ SLOW_ANSWERS: dict[str, Step] = {
 
 
 @pytest.mark.parametrize("step", SLOW_ANSWERS.values(), ids=SLOW_ANSWERS)
-async def test_slow_answer_ends_with_the_attempt_timeout(
-    step: Step, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(step)
-    client = await open_client(server.base_url, attempt_timeout=0.2, max_attempts=1)
+async def test_slow_answer_ends_with_the_attempt_timeout(step: Step, connect: Connect) -> None:
+    client, server = await connect(step, attempt_timeout=0.2, max_attempts=1)
     began = time.monotonic()
     with pytest.raises(AttemptTimeoutError, match=r"0\.2 s"):
         await ask(client)
@@ -130,31 +100,24 @@ async def test_slow_answer_ends_with_the_attempt_timeout(
     await server.until_no_connection()
 
 
-async def test_slow_attempt_is_retried(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(hang, forever=FINE)
-    await ask(await open_client(server.base_url, attempt_timeout=0.2))
+async def test_slow_attempt_is_retried(connect: Connect) -> None:
+    client, server = await connect(hang, forever=FINE, attempt_timeout=0.2)
+    await ask(client)
     assert len(server.requests) >= 2
 
 
-async def test_waiting_for_a_permit_is_no_part_of_the_attempt(
-    scripted_server: StartServer, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(FINE)
-    limits = {"max_concurrency": 1, "max_attempts": 1, "attempt_timeout": 0.5}
-    async with open_session(server.base_url, fake_time, **limits) as session:
-        permit = await session.governor.acquire(0, math.inf)
-        assert permit is not None
-        call = session.spawn(session.send(get("/v3/x")))
-        await asyncio.sleep(0.6)
-        session.governor.release(permit, None)
-        await call
+async def test_waiting_for_a_permit_is_no_part_of_the_attempt(connect_session: ConnectSession) -> None:
+    session, _ = await connect_session(FINE, max_concurrency=1, max_attempts=1, attempt_timeout=0.5)
+    permit = await session.governor.acquire(0, math.inf)
+    assert permit is not None
+    call = session.spawn(session.send(get("/v3/x")))
+    await asyncio.sleep(0.6)
+    session.governor.release(permit, None)
+    await call
 
 
-async def test_call_that_never_succeeds_ends_before_its_deadline(
-    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(forever=answer(b"down", status=500))
-    client = await open_client(server.base_url, call_timeout=100, max_attempts=100)
+async def test_call_that_never_succeeds_ends_before_its_deadline(connect: Connect, fake_time: FakeTime) -> None:
+    client, server = await connect(forever=answer(b"down", status=500), call_timeout=100, max_attempts=100)
     with pytest.raises(DeadlineExceededError, match="the service failed") as caught:
         await ask(client)
     error = caught.value
@@ -164,12 +127,10 @@ async def test_call_that_never_succeeds_ends_before_its_deadline(
     assert isinstance(error.__cause__, ServerError)
 
 
-async def test_wait_beyond_the_deadline_is_not_begun(
-    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(answer(status=429, headers=[("Retry-After", "101")]))
+async def test_wait_beyond_the_deadline_is_not_begun(connect: Connect, fake_time: FakeTime) -> None:
+    client, _ = await connect(answer(status=429, headers=[("Retry-After", "101")]), call_timeout=100)
     with pytest.raises(RateLimitedError) as caught:
-        await ask(await open_client(server.base_url, call_timeout=100))
+        await ask(client)
     assert caught.value.retry_after == 101
     assert fake_time.slept == []
 
@@ -214,49 +175,46 @@ async def test_hanging_attempt_ends_with_the_deadline(
 
 
 async def test_call_that_never_gets_a_permit_ends_with_the_deadline(
-    scripted_server: StartServer, fake_time: FakeTime
+    connect_session: ConnectSession, fake_time: FakeTime
 ) -> None:
-    server = await scripted_server(hang)
-    async with open_session(server.base_url, fake_time, max_concurrency=1) as session:
-        first = session.spawn(session.send(get("/v3/first")))
-        await server.first_request.wait()
-        with pytest.raises(DeadlineExceededError, match=r"Settings\.call_timeout") as caught:
-            await session.send(get("/v3/second", deadline=fake_time.monotonic + 0.1))
-        assert not first.done()
+    session, server = await connect_session(hang, max_concurrency=1)
+    first = session.spawn(session.send(get("/v3/first")))
+    await server.first_request.wait()
+    with pytest.raises(DeadlineExceededError, match=r"Settings\.call_timeout") as caught:
+        await session.send(get("/v3/second", deadline=fake_time.monotonic + 0.1))
+    assert not first.done()
     assert caught.value.attempts == 0
 
 
-async def test_call_without_a_deadline_goes_on(
-    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(*[answer(status=503, headers=[("Retry-After", "100")])] * 30, FINE)
-    await ask(await open_client(server.base_url, call_timeout=None, max_attempts=31))
+async def test_call_without_a_deadline_goes_on(connect: Connect, fake_time: FakeTime) -> None:
+    client, _ = await connect(
+        *[answer(status=503, headers=[("Retry-After", "100")])] * 30, FINE, call_timeout=None, max_attempts=31
+    )
+    await ask(client)
     assert sum(fake_time.slept) == 3000
 
 
-async def test_request_of_a_cancelled_scope_is_not_sent(scripted_server: StartServer, fake_time: FakeTime) -> None:
-    server = await scripted_server(answer(status=401))
+async def test_request_of_a_cancelled_scope_is_not_sent(connect_session: ConnectSession) -> None:
     cancel_scope = CancelScope()
-    async with open_session(server.base_url, fake_time) as session:
-        for _ in range(3):
-            with pytest.raises(SeoRepError, match="key was refused"):
-                await session.send(get("/v3/x", cancel_scope=cancel_scope))
+    session, server = await connect_session(answer(status=401))
+    for _ in range(3):
+        with pytest.raises(SeoRepError, match="key was refused"):
+            await session.send(get("/v3/x", cancel_scope=cancel_scope))
     assert len(server.requests) == 1
 
 
 async def test_wait_for_the_key_to_be_proved_ends_with_the_deadline(
-    scripted_server: StartServer, fake_time: FakeTime
+    connect_session: ConnectSession, fake_time: FakeTime
 ) -> None:
-    server = await scripted_server(answer(status=403), hang)
     scope = CancelScope()
-    async with open_session(server.base_url, fake_time) as session:
-        with pytest.raises(SeoRepError):
-            await session.send(get("/v3/x", cancel_scope=scope))
-        first = session.spawn(session.send(get("/v3/y", cancel_scope=scope)))  # its probe hangs
-        await asyncio.sleep(0)
-        with pytest.raises(DeadlineExceededError) as caught:
-            await session.send(get("/v3/z", cancel_scope=scope, deadline=fake_time.monotonic + 0.1))
-        assert not first.done()
+    session, _ = await connect_session(answer(status=403), hang)
+    with pytest.raises(SeoRepError):
+        await session.send(get("/v3/x", cancel_scope=scope))
+    first = session.spawn(session.send(get("/v3/y", cancel_scope=scope)))  # its probe hangs
+    await asyncio.sleep(0)
+    with pytest.raises(DeadlineExceededError) as caught:
+        await session.send(get("/v3/z", cancel_scope=scope, deadline=fake_time.monotonic + 0.1))
+    assert not first.done()
     assert caught.value.attempts == 0
 
 
@@ -274,36 +232,29 @@ class LentSlot:
 
 
 async def test_probe_of_the_key_leaves_the_slot_of_its_request_alone(
-    scripted_server: StartServer, fake_time: FakeTime
+    connect_session: ConnectSession, fake_time: FakeTime
 ) -> None:
-    server = await scripted_server(answer(status=403), answer(status=500), FINE, answer(status=500), FINE)
     scope, slot = CancelScope(), LentSlot()
-    async with open_session(server.base_url, fake_time) as session:
-        with pytest.raises(SeoRepError):
-            await session.send(get("/v3/x", cancel_scope=scope))
-        await session.send(get("/v3/y", cancel_scope=scope, slot=slot))
+    session, server = await connect_session(answer(status=403), answer(status=500), FINE, answer(status=500), FINE)
+    with pytest.raises(SeoRepError):
+        await session.send(get("/v3/x", cancel_scope=scope))
+    await session.send(get("/v3/y", cancel_scope=scope, slot=slot))
     assert [request.target.partition("?")[0] for request in server.requests[1:3]] == ["/v3/campaigns"] * 2
     assert (slot.lent, len(fake_time.slept)) == (1, 2)
 
 
-async def test_refused_key_ends_the_waits_for_a_permit_at_once(
-    scripted_server: StartServer, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(answer(status=401))
+async def test_refused_key_ends_the_waits_for_a_permit_at_once(connect_session: ConnectSession) -> None:
     scope = CancelScope()
-    async with open_session(server.base_url, fake_time, requests_per_second=0.001) as session:
-        calls = [session.spawn(session.send(get(path, cancel_scope=scope))) for path in ("/v3/x", "/v3/y", "/v3/z")]
-        ended, waiting = await asyncio.wait(calls, timeout=SLOW)
+    session, _ = await connect_session(answer(status=401), requests_per_second=0.001)
+    calls = [session.spawn(session.send(get(path, cancel_scope=scope))) for path in ("/v3/x", "/v3/y", "/v3/z")]
+    ended, waiting = await asyncio.wait(calls, timeout=SLOW)
     assert not waiting
     assert {type(call.exception()) for call in ended} == {AuthenticationError}
 
 
 @pytest.mark.parametrize("step", [hang, then_hang(b"HTTP/1.1 200 OK\r\n"), then_hang(answer(b"{", length=9))])
-async def test_cancelled_attempt_leaves_no_permit_and_no_connection(
-    step: Step, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(step, FINE)
-    client = await open_client(server.base_url, max_concurrency=1)
+async def test_cancelled_attempt_leaves_no_permit_and_no_connection(step: Step, connect: Connect) -> None:
+    client, server = await connect(step, FINE, max_concurrency=1)
     call = asyncio.create_task(ask(client))
     await server.first_request.wait()
     call.cancel()
@@ -314,23 +265,19 @@ async def test_cancelled_attempt_leaves_no_permit_and_no_connection(
 
 
 async def test_a_call_cancelled_between_attempts_costs_others_nothing(
-    scripted_server: StartServer, fake_time: FakeTime
+    connect_session: ConnectSession, fake_time: FakeTime
 ) -> None:
-    server = await scripted_server(answer(status=500))
-    async with open_session(server.base_url, fake_time) as session:
-        fake_time.going_on.clear()
-        call = session.spawn(session.send(get("/v3/x")))
-        await fake_time.waiting.wait()
-        call.cancel()
-        await asyncio.wait([call])
-        assert session.governor.quota.tokens == 500
+    session, _ = await connect_session(answer(status=500))
+    fake_time.going_on.clear()
+    call = session.spawn(session.send(get("/v3/x")))
+    await fake_time.waiting.wait()
+    call.cancel()
+    await asyncio.wait([call])
+    assert session.governor.quota.tokens == 500
 
 
-async def test_call_cancelled_at_any_moment_gives_its_permit_back(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(forever=FINE)
-    client = await open_client(server.base_url, max_concurrency=2)
+async def test_call_cancelled_at_any_moment_gives_its_permit_back(connect: Connect) -> None:
+    client, _ = await connect(forever=FINE, max_concurrency=2)
     cancelled = 0
     for moment in range(60):
         calls = [asyncio.create_task(ask(client)) for _ in range(5)]
@@ -373,9 +320,8 @@ async def test_client_may_be_closed_twice_or_unopened(scripted_server: StartServ
     await client.close()
 
 
-async def test_client_of_another_loop_is_refused(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server()
-    client = await open_client(server.base_url)
+async def test_client_of_another_loop_is_refused(connect: Connect) -> None:
+    client, _ = await connect()
     with pytest.raises(ConfigurationError, match="another event loop"):
         await asyncio.to_thread(lambda: asyncio.run(_awaited(client)))
 
@@ -397,22 +343,16 @@ async def test_borrowed_session_that_trusts_the_environment_is_refused() -> None
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
 
 
-async def test_borrowed_session_that_is_closed_later_is_named(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(FINE)
+async def test_borrowed_session_that_is_closed_later_is_named(connect: Connect) -> None:
     async with aiohttp.ClientSession() as session:
-        client = await open_client(server.base_url, session=session)
+        client, _ = await connect(FINE, session=session)
         await ask(client)
     with pytest.raises(ConfigurationError, match="passed in was closed"):
         await ask(client)
 
 
-async def test_closing_the_client_ends_a_call_in_flight_and_says_so(
-    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(hang)
-    client = await open_client(server.base_url, max_concurrency=1)
+async def test_closing_the_client_ends_a_call_in_flight_and_says_so(connect: Connect, fake_time: FakeTime) -> None:
+    client, server = await connect(hang, max_concurrency=1)
     calls = [asyncio.create_task(ask(client)) for _ in range(3)]
     await server.first_request.wait()
     await client.close()
@@ -422,11 +362,8 @@ async def test_closing_the_client_ends_a_call_in_flight_and_says_so(
     assert fake_time.slept == []
 
 
-async def test_call_asleep_when_the_client_is_closed_ends_and_says_so(
-    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(answer(status=500))
-    client = await open_client(server.base_url)
+async def test_call_asleep_when_the_client_is_closed_ends_and_says_so(connect: Connect, fake_time: FakeTime) -> None:
+    client, _ = await connect(answer(status=500))
     fake_time.going_on.clear()
     call = asyncio.create_task(ask(client))
     await fake_time.waiting.wait()

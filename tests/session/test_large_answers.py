@@ -13,8 +13,7 @@ import pytest
 from seorep_async import DeadlineExceededError, DecodeError
 from seorep_async.session import Request, Session
 from seorep_async.session.fair_queue import SHARE, FairQueue
-from tests.session.calls import StartServer, open_session
-from tests.session.fake_time import FakeTime
+from tests.session.calls import ConnectSession
 from tests.session.scripted_server import answer
 
 HUGE = answer(b" " * (5 * 2**20))
@@ -43,10 +42,8 @@ async def beating() -> AsyncIterator[Beat]:
 
 
 @pytest.fixture
-async def session(scripted_server: StartServer) -> AsyncIterator[Session]:
-    server = await scripted_server(forever=HUGE)
-    async with open_session(server.base_url, FakeTime()) as session:
-        yield session
+async def session(connect_session: ConnectSession) -> Session:
+    return (await connect_session(forever=HUGE))[0]
 
 
 def request(decode: Any) -> Request[Any]:
@@ -82,11 +79,10 @@ async def test_a_huge_answer_is_put_together_in_turns(session: Session, monkeypa
     assert 3 <= len(taken) <= 5  # of 5 MiB, in pieces of any size below
 
 
-async def test_a_huge_answer_comes_whole_and_in_order(scripted_server: StartServer) -> None:
+async def test_a_huge_answer_comes_whole_and_in_order(connect_session: ConnectSession) -> None:
     body = b"".join(b"%08d" % number for number in range(700_000))
-    server = await scripted_server(forever=answer(body))
-    async with open_session(server.base_url, FakeTime()) as session:
-        assert await session.send(request(bytes)) == body
+    session, _ = await connect_session(answer(body))
+    assert await session.send(request(bytes)) == body
 
 
 async def test_a_huge_answer_is_recorded_as_bytes(session: Session) -> None:
@@ -105,18 +101,16 @@ async def test_an_error_in_a_later_step_is_the_error_of_the_answer(session: Sess
         await session.send(request(steps))
 
 
-async def test_large_answers_at_once_are_not_decoded_in_one_go(
-    scripted_server: StartServer,
-) -> None:
-    server = await scripted_server(forever=answer(b" " * (500 * 1024)))
-    async with open_session(server.base_url, FakeTime(), max_concurrency=8) as session, beating() as beat:
+async def test_large_answers_at_once_are_not_decoded_in_one_go(connect_session: ConnectSession) -> None:
+    session, _ = await connect_session(forever=answer(b" " * (500 * 1024)), max_concurrency=8)
+    async with beating() as beat:
         seen = await asyncio.gather(*(session.send(request(lambda body: beat.count)) for _ in range(8)))
     assert len(set(seen)) == 8
 
 
-async def test_others_run_between_the_steps_of_a_page_of_500_rows(scripted_server: StartServer) -> None:
-    server = await scripted_server(forever=answer(b" " * (670 * 1024)))
-    async with open_session(server.base_url, FakeTime()) as session, beating() as beat:
+async def test_others_run_between_the_steps_of_a_page_of_500_rows(connect_session: ConnectSession) -> None:
+    session, _ = await connect_session(answer(b" " * (670 * 1024)))
+    async with beating() as beat:
 
         def steps(body: bytes) -> Generator[None, None, set[int]]:
             before = beat.count

@@ -31,6 +31,11 @@ def send(limiter: RateLimiter, begin: float, end: float, accept: bool = True) ->
         now = max(now + 0.001, limiter.next_start(now))
 
 
+def refuse(limiter: RateLimiter, now: float, started: float | None = None) -> bool:
+    """Refuse an attempt about anything, and return whether that is news."""
+    return limiter.record_refusal(now if started is None else started, now, is_doubtful=False, same_subject=False)
+
+
 def slowed_down(accepted: int = 100) -> RateLimiter:
     """Return a limiter that saw so many attempts accepted from 9 to 10, was refused, and could go on at 10.1."""
     limiter = RateLimiter(None)
@@ -109,7 +114,7 @@ def test_first_guess_of_which_few_are_accepted_was_tried() -> None:
     limiter.reset_counts()
     limiter.record_success(0.0, 10.2)
     for _ in range(9):
-        limiter.record_refusal(10.3, 10.3, is_doubtful=False, same_subject=False)
+        refuse(limiter, 10.3)
     limiter.decrease(10.4, 11.4, idle_time=1.0)
     assert limiter.rate == pytest.approx(0.8 * 72 / 10)
 
@@ -120,7 +125,7 @@ def test_cut_after_a_search_leaves_what_was_accepted_or_nearly(until: float, tim
     send(limiter, 12.1, until)
     assert limiter.rate / limiter._refused_at == pytest.approx(times, abs=0.1)
     accepted = sum(moment > until - 1.0 for moment in limiter._accepted_at)
-    limiter.record_refusal(until, until, is_doubtful=False, same_subject=False)
+    refuse(limiter, until)
     limiter.decrease(until, until + 0.1, idle_time=0.1)
     assert limiter.rate == pytest.approx(part * accepted, rel=0.01)
 
@@ -132,7 +137,7 @@ def test_cut_after_a_search_leaves_no_more_than_was_sent() -> None:
         send(limiter, number / 20, number / 20 + 0.012)  # the loop is late 20 times a second
     accepted = sum(moment > 29.0 for moment in limiter._accepted_at)
     assert limiter.rate > 2.5 * accepted
-    limiter.record_refusal(30.0, 30.0, is_doubtful=False, same_subject=False)
+    refuse(limiter, 30.0)
     limiter.decrease(30.0, 30.1, idle_time=0.1)
     assert limiter.rate == pytest.approx(accepted, rel=0.01)
 
@@ -141,7 +146,7 @@ def test_cut_after_a_search_leaves_half_if_probes_failed() -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 26.1)
     highest = limiter.rate
-    limiter.record_refusal(26.1, 26.1, is_doubtful=False, same_subject=False)
+    refuse(limiter, 26.1)
     limiter.decrease(26.1, 36.1, idle_time=0.0)
     assert limiter.rate == highest / 2
 
@@ -150,7 +155,7 @@ def test_cut_after_a_search_leaves_half_if_probes_failed() -> None:
 def test_limit_that_rose_less_than_it_seemed_is_soon_corrected(later: float, part: float) -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 26.1)
-    limiter.record_refusal(26.1, 26.1, is_doubtful=False, same_subject=False)
+    refuse(limiter, 26.1)
     limiter.decrease(26.1, 26.2, idle_time=0.1)
     found = limiter.rate
     for _ in range(RateLimiter.FEW):
@@ -161,7 +166,7 @@ def test_limit_that_rose_less_than_it_seemed_is_soon_corrected(later: float, par
 
 def test_limit_that_refuses_nothing_for_long_is_searched_again() -> None:
     limiter = after_the_search()
-    limiter.record_refusal(12.1, 12.1, is_doubtful=False, same_subject=False)
+    refuse(limiter, 12.1)
     send(limiter, 12.1, 40.0)
     assert limiter.rate > 4 * limiter._refused_at
 
@@ -171,13 +176,13 @@ def test_rate_that_is_refused_now_and_then_is_not_searched() -> None:
     refused_at = limiter._refused_at
     for second in range(13, 41):
         send(limiter, second - 0.9, float(second))
-        limiter.record_refusal(float(second), float(second), is_doubtful=False, same_subject=False)
+        refuse(limiter, float(second))
     assert 1.1 * refused_at < limiter.rate < 2 * refused_at
 
 
 def refuse_and_ask_to_wait(limiter: RateLimiter, now: float) -> None:
     """Refuse an attempt with a Retry-After of 1 s, which is a cut."""
-    limiter.record_refusal(now, now, is_doubtful=False, same_subject=False)
+    refuse(limiter, now)
     limiter.record_wait(now, now + 1)
     limiter.decrease(now, now + 1, idle_time=1.0)
 
@@ -278,7 +283,7 @@ def test_search_that_costs_the_first_wait_leaves_less() -> None:
 
 def test_search_after_a_wait_that_costs_none_leaves_nearly_all() -> None:
     limiter = quiet_after_a_wait(1600, rate=160.0)  # from 13.5 to 23.5
-    limiter.record_refusal(23.5, 23.5, is_doubtful=False, same_subject=False)
+    refuse(limiter, 23.5)
     limiter.decrease(23.5, 23.6, idle_time=0.1)
     assert limiter.rate == pytest.approx(0.9 * 160, rel=0.01)
 
@@ -409,7 +414,7 @@ def test_first_refusal_in_a_long_time_is_no_news() -> None:
     for accepted in (0, 40, 5):
         for _ in range(accepted):
             limiter.record_success(0.0, 1.0)
-        news.append(limiter.record_refusal(0.0, 1.0, is_doubtful=False, same_subject=False))
+        news.append(refuse(limiter, 1.0, 0.0))
     assert news == [False, False, True]
 
 
@@ -432,9 +437,9 @@ def test_refusals_of_nearly_all_are_news_in_any_case() -> None:
 def test_rare_refusal_is_no_news_while_a_rate_is_held() -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 13.0)
-    held = limiter.record_refusal(0.0, 13.0, is_doubtful=False, same_subject=False)
+    held = refuse(limiter, 13.0, 0.0)
     send(limiter, 13.0, 15.0)
-    assert (held, limiter.record_refusal(0.0, 15.0, is_doubtful=False, same_subject=False)) == (False, True)
+    assert (held, refuse(limiter, 15.0, 0.0)) == (False, True)
 
 
 @pytest.mark.parametrize("cap", [0.05, 3.0, 100.0])
@@ -655,7 +660,7 @@ def burst_of(cap: float | None) -> list[float]:
 def test_refusals_count_for_the_burst_when_the_rate_is_not_held() -> None:
     limiter = in_a_burst(None)
     assert not limiter._is_held(100.0)
-    counts = [limiter.record_refusal(14.0, 100.0, is_doubtful=False, same_subject=False) for _ in range(3)]
+    counts = [refuse(limiter, 100.0, 14.0) for _ in range(3)]
     assert counts == [False, False, True]
 
 
@@ -668,7 +673,7 @@ def test_share_of_slow_attempts_that_is_refused_is_measured() -> None:
         limiter.record_refusal(cut + 10, cut + 10, is_doubtful=False, same_subject=False)
         limiter.decrease(cut + 11, cut + 11.1, idle_time=0.1)
     limiter.start(60.0)
-    limiter.record_refusal(60.0, 60.0, is_doubtful=False, same_subject=False)
+    refuse(limiter, 60.0)
     assert limiter.start_train(60.0)
     for _ in range(RandomLoss.LONGEST):
         limiter.record_success(61.0, 61.0)

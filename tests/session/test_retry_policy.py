@@ -94,22 +94,13 @@ def test_status_is_a_signal(statuses: tuple[int, ...], signal: Signal) -> None:
     assert {signal_of_status(status) for status in statuses} == {signal}
 
 
-LOST = {
-    (Sent.NO, Cause.THROTTLE): Signal.UNREACHABLE,
+LOST = dict.fromkeys(product(Sent, Cause), Signal.FINE) | dict.fromkeys(product([Sent.NO], Cause), Signal.UNREACHABLE)
+LOST |= {
     (Sent.NO, Cause.OVERLOAD): Signal.TIMED_OUT,
-    (Sent.NO, Cause.TRANSIENT): Signal.UNREACHABLE,
-    (Sent.NO, Cause.AUTHENTICATION): Signal.UNREACHABLE,
-    (Sent.NO, Cause.PERMANENT): Signal.UNREACHABLE,
-    (Sent.MAYBE, Cause.THROTTLE): Signal.FINE,
     (Sent.MAYBE, Cause.OVERLOAD): Signal.TIMED_OUT,
     (Sent.MAYBE, Cause.TRANSIENT): Signal.UNREACHABLE,
-    (Sent.MAYBE, Cause.AUTHENTICATION): Signal.FINE,
-    (Sent.MAYBE, Cause.PERMANENT): Signal.FINE,
-    (Sent.RESPONDED, Cause.THROTTLE): Signal.FINE,
     (Sent.RESPONDED, Cause.OVERLOAD): Signal.OVERLOADED,
     (Sent.RESPONDED, Cause.TRANSIENT): Signal.UNREACHABLE,
-    (Sent.RESPONDED, Cause.AUTHENTICATION): Signal.FINE,
-    (Sent.RESPONDED, Cause.PERMANENT): Signal.FINE,
 }
 
 
@@ -147,27 +138,10 @@ def test_failed_probe_costs_as_little_as_a_refusal(cause: Cause) -> None:
 
 
 # how far it got, why it failed, whether a wait was asked for: was it certainly not executed?
-NOT_EXECUTED = {
-    (Sent.NO, Cause.THROTTLE, None): True,
-    (Sent.NO, Cause.THROTTLE, 1.0): True,
-    (Sent.NO, Cause.OVERLOAD, None): True,
-    (Sent.NO, Cause.OVERLOAD, 1.0): True,
-    (Sent.NO, Cause.TRANSIENT, None): True,
-    (Sent.NO, Cause.TRANSIENT, 1.0): True,
-    (Sent.MAYBE, Cause.THROTTLE, None): False,
-    (Sent.MAYBE, Cause.THROTTLE, 1.0): False,
-    (Sent.MAYBE, Cause.OVERLOAD, None): False,
-    (Sent.MAYBE, Cause.OVERLOAD, 1.0): False,
-    (Sent.MAYBE, Cause.TRANSIENT, None): False,
-    (Sent.MAYBE, Cause.TRANSIENT, 1.0): False,
-    (Sent.RESPONDED, Cause.THROTTLE, None): True,
-    (Sent.RESPONDED, Cause.THROTTLE, 1.0): True,
-    (Sent.RESPONDED, Cause.OVERLOAD, None): False,
-    (Sent.RESPONDED, Cause.OVERLOAD, 0.0): True,
-    (Sent.RESPONDED, Cause.OVERLOAD, 1.0): True,
-    (Sent.RESPONDED, Cause.TRANSIENT, None): False,
-    (Sent.RESPONDED, Cause.TRANSIENT, 1.0): False,
-}
+NOT_EXECUTED = dict.fromkeys(product(Sent, PASSING, [None, 0.0, 1.0]), False)
+NOT_EXECUTED |= dict.fromkeys(product([Sent.NO], PASSING, [None, 0.0, 1.0]), True)
+NOT_EXECUTED |= dict.fromkeys(product([Sent.RESPONDED], [Cause.THROTTLE], [None, 0.0, 1.0]), True)
+NOT_EXECUTED |= dict.fromkeys(product([Sent.RESPONDED], [Cause.OVERLOAD], [0.0, 1.0]), True)
 
 
 @pytest.mark.parametrize(("sent", "cause", "retry_after"), NOT_EXECUTED)

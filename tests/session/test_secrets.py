@@ -35,7 +35,7 @@ from seorep_async import (
     StatusError,
 )
 from seorep_async.session import Authentication
-from tests.session.calls import KEY, OpenClient, StartServer, ask, open_session, write
+from tests.session.calls import KEY, Connect, ConnectSession, OpenClient, ask, write
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Step, answer, hang, reset, then_close
@@ -134,12 +134,10 @@ async def test_no_error_shows_the_key(
     step: Step,
     kind: type[SeoRepError],
     settings: dict[str, Any],
-    scripted_server: StartServer,
-    open_client: OpenClient,
+    connect: Connect,
 ) -> None:
     asyncio.get_running_loop().set_debug(True)
-    server = await scripted_server(forever=step)
-    client = await open_client(server.base_url, **({"max_attempts": 2} | settings))
+    client, _ = await connect(forever=step, **{"max_attempts": 2} | settings)
     with pytest.raises(kind) as caught:
         await ask(client)
     assert type(caught.value) is kind
@@ -147,12 +145,10 @@ async def test_no_error_shows_the_key(
 
 
 @pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
-async def test_no_form_of_the_key_is_left_in_an_excerpt(
-    echo: str, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(answer(f"no such key: {echo}, sorry".encode(), status=404))
+async def test_no_form_of_the_key_is_left_in_an_excerpt(echo: str, connect: Connect) -> None:
+    client, _ = await connect(answer(f"no such key: {echo}, sorry".encode(), status=404))
     with pytest.raises(NotFoundError) as caught:
-        await ask(await open_client(server.base_url))
+        await ask(client)
     assert_error_does_not_show_key(caught.value)
     excerpt = caught.value.body_excerpt
     assert excerpt is not None
@@ -161,13 +157,10 @@ async def test_no_form_of_the_key_is_left_in_an_excerpt(
     assert excerpt.endswith(", sorry")
 
 
-async def test_no_part_of_the_key_is_left_at_the_end_of_an_excerpt(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_no_part_of_the_key_is_left_at_the_end_of_an_excerpt(connect: Connect) -> None:
     # around the lengths at which the excerpt is cut, and before that the body, of which spaces leave the end to be seen
     beginnings = [b"x" * n for n in range(340, 410)] + [b"x" + b" " * n for n in range(3130, 3205)]
-    server = await scripted_server(*(answer(begun + KEY.encode() * 3, status=404) for begun in beginnings))
-    client = await open_client(server.base_url)
+    client, _ = await connect(*(answer(begun + KEY.encode() * 3, status=404) for begun in beginnings))
     for _ in beginnings:
         with pytest.raises(NotFoundError) as caught:
             await ask(client)
@@ -190,28 +183,23 @@ def test_text_without_the_key_is_left_alone(key: str) -> None:
     assert Authentication(key).scrub(text) == text
 
 
-async def test_answer_of_a_private_request_is_in_no_error(scripted_server: StartServer, fake_time: FakeTime) -> None:
-    server = await scripted_server(answer(b'{"data": {"token": "hidden"}}', status=404))
-    async with open_session(server.base_url, fake_time) as session:
-        with pytest.raises(NotFoundError) as caught:
-            await session.send(write(private=True))
+async def test_answer_of_a_private_request_is_in_no_error(connect_session: ConnectSession) -> None:
+    session, _ = await connect_session(answer(b'{"data": {"token": "hidden"}}', status=404))
+    with pytest.raises(NotFoundError) as caught:
+        await session.send(write(private=True))
     assert caught.value.body_excerpt is None
 
 
-async def test_unknown_outcome_does_not_show_the_key(scripted_server: StartServer, fake_time: FakeTime) -> None:
-    server = await scripted_server(then_close(f"HTTP/1.1 {KEY}\r\n\r\n".encode()))
-    async with open_session(server.base_url, fake_time) as session:
-        with pytest.raises(OutcomeUnknownError) as caught:
-            await session.send(write())
+async def test_unknown_outcome_does_not_show_the_key(connect_session: ConnectSession) -> None:
+    session, _ = await connect_session(then_close(f"HTTP/1.1 {KEY}\r\n\r\n".encode()))
+    with pytest.raises(OutcomeUnknownError) as caught:
+        await session.send(write())
     assert_error_does_not_show_key(caught.value)
 
 
 @pytest.mark.parametrize("step", [hang, then_close(answer(b"{", length=9))], ids=["in flight", "asleep"])
-async def test_cancelled_call_does_not_show_the_key(
-    step: Step, scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(step)
-    client = await open_client(server.base_url)
+async def test_cancelled_call_does_not_show_the_key(step: Step, connect: Connect, fake_time: FakeTime) -> None:
+    client, server = await connect(step)
     fake_time.going_on.clear()
     call = asyncio.create_task(ask(client))
     await (server.first_request.wait() if step is hang else fake_time.waiting.wait())
@@ -228,22 +216,18 @@ async def test_unreachable_service_does_not_show_the_key(open_client: OpenClient
     assert_error_does_not_show_key(caught.value)
 
 
-async def test_borrowed_session_that_was_closed_does_not_show_the_key(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(FINE)
+async def test_borrowed_session_that_was_closed_does_not_show_the_key(connect: Connect) -> None:
     async with aiohttp.ClientSession() as session:
-        client = await open_client(server.base_url, session=session)
+        client, _ = await connect(FINE, session=session)
         await ask(client)
     with pytest.raises(ConfigurationError) as caught:
         await ask(client)
     assert_error_does_not_show_key(caught.value)
 
 
-async def test_success_shows_no_key(scripted_server: StartServer, open_client: OpenClient) -> None:
+async def test_success_shows_no_key(connect: Connect) -> None:
     asyncio.get_running_loop().set_debug(True)
-    server = await scripted_server(answer(status=500), answer(EMPTY_PAGE))
-    client = await open_client(server.base_url)
+    client, _ = await connect(answer(status=500), answer(EMPTY_PAGE))
     page = await ask(client)
     listing = client.campaigns.list(filter="shoes")
     for thing in (client, client.campaigns, client.rankings, client.settings, listing, page, client._session):

@@ -238,15 +238,6 @@ def outage(begin: float, end: float) -> SimulatedService:
 
 
 @virtual
-async def test_outage_costs_little_and_ends_soon_after_it_is_over() -> None:
-    service = outage(2, 5)
-    async with session_above(service) as session:
-        assert await pull(session, 5000) == []
-    assert service.attempts <= 1.06 * 5000
-    assert min(start for start in service.started if start >= 5) <= 6.0
-
-
-@virtual
 async def test_nothing_but_single_probes_goes_out_in_an_outage() -> None:
     service = outage(2, 5)
     async with session_above(service) as session:

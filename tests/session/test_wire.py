@@ -2,28 +2,26 @@
 
 import asyncio
 import base64
-import random
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from seorep_async import ConnectionFailedError, RedirectError, SeoRepClient
-from tests.session.calls import KEY, OpenClient, StartServer, ask
+from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, Step, answer, reset, then_close
 
 AUTHORIZATION = "Basic " + base64.b64encode(b":" + KEY.encode()).decode()
 
 
-async def test_every_attempt_is_authenticated(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(answer(status=500), reset, then_close(b""), FINE)
-    await ask(await open_client(server.base_url))
+async def test_every_attempt_is_authenticated(connect: Connect) -> None:
+    client, server = await connect(answer(status=500), reset, then_close(b""), FINE)
+    await ask(client)
     assert [request.headers.getall("Authorization") for request in server.requests] == [[AUTHORIZATION]] * 4
 
 
-async def test_request_asks_for_json_and_names_itself(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(FINE)
-    client = await open_client(server.base_url, user_agent="reporting/1.0")
+async def test_request_asks_for_json_and_names_itself(connect: Connect) -> None:
+    client, server = await connect(FINE, user_agent="reporting/1.0")
     await client.campaigns.list(filter="a&b=ü/ö +", extra_params={"tag": ["x", "y"]}).page(3)
     (request,) = server.requests
     assert request.target == "/v3/campaigns?filter=a%26b%3D%C3%BC%2F%C3%B6%20%2B&tag%5B%5D=x&tag%5B%5D=y&page=3"
@@ -44,9 +42,8 @@ async def test_prefix_of_the_address_comes_before_every_path(
     assert server.requests[0].target == "/some/prefix/v3/campaigns?page=1"
 
 
-async def test_connection_is_kept_alive_for_reads(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(FINE, FINE, FINE)
-    client = await open_client(server.base_url)
+async def test_connection_is_kept_alive_for_reads(connect: Connect) -> None:
+    client, server = await connect(FINE, FINE, FINE)
     for _ in range(3):
         await ask(client)
     assert server.connections == 1
@@ -61,13 +58,11 @@ async def test_cookies_are_not_stored_and_not_sent_back(scripted_server: StartSe
     assert list(client._session._transport._reads.cookie_jar) == []
 
 
-async def test_cookies_of_a_borrowed_session_are_not_sent(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(FINE)
+async def test_cookies_of_a_borrowed_session_are_not_sent(connect: Connect) -> None:
     jar = aiohttp.CookieJar(unsafe=True)
     async with aiohttp.ClientSession(cookies={"track": "1"}, cookie_jar=jar) as session:
-        await ask(await open_client(server.base_url, session=session))
+        client, server = await connect(FINE, session=session)
+        await ask(client)
     assert "Cookie" not in server.requests[0].headers
 
 
@@ -117,39 +112,31 @@ async def test_environment_gives_no_proxy_and_no_password(
     assert server.requests[0].headers["Authorization"] == AUTHORIZATION
 
 
-async def test_password_of_a_borrowed_session_does_not_replace_the_key(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(FINE)
+async def test_password_of_a_borrowed_session_does_not_replace_the_key(connect: Connect) -> None:
     async with aiohttp.ClientSession(headers={"Authorization": "Basic other", "Accept": "text/html"}) as session:
-        await ask(await open_client(server.base_url, session=session))
+        client, server = await connect(FINE, session=session)
+        await ask(client)
     assert server.requests[0].headers.getall("Authorization") == [AUTHORIZATION]
     assert server.requests[0].headers.getall("Accept") == ["application/json"]
 
 
 @pytest.mark.parametrize("breaks", [reset, then_close(b"")], ids=["reset", "closed"])
-async def test_nothing_is_sent_that_was_not_counted(
-    breaks: Step, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(FINE, breaks, FINE, breaks, breaks, FINE)
-    client = await open_client(server.base_url)
+async def test_nothing_is_sent_that_was_not_counted(breaks: Step, connect: Connect) -> None:
+    client, server = await connect(FINE, breaks, FINE, breaks, breaks, FINE)
     for _ in range(3):
         await ask(client)
     assert client.stats.attempts == len(server.requests) == 6
 
 
-async def test_a_single_attempt_on_a_reused_connection_is_sent_once(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(FINE, reset)
-    client = await open_client(server.base_url, max_attempts=1)
+async def test_a_single_attempt_on_a_reused_connection_is_sent_once(connect: Connect) -> None:
+    client, server = await connect(FINE, reset, max_attempts=1)
     await ask(client)
     with pytest.raises(ConnectionFailedError):
         await ask(client)
     assert [request.connection for request in server.requests] == [1, 1]
 
 
-async def test_a_retry_uses_no_other_old_connection(scripted_server: StartServer, open_client: OpenClient) -> None:
+async def test_a_retry_uses_no_other_old_connection(connect: Connect) -> None:
     together, old = asyncio.Barrier(4), set[Connection]()
 
     async def once(connection: Connection) -> None:
@@ -161,43 +148,17 @@ async def test_a_retry_uses_no_other_old_connection(scripted_server: StartServer
             await together.wait()
         await connection.send(FINE)
 
-    server = await scripted_server(forever=once)
-    client = await open_client(server.base_url, max_attempts=2)
+    client, server = await connect(forever=once, max_attempts=2)
     await asyncio.gather(*(ask(client) for _ in range(4)))
     await ask(client)
     assert server.connections == 5
 
 
-async def test_server_that_closes_at_random_costs_attempts_and_no_call(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    chance = random.Random(7)
-
-    async def at_random(connection: Connection) -> None:
-        kind = chance.random()
-        if kind < 0.2:
-            connection.reset()
-        elif kind < 0.3:
-            connection.close()
-        else:
-            await connection.send(FINE)
-            if kind < 0.5:
-                connection.close()  # without saying so
-            elif kind < 0.6:
-                connection.reset()
-
-    server = await scripted_server(forever=at_random)
-    client = await open_client(server.base_url, max_attempts=30)
-    await asyncio.gather(*(ask(client) for _ in range(100)))
-    assert len(server.requests) <= client.stats.attempts  # an attempt may die before the server reads it
-
-
 @pytest.mark.parametrize("headers", [[], [("Connection", "close")]], ids=["without a word", "announced"])
 async def test_server_that_closes_after_every_answer_costs_no_call(
-    headers: list[tuple[str, str]], scripted_server: StartServer, open_client: OpenClient
+    headers: list[tuple[str, str]], connect: Connect
 ) -> None:
-    server = await scripted_server(forever=then_close(answer(EMPTY_PAGE, headers=headers)))
-    client = await open_client(server.base_url)
+    client, server = await connect(forever=then_close(answer(EMPTY_PAGE, headers=headers)))
     await asyncio.gather(*(ask(client) for _ in range(30)))
     assert client.stats.attempts == len(server.requests) + client.stats.retries.get("transient", 0)
     assert len(server.requests) == 30

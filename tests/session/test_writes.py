@@ -16,7 +16,7 @@ from seorep_async import (
     ServerError,
 )
 from seorep_async.session import Request
-from tests.session.calls import OpenClient, StartServer, open_session, write
+from tests.session.calls import Connect, ConnectSession, open_session, write
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import (
     FINE,
@@ -37,11 +37,10 @@ def delete(**options: Any) -> Request[bytes]:
     return write("DELETE", idempotent=True, body=None, content_type=None, **options)
 
 
-async def test_every_write_has_a_connection_of_its_own(scripted_server: StartServer, fake_time: FakeTime) -> None:
-    server = await scripted_server(FINE, FINE)
-    async with open_session(server.base_url, fake_time) as session:
-        await session.send(write())
-        await session.send(write())
+async def test_every_write_has_a_connection_of_its_own(connect_session: ConnectSession) -> None:
+    session, server = await connect_session(FINE, FINE)
+    await session.send(write())
+    await session.send(write())
     assert server.connections == 2
 
 
@@ -78,12 +77,11 @@ LOST: dict[str, tuple[Step, type[SeoRepError]]] = {
 
 @pytest.mark.parametrize(("step", "cause"), LOST.values(), ids=LOST)
 async def test_write_that_may_have_happened_is_not_sent_again(
-    step: Step, cause: type[SeoRepError], scripted_server: StartServer, fake_time: FakeTime
+    step: Step, cause: type[SeoRepError], connect_session: ConnectSession
 ) -> None:
-    server = await scripted_server(step)
-    async with open_session(server.base_url, fake_time, attempt_timeout=0.2) as session:
-        with pytest.raises(OutcomeUnknownError, match="look for it with list") as caught:
-            await session.send(write(subject="campaign"))
+    session, server = await connect_session(step, attempt_timeout=0.2)
+    with pytest.raises(OutcomeUnknownError, match="look for it with list") as caught:
+        await session.send(write(subject="campaign"))
     assert isinstance(caught.value.__cause__, cause)
     assert (caught.value.subject, caught.value.attempts) == ("campaign", 1)
     assert len(server.requests) == 1
@@ -92,41 +90,31 @@ async def test_write_that_may_have_happened_is_not_sent_again(
 @pytest.mark.parametrize(
     "body", [b"", b"<html>Thanks</html>", b'{"data": {"id": 7', b"\xff"], ids=["empty", "HTML", "cut", "no UTF-8"]
 )
-async def test_a_created_object_with_unreadable_answer_is_not_repeated(
-    body: bytes, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(answer(body))
-    client = await open_client(server.base_url)
+async def test_a_created_object_with_unreadable_answer_is_not_repeated(body: bytes, connect: Connect) -> None:
+    client, server = await connect(answer(body))
     with pytest.raises(OutcomeUnknownError, match="look for it with list"):
         await client.campaigns.create("https://example.com", "Shoes")
     assert len(server.requests) == 1
 
 
-async def test_write_whose_time_is_over_may_have_happened(scripted_server: StartServer, fake_time: FakeTime) -> None:
-    server = await scripted_server(hang)
-    async with open_session(server.base_url, fake_time, call_timeout=0.2) as session:
-        with pytest.raises(OutcomeUnknownError):
-            await session.send(write())
+async def test_write_whose_time_is_over_may_have_happened(connect_session: ConnectSession) -> None:
+    session, server = await connect_session(hang, call_timeout=0.2)
+    with pytest.raises(OutcomeUnknownError):
+        await session.send(write())
     assert len(server.requests) == 1
 
 
-async def test_a_server_that_always_closes_executes_each_write_once(
-    scripted_server: StartServer, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(forever=then_close(FINE))
-    async with open_session(server.base_url, fake_time) as session:
-        for number in range(20):
-            await session.send(write(body=b"%d" % number))
-        assert session.stats.attempts == 20
+async def test_a_server_that_always_closes_executes_each_write_once(connect_session: ConnectSession) -> None:
+    session, server = await connect_session(forever=then_close(FINE))
+    for number in range(20):
+        await session.send(write(body=b"%d" % number))
+    assert session.stats.attempts == 20
     assert [request.body for request in server.requests] == [b"%d" % number for number in range(20)]
 
 
-async def test_write_through_a_borrowed_session_is_not_resent_by_it(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(FINE, reset)
+async def test_write_through_a_borrowed_session_is_not_resent_by_it(connect: Connect) -> None:
     async with aiohttp.ClientSession() as session:
-        client = await open_client(server.base_url, session=session)
+        client, server = await connect(FINE, reset, session=session)
         await client.request("PUT", "/v3/x", body={"a": "1"})
         with pytest.raises(OutcomeUnknownError):
             await client.request("POST", "/v3/x", body={"a": "1"})
@@ -146,11 +134,10 @@ async def test_write_through_a_borrowed_session_is_not_resent_by_it(
     ids=["429", "429 with Retry-After", "503 with Retry-After"],
 )
 async def test_write_that_was_turned_away_is_sent_again_as_it_was(
-    refused: bytes, scripted_server: StartServer, fake_time: FakeTime
+    refused: bytes, connect_session: ConnectSession
 ) -> None:
-    server = await scripted_server(refused, FINE)
-    async with open_session(server.base_url, fake_time) as session:
-        await session.send(write(body=b"name=x&id=1"))
+    session, server = await connect_session(refused, FINE)
+    await session.send(write(body=b"name=x&id=1"))
     assert [request.body for request in server.requests] == [b"name=x&id=1"] * 2
 
 
@@ -212,27 +199,23 @@ async def bytewise(connection: Connection, raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("step", NO_CONTENT.values(), ids=NO_CONTENT)
-async def test_delete_succeeds_whatever_comes_with_its_success(
-    step: Step, scripted_server: StartServer, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(step)
-    async with open_session(server.base_url, fake_time) as session:
-        await session.send(delete())
+async def test_delete_succeeds_whatever_comes_with_its_success(step: Step, connect_session: ConnectSession) -> None:
+    session, server = await connect_session(step)
+    await session.send(delete())
     await server.until_no_connection()
 
 
 @pytest.mark.parametrize("name", [name for name, step in NO_CONTENT.items() if isinstance(step, bytes)])
 async def test_delete_succeeds_however_its_answer_is_cut_into_pieces(
-    name: str, scripted_server: StartServer, fake_time: FakeTime
+    name: str, connect_session: ConnectSession
 ) -> None:
     async def step(connection: Connection) -> None:
         raw = NO_CONTENT[name]
         assert isinstance(raw, bytes)
         await bytewise(connection, raw)
 
-    server = await scripted_server(step)
-    async with open_session(server.base_url, fake_time) as session:
-        await session.send(delete())
+    session, _ = await connect_session(step)
+    await session.send(delete())
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
@@ -254,12 +237,11 @@ def test_body_of_a_204_is_dropped_on_either_loop(loop: str) -> None:
     ids=["reset", "closed", "cut", "silence", "500", "502", "504"],
 )
 async def test_what_is_gone_when_the_delete_is_sent_again_was_deleted(
-    lost: Step, scripted_server: StartServer, fake_time: FakeTime
+    lost: Step, connect_session: ConnectSession
 ) -> None:
-    server = await scripted_server(lost, NOT_FOUND)
-    async with open_session(server.base_url, fake_time, attempt_timeout=0.2) as session:
-        await session.send(delete())
-        assert session.governor.quota.tokens == 500
+    session, server = await connect_session(lost, NOT_FOUND, attempt_timeout=0.2)
+    await session.send(delete())
+    assert session.governor.quota.tokens == 500
     assert len(server.requests) == 2
 
 
@@ -274,46 +256,37 @@ async def test_what_is_gone_when_the_delete_is_sent_again_was_deleted(
     ids=["at once", "after 429", "after 503 with Retry-After", "after two 429s"],
 )
 async def test_a_missing_object_that_was_never_deleted_is_an_error(
-    before: list[Step], scripted_server: StartServer, fake_time: FakeTime
+    before: list[Step], connect_session: ConnectSession
 ) -> None:
-    server = await scripted_server(*before, NOT_FOUND)
-    async with open_session(server.base_url, fake_time) as session:
-        with pytest.raises(NotFoundError) as caught:
-            await session.send(delete())
+    session, _ = await connect_session(*before, NOT_FOUND)
+    with pytest.raises(NotFoundError) as caught:
+        await session.send(delete())
     assert caught.value.attempts == len(before) + 1
 
 
-async def test_lost_answer_is_remembered_over_later_attempts(scripted_server: StartServer, fake_time: FakeTime) -> None:
-    server = await scripted_server(reset, answer(status=429), NOT_FOUND)
-    async with open_session(server.base_url, fake_time) as session:
-        await session.send(delete())
+async def test_lost_answer_is_remembered_over_later_attempts(connect_session: ConnectSession) -> None:
+    session, server = await connect_session(reset, answer(status=429), NOT_FOUND)
+    await session.send(delete())
     assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT"])
-async def test_only_a_delete_takes_not_found_for_success(
-    method: str, scripted_server: StartServer, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(reset, NOT_FOUND)
-    async with open_session(server.base_url, fake_time) as session:
-        with pytest.raises(NotFoundError):
-            await session.send(write(method, idempotent=True))
+async def test_only_a_delete_takes_not_found_for_success(method: str, connect_session: ConnectSession) -> None:
+    session, server = await connect_session(reset, NOT_FOUND)
+    with pytest.raises(NotFoundError):
+        await session.send(write(method, idempotent=True))
     assert len(server.requests) == 2
 
 
-async def test_delete_by_its_path_is_answered_by_an_empty_envelope(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(reset, NOT_FOUND)
-    client = await open_client(server.base_url)
+async def test_delete_by_its_path_is_answered_by_an_empty_envelope(connect: Connect) -> None:
+    client, _ = await connect(reset, NOT_FOUND)
     assert await client.request("DELETE", "/v3/campaigns/7") == {}
 
 
-async def test_put_is_sent_again_as_it_was(scripted_server: StartServer, fake_time: FakeTime) -> None:
-    server = await scripted_server(reset, then_close(b""), answer(status=500), FINE)
-    async with open_session(server.base_url, fake_time) as session:
-        await session.send(write("PUT", idempotent=True, body=b"name=x"))
-        assert session.stats.attempts == 4
+async def test_put_is_sent_again_as_it_was(connect_session: ConnectSession) -> None:
+    session, server = await connect_session(reset, then_close(b""), answer(status=500), FINE)
+    await session.send(write("PUT", idempotent=True, body=b"name=x"))
+    assert session.stats.attempts == 4
     assert {(request.body, request.headers["Content-Type"]) for request in server.requests} == {
         (b"name=x", "application/x-www-form-urlencoded")
     }

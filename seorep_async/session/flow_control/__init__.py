@@ -16,9 +16,12 @@ A 429 and a 503 both mean too fast, too many at once, or down; what else is acce
    The second Retry-After counts, since the last decrease or the start: each costs a pause.
 5. If decreases do not help, a packet train shows whether a limit is used up or refusals are by chance (`RandomLoss`).
 
-The `Governor` grants permits, most urgent first. `AdmissionControl` says when an attempt may start and what its outcome
-changes; it alone calls the rules.
+A `Governor` gets the permits of one client. They come from a `PermitQueue` of its own, or from that of `Limits`, which
+clients share: they take turns, each with its most urgent request. `AdmissionControl` says when an attempt may start and
+what its outcome changes; it alone calls the rules.
 """
 
 from seorep_async.session.flow_control.admission_control import Permit as Permit
 from seorep_async.session.flow_control.governor import Governor as Governor
+from seorep_async.session.flow_control.limits import Limits as Limits
+from seorep_async.session.flow_control.limits import settings_within as settings_within

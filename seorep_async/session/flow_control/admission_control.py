@@ -33,7 +33,7 @@ class AdmissionControl:
     """Admits attempts at the rate and in the number that the service accepts.
 
     Args:
-        settings: `max_concurrency`, `requests_per_second`, `retry_after_max`.
+        settings: `max_concurrency`, `requests_per_second`.
     """
 
     LONGEST_PAUSE = 3600.0
@@ -42,7 +42,6 @@ class AdmissionControl:
     """Seconds for which a retry lets others go first, at most."""
 
     def __init__(self, settings: Settings) -> None:
-        self._longest_wait = settings.retry_after_max
         self._concurrency = ConcurrencyLimit(settings.max_concurrency)
         self._rate = RateLimiter(settings.requests_per_second)
         self._failing = FailingSubjects()
@@ -55,10 +54,13 @@ class AdmissionControl:
         self.refused_in_a_row: int = 0
         """Attempts that ended last, if all of them were refused."""
 
-    def inherit(self, earlier: AdmissionControl) -> None:
-        """Begin with the limits that another one found; an outage may have ended since."""
-        self._concurrency, self._rate = earlier._concurrency, earlier._rate
-        self._failing, self.paused_until = earlier._failing, earlier.paused_until
+    def forget_outage(self) -> None:
+        """Begin again, with the limits that were found; an outage may have ended since the last attempt."""
+        self.breaker, self._cause_unknown, self.refused_in_a_row = CircuitBreaker(), False, 0
+
+    def forget_subjects(self, prefix: str) -> None:
+        """Forget subjects that nobody will ask about again."""
+        self._failing.forget(prefix)
 
     @property
     def concurrency(self) -> int:
@@ -85,6 +87,14 @@ class AdmissionControl:
             return 0.0
         return min(waiting / self._rate.rate, self.MOST_COURTEOUS, remaining / 4)
 
+    def pause_is_too_long(self, now: float, deadline: float, longest_wait: float) -> bool:
+        """Return whether the service asked for a pause beyond a deadline, or of more seconds than a client waits."""
+        return self.paused_until - now > min(longest_wait, deadline - now)
+
+    def outage_is_too_long(self, now: float, longest: float) -> bool:
+        """Return whether nothing was accepted for more seconds than the longest outage."""
+        return self.breaker.is_open and now - self.breaker.opened > longest
+
     def obstacle(self, now: float) -> tuple[str, float] | None:
         """Return why no attempt may start now, and when to look again; None where one may."""
         if self.is_full and not self._concurrency.try_to_open(now):
@@ -106,27 +116,32 @@ class AdmissionControl:
             breaker.start_probe(now)
         return Permit(now, breaker.is_open, refused, subject)
 
-    def end(self, permit: Permit, signal: Signal | None, retry_after: float | None, now: float) -> None:
+    def end(
+        self, permit: Permit, signal: Signal | None, retry_after: float | None, longest_wait: float, now: float
+    ) -> None:
         """Note that an attempt ended, and learn from its outcome; None if it was cancelled."""
         if signal is not None:
-            self.record(permit, signal, retry_after, now)
+            self.record(permit, signal, retry_after, longest_wait, now)
         self.in_flight -= 1
         if permit.probe:
             self.breaker.end_probe()
 
-    def record(self, permit: Permit, signal: Signal, retry_after: float | None, now: float) -> None:
+    def record(
+        self, permit: Permit, signal: Signal, retry_after: float | None, longest_wait: float, now: float
+    ) -> None:
         """Learn from an attempt's outcome.
 
         Args:
             permit: of the attempt.
             signal: the outcome.
             retry_after: seconds that the service asked to wait, or None.
+            longest_wait: seconds that the attempt's client waits at most.
             now: the time.
         """
         if signal in (Signal.THROTTLED, Signal.OVERLOADED):
             self.refused_in_a_row += 1
             if retry_after is not None:
-                self._pause(permit, signal, retry_after, now)
+                self._pause(permit, signal, retry_after, longest_wait, now)
             self._record_refusal(permit, now)
             return
         self.refused_in_a_row = 0
@@ -180,10 +195,10 @@ class AdmissionControl:
         waits_again = rate.waits > 1 and self.paused_until > now and (rate.is_known or not same_subject)
         return not is_doubtful and (self._concurrency.is_known or waits_again)
 
-    def _pause(self, permit: Permit, signal: Signal, seconds: float, now: float) -> None:
+    def _pause(self, permit: Permit, signal: Signal, seconds: float, longest_wait: float, now: float) -> None:
         """Obey Retry-After; a 503 that asks for longer than calls wait may be about its subject alone."""
-        is_long = signal is Signal.OVERLOADED and seconds > self._longest_wait
+        is_long = signal is Signal.OVERLOADED and seconds > longest_wait
         if not is_long or self._failing.record_long_wait(permit.subject, permit.started, now):
-            longest = max(self._longest_wait, self.LONGEST_PAUSE)
+            longest = max(longest_wait, self.LONGEST_PAUSE)
             self.paused_until = max(self.paused_until, now + min(seconds, longest))
             self._rate.record_wait(now, self.paused_until)

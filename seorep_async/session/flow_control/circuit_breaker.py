@@ -108,6 +108,10 @@ class FailingSubjects:
         self._streaks[subject] = streak + 1, since
         return streak > 0
 
+    def forget(self, prefix: str) -> None:
+        """Forget the subjects that begin so."""
+        self._streaks = {subject: streak for subject, streak in self._streaks.items() if not subject.startswith(prefix)}
+
     def record_long_wait(self, subject: str | None, started: float, now: float) -> bool:
         """Note an overload that lasts longer than calls wait, and return whether the whole service is overloaded."""
         if started > self._heard_of_long_wait:

@@ -1,0 +1,177 @@
+"""Files as a target, CSV, JSON lines or Parquet: one for each table, on a disk or in an object store."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import attrs
+
+from seorep_async.export.atomic_replace import atomic_replace, export_error, resolve, temporary_file, translate_errors
+from seorep_async.export.contents import Contents
+from seorep_async.export.formats import write_table
+from seorep_async.export.own_files import is_one_of_ours, is_ours
+from seorep_async.export.spec import PullSpec
+from seorep_async.export.storage import Storage
+from seorep_async.export.targets.target import Place, Target, check_file, mark, refusal, tables_of
+from seorep_async.tables.columns import FeedTable, Table
+from seorep_async.tables.declared import failures_table, keywords_table, pulls_table, table_of
+
+_FOREIGN = "{} exists, and no pull of this version wrote it; name another file, or replace it with force=True"
+
+
+@attrs.frozen
+class FilesTarget(Target):
+    """Files on a disk; with several feeds, their names derive from the target's."""
+
+    @classmethod
+    def at(cls, place: Place) -> Target | None:
+        """Return the target at a place, or refuse it."""
+        found = cls(place.path, Path(place.out), place.format, **place.given)
+        for table in found.tables():
+            check_file(place.out, found.file(table))
+        found.format.require_extra()
+        for file, table in found.replaceable():
+            if not found.may_replace(file, table):
+                raise refusal(place.out, _FOREIGN.format(file.name))
+        return found
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the tables of the pull."""
+        return tables_of(self.feeds)
+
+    def file(self, table: Table) -> Path:
+        """Return the file of a table: the path itself for the rows of a single feed, or else `name.TABLE.ending`."""
+        if len(self.feeds) == 1 and table is table_of(self.feeds[0]):
+            return self.path
+        return self.path.with_name(f"{self.path.stem}.{table.name}{self.path.suffix}")
+
+    def replaceable(self) -> Iterator[tuple[Path, Table]]:
+        """Yield every file that may be written, replaced or removed, rows first, and its table."""
+        return ((self.file(table), table) for table in self.tables())
+
+    def outdated(self) -> Iterator[tuple[Path, Table]]:
+        """Yield every file that only a pull of other feeds writes beside those of the rows, and its table."""
+        if keywords_table() not in self.tables():
+            yield self.file(keywords_table()), keywords_table()
+
+    def may_replace(self, file: Path, table: Table) -> bool:
+        """Return whether a table may replace a file: it is missing, empty, or ours, or `force` is set."""
+        if self.force or not file.exists():
+            return True
+        with open(file, "rb") as opened:
+            return is_one_of_ours(opened, kind=self.format, table=table)
+
+    def exists(self) -> bool:
+        """Return whether every file of rows exists."""
+        return all(self.file(table_of(feed)).exists() for feed in self.feeds)
+
+    def row_files(self) -> Sequence[Path | str]:
+        """Return every file of rows."""
+        return [self.as_named(self.file(table_of(feed))) for feed in self.feeds]
+
+    def check(self, spec: PullSpec, check: Callable[[], None]) -> None:
+        """Do nothing more: it was checked when it was named."""
+
+    def last_pull_was_whole(self, spec: PullSpec, check: Callable[[], None]) -> bool:
+        """Return whether its files of rows exist, and none of failures."""
+        return self.exists() and not self.file(failures_table()).exists()
+
+    def write(self, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
+        """Write every file, replace older ones, and return those that exist now, rows first.
+
+        The files of the feeds always exist, the others if their tables have rows. Those of an earlier pull into the
+        same target are deleted. A file that no pull wrote stays. After an error, no file has changed, or only the last
+        has not.
+        """
+        finished: list[tuple[Path, Path]] = []
+        outdated: list[Path] = []
+        for path, table in self.replaceable():
+            chunks = contents.chunks(table)
+            if not isinstance(table, FeedTable):
+                with translate_errors(path):
+                    may_replace = self.may_replace(path, table)
+                    is_outdated = path.exists() and is_ours(path, self.format, table)
+                first = next(chunks, None)
+                if first is None:
+                    outdated += [path] if is_outdated else []
+                    continue
+                if not may_replace:
+                    raise export_error(path, "it exists, and no pull wrote it; move it away, and run this again")
+                chunks = itertools.chain([first], chunks)
+            with temporary_file(contents.area.making / f"table-{table.name}", path) as file:
+                write_table(file, self.format, table, chunks, check, contents.area.spec.csv)
+            finished.append((file, path))
+        for path, table in self.outdated():
+            with translate_errors(path):
+                outdated += [path] if path.exists() and is_ours(path, self.format, table) else []
+        # the rows come last: a reader who sees them finds the others
+        for file, path in (*finished[len(self.feeds) :], *finished[: len(self.feeds)]):
+            atomic_replace(file, path)
+        for path in outdated:
+            with contextlib.suppress(OSError):
+                resolve(path).unlink()
+        return [path for _, path in finished]
+
+
+@attrs.frozen(kw_only=True)
+class StoredFilesTarget(FilesTarget):
+    """Files in an object store, made whole on this machine; the path names their staging folder."""
+
+    storage: Storage
+
+    @classmethod
+    def at(cls, place: Place) -> Target | None:
+        """Return the target at a place in an object store, or None if it is on a disk."""
+        if not place.is_address:
+            return None
+        place.format.require_extra()
+        path = place.path.parent / mark(str(place.out)) / place.path.name
+        given = place.given | {"work_dir": place.work_dir or place.path.parent}
+        return cls(path=path, named=path, format=place.format, storage=place.storage, **given)
+
+    @property
+    def label(self) -> str:
+        """Its name in messages."""
+        return self.storage.address(self.path.name)
+
+    def exists(self) -> bool:
+        """Return False: existence is never checked."""
+        return False
+
+    def row_files(self) -> Sequence[Path | str]:
+        """Return the address of every file of rows."""
+        return [self.storage.address(self.file(table_of(feed)).name) for feed in self.feeds]
+
+    def as_named(self, file: Path) -> Path:
+        """Return a file on this machine."""
+        return file
+
+    def check(self, spec: PullSpec, check: Callable[[], None]) -> None:
+        """Refuse to replace objects that no pull wrote."""
+        self.storage.read(self.file(pulls_table()).name)  # detects a missing bucket, unlike a look into a file
+        for file, table in () if self.force else self.replaceable():
+            ours = self.storage.inspect(file.name, partial(is_one_of_ours, kind=self.format, table=table))
+            if ours is False:
+                raise refusal(self.storage.address(file.name), _FOREIGN.format("it"))
+
+    def write(self, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
+        """Write the files here first, then send them; after an error, files already sent stay."""
+        folder = contents.area.making / "finished"
+        local = FilesTarget(folder / self.path.name, self.named, self.format, self.feeds, self.force)
+        folder.mkdir()
+        before = []
+        for file, _ in (*itertools.islice(local.replaceable(), len(self.feeds), None), *local.outdated()):
+            earlier = self.storage.read(file.name)
+            if earlier is not None:
+                file.write_bytes(earlier)
+                before.append(file.name)
+        names = []
+        for path in reversed(local.write(contents, check)):
+            names.append(Path(path).name)
+            self.storage.put(Path(path), names[-1])
+        self.storage.delete(name for name in before if name not in names and not (folder / name).exists())
+        return [self.storage.address(name) for name in reversed(names)]

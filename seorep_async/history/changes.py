@@ -1,0 +1,169 @@
+"""What changed between two nights: keywords that entered or left the top, rose or fell, are new, lost or found."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, final
+
+import attrs
+
+from seorep_async.errors import ConfigurationError
+from seorep_async.history.comparison import CHANGES, REPORTS
+from seorep_async.history.source import History, listed, open_history
+from seorep_async.models.gc_untracked import gc_untracked_struct
+from seorep_async.resources.arguments import check_date, check_id
+from seorep_async.tables.tabular import ModelList
+
+_log = logging.getLogger("seorep_async")
+_BATCH = 10_000
+
+
+@final
+@gc_untracked_struct
+@attrs.frozen(weakref_slot=False)
+class Change:
+    """One change of a keyword's rank in one engine between two nights.
+
+    A rank of 0 or null is "not ranked"; both are None here. The rank of a night is that of the campaign's report of
+    that night: of several windows, the one that ends last; of several of these, the longest.
+
+    Attributes:
+        kind: `new` or `removed`: only the later or only the earlier report has the keyword, as after it was created or
+            deleted, or moved to another campaign. A row for each engine in which it is ranked; if there is none, a
+            single row without an engine.
+            `found` or `lost`: it is ranked in the later or in the earlier report alone, and in both reports.
+            `rose` or `fell`: by `moved` places or more; it is ranked in both.
+            `entered_top_3`, `entered_top_10`, `entered_top_20`: its rank is at most this, and was greater, or none.
+            `left_top_3`, `left_top_10`, `left_top_20`: the other way round.
+            A keyword that was found, lost, rose or fell can have further rows, of the tops that it entered or left.
+        engine: `engine_a`, `engine_a_mobile`, `engine_a_places` or `engine_b`; None if the keyword has no rank.
+        before: the earlier rank, from 1, or None.
+        after: the later rank, from 1, or None.
+        url: the ranked address, of the later report if it is ranked there; None for places, for which there is none.
+        company: of the campaign, as it was last pulled; None if the campaigns could not be listed.
+        keyword_phrase: as in the later report that has it; likewise `location`, its canonical name.
+        before_date: the earlier night.
+        after_date: the later night.
+    """
+
+    account: str
+    campaign_id: int
+    company: str | None
+    keyword_id: int
+    keyword_phrase: str
+    location: str | None
+    engine: str | None
+    kind: str
+    before: int | None
+    after: int | None
+    url: str | None
+    before_date: dt.date
+    after_date: dt.date
+
+
+class Changes(ModelList[Change]):
+    """The changes between two nights, by campaign, keyword, engine and kind; also a table.
+
+    Attributes:
+        account: whose they are.
+        before: the earlier night.
+        after: the later night.
+        left_out: campaigns that were not compared, and why: the report failed on one of the nights, or has no rows.
+    """
+
+    __slots__ = ("account", "after", "before", "left_out")
+
+    def __init__(self, account: str, before: dt.date, after: dt.date, left_out: Mapping[int, str]) -> None:
+        super().__init__((), Change)
+        self.account, self.before, self.after, self.left_out = account, before, after, left_out
+
+
+def changes(
+    source: str | os.PathLike[str],
+    *,
+    account: str | None = None,
+    before: dt.date | str | None = None,
+    after: dt.date | str | None = None,
+    moved: int = 3,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Changes:
+    """Return what changed between two nights of a database or a dataset.
+
+    Ranks are compared, never the sign of a `..._change`. A campaign is compared only if both nights have its report:
+    those that failed, or have no rows, as they were not requested, are new or were deleted, are in `left_out`.
+
+    Args:
+        source: a file, such as `rankings.duckdb`, or a dataset: a folder, or an address such as `s3://bucket/rankings/`.
+        account: the name of the account; None if there is one only.
+        before: the earlier night; None is the last one before `after`.
+        after: the later night; None is the last one.
+        moved: the least number of places by which a keyword rose or fell.
+        storage_options: of an object store, by obstore's names.
+
+    Raises:
+        ConfigurationError: no pull wrote the source, or it has no such account or night, or one night only.
+        ExportError: the source is being written, or is damaged.
+        ImportError: the extra `duckdb` is missing.
+    """
+    first, last = (
+        None if one is None else check_date(name, one) for name, one in (("before", before), ("after", after))
+    )
+    moved = check_id("moved", moved)
+    with open_history(source, storage_options=storage_options) as history:
+        account = history.account(account)
+        first, last = _nights(history, account, first, last)
+        values = {"account": account, "before": first, "after": last}
+        reports = history.connection.execute(REPORTS, values).fetchall()
+        found = Changes(account, first, last, _left_out(reports, first, last))
+        rows = history.connection.execute(CHANGES, {**values, "moved": moved})
+        texts: dict[Any, Any] = {}
+        while some := rows.fetchmany(_BATCH):
+            found += [Change(*(account, *row, first, last)) for one in some for row in _one_each(one, texts)]
+    found.sort(key=lambda one: (one.campaign_id, one.keyword_id, one.engine or ""))
+    for reason in sorted({*found.left_out.values()}):
+        left_out = [str(one) for one, other in found.left_out.items() if other == reason]
+        _log.warning("not compared, as %s: campaigns %s", reason, listed(left_out))
+    return found
+
+
+def _nights(history: History, account: str, before: dt.date | None, after: dt.date | None) -> tuple[dt.date, dt.date]:
+    """Return the nights to compare, or refuse those that are not there."""
+    nights = history.nights(account)
+    known = f"{history.label} has rankings of {account} of {listed(map(str, nights)) or 'no night'}"
+    for night in (before, after):
+        if night is not None and night not in nights:
+            raise ConfigurationError(f"there is no night {night}: {known}")
+    after = after or max(nights, default=None)
+    earlier = [night for night in nights if after is not None and night < after]
+    before = before or max(earlier, default=None)
+    if before is None or after is None:
+        raise ConfigurationError(f"there are no two nights to compare: {known}")
+    if before >= after:
+        raise ConfigurationError(f"before must be an earlier night than after, got {before} and {after}")
+    return before, after
+
+
+def _one_each(row: tuple[Any, ...], texts: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield a row of the comparison for each of its kinds; texts that recur are stored once."""
+    campaign, company, keyword, phrase, location, engine, kinds, *rest = row
+    company, location, engine = (texts.setdefault(one, one) for one in (company, location, engine))
+    for kind in kinds.split(","):
+        yield campaign, company, keyword, phrase, location, engine, texts.setdefault(kind, kind), *rest
+
+
+def _left_out(reports: list[tuple[int, dt.date, bool]], before: dt.date, after: dt.date) -> dict[int, str]:
+    """Return the campaigns that can't be compared, and the reason, from the reports of both nights."""
+    found: dict[int, dict[dt.date, bool]] = {}
+    for campaign, night, has_rows in reports:
+        found.setdefault(campaign, {})[night] = has_rows
+    left_out = {}
+    for campaign, nights in found.items():
+        failed = [night for night, has_rows in nights.items() if not has_rows]
+        absent = [night for night in (before, after) if night not in nights]
+        if failed or absent:
+            reasons = [f"the report of {night} failed" for night in failed]
+            left_out[campaign] = " and ".join([*reasons, *(f"there are no rows of {night}" for night in absent)])
+    return left_out

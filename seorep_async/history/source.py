@@ -1,0 +1,197 @@
+"""The source of a history: a database or a dataset that pulls left behind, opened only to read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from io import RawIOBase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.export.atomic_replace import resolve
+from seorep_async.export.database_file import LATEST_VIEW, TYPES, all_columns, connected, first_line
+from seorep_async.export.night import Part, Partition, digest_of
+from seorep_async.export.receipts import committed_receipts
+from seorep_async.export.storage import Storage, is_address, storage_of
+from seorep_async.tables.arrow import arrow_schema
+from seorep_async.tables.columns import Table
+from seorep_async.tables.declared import all_tables
+from seorep_async.tables.optional import require
+
+if TYPE_CHECKING:
+    import duckdb
+
+_SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
+_MOST_NAMED = 20
+
+
+@attrs.frozen
+class History:
+    """What pulls left behind, as long as it is open.
+
+    Attributes:
+        label: the source's name in messages.
+        connection: a connection to DuckDB with the eight tables, and the view `keyword_rankings_latest`. It can't reach
+            any file, and its settings are locked. The tables of a dataset are views of what is committed: as in a
+            database, they have one row of each campaign, keyword and date, that of the newest night.
+    """
+
+    label: str
+    connection: duckdb.DuckDBPyConnection
+
+    def accounts(self) -> list[str]:
+        """Return the names of its accounts."""
+        return [name for (name,) in self.connection.execute("SELECT DISTINCT account FROM pulls ORDER BY 1").fetchall()]
+
+    def account(self, name: str | None) -> str:
+        """Return the only account, if no name is given, or else the named one.
+
+        ConfigurationError: there are several, or none of this name.
+        """
+        known = self.accounts()
+        if name is None and len(known) == 1:
+            return known[0]
+        if name in known:
+            return str(name)
+        names = listed(map(shown, known))
+        if name is None:
+            raise ConfigurationError(f"{self.label} has several accounts; name one with account=…: {names}")
+        raise ConfigurationError(f"there is no account {shown(name)} in {self.label}; it has {names}")
+
+    def nights(self, account: str) -> list[dt.date]:
+        """Return the nights of an account for which the campaign feed was pulled and any row was written, in order."""
+        query = """SELECT DISTINCT snapshot_date FROM pulls
+            WHERE account = ? AND list_contains(string_split(feeds, ','), 'campaign') AND rows > 0 ORDER BY 1"""
+        return [night for (night,) in self.connection.execute(query, [account]).fetchall()]
+
+
+@contextmanager
+def open_history(
+    source: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+) -> Generator[History, None, None]:
+    """Open a database or a dataset to read it; a pull can't write a database meanwhile.
+
+    Args:
+        source: a file, such as `rankings.duckdb`, or a dataset: a folder, or an address such as `s3://bucket/rankings/`.
+        storage_options: of an object store, by obstore's names.
+
+    Raises:
+        ConfigurationError: no pull wrote the source, or it was changed.
+        ExportError: it is being written, or is damaged.
+        ImportError: an extra is missing.
+    """
+    if not isinstance(source, str | os.PathLike) or not isinstance(place := os.fspath(source), str) or "\0" in place:
+        raise ConfigurationError(f"source must be a path or an address, got {shown(source)}")
+    duckdb, pa = require("duckdb"), require("pyarrow")
+    storage, lost = storage_of(place, storage_options), list[ExportError]()
+    with ExitStack() as opened:
+        try:
+            if is_address(place) or Path(place).is_dir():
+                history = _of_dataset(place, storage, lost, opened)
+            else:
+                history = _of_database(place, opened)
+            history.connection.execute("SET enable_progress_bar = false; SET lock_configuration = true")
+            known = history.accounts()
+        except duckdb.Error as error:
+            raise _refusal(place, first_line(error)) from error
+        if not known:
+            raise _refusal(place, "no pull wrote it")
+        try:
+            yield history
+        except (duckdb.Error, pa.ArrowException) as error:
+            if lost:
+                raise lost[0] from error
+            raise
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names for a message, at most the last of many."""
+    every = list(names)
+    return ", ".join(["…", *every[-_MOST_NAMED:]] if len(every) > _MOST_NAMED else every)
+
+
+def _of_database(place: str, opened: ExitStack) -> History:
+    path = resolve(Path(place))
+    if not path.is_file():
+        raise _refusal(place, "there is no such file")
+    database = opened.enter_context(connected(path, path, to_read=_SETTINGS))
+    found = all_columns(database)
+    for table in all_tables():
+        for column in table.columns:
+            held = found.get(table.name, {}).get(column.name)
+            if held is None or held.type != TYPES[column.type]:
+                problem = f"its table {table.name} has no column {column.name} of type {TYPES[column.type]}"
+                raise _refusal(place, f"{problem}; if it is a pull's, pull into it again")
+    return History(place, database)
+
+
+def _of_dataset(place: str, storage: Storage, lost: list[ExportError], opened: ExitStack) -> History:
+    receipts = committed_receipts(storage)
+    database = opened.enter_context(require("duckdb").connect(config=_SETTINGS))
+    for table in all_tables():
+        parts = [_PartFile(storage, one.night, part, lost) for one in receipts for part in one.parts]
+        parts = [part for part in parts if part.table == table.name]
+        database.register(f"parts_of_{table.name}", _arrow_dataset(table, parts))
+        newest = f"QUALIFY row_number() OVER (PARTITION BY {', '.join(table.key)} ORDER BY snapshot_date DESC) = 1"
+        chosen = "" if "snapshot_date" in table.key else newest
+        database.execute(f"CREATE VIEW {table.name} AS FROM parts_of_{table.name} {chosen}")
+    database.execute(LATEST_VIEW)
+    return History(place, database)
+
+
+def _arrow_dataset(table: Table, parts: Sequence[_PartFile]) -> Any:
+    """Return the rows of parts, of which a query reads only the nights and columns that it needs."""
+    ds = require("pyarrow.dataset")
+    kind, account, night = ds.ParquetFileFormat(), ds.field("account"), ds.field("snapshot_date")
+    fragments = [
+        kind.make_fragment(part, None, (account == part.night.account) & (night == part.night.snapshot_date))
+        for part in parts
+    ]
+    return ds.FileSystemDataset(fragments, arrow_schema(table), kind)
+
+
+class _PartFile(RawIOBase):
+    """A part of a dataset, read and checked by its digest when the first byte is needed."""
+
+    def __init__(self, storage: Storage, night: Partition, part: Part, lost: list[ExportError]) -> None:
+        self.night, self.table = night, part.table
+        self._storage, self._part, self._lost = storage, part, lost
+        self._data, self._position = memoryview(b""), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._position = offset + (0, self._position, self._part.bytes)[whence]
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        data = (self._data or self._checked())[self._position :][: len(buffer)]
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def _checked(self) -> memoryview:
+        name = self._part.name(self.night)
+        try:
+            data = self._storage.read(name, self._part.bytes + 1)
+            if data is None or digest_of(data) != self._part.digest:
+                problem = "is missing, or does not match its receipt; run this again, or pull this night again"
+                raise ExportError(f"{self._storage.address(name)} {problem}")
+        except ExportError as error:
+            self._lost.append(error)
+            raise
+        self._data = memoryview(data)
+        return self._data
+
+
+def _refusal(place: str, problem: str) -> ConfigurationError:
+    return ConfigurationError(f"can't read {place}: {problem}; name a database or a dataset that a pull wrote")

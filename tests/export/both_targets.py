@@ -1,0 +1,36 @@
+"""One pull into a database and a dataset, so that both can be held against one oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+
+from seorep_async import SeoRepClient
+from seorep_async.export.contents import Contents
+from seorep_async.export.formats import Format
+from seorep_async.export.progress import ProgressTracker
+from seorep_async.export.pull_to import run_export
+from seorep_async.export.spec import PullSpec, SpecOptions
+from seorep_async.export.targets import Target, target_of
+from seorep_async.export.targets.database import DatabaseTarget
+from tests.export.random_nights import Pull
+
+
+@attrs.frozen
+class Both(DatabaseTarget):
+    """A database, beside which another target gets the same pull."""
+
+    other: Target = attrs.field(kw_only=True)
+
+    def write(self, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
+        self.other.write(contents, check)
+        return super().write(contents, check)
+
+
+async def pull_to_both(client: SeoRepClient, pull: Pull, database: Path, dataset: Path) -> None:
+    labels: SpecOptions = {"account": pull.account, "snapshot_date": pull.night}
+    spec = PullSpec.of(client, pull.ids, pull.start, pull.end, pull.feeds, {}, **labels)
+    both = Both(database, database, Format.DUCKDB, spec.feeds, other=target_of(f"{dataset}/", spec.feeds))
+    await run_export(client, spec, both, ProgressTracker(), restart=True)

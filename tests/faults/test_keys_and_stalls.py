@@ -1,0 +1,214 @@
+"""Rows 37 and 39: forbidden objects and refused keys, a loop or a process that stood still."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from seorep_async import AuthenticationError, SeoRepClient, Settings
+from tests.faults.conftest import Check
+from tests.faults.plan import Plan
+from tests.faults.run import JANUARY
+from tests.scripted_api import FEED, LIST, Asked, serving
+from tests.session.scripted_server import Connection, ScriptedServer, answer
+
+slow, alone = pytest.mark.slow, pytest.mark.alone
+PLAN = Plan(units=300, pages=3, rows=1)
+CREATED = b'{"data": {"id": 7, "url": "u", "company": "c"}}'
+
+
+@contextmanager
+def serving_apart(latency: float) -> Iterator[ScriptedServer]:
+    """Serve in a thread of its own, so that a client that stands still does not stop the service."""
+
+    async def answer_late(connection: Connection) -> None:
+        request = server.requests[-1]
+        query = dict(parse_qsl(urlsplit(request.target).query))
+        await asyncio.sleep(latency)
+        is_write = request.method == "POST"
+        await connection.send(answer(CREATED if is_write else PLAN.page(int(query["campaign_id"]), int(query["page"]))))
+
+    loop, server = asyncio.new_event_loop(), ScriptedServer(forever=answer_late)
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
+    try:
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def writes(server: ScriptedServer) -> int:
+    return sum(request.method == "POST" for request in server.requests)
+
+
+# --- Row 37
+
+FORBIDDEN = {
+    "1 of 60": {30},
+    "5 %": {5, 25, 45},
+    "half by chance": set(random.Random(1).sample(range(1, 61), 30)),
+    "the first half": set(range(1, 31)),
+    "the last half": set(range(31, 61)),
+    "every other one": set(range(1, 61, 2)),
+    "the first": {1},
+    "all but the last": set(range(1, 60)),
+}
+
+
+def page(asked: Asked) -> Any:
+    """Answer with one row of a feed of three pages, or with no campaigns, which proves a key."""
+    return FEED.envelope([asked.page], 3, 3) if asked.path != "/v3/campaigns" else LIST.envelope([], 0, 0)
+
+
+async def results_of(client: SeoRepClient) -> dict[int, Any]:
+    async with client.rankings.pull(range(1, 61), *JANUARY) as outcomes:
+        return {outcome.id: outcome.report or outcome.error async for outcome in outcomes}
+
+
+@pytest.mark.parametrize("concurrency", [1, 16])
+@pytest.mark.parametrize("case", FORBIDDEN)
+async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check: Check) -> None:
+    forbidden = FORBIDDEN[case]
+
+    def script(asked: Asked) -> Any:
+        return 403 if asked.path != "/v3/campaigns" and asked.id in forbidden else page(asked)
+
+    async with serving(script, max_concurrency=concurrency) as (client, service):
+        found = await results_of(client)
+    failed = {one for one, result in found.items() if isinstance(result, Exception)}
+    assert all(isinstance(found[one], AuthenticationError) for one in failed)
+    check(
+        *("37", f"{case} forbidden, {concurrency} at once"),
+        wrong_outcomes=(len(failed ^ forbidden) + 60 - len(found), 0),
+        requests_too_many=(len(service.asked) - len(forbidden) - 3 * (60 - len(forbidden)), len(forbidden)),
+    )
+
+
+@pytest.mark.parametrize("good", [0, 1, 50], ids=["wrong from the first", "revoked at once", "revoked later"])
+@pytest.mark.parametrize("forbidden", [set(), {2, 9, 10, 11}], ids=["", "some forbidden"])
+async def test_a_refused_key_costs_those_in_flight_and_a_probe(good: int, forbidden: set[int], check: Check) -> None:
+    def script(asked: Asked) -> Any:
+        return 403 if len(service.asked) > good or asked.id in forbidden else page(asked)
+
+    async with serving(script) as (client, service):
+        found = await results_of(client)
+    errors = [result for result in found.values() if isinstance(result, Exception)]
+    check(
+        *("37", f"key refused after {good} requests, {len(forbidden)} forbidden"),
+        requests_after_the_refusal=(len(service.asked) - good, 16 + 1),
+        errors_of_another_kind=(sum(not isinstance(error, AuthenticationError) for error in errors), 0),
+        missing=(60 - len(found), 0),
+    )
+
+
+# --- Row 39
+
+
+async def block(seconds: float, times: int) -> None:
+    for _ in range(times):
+        await asyncio.sleep(0.05)
+        time.sleep(seconds)  # noqa: ASYNC251  # what the user's code must not do, and does
+
+
+@pytest.mark.parametrize(
+    ("limit", "blocked"),
+    [pytest.param(0.25, 0.5, marks=alone), pytest.param(1.0, 2.0, marks=slow)],
+    ids=["short", "full"],
+)
+async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(limit: float, blocked: float, check: Check) -> None:
+    with serving_apart(latency=0.02) as server:
+        async with SeoRepClient(server.base_url, "k", settings=Settings(attempt_timeout=limit)) as client:
+            blocking = asyncio.create_task(block(blocked, 3))
+            async with client.rankings.pull(range(1, 301), *JANUARY) as outcomes:
+                failed = [outcome.id async for outcome in outcomes if not outcome.ok]
+            await blocking
+            stats = client.stats
+    check(
+        "39",
+        f"loop blocked 3 times {blocked:g} s, {limit:g} s an attempt",
+        failed=(len(failed), 0),
+        requests_again=(len(server.requests) - PLAN.pages_needed, 16),
+        cuts=(16 - stats.concurrency, 0),
+    )
+
+
+@alone
+async def test_a_write_answered_while_the_loop_was_blocked_succeeds(check: Check) -> None:
+    with serving_apart(latency=0.05) as server:
+        async with SeoRepClient(server.base_url, "k", settings=Settings(attempt_timeout=0.2)) as client:
+            creating = asyncio.create_task(client.campaigns.create("u", "c"))
+            while not writes(server):  # noqa: ASYNC110  # by another thread
+                await asyncio.sleep(0.001)
+            time.sleep(0.5)  # noqa: ASYNC251
+            await creating
+    check("39", "a POST answered while the loop was blocked", requests_again=(writes(server) - 1, 0))
+
+
+@alone
+async def test_a_loop_blocked_as_a_connection_is_opened_is_no_overload(check: Check) -> None:
+    with serving_apart(latency=0.005) as server:
+        async with SeoRepClient(server.base_url, "k", settings=Settings(connect_timeout=0.1)) as client:
+            listing = asyncio.create_task(client.rankings.campaign(1, *JANUARY).page(1))
+            for _ in range(5):
+                await asyncio.sleep(0)
+                time.sleep(0.2)  # noqa: ASYNC251
+            await listing
+            stats = client.stats
+    check("39", "loop blocked as a connection was opened", cuts=(16 - stats.concurrency, 0))
+
+
+STOPPED = """
+import asyncio, sys
+from seorep_async import SeoRepClient, Settings
+
+async def main():
+    async with SeoRepClient(sys.argv[1], "k", settings=Settings(attempt_timeout=float(sys.argv[2]))) as client:
+        creating = asyncio.create_task(client.campaigns.create("u", "c"))
+        async with client.rankings.pull(range(1, 201), "2023-01-01", "2023-01-31") as outcomes:
+            failed = [outcome.id async for outcome in outcomes if not outcome.ok]
+        await creating
+        print(len(failed), client.stats.concurrency)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "stopped"),
+    [pytest.param(0.5, 1.2, marks=alone), pytest.param(30.0, 40.0, marks=slow)],
+    ids=["short", "full"],
+)
+async def test_a_process_that_was_stopped_uses_what_has_arrived(limit: float, stopped: float, check: Check) -> None:
+    with serving_apart(latency=0.1) as server:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", STOPPED, server.base_url, str(limit)), stdout=subprocess.PIPE
+        )
+        while not writes(server):  # noqa: ASYNC110  # by another thread
+            await asyncio.sleep(0.001)
+        process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(stopped)
+        process.send_signal(signal.SIGCONT)
+        out, _ = await process.communicate()
+    failed, concurrency = map(int, out.split())
+    check(
+        "39",
+        f"process stopped for {stopped:g} s, {limit:g} s an attempt",
+        failed=(failed, 0),
+        writes=(writes(server), 1),
+        cuts=(16 - concurrency, 0),
+    )

@@ -1,0 +1,77 @@
+"""Row 24: a slow consumer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import tracemalloc
+from array import array
+
+import pytest
+
+from seorep_async import (
+    SeoRepClient,
+)
+from tests.faults.conftest import Check
+from tests.faults.plan import Plan
+from tests.faults.process import ServerProcess
+from tests.faults.run import JANUARY, KEY
+
+slow = pytest.mark.slow
+
+
+WINDOW = 32  # twice `Settings.max_concurrency`
+
+
+async def consume_slowly(server: ServerProcess, units: int, pause: float) -> tuple[int, int]:
+    """Pause after each row of a pull; return the most units that were begun and not yet taken, and bytes at peak."""
+    plan = Plan(units=units, pages=2, rows=1)
+    taken = array("d", bytes(8 * units))
+    with server.serving(plan) as served:
+        async with SeoRepClient(served.base_url, KEY) as client:
+            tracemalloc.start()
+            async with client.rankings.pull(range(1, units + 1), *JANUARY) as outcomes:
+                async for outcome in outcomes:
+                    assert outcome.report is not None
+                    taken[outcome.id - 1] = time.monotonic()
+                    for _ in outcome.report.rows:
+                        await asyncio.sleep(pause)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+    begun = {(seen.time, seen.unit) for seen in served.history.seen if seen.page == 1}
+    moments = sorted([(moment, 1) for moment, _ in begun] + [(moment, -1) for moment in taken])
+    waiting = most = 0
+    for _, step in moments:
+        waiting += step
+        most = max(most, waiting)
+    return most, peak
+
+
+@pytest.mark.parametrize(("units", "pause"), [(50, 0.002), pytest.param(400, 0.01, marks=slow)])
+async def test_a_slow_consumer_slows_the_pull(units: int, pause: float, server: ServerProcess, check: Check) -> None:
+    await consume_slowly(server, units, 0.0)  # warm up what is built once
+    most, peak = await consume_slowly(server, units, pause)
+    most_of_ten, peak_of_ten = await consume_slowly(server, 10 * units, pause)
+    check(
+        "24",
+        f"{1000 * pause:g} ms a row, {units} and {10 * units} units",
+        units_in_flight_and_buffered=(max(most, most_of_ten), WINDOW),
+        bytes_kept_for_each_further_unit=((peak_of_ten - peak) / (9 * units), 500),
+    )
+
+
+@pytest.mark.parametrize("pages", [60, pytest.param(600, marks=slow)])
+async def test_a_slow_reader_of_one_listing_slows_it(pages: int, server: ServerProcess, check: Check) -> None:
+    plan = Plan(units=1, pages=pages, rows=1)
+    taken: list[float] = []
+    with server.serving(plan) as served:
+        async with SeoRepClient(served.base_url, KEY) as client:
+            async for _ in client.rankings.campaign(1, *JANUARY):
+                taken.append(time.monotonic())
+                await asyncio.sleep(0.01)
+    moments = sorted([(seen.time, 1) for seen in served.history.seen] + [(moment, -1) for moment in taken])
+    waiting = most = 0
+    for _, step in moments:
+        waiting += step
+        most = max(most, waiting)
+    check("24", f"10 ms a row, one listing of {pages} pages", pages_in_flight_and_buffered=(most, WINDOW))

@@ -1,0 +1,191 @@
+"""What a history opens: a database or what a dataset's receipts name, only to read, with nothing else in reach."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from seorep_async import ConfigurationError, ExportError, Feed
+from seorep_async.export import pull_to
+from seorep_async.history import open_history
+from seorep_async.tables.declared import all_tables
+from tests.export.reports import account
+from tests.export.s3 import Bucket
+from tests.export.test_database_merge import opened_elsewhere
+
+NIGHTS = ("2023-03-01", "2023-03-02")
+PART = "keyword_rankings/account=acme/snapshot_date=2023-03-02/part-00000.parquet"
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a database and a dataset, of the same pulls of two accounts."""
+    folder = tmp_path_factory.mktemp("history")
+
+    async def pull() -> None:
+        async with account(campaigns=2, keywords=2) as (_, client):
+            for night in NIGHTS:
+                for name in ("acme", "other"):
+                    for out in (folder / "a.duckdb", f"{folder}/a/"):
+                        options: Any = {"account": name, "snapshot_date": night, "feeds": Feed}
+                        await pull_to(client, None, "2023-01-01", "2023-01-31", out=out, **options)
+
+    asyncio.run(pull())
+    return folder
+
+
+@pytest.fixture
+def source(left_behind: Path, tmp_path: Path) -> Path:
+    """A copy of both, to be changed."""
+    shutil.copytree(left_behind, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def rows(source: object, table: str) -> list[tuple[Any, ...]]:
+    with open_history(str(source)) as history:
+        columns = ", ".join(column.name for one in all_tables() if one.name == table for column in one.columns)
+        return sorted(history.connection.execute(f"SELECT {columns} FROM {table}").fetchall(), key=repr)
+
+
+@pytest.mark.parametrize("table", [table.name for table in all_tables() if table.name != "pulls"])
+def test_a_dataset_shows_the_rows_of_a_database(left_behind: Path, table: str) -> None:
+    assert rows(left_behind / "a", table) == rows(left_behind / "a.duckdb", table)
+    assert rows(left_behind / "a", table) or table == "failures"
+
+
+@pytest.mark.parametrize("name", ["a.duckdb", "a", "a/"])
+def test_accounts_and_nights_are_listed(left_behind: Path, name: str) -> None:
+    with open_history(f"{left_behind}/{name}") as history:
+        assert history.accounts() == ["acme", "other"]
+        assert list(map(str, history.nights("acme"))) == list(NIGHTS)
+        assert history.account("acme") == "acme"
+        with pytest.raises(ConfigurationError, match=r"several accounts; name one with account=…: 'acme', 'other'"):
+            history.account(None)
+        with pytest.raises(ConfigurationError, match=r"no account 'x' in .*; it has 'acme', 'other'"):
+            history.account("x")
+        assert history.connection.execute("FROM keyword_rankings_latest").fetchall()
+
+
+@pytest.mark.parametrize("name", ["a.duckdb", "a"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "FROM read_text('{other}')",
+        "COPY pulls TO '{other}'",
+        "ATTACH '{other}'",
+        "SET enable_external_access = true",
+        "SET threads = 1",
+        "FROM local",
+    ],
+)
+def test_sql_reaches_nothing_else(left_behind: Path, tmp_path: Path, name: str, statement: str) -> None:
+    local = [1]
+    (tmp_path / "other").write_text(f"secret {local}")
+    with open_history(left_behind / name) as history, pytest.raises(duckdb.Error):
+        history.connection.execute(statement.format(other=tmp_path / "other")).fetchall()
+
+
+def test_sql_writes_nothing_into_a_database(left_behind: Path) -> None:
+    with open_history(left_behind / "a.duckdb") as history, pytest.raises(duckdb.Error, match="read-only"):
+        history.connection.execute("DELETE FROM pulls")
+
+
+def test_files_that_no_receipt_names_are_not_read(source: Path) -> None:
+    shutil.copy(source / "a" / PART, source / "a" / PART.replace("part-00000", "part-00001"))
+    assert len(rows(source / "a", "keyword_rankings")) == 16
+
+
+def damage(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+
+
+def link(file: Path) -> None:
+    shutil.move(file, file.with_name("moved"))
+    file.symlink_to("moved")
+
+
+@pytest.mark.parametrize(
+    ("touch", "said"),
+    [
+        (damage, "part-00000.parquet is missing, or does not match its receipt; run this again"),
+        (Path.unlink, "part-00000.parquet is missing"),
+        (link, "it is a link"),
+    ],
+)
+def test_a_part_must_match_its_receipt(source: Path, touch: Callable[[Path], None], said: str) -> None:
+    touch(source / "a" / PART)
+    with pytest.raises(ExportError, match=said):
+        rows(source / "a", "keyword_rankings")
+    assert rows(source / "a", "campaigns")  # of which nothing changed
+
+
+def test_a_night_that_is_being_replaced_is_not_read(source: Path) -> None:
+    receipt = source / "a/_receipts/account=acme/snapshot_date=2023-03-01.json"
+    receipt.write_bytes(receipt.read_bytes().replace(b'"receipt": 1', b'"coming": [], "receipt": 1'))
+    with pytest.raises(ExportError, match="a pull is replacing this night; run this again when it has ended"):
+        rows(source / "a", "pulls")
+
+
+def test_a_database_that_is_being_written_is_named(source: Path) -> None:
+    with opened_elsewhere(source / "a.duckdb") as other:
+        with pytest.raises(ExportError, match=r"can't read .*a.duckdb: a pull is writing it, or it is open in another"):
+            rows(source / "a.duckdb", "pulls")
+        other.communicate()
+
+
+async def test_a_pull_can_write_once_it_is_closed(source: Path) -> None:
+    rows(source / "a.duckdb", "pulls")
+    async with account(campaigns=1, key="new") as (_, client):
+        await pull_to(client, None, "2023-01-01", "2023-01-31", out=source / "a.duckdb", account="third")
+    with open_history(source / "a.duckdb") as history:
+        assert history.accounts() == ["acme", "other", "third"]
+
+
+def test_what_no_pull_wrote_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.duckdb").write_text("no database")
+    (tmp_path / "folder").mkdir()
+    with duckdb.connect(str(tmp_path / "own.duckdb")) as own:
+        own.execute("CREATE TABLE pulls (account VARCHAR)")
+    for name, said in [
+        ("missing.duckdb", "there is no such file; name a database or a dataset that a pull wrote"),
+        ("text.duckdb", "not a valid DuckDB database"),
+        ("own.duckdb", "its table keyword_rankings has no column account of type VARCHAR"),
+        ("folder", "no pull wrote it"),
+        ("a\0b", "source must be a path or an address"),
+    ]:
+        with pytest.raises(ConfigurationError, match=said), open_history(tmp_path / name):
+            pass
+    with pytest.raises(ConfigurationError, match="source must be a path or an address, got 3"), open_history(3):  # type: ignore[arg-type]
+        pass
+    options = {"region": "x"}
+    with (
+        pytest.raises(ConfigurationError, match="storage_options are for object stores"),
+        open_history(tmp_path / "folder", storage_options=options),
+    ):
+        pass
+
+
+def test_a_view_in_a_foreign_database_reads_no_file(source: Path) -> None:
+    (source / "secret.csv").write_text("account\nsecret\n")
+    with duckdb.connect(str(source / "a.duckdb")) as own:
+        columns = ", ".join(f"old.{column.name}" for column in all_tables()[-1].columns if column.name != "account")
+        own.execute("ALTER TABLE pulls RENAME TO old")
+        own.execute(f"CREATE VIEW pulls AS SELECT csv.account, {columns} FROM old, '{source}/secret.csv' csv")
+    with pytest.raises(ConfigurationError, match=r"can't read .*: Permission Error"), open_history(source / "a.duckdb"):
+        pass
+
+
+async def test_a_dataset_in_a_bucket_opens_likewise(bucket: Bucket) -> None:
+    async with account(campaigns=1, keywords=2) as (_, client):
+        options = bucket.server.options
+        await pull_to(
+            client, None, "2023-01-01", "2023-01-31", out=f"{bucket.url}/a/", account="acme", storage_options=options
+        )
+    with open_history(f"{bucket.url}/a/", storage_options=options) as history:
+        assert history.connection.execute("SELECT count(*) FROM keyword_rankings").fetchall() == [(2,)]

@@ -1,0 +1,153 @@
+"""Generated answers: bodies by their number, and rows with the models that they must become."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from seorep_async.models import KeywordRanking, RankingTotals, SearchLanguage, SearchLocation, Tag
+from tests.models.reference import REFERENCE
+from tests.normalisation.wire import FEED_ROWS, Json, as_bytes, envelope, wire_row
+
+SOME, MANY = 2_500, pytest.param(10_000, marks=pytest.mark.slow)
+VALUES: list[Any] = [
+    None, True, False, 0, 1, -1, 12, 2**31, 2**63, 2**64, 10**30, 0.0, 1.0, 1.9, -2.5, 1e300,
+    "", " ", "0", "1", "-1", "12", "1.0", "9" * 19, "true", "FALSE", "True ", "null", "n/a", "None", "NaN",
+    "2023-01", "2023-1", "2023-01-31", "2023-02-30", "2023-01-31 00:00:00", "2015-03-31 9:32:19", "0000-00-00",
+    "0000-00-00 00:00:00", "٢٠٢٣-01-31", "é", "𐍈", "\x00", "a\nb", "https://example.com/?a=b&c=d", "x" * 300,
+    [], {}, [[]], [{}], [None], {"id": 1}, {"id": "1", "name": "x"}, {"id": None}, [{"id": 1, "label": "x"}],
+    [{"id": 1}], [{"id": True, "label": "x"}], {"value": 1}, {"value": None}, {"value": "x"}, {"value": [1]},
+]  # fmt: skip
+
+
+def generated(number: int) -> tuple[bytes, type]:
+    """Return body `number`, and the row that it is to be read as."""
+    chance = random.Random(number)
+    row = chance.choice(FEED_ROWS)
+    rows = [wire_row(row, place, chance.choice(["current", "older"])) for place in range(chance.randint(1, 2))]
+    totals: Any = wire_row(RankingTotals, 1) if chance.random() < 0.5 else False
+    names = [field.name for field in REFERENCE[row]]
+    for _ in range(chance.choice([0, 1, 1, 1, 2, 5])):
+        target = chance.choice([*rows, totals or rows[0]])
+        name = chance.choice([*names, "unknown"])
+        if chance.random() < 0.2:
+            target.pop(name, None)
+        else:
+            target[name] = chance.choice(VALUES)
+    answer: Any = envelope(rows, chance.choice(["nested", "flat"]), totals)
+    if chance.random() < 0.1:
+        part = chance.choice([answer, answer["metadata"], answer["data"]])
+        if isinstance(part, list):
+            part[0] = chance.choice(VALUES)
+        else:
+            part[chance.choice([*part, "status", "error"])] = chance.choice(VALUES)
+    body = bytearray(as_bytes(answer))
+    if chance.random() < 0.3:
+        for _ in range(chance.randint(1, 4)):
+            place = chance.randrange(len(body))
+            match chance.randrange(4):
+                case 0:
+                    body[place] = chance.randrange(256)
+                case 1:
+                    del body[place : place + chance.randint(1, 30)]
+                case 2:
+                    body[place:place] = chance.choice(
+                        [b'"', b"{", b"}", b"[", b"]", b",", b"0", b"null", b"\xff", b"\\u"]
+                    )
+                case 3:
+                    body[place:place] = body[place : place + chance.randint(1, 60)]
+    return bytes(body), row
+
+
+bounded = settings(max_examples=50, derandomize=True, database=None)
+
+Said = tuple[Any, Any]
+"""A value on the wire, and the fact that it states."""
+
+texts = st.text(max_size=8)
+integers = st.integers() | st.integers(0, 120)
+dates = st.dates()
+times = st.times().map(lambda time: time.replace(microsecond=0)).filter(lambda time: time != dt.time())
+json_values = st.recursive(
+    st.none() | st.booleans() | integers | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def same(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Said]:
+    return values.map(lambda value: (value, value))
+
+
+nothing: st.SearchStrategy[Said] = st.just((None, None))
+said_integers = same(integers) | st.integers(-(10**18) + 1, 10**18 - 1).map(lambda value: (str(value), value))
+said_objects = {
+    "location": st.builds(SearchLocation, integers, *[st.none() | texts] * 3).map(
+        lambda place: (
+            {
+                "id": place.id,
+                "canonical_name": place.canonical_name,
+                "country_code": place.country_code,
+                "target_type": place.target_type,
+            },
+            place,
+        )
+    ),
+    "language": st.builds(SearchLanguage, integers, st.none() | texts).map(
+        lambda language: ({"id": language.id, "name": language.name}, language)
+    ),
+}
+SAID: dict[str, st.SearchStrategy[Said]] = {
+    "id": said_integers,
+    "integer": nothing | said_integers,
+    "phrase": same(texts),
+    "text": nothing | same(texts),
+    "flag": st.sampled_from(
+        [("true", True), ("false", False), ("False", False), ("TRUE", True), (True, True), (False, False), (None, None)]
+    ),
+    "last": st.sampled_from([(None, None), ("", None), ("0000-00-00", None), ("0000-00-00 00:00:00", None)])
+    | dates.map(lambda date: (str(date), date))
+    | dates.map(lambda date: (f"{date} 0:00:00", date)),
+    "month": dates.map(lambda date: (str(date)[:7], date.replace(day=1))),
+    "period": dates.map(lambda date: (str(date), date)),
+    "location": st.sampled_from([(None, None), ([], None), ({}, None)]) | said_objects["location"],
+    "language": st.sampled_from([(None, None), ([], None), ({}, None)]) | said_objects["language"],
+    "tags": st.lists(st.builds(Tag, integers, texts), max_size=2).map(
+        lambda tags: ([{"id": tag.id, "label": tag.label} for tag in tags], tuple(tags))
+    ),
+    "metric": st.sampled_from([(None, None), ({"value": None}, None)])
+    | (said_integers | same(st.floats(allow_nan=False, allow_infinity=False))).map(
+        lambda said: ({"value": said[0]}, said[1])
+    ),
+}
+
+
+@st.composite
+def said_models(draw: st.DrawFn, model: type) -> Said:
+    """Draw an object of the wire, unknown fields included, and the model that it must become."""
+    table = REFERENCE[model]
+    wire: Json = {}
+    facts: Json = {}
+    for field in table:
+        came, fact = draw(SAID[field.kind])
+        needed = field.kind in ("id", "phrase", "month", "period")
+        if needed or came is not None or draw(st.booleans()):
+            wire[field.name] = came
+            facts[field.attribute] = fact
+        if field.kind == "period":
+            facts["date_precision"] = "day"
+    known = {field.name for field in table}
+    extra = draw(st.dictionaries(texts.filter(lambda name: name not in known), json_values, max_size=2))
+    if model is KeywordRanking and draw(st.booleans()):
+        date, time = draw(dates), draw(times)
+        extra["lastResultsDate"] = f"{date} {time}"
+        facts["last_results_date"] = date
+    if model is KeywordRanking and draw(st.booleans()):
+        extra["primaryKeyword"] = draw(texts.filter(lambda text: text.lower() not in ("true", "false")))
+        facts["primary_keyword"] = None
+    return wire | extra, model(**facts, extra=extra)

@@ -1,0 +1,404 @@
+"""Limits that clients share: what holds for all, what each keeps, and who takes turns; in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import math
+import pickle
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from statistics import median
+from typing import Any
+
+import aiohttp
+import pytest
+
+from seorep_async import (
+    AuthenticationError,
+    ConfigurationError,
+    Limits,
+    RateLimitedError,
+    SeoRepClient,
+    SeoRepError,
+    Settings,
+)
+from seorep_async.session import CancelScope, Request, Session
+from tests.session.limiters import AtOnce, FixedWindow, Limiter, TokenBucket
+from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
+from tests.session.virtual_loop import here, virtual
+
+PAUSE = 30.0
+
+
+def page(subject: str = "campaign 1", scope: CancelScope | None = None) -> Request[int]:
+    return Request("GET", f"/{subject}", len, subject=subject, cancel_scope=scope)
+
+
+@asynccontextmanager
+async def sharing(
+    service: SimulatedService, count: int, limits: Limits | None = None, **settings: Any
+) -> AsyncIterator[list[Session]]:
+    """Open clients that share limits."""
+    limits = limits or Limits()
+    async with AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(session_above(service, number, limits=limits, **settings))
+            for number in range(count)
+        ]
+
+
+async def is_doubtful(session: Session, subject: str) -> bool:
+    """Return whether a client takes a refusal of a subject for the subject's own."""
+    permit = await session.governor.acquire(0, math.inf, subject=subject)
+    assert permit is not None
+    session.governor.release(permit, None)
+    return session.governor.admission.is_doubtful(permit.subject, permit.refused)
+
+
+async def turn() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+# what is shared
+
+
+@pytest.mark.parametrize("retry_after", [None, 1.0])
+@pytest.mark.parametrize(
+    ("clients", "limiter"),
+    [
+        (10, TokenBucket(20, 4)),
+        (10, TokenBucket(20, 20)),
+        (10, FixedWindow(20)),
+        (50, TokenBucket(200, 40)),
+        (10, AtOnce(8)),
+    ],
+)
+def test_clients_that_share_are_as_fast_as_one(clients: int, limiter: Limiter, retry_after: float | None) -> None:
+    def served(pages: int, **options: Any) -> Any:
+        service = SimulatedService(copy.deepcopy(limiter), latency=0.05, retry_after=retry_after)
+        return simulate(service, pages, **options)
+
+    one, shared = served(40 * clients), served(40, clients=clients, limits=Limits())
+    assert (shared.lost, shared.started_in_a_wait) == (0, 0)
+    assert shared.refused <= 0.1
+    assert shared.seconds <= 1.15 * one.seconds
+    assert shared.jain >= 0.99
+
+
+def test_clients_that_do_not_share_refuse_each_other() -> None:
+    apart = simulate(SimulatedService(TokenBucket(20, 4), latency=0.05), 40, clients=10)
+    assert apart.refused >= 0.3
+
+
+@pytest.mark.parametrize("limiter", [TokenBucket(200, 40), TokenBucket(20, 1), FixedWindow(100, 10), AtOnce(6)])
+def test_one_client_with_limits_is_as_one_without(limiter: Limiter) -> None:
+    alone, shared = (
+        simulate(SimulatedService(copy.deepcopy(limiter), latency=0.1), 500, limits=limits)
+        for limits in (None, Limits())
+    )
+    assert shared == alone
+
+
+@virtual
+async def test_a_pause_holds_for_all() -> None:
+    service = SimulatedService(TokenBucket(1, 1), retry_after=PAUSE)
+    async with sharing(service, 2) as (one, other):
+        await one.send(page())
+        refused = asyncio.create_task(one.send(page()))
+        await asyncio.sleep(1)
+        await other.send(page())
+        await refused
+        assert min(service.started[2:]) >= service.announced[0][1]
+
+
+@virtual
+async def test_an_outage_is_probed_once_for_all() -> None:
+    service = SimulatedService(down=(0, 60), outage="refused")
+    async with sharing(service, 10, max_attempts=100) as sessions:
+        await asyncio.gather(*(session.send(page()) for session in sessions))
+    assert sum(10 < moment < 60 for moment in service.started) <= 20
+
+
+# turns
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(20, 4), (200, 40)])
+def test_a_bulk_pull_leaves_single_calls_their_turns(rate: float, burst: float) -> None:
+    waits = {}
+    for pages in (0, 2500):
+
+        @virtual
+        async def measure(pages: int = pages) -> None:
+            async with sharing(SimulatedService(TokenBucket(rate, burst), latency=0.05), 21) as (bulk, *others):
+                pulling = asyncio.create_task(pull(bulk, pages))
+                await asyncio.sleep(5)
+                begun = here().now
+
+                async def ask(session: Session) -> float:
+                    await session.send(page())
+                    return here().now - begun
+
+                waits[pages] = median(await asyncio.gather(*map(ask, others)))
+                pulling.cancel()
+
+        measure()
+    assert waits[2500] <= 2 * waits[0]
+
+
+@virtual
+async def test_clients_take_turns_and_each_its_most_urgent_first() -> None:
+    service = SimulatedService(latency=1.0)
+    served: list[str] = []
+    async with sharing(service, 3, Limits(max_concurrency=1)) as sessions:
+
+        async def ask(number: int, priority: int) -> None:
+            await sessions[number].send(Request("GET", "/", len, priority=priority))
+            served.append(f"{number}:{priority}")
+
+        asked = [(0, 5), (0, 4), (0, 3), (0, 2), (1, 9), (1, 8), (2, 7)]
+        await asyncio.gather(*(ask(*one) for one in asked))
+    assert served == ["0:5", "0:2", "1:8", "2:7", "0:3", "1:9", "0:4"]
+
+
+# what each keeps
+
+
+@virtual
+async def test_each_client_has_its_own_figures() -> None:
+    service = SimulatedService(TokenBucket(5, 1), latency=1.0)
+    async with sharing(service, 2) as (one, other):
+        await pull(one, 8)
+        before = other.stats
+        asking = asyncio.create_task(one.send(page()))
+        await asyncio.sleep(0.1)
+        assert (one.stats.in_flight, other.stats.in_flight) == (1, 0)
+        assert (before.requests, before.attempts, before.throttled, before.waited) == (0, 0, 0, {})
+        assert before.pace == one.stats.pace is not None
+        await asking
+        assert one.stats.in_flight == 0
+
+
+@virtual
+async def test_campaigns_of_two_accounts_are_not_the_same() -> None:
+    service = SimulatedService(dead=lambda path, now: path == "/dead")
+    async with sharing(service, 2, max_attempts=100) as (one, other):
+        failing = asyncio.create_task(one.send(Request("GET", "/dead", len, subject="campaign 3")))
+        for _ in range(20):
+            await other.send(page("campaign 3"))
+            await asyncio.sleep(1)
+        assert [await is_doubtful(session, "campaign 3") for session in (one, other)] == [True, False]
+        failing.cancel()
+        await asyncio.wait([failing])
+
+
+@virtual
+async def test_a_refused_key_ends_the_waits_of_its_own_pull_only() -> None:
+    async with sharing(SimulatedService(latency=1.0), 2, Limits(max_concurrency=1)) as (one, other):
+        scope = CancelScope()
+        held = asyncio.create_task(other.send(page()))
+        await turn()
+        mine = [asyncio.create_task(one.send(page(scope=scope))) for _ in range(3)]
+        theirs = [asyncio.create_task(other.send(page(scope=CancelScope()))) for _ in range(3)]
+        await turn()
+        scope.cancel(AuthenticationError("refused", status=401))
+        one.governor.withdraw(scope)
+        await turn()
+        assert ([task.done() for task in mine], [task.done() for task in theirs]) == ([True] * 3, [False] * 3)
+        assert await asyncio.gather(held, *theirs) == [0] * 4
+        assert {type(error) for error in await asyncio.gather(*mine, return_exceptions=True)} == {AuthenticationError}
+
+
+@virtual
+async def test_a_client_that_waits_less_long_fails_alone() -> None:
+    service = SimulatedService(TokenBucket(1, 1), retry_after=PAUSE)
+    limits = Limits()
+    async with (
+        session_above(service, 1, limits=limits, retry_after_max=10) as hasty,
+        session_above(service, 2, limits=limits) as patient,
+    ):
+        await patient.send(page())
+        asked = [asyncio.create_task(session.send(page())) for session in (patient, patient, hasty, hasty)]
+        ends = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(end) for end in ends] == [int, int, RateLimitedError, RateLimitedError]
+
+
+# coming and going
+
+
+@pytest.mark.parametrize("leave", ["close", "cancel"])
+@virtual
+async def test_who_leaves_in_a_pause_holds_nobody_up(leave: str) -> None:
+    service = SimulatedService(TokenBucket(1, 1), retry_after=PAUSE)
+    limits = Limits(max_concurrency=4)
+    async with session_above(service, 1, limits=limits) as stays:
+        leaving = session_above(service, 2, limits=limits)
+        goes = await leaving.__aenter__()
+        await stays.send(page())
+        calls = [asyncio.create_task(session.send(page())) for session in (goes, stays) for _ in range(6)]
+        await asyncio.sleep(1)
+        for task in calls[:6] if leave == "cancel" else ():
+            task.cancel()
+        if leave == "close":
+            await leaving.__aexit__(None, None, None)
+        gone = await asyncio.gather(*calls[:6], return_exceptions=True)
+        assert here().now < 2
+        assert all(isinstance(end, SeoRepError | asyncio.CancelledError) for end in gone)
+        assert await asyncio.gather(*calls[6:]) == [0] * 6
+        assert stays.governor.admission.in_flight == 0
+        if leave == "cancel":
+            await leaving.__aexit__(None, None, None)
+
+
+@virtual
+async def test_who_closes_with_attempts_in_flight_keeps_no_permit() -> None:
+    service = SimulatedService(latency=5.0)
+    limits = Limits(max_concurrency=2)
+    async with session_above(service, 1, limits=limits) as stays:
+        async with session_above(service, 2, limits=limits) as goes:
+            for _ in range(5):
+                goes.spawn(goes.send(page()))
+            await asyncio.sleep(1)
+            assert (goes.stats.in_flight, stays.stats.in_flight) == (2, 0)
+            asked = asyncio.create_task(stays.send(page()))
+            await turn()
+        await asked
+        assert here().now < 1 + 1.2 * 5
+        assert stays.governor.admission.in_flight == 0
+
+
+def test_clients_that_come_and_go_lose_nothing() -> None:
+    service, limits = SimulatedService(TokenBucket(50, 10), latency=0.05), Limits()
+    errors: list[SeoRepError] = []
+
+    @virtual
+    async def come_and_go() -> None:
+        async def one(number: int) -> None:
+            await asyncio.sleep(number * 0.3)
+            async with session_above(service, number, limits=limits) as session:
+                errors.extend(await pull(session, 20))
+
+        await asyncio.gather(*map(one, range(60)))
+        assert here().now <= 1.15 * 60 * 20 / 50
+
+    come_and_go()
+    assert errors == []
+    assert service.refused <= 0.05 * 60 * 20
+
+
+@virtual
+async def test_a_closed_client_leaves_no_subjects() -> None:
+    limits = Limits()
+    async with session_above(SimulatedService(), limits=limits) as stays:
+        async with session_above(SimulatedService(dead=lambda *_: True), 1, limits=limits) as goes:
+            goes.spawn(goes.send(page()))
+            await asyncio.sleep(1)
+            assert stays.governor.admission._failing._streaks
+        assert not stays.governor.admission._failing._streaks
+
+
+def test_a_limit_is_known_to_later_clients_and_an_outage_is_not() -> None:
+    service, limits = SimulatedService(TokenBucket(20, 4), latency=0.05, down=(20, 1e9)), Limits()
+
+    @virtual
+    async def find() -> None:
+        async with session_above(service, limits=limits, call_timeout=20) as session:
+            await pull(session, 300)
+            await asyncio.sleep(max(0.0, 21 - here().now))
+            assert len(await pull(session, 40)) == 40
+            assert session.governor.admission.breaker.is_open
+
+    @virtual
+    async def know() -> None:
+        here().now += 1e6
+        later = SimulatedService(TokenBucket(20, 4), latency=0.05)
+        async with session_above(later, limits=limits) as session:
+            assert session.stats.pace is not None
+            assert await pull(session, 100) == []
+        assert here().now - 1e6 <= 1.5 * 100 / 20
+
+    find()
+    know()
+
+
+# refused before anything is sent
+
+
+def client_of(base_url: str = "https://api.example.com", **options: Any) -> SeoRepClient:
+    return SeoRepClient(base_url, "key", **options)
+
+
+async def test_clients_of_two_services_share_no_limits() -> None:
+    limits = Limits()
+    async with client_of(limits=limits), client_of("https://api.example.com/prefix", limits=limits):
+        other = client_of("https://api.example.com:8443", limits=limits)
+        with pytest.raises(ConfigurationError, match="limits are those of one service: create others for"):
+            await other.open()
+    with pytest.raises(ConfigurationError, match="limits are those of one service"):
+        await other.open()
+
+
+def test_clients_of_two_loops_share_no_limits_at_once() -> None:
+    limits = Limits()
+    first, second = client_of(limits=limits), client_of(limits=limits)
+    with asyncio.Runner() as one, asyncio.Runner() as two:
+        one.run(first.open())
+        with pytest.raises(ConfigurationError, match="limits are in use in another event loop: close the clients"):
+            two.run(second.open())
+        one.run(first.close())
+        two.run(second.open())
+        two.run(second.close())
+
+
+async def test_a_client_that_can_not_open_leaves_limits_free() -> None:
+    limits = Limits()
+    async with aiohttp.ClientSession() as session:
+        pass
+    with pytest.raises(ConfigurationError):
+        await client_of(limits=limits, session=session).open()
+
+    async def elsewhere() -> None:
+        async with client_of(limits=limits):
+            pass
+
+    await asyncio.to_thread(asyncio.run, elsewhere())
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: client_of(limits=16), "limits must be a Limits, got int"),
+        (lambda: client_of(limits=Limits), "limits must be a Limits, got type"),
+        (lambda: Limits(max_concurrency=0), "max_concurrency must be an integer from 1 to 1024, got 0"),
+        (lambda: Limits(requests_per_second=math.nan), "requests_per_second must be a number above 0"),
+        (
+            lambda: client_of(limits=Limits(), settings=Settings(max_concurrency=8)),
+            r"Settings\(max_concurrency=8\) contradicts .* create them as Limits\(max_concurrency=8\), or leave",
+        ),
+        (
+            lambda: client_of(limits=Limits(requests_per_second=5), settings=Settings(requests_per_second=6)),
+            r"Settings\(requests_per_second=6\) contradicts limits",
+        ),
+    ],
+)
+def test_wrong_limits_are_refused(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        make()
+
+
+@pytest.mark.parametrize("own", [16, 64])
+def test_settings_show_the_shared_numbers(own: int) -> None:
+    limits = Limits(max_concurrency=64, requests_per_second=5)
+    settings = client_of(limits=limits, settings=Settings(max_concurrency=own, call_timeout=7)).settings
+    assert settings == Settings(max_concurrency=64, requests_per_second=5, call_timeout=7)
+
+
+@pytest.mark.parametrize("imitate", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_limits_are_neither_pickled_nor_copied(imitate: Callable[[object], object]) -> None:
+    with pytest.raises(TypeError, match="they hold for one process; create them in each"):
+        imitate(Limits())
+
+
+def test_limits_show_their_numbers() -> None:
+    assert repr(Limits(max_concurrency=4)) == "Limits(max_concurrency=4, requests_per_second=None)"
