@@ -19,20 +19,13 @@ import click
 
 from seorep_async.cli.exit_codes import NoCampaignsError
 from seorep_async.cli.humanise import counted
-from seorep_async.cli.options import MAX_ID, SectionedOption, day, whole_number
+from seorep_async.cli.options import MAX_ID, SectionedOption, day, month, whole_number
 from seorep_async.models import Feed
 
 _log = logging.getLogger(__name__)
 _MONTHS = 3
 _NAMED = 10
 _COLUMN = "campaign_id"
-
-
-def _month(value: str) -> dt.date:
-    try:
-        return dt.datetime.strptime(value, "%Y-%m").date()
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not a month such as 2023-03.") from None
 
 
 def _period(value: str) -> tuple[int, str]:
@@ -68,7 +61,7 @@ _OPTIONS = (
     _option("--from", "First day.  [default: the first day of the last three full months]", "DATE", type=day),
     _option("--to", "Last day.  [default: the last day of last month]", "DATE", type=day),
     _option("--last", "The last N days (30d), weeks (4w) or full months (3m) before today.", "PERIOD", type=_period),
-    _option("--month", "A month, such as 2023-03.", "MONTH", type=_month),
+    _option("--month", "A month, such as 2023-03.", "MONTH", type=month),
     _option("--month-to-date", "This month, up to today.", is_flag=True),
     _option(
         "--campaign",

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _STDOUT = "-"
 _WITH_SANDBOX = "Options with --sandbox"
-_SHAPES, _ROWS = ["nested", "flat", "mixed"], ["current", "older", "mixed"]
 _EXAMPLES = """\
 \b
 Examples:
@@ -255,7 +254,7 @@ _API_KEY = SectionedOption("--api-key", default="sandbox", show_default=True, he
 def doctor(now: dt.datetime, /, sandbox: bool, **options: Any) -> ExitCode:
     """Check the settings, the connection and the service's responses.
 
-    It only reads: it sends one request without the key, and a few about the first campaign.
+    It only reads: the list of campaigns, and one page of each feed.
     """
     embedded = _sandbox(sandbox, _given(options))
     from seorep_async.cli.connection import connect, sandbox_settings

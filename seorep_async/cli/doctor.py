@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import enum
-import http.client
 import json
-import socket
-import ssl
-import time
 import urllib.parse
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -22,23 +17,20 @@ from rich.text import Text
 
 from seorep_async.cli.choosing import chosen_days
 from seorep_async.cli.connection import Connection, config_file
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, in_shell_words
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain
 from seorep_async.cli.signals import run_until_interrupted
 from seorep_async.cli.terminal import print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import SeoRepError, one_line
 from seorep_async.models import Page
-from seorep_async.normalisation import engine_warning
-from seorep_async.paging import Listing
+from seorep_async.session import RawAnswer
 from seorep_async.settings import Settings
 
 if TYPE_CHECKING:
     from seorep_async.sandbox import Sandbox
 
-_SECONDS = 10.0
+_SECONDS = 20.0
 _CLOCK_SECONDS = 60.0
-
-T = TypeVar("T")
 
 
 class Level(enum.Enum):
@@ -67,7 +59,7 @@ def check_service(connect: Callable[[], Connection], now: dt.datetime) -> ExitCo
     console = stderr_console()
     try:
         connection = connect()
-        client = connection.client()
+        client = attrs.evolve(connection, settings=_impatient(connection.settings)).client()
     except click.ClickException as error:
         _show(console, CheckResult(Level.FAIL, "settings", error.message))
         return ExitCode.USAGE
@@ -82,12 +74,17 @@ def check_sandbox(sandbox: Sandbox, settings: Settings, now: dt.datetime) -> Exi
 
     async def run() -> ExitCode:
         async with sandbox:
-            client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings)
+            client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=_impatient(settings))
             _show(console, CheckResult(Level.OK, "settings", f"{sandbox.base_url}, and a key"))
             return await _check(client, now, console)
 
     console = stderr_console()
     return run_until_interrupted(run())
+
+
+def _impatient(settings: Settings) -> Settings:
+    """Return settings for one retry, which is enough for a connection that was closed or a limit of the service."""
+    return attrs.evolve(settings, max_attempts=min(2, settings.max_attempts))
 
 
 def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
@@ -112,20 +109,15 @@ def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
 
 
 async def _check(client: SeoRepClient, now: dt.datetime, console: Console) -> ExitCode:
-    # encoded as by the client, if a name or a path is not ASCII
-    connection = await asyncio.to_thread(_check_connection, client.base_url)
-    for result in connection:
-        _show(console, result)
-    if any(result.level is Level.FAIL for result in connection):
-        return ExitCode.UNAVAILABLE
     days = chosen_days({}, now)
-    try:
-        async with client:
-            async for result in _check_responses(client, days.first, days.last):
-                _show(console, result)
-    except SeoRepError as error:
-        _show(console, CheckResult(Level.FAIL, "responses", explain(error)))
-        return exit_code_of(error)
+    async with client:
+        with client.record_answers() as answers:
+            try:
+                async for result in _results(client, answers, days.first, days.last):
+                    _show(console, result)
+            except SeoRepError as error:
+                _show(console, CheckResult(Level.FAIL, "responses" if answers else "connection", explain(error)))
+                return exit_code_of(error)
     return ExitCode.OK
 
 
@@ -134,29 +126,49 @@ def _show(console: Console, result: CheckResult) -> None:
     print_hanging(console, Text.assemble((f"{result.level.value:<4}", _STYLES[result.level]), line), 26)
 
 
-def _check_connection(address: str) -> list[CheckResult]:
-    """Send one request without the key, and compare the clocks; blocks for up to ten seconds."""
-    url = urllib.parse.urlsplit(address)
-    host = url.hostname or ""
-    connection = (
-        http.client.HTTPSConnection(host, url.port, timeout=_SECONDS, context=ssl.create_default_context())
-        if url.scheme == "https"
-        else http.client.HTTPConnection(host, url.port, timeout=_SECONDS)
-    )
-    started = time.monotonic()
+async def _results(
+    client: SeoRepClient, answers: Sequence[RawAnswer], first: dt.date, last: dt.date
+) -> AsyncIterator[CheckResult]:
+    """Fetch a page of campaigns and of each feed, and report shapes, rows, page sizes and unknown fields."""
+    failure = None
     try:
-        connection.request("HEAD", f"{url.path.rstrip('/')}/v3/campaigns", headers={"User-Agent": "seorep-async"})
-        response = connection.getresponse()
-    except (OSError, http.client.HTTPException) as error:
-        return [CheckResult(Level.FAIL, "connection", f"{host}: {_why_unreachable(error)}")]
-    finally:
-        connection.close()
-    milliseconds = (time.monotonic() - started) * 1000
-    secured = " over TLS" if url.scheme == "https" else ", not encrypted"
-    return [
-        CheckResult(Level.OK, "connection", f"{host} answered after {milliseconds:.0f} ms{secured}"),
-        compare_clocks(response.getheader("Date"), dt.datetime.now(dt.UTC)),
-    ]
+        with client.timeout(_SECONDS):
+            campaigns = await client.campaigns.list().page(1)
+    except SeoRepError as error:
+        failure = error
+    if answers:
+        url = urllib.parse.urlsplit(client.base_url)
+        secured = " over TLS" if url.scheme == "https" else ", not encrypted"
+        milliseconds = answers[-1].seconds * 1000
+        yield CheckResult(Level.OK, "connection", f"{url.hostname} answered after {milliseconds:.0f} ms{secured}")
+        yield compare_clocks(answers[-1].headers.get("Date"), dt.datetime.now(dt.UTC))
+    if failure is not None:
+        raise failure
+    yield CheckResult(Level.OK, "key", "accepted")
+    yield CheckResult(Level.FACT, "campaigns", f"{_count(campaigns.total_records)}, {_pages(campaigns)}")
+    for result in _unknown_fields("campaigns", campaigns.items):
+        yield result
+    if not campaigns.items:
+        yield CheckResult(Level.NOTE, "feeds", "not checked, as the account has no campaign")
+        return
+    one = campaigns.items[0].id
+    rankings = await client.rankings.campaign(one, first, last).page(1)
+    for result in _check_feed("campaign", f"campaign {one}", rankings, answers[-1]):
+        yield result
+    periods = await client.rankings.campaign_by_date(one, first, last).page(1)
+    for result in _check_feed("campaign-by-date", f"campaign {one}", periods, answers[-1]):
+        yield result
+    unknown = _fields_in_extra((*rankings.items, *periods.items))
+    if rank := next((name for name in sorted(unknown) if name.endswith("Ranking")), None):
+        message = f"no column takes {rank}; if the account calls a search engine so, pass --engine-names"
+        yield CheckResult(Level.NOTE, "engine-names", message)
+    if not rankings.items:
+        yield CheckResult(Level.NOTE, "keyword-by-date", f"not checked, as campaign {one} has no keyword")
+        return
+    keyword = rankings.items[0].keyword_id
+    dates = await client.rankings.keyword_by_date(keyword, first, last).page(1)
+    for result in _check_feed("keyword-by-date", f"keyword {keyword}", dates, answers[-1]):
+        yield result
 
 
 def compare_clocks(date: str | None, now: dt.datetime) -> CheckResult:
@@ -175,42 +187,8 @@ def compare_clocks(date: str | None, now: dt.datetime) -> CheckResult:
     return CheckResult(Level.NOTE, "clock", message)
 
 
-async def _check_responses(client: SeoRepClient, first: dt.date, last: dt.date) -> AsyncIterator[CheckResult]:
-    """Fetch a page of campaigns and of each feed, and report shapes, rows, page sizes and unknown fields."""
-    campaigns = await client.campaigns.list().page(1)
-    yield CheckResult(Level.OK, "key", "accepted")
-    yield CheckResult(Level.FACT, "campaigns", f"{_count(campaigns.total_records)}, {_pages(campaigns)}")
-    for result in _unknown_fields("campaigns", campaigns.items):
-        yield result
-    if not campaigns.items:
-        yield CheckResult(Level.NOTE, "feeds", "not checked, as the account has no campaign")
-        return
-    campaign_id = campaigns.items[0].id
-    rankings, data = await _page(client, client.rankings.campaign(campaign_id, first, last))
-    for result in _check_feed("campaign", f"campaign {campaign_id}", rankings, data):
-        yield result
-    periods, data = await _page(client, client.rankings.campaign_by_date(campaign_id, first, last))
-    for result in _check_feed("campaign-by-date", f"campaign {campaign_id}", periods, data):
-        yield result
-    if warning := next(filter(None, map(engine_warning, (*rankings.items, *periods.items))), None):
-        yield CheckResult(Level.NOTE, "engine-names", in_shell_words(warning))
-    if not rankings.items:
-        yield CheckResult(Level.NOTE, "keyword-by-date", f"not checked, as campaign {campaign_id} has no keyword")
-        return
-    keyword_id = rankings.items[0].keyword_id
-    dates, data = await _page(client, client.rankings.keyword_by_date(keyword_id, first, last))
-    for result in _check_feed("keyword-by-date", f"keyword {keyword_id}", dates, data):
-        yield result
-
-
-async def _page(client: SeoRepClient, feed: Listing[T, Any]) -> tuple[Page[T], Any]:
-    """Return page 1, and the raw data of its response: the models do not show its shape."""
-    with client.record_answers() as responses:
-        page = await feed.page(1)
-    return page, json.loads(responses[-1].body)["data"]
-
-
-def _check_feed(name: str, subject: str, page: Page[Any], data: Any) -> Iterator[CheckResult]:
+def _check_feed(name: str, subject: str, page: Page[Any], answer: RawAnswer) -> Iterator[CheckResult]:
+    data = json.loads(answer.body)["data"]  # the models do not show its shape
     rows = data if isinstance(data, list) else data.get("rows") or []
     facts = [
         f"{subject}: {_count(page.total_records)} rows",
@@ -226,7 +204,11 @@ def _check_feed(name: str, subject: str, page: Page[Any], data: Any) -> Iterator
 
 
 def _unknown_fields(name: str, items: Iterable[Any]) -> Iterator[CheckResult]:
-    """Report fields unknown to the models."""
+    if fields := sorted(_fields_in_extra(items)):
+        yield CheckResult(Level.NOTE, name, f"undocumented fields, stored in `extra`: {', '.join(fields[:10])}")
+
+
+def _fields_in_extra(items: Iterable[Any]) -> set[str]:
     fields: set[str] = set()
     for item in items:
         fields.update(item.extra)
@@ -234,9 +216,7 @@ def _unknown_fields(name: str, items: Iterable[Any]) -> Iterator[CheckResult]:
             nested = getattr(item, field.name)
             if attrs.has(type(nested)):
                 fields.update(f"{field.name}.{extra}" for extra in nested.extra)
-    if fields:
-        named = ", ".join(sorted(fields)[:10])
-        yield CheckResult(Level.NOTE, name, f"undocumented fields, stored in `extra`: {named}")
+    return fields
 
 
 def _pages(page: Page[Any]) -> str:
@@ -245,15 +225,3 @@ def _pages(page: Page[Any]) -> str:
 
 def _count(number: int | None) -> str:
     return "an unknown number" if number is None else f"{number:,}"
-
-
-def _why_unreachable(error: Exception) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {error.verify_message}"
-    if isinstance(error, TimeoutError):
-        return f"no response within {_SECONDS:.0f} s"
-    if isinstance(error, socket.gaierror):
-        return f"its name can't be resolved ({error.strerror})"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return f"it does not speak HTTP ({type(error).__name__})"

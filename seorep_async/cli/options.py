@@ -117,10 +117,19 @@ def whole_number(value: str) -> int:
 
 def day(value: str) -> dt.date:
     """Read a date such as 2023-01-31."""
+    return _date(value, "%Y-%m-%d", "a date such as 2023-01-31")
+
+
+def month(value: str) -> dt.date:
+    """Read a month such as 2023-01, as its first day."""
+    return _date(value, "%Y-%m", "a month such as 2023-03")
+
+
+def _date(value: str, form: str, words: str) -> dt.date:
     try:
-        return dt.datetime.strptime(value, "%Y-%m-%d").date()
+        return dt.datetime.strptime(value, form).date()
     except ValueError:
-        raise click.BadParameter(f"{value!r} is not a date such as 2023-01-31.") from None
+        raise click.BadParameter(f"{value!r} is not {words}.") from None
 
 
 def name_and_value(pair: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ LATE = 0.05
 """Seconds by which an alarm is late only if the loop stood still: it was blocked, or the process stopped."""
 GRACE = 0.1
 """Seconds that the loop runs on after a late alarm, so that attempts read responses that have arrived."""
-GRACES = 5
+GRACES = 3
 """The most in a row, if the loop stands still again and again."""
 
 
@@ -43,20 +43,21 @@ class AttemptTimeouts:
         if self._is_closed and not self._running:
             self._set_alarm(None)
 
-    def _set_alarm(self, due: float | None, graces: int = 0) -> None:
+    def _set_alarm(self, due: float | None, graces: int = 0, late: bool = False) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = None if due is None else self.loop.call_at(due, self._ring, due, graces)
+        self._alarm = None if due is None else self.loop.call_at(due, self._ring, due, graces, late)
 
-    def _ring(self, due: float, graces: int) -> None:
+    def _ring(self, due: float, graces: int, was_late: bool) -> None:
         now = self.loop.time()
         expired = [limit for limit in self._running if limit.due <= now]
-        if expired and now - due > LATE and graces < GRACES:
-            self._set_alarm(now + GRACE, graces + 1)
+        late = now - due > LATE
+        if expired and graces < GRACES and (late or not graces):  # in time, it is one iteration
+            self._set_alarm(now + GRACE * late, graces + 1, was_late or late)
             return
         self._running.difference_update(expired)
         for limit in expired:
-            limit.expire(late=graces > 0)
+            limit.expire(late=was_late)
         self._set_alarm(min((limit.due for limit in self._running), default=None))
 
 

@@ -105,7 +105,7 @@ class ResponseReader:
             location = None if request.private else location
             redirect = RedirectError(
                 f"the service redirects to {location or 'another address'}, and the client never follows; "
-                "set the base URL to the right address",
+                "pass the right address as base_url=…",
                 location=location,
             )
             return self._failure(Sent.RESPONDED, Cause.PERMANENT, redirect, request, response)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import mmap
+import os
+import socket
+import ssl
 import sys
 import time
 import traceback
@@ -260,7 +263,16 @@ def _classify(error: Exception, request: Request[Any]) -> Failure:
 def _reason(error: Exception, request: Request[Any]) -> str:
     if request.private and not isinstance(error, aiohttp.ClientConnectorError):
         return type(error).__name__  # the message may quote the response
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"{error.host}:{error.port}: {_words(error.os_error)}"[:200]
     # str() of a ClientResponseError holds the request's URL, its repr even the Authorization header
     if isinstance(error, aiohttp.ClientResponseError):
         return f"{type(error).__name__}: {error.message}"[:200]
     return f"{type(error).__name__}: {error}"[:200]
+
+
+def _words(error: OSError) -> str:
+    """Return the system's words, which asyncio replaces by the address that it tried."""
+    if error.errno is None or isinstance(error, ssl.SSLError | socket.gaierror):
+        return error.strerror or str(error)
+    return os.strerror(error.errno)

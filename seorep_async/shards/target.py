@@ -80,5 +80,6 @@ def _work_folder(named: str | None) -> Path:
     with translate_errors(folder):
         folder.mkdir(0o700, parents=True, exist_ok=True)
         if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
-            raise ConfigurationError(f"the work folder {folder} is another user's; name one of your own: work_dir=…")
+            problem = f"the work folder {folder} is another user's; name one of your own: work_dir=…"
+            raise ConfigurationError(problem, argument="work_dir")
     return folder

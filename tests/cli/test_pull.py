@@ -96,7 +96,7 @@ def test_the_options_of_csv_hold_for_files_and_stdout(seorep: Seorep) -> None:
     assert (found[:3], b"\r" in found) == (b"\xef\xbb\xbf", False)
     assert seorep(*arguments, "-o", "-").out.encode() == found
     ended = seorep(*arguments, "-o", "-", "--format", "jsonl")
-    said = "--csv-line-end, --csv-bom and --csv-guard are only for CSV: leave them out, or write CSV"
+    said = "--csv-line-end, --csv-bom or --csv-guard is only for CSV: leave it out, or write CSV"
     assert (ended.code, ended.out, ended.err) == (2, "", f"Error: {said}\n")
 
 
@@ -350,7 +350,7 @@ def test_a_failure_can_be_rehearsed_with_the_sandbox(seorep: Seorep) -> None:
 
 def test_other_data_of_the_sandbox_are_another_service(seorep: Seorep) -> None:
     seorep("pull", "--sandbox", "--campaigns", 3, "--forbidden", 3)
-    said = "of service the sandbox --campaigns 3, not the sandbox --campaigns 3 --seed 2. Repeat the original command"
+    said = "of service the sandbox --campaigns 3, not the sandbox --campaigns 3 --seed 2. Repeat the original pull"
     assert said in seorep("pull", "--sandbox", "--campaigns", 3, "--seed", 2, "--retry-failed").err
 
 

@@ -113,15 +113,16 @@ def stand_still(seconds: float) -> None:
     here().now += seconds
 
 
-async def test_what_arrived_while_the_loop_stood_still_is_used() -> None:
+@pytest.mark.parametrize("seconds", [0.02, 0.2])
+async def test_what_arrived_while_the_loop_stood_still_is_used(seconds: float) -> None:
     loop = asyncio.get_running_loop()
     arrived = loop.create_future()
     reading, writing = socket.socketpair()
     with reading, writing:
         loop.add_reader(reading, lambda: None if arrived.done() else arrived.set_result(None))
-        loop.call_soon(time.sleep, 0.2)
+        loop.call_soon(time.sleep, seconds)
         loop.call_soon(writing.send, b"x")
-        with limit(0.05):
+        with limit(seconds / 4):
             await arrived
         loop.remove_reader(reading)
 

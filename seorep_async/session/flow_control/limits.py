@@ -52,13 +52,14 @@ def settings_within(settings: Settings, limits: Limits | None) -> Settings:
     if limits is None:
         return settings
     if not isinstance(limits, Limits):
-        raise ConfigurationError(f"limits must be a Limits, got {type(limits).__name__}")
+        raise ConfigurationError(f"limits must be a Limits, got {type(limits).__name__}", argument="limits")
     shared = {name: getattr(limits._settings, name) for name in ("max_concurrency", "requests_per_second")}
     for name, value in shared.items():
         if (own := getattr(settings, name)) not in (value, getattr(_DEFAULTS, name)):
             raise ConfigurationError(
                 f"Settings({name}={own}) contradicts limits, which hold for all their clients: "
-                f"create them as Limits({name}={own}), or leave {name} out of the settings"
+                f"create them as Limits({name}={own}), or leave {name} out of the settings",
+                argument="limits",
             )
     return attrs.evolve(settings, **shared)
 
