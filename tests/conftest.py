@@ -122,9 +122,9 @@ async def open_client(
 @pytest.fixture
 def connect(scripted_server: StartServer, open_client: OpenClient) -> Connect:
     async def connected(
-        *script: Step, forever: Step | None = None, **settings: Any
+        *script: Step, forever: Step | None = None, tls: ssl.SSLContext | None = None, **settings: Any
     ) -> tuple[SeoRepClient, ScriptedServer]:
-        server = await scripted_server(*script, forever=forever)
+        server = await scripted_server(*script, forever=forever, tls=tls)
         return await open_client(server.base_url, **settings), server
 
     return connected

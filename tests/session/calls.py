@@ -36,7 +36,7 @@ class Connect(Protocol):
     """The fixture `connect`."""
 
     async def __call__(
-        self, *script: Step, forever: Step | None = None, **settings: Any
+        self, *script: Step, forever: Step | None = None, tls: ssl.SSLContext | None = None, **settings: Any
     ) -> tuple[SeoRepClient, ScriptedServer]: ...
 
 
