@@ -9,9 +9,7 @@ from array import array
 
 import pytest
 
-from seorep_async import (
-    SeoRepClient,
-)
+from seorep_async import SeoRepClient
 from tests.faults.conftest import Check
 from tests.faults.plan import Plan
 from tests.faults.process import ServerProcess

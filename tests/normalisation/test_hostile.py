@@ -15,13 +15,7 @@ from seorep_async.reports import RankingReport
 from seorep_async.tables.declared import totals_values
 from tests.normalisation.faithful import assert_faithful_page
 from tests.normalisation.generated import MANY, SOME, generated
-from tests.normalisation.wire import (
-    decode,
-    decode_row,
-    decoder,
-    finished,
-    wire_row,
-)
+from tests.normalisation.wire import decode, decode_row, decoder, finished, wire_row
 
 DAY = dt.date(2023, 1, 1)
 

@@ -637,10 +637,7 @@ asyncio.run(main())
 
 def test_leaving_a_listing_early_is_clean_in_development_mode() -> None:
     process = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", LEAVING],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-X", "dev", "-W", "error", "-c", LEAVING], capture_output=True, text=True, check=False
     )
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
 

@@ -175,12 +175,7 @@ async def test_permit_given_back_is_given_to_the_next() -> None:
 
 
 @pytest.mark.parametrize(
-    ("priorities", "order"),
-    [
-        ((0, 0, 0), [0, 1, 2]),
-        ((2, 1, 0), [2, 1, 0]),
-        ((5, -1, 5, -1, 0), [1, 3, 4, 0, 2]),
-    ],
+    ("priorities", "order"), [((0, 0, 0), [0, 1, 2]), ((2, 1, 0), [2, 1, 0]), ((5, -1, 5, -1, 0), [1, 3, 4, 0, 2])]
 )
 @virtual
 async def test_lowest_priority_goes_first_and_equals_in_their_order(

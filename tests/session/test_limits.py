@@ -523,8 +523,7 @@ def cut_in_vain(loss: RandomLoss, *refused: int, closed: bool = False) -> None:
 
 
 @pytest.mark.parametrize(
-    ("refused", "begins"),
-    [((1, 1), True), ((3,), False), ((2, 0), False), ((2, 0, 1), False), ((1, 1, 1), True)],
+    ("refused", "begins"), [((1, 1), True), ((3,), False), ((2, 0), False), ((2, 0, 1), False), ((1, 1, 1), True)]
 )
 def test_burst_begins_if_each_of_two_cuts_did_not_help(refused: tuple[int, ...], begins: bool) -> None:
     loss = RandomLoss()
@@ -766,10 +765,7 @@ def test_refusals_at_the_start_leave_the_ceiling() -> None:
     assert concurrency.limit == 16
 
 
-@pytest.mark.parametrize(
-    ("accepted", "in_flight", "limit"),
-    [(23, 16, 5), (24, 16, 16), (500, 15, 5)],
-)
+@pytest.mark.parametrize(("accepted", "in_flight", "limit"), [(23, 16, 5), (24, 16, 16), (500, 15, 5)])
 def test_ceiling_that_was_accepted_before_is_not_too_high(accepted: int, in_flight: int, limit: int) -> None:
     concurrency = ConcurrencyLimit(16)
     for _ in range(accepted):

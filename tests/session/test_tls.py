@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from seorep_async import AttemptTimeoutError, ConnectionFailedError, TransportError
-from tests.session.calls import Connect, OpenClient, StartServer, ask
+from tests.session.calls import Connect, OpenClient, StartServer, ask, failure
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, answer
 
@@ -46,9 +46,8 @@ async def test_unknown_authority_is_refused_before_anything_is_sent(
     connect: Connect, fake_time: FakeTime, authority: trustme.CA
 ) -> None:
     client, server = await connect(tls=serving(authority.issue_cert("127.0.0.1")))
-    with pytest.raises(ConnectionFailedError, match="no TLS connection") as caught:
-        await ask(client)
-    assert (caught.value.attempts, fake_time.slept, server.requests) == (1, [], [])
+    error = await failure(client, ConnectionFailedError, match="no TLS connection")
+    assert (error.attempts, fake_time.slept, server.requests) == (1, [], [])
 
 
 @pytest.mark.parametrize("fault", ["other host", "expired"])
@@ -62,9 +61,8 @@ async def test_bad_certificate_is_refused_before_anything_is_sent(
     )
     async with trusting(authority) as session:
         client, server = await connect(tls=serving(certificate), session=session)
-        with pytest.raises(ConnectionFailedError, match="no TLS connection") as caught:
-            await ask(client)
-    assert (caught.value.attempts, fake_time.slept, server.requests) == (1, [], [])
+        error = await failure(client, ConnectionFailedError, match="no TLS connection")
+    assert (error.attempts, fake_time.slept, server.requests) == (1, [], [])
 
 
 async def test_https_at_a_plain_server_is_refused_at_once(open_client: OpenClient, fake_time: FakeTime) -> None:
