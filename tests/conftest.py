@@ -18,7 +18,8 @@
   `tests.session.calls`; `assert_key_is_not_in(text)` and `assert_error_does_not_show_key(error)`, which looks through
   causes, frames, locals and pickles too, in `tests.session.canary`.
 
-`TEST_LOOP=uvloop` runs asynchronous tests on uvloop, if it is installed.
+The mark `virtual` runs an asynchronous test on a virtual loop, whose time passes at once; `TEST_LOOP=uvloop` runs the
+others on uvloop, if it is installed.
 """
 
 import asyncio
@@ -39,6 +40,7 @@ from tests.export.s3 import S3, Bucket, running_s3
 from tests.session.calls import KEY, Connect, ConnectSession, OpenClient, StartServer, open_session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import ScriptedServer, Step
+from tests.session.virtual_loop import VirtualLoop
 
 _SLOW_SECONDS = 1800
 _LONGEST = ("test_benchmarks.py", "test_user_code.py")
@@ -49,10 +51,13 @@ settings.load_profile("tests")
 
 
 if os.environ.get("TEST_LOOP") == "uvloop":
-    import uvloop
+    from uvloop import new_event_loop
+else:
+    from asyncio import new_event_loop
 
-    def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-        return {"uvloop": uvloop.new_event_loop}
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"virtual": VirtualLoop} if item.get_closest_marker("virtual") else {"real": new_event_loop}
 
 
 def pytest_configure(config: pytest.Config) -> None:

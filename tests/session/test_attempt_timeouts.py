@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from seorep_async.session.attempt_timeouts import AttemptTimeouts, TimeLimit
-from tests.session.virtual_loop import here, run, virtual
+from tests.session.virtual_loop import here, run
 
 NEVER = 3600.0
 
@@ -126,7 +126,7 @@ async def test_what_arrived_while_the_loop_stood_still_is_used() -> None:
         loop.remove_reader(reading)
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_limit_whose_alarm_was_very_late_starts_over_once() -> None:
     here().call_soon(stand_still, 1.3)
     here().call_later(2.0, stand_still, 1.3)
@@ -136,7 +136,7 @@ async def test_a_limit_whose_alarm_was_very_late_starts_over_once() -> None:
     assert limited.inconclusive
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_limit_that_started_over_can_end_in_time() -> None:
     here().call_soon(stand_still, 1.3)
     with pytest.raises(TimeoutError), limit(1.0) as limited:
@@ -145,7 +145,7 @@ async def test_a_limit_that_started_over_can_end_in_time() -> None:
     assert not limited.inconclusive
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_limit_starts_over_if_the_loop_stood_still_twice() -> None:
     here().call_soon(stand_still, 1.3)
     here().call_later(1.1, stand_still, 1.3)  # after the alarm, in the same iteration
@@ -154,7 +154,7 @@ async def test_a_limit_starts_over_if_the_loop_stood_still_twice() -> None:
     assert here().now == pytest.approx(3.0)
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_limit_does_not_start_over_past_the_end_of_the_call() -> None:
     here().call_soon(stand_still, 1.3)
     with pytest.raises(TimeoutError), limit(1.0, remaining=1.2) as limited:
@@ -163,7 +163,7 @@ async def test_a_limit_does_not_start_over_past_the_end_of_the_call() -> None:
     assert limited.inconclusive
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_slightly_late_alarm_says_nothing_about_the_service() -> None:
     here().call_soon(stand_still, 1.1)
     with pytest.raises(TimeoutError), limit(1.0) as limited:
@@ -184,7 +184,7 @@ def test_the_end_of_the_call_says_nothing_about_the_service(
     assert run(attempt()) is inconclusive
 
 
-@virtual
+@pytest.mark.virtual
 async def test_one_alarm_serves_all_limits() -> None:
     timeouts = AttemptTimeouts(here())
 
@@ -197,7 +197,7 @@ async def test_one_alarm_serves_all_limits() -> None:
     assert await attempt(1.0) == 6.0
 
 
-@virtual
+@pytest.mark.virtual
 async def test_closing_ends_what_runs_and_limits_what_begins_later() -> None:
     timeouts = AttemptTimeouts(here())
 
@@ -212,7 +212,7 @@ async def test_closing_ends_what_runs_and_limits_what_begins_later() -> None:
     assert (await running, await attempt()) == (1.0, 6.0)
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_closed_client_leaves_no_alarm() -> None:
     timeouts = AttemptTimeouts(here())
     with timeouts.limit(5.0, NEVER):
