@@ -14,9 +14,10 @@
 - `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does both of these,
   and `session, server = await connect_session(…)` likewise with a session, for requests that no resource makes.
 - `bucket`: an empty bucket of an S3 server on this machine, which is started once; see `tests.export.s3`.
-- `KEY`, the types of these fixtures (`StartServer`, `Connect` and so on) and `ask(client)`, one plain call, are in
-  `tests.session.calls`; `assert_key_is_not_in(text)` and `assert_error_does_not_show_key(error)`, which looks through
-  causes, frames, locals and pickles too, in `tests.session.canary`.
+- `KEY`, the types of these fixtures (`StartServer`, `Connect` and so on), `ask(client)`, one plain call, and
+  `failure(client, kind)`, the error of one that must fail, are in `tests.session.calls`; `assert_key_is_not_in(text)`
+  and `assert_error_does_not_show_key(error)`, which looks through causes, frames, locals and pickles too, in
+  `tests.session.canary`.
 
 The mark `virtual` runs an asynchronous test on a virtual loop, whose time passes at once; `TEST_LOOP=uvloop` runs the
 others on uvloop, if it is installed.
