@@ -15,11 +15,13 @@
 - `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does both of these,
   and `session, server = await connect_session(…)` likewise with a session, for requests that no resource makes.
 - `bucket`: an empty bucket of an S3 server on this machine, which is started once; see `tests.export.s3`.
-- `KEY`, the types of these fixtures (`StartServer`, `Connect` and so on) and `ask(client)`, one plain call, are in
-  `tests.session.calls`; `assert_key_is_not_in(text)` and `assert_error_does_not_show_key(error)`, which looks through
-  causes, frames, locals and pickles too, in `tests.session.canary`.
+- `KEY`, the types of these fixtures (`StartServer`, `Connect` and so on), `ask(client)`, one plain call, and
+  `failure(client, kind)`, the error of one that must fail, are in `tests.session.calls`; `assert_key_is_not_in(text)`
+  and `assert_error_does_not_show_key(error)`, which looks through causes, frames, locals and pickles too, in
+  `tests.session.canary`.
 
-`TEST_LOOP=uvloop` runs asynchronous tests on uvloop, if it is installed.
+The mark `virtual` runs an asynchronous test on a virtual loop, whose time passes at once; `TEST_LOOP=uvloop` runs the
+others on uvloop, if it is installed.
 """
 
 import asyncio
@@ -40,6 +42,7 @@ from tests.export.s3 import S3, Bucket, running_s3
 from tests.session.calls import KEY, Connect, ConnectSession, OpenClient, StartServer, open_session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import ScriptedServer, Step
+from tests.session.virtual_loop import VirtualLoop
 
 _SLOW_SECONDS = 1800
 _LONGEST = ("test_benchmarks.py", "test_user_code.py")
@@ -50,10 +53,13 @@ settings.load_profile("tests")
 
 
 if os.environ.get("TEST_LOOP") == "uvloop":
-    import uvloop
+    from uvloop import new_event_loop
+else:
+    from asyncio import new_event_loop
 
-    def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-        return {"uvloop": uvloop.new_event_loop}
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"virtual": VirtualLoop} if item.get_closest_marker("virtual") else {"real": new_event_loop}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -128,9 +134,9 @@ async def open_client(
 @pytest.fixture
 def connect(scripted_server: StartServer, open_client: OpenClient) -> Connect:
     async def connected(
-        *script: Step, forever: Step | None = None, **settings: Any
+        *script: Step, forever: Step | None = None, tls: ssl.SSLContext | None = None, **settings: Any
     ) -> tuple[SeoRepClient, ScriptedServer]:
-        server = await scripted_server(*script, forever=forever)
+        server = await scripted_server(*script, forever=forever, tls=tls)
         return await open_client(server.base_url, **settings), server
 
     return connected

@@ -10,7 +10,6 @@ import time
 from contextlib import suppress
 from email.utils import formatdate
 from types import TracebackType
-from urllib.parse import parse_qsl, urlsplit
 
 from tests.faults.answers import CUTS
 from tests.faults.plan import History, Outage, Plan, Seen
@@ -66,8 +65,7 @@ class FaultServer:
 
     async def _meet(self, connection: Connection) -> None:
         request, arrived = self._server.requests[-1], time.monotonic()
-        query = dict(parse_qsl(urlsplit(request.target).query))
-        unit, page = int(query["campaign_id"]), int(query["page"])
+        unit, page = int(request.query["campaign_id"]), int(request.query["page"])
         fate, step = self._settle(unit, page, arrived)
         self._seen.append(Seen(arrived, fate, unit, page))
         if step not in (reset, hang, _closed) and self._plan.latency:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -34,10 +33,11 @@ def serving_apart(latency: float) -> Iterator[ScriptedServer]:
 
     async def answer_late(connection: Connection) -> None:
         request = server.requests[-1]
-        query = dict(parse_qsl(urlsplit(request.target).query))
         await asyncio.sleep(latency)
-        is_write = request.method == "POST"
-        await connection.send(answer(CREATED if is_write else PLAN.page(int(query["campaign_id"]), int(query["page"]))))
+        if request.method == "POST":
+            await connection.send(answer(CREATED))
+        else:
+            await connection.send(answer(PLAN.page(int(request.query["campaign_id"]), int(request.query["page"]))))
 
     loop, server = asyncio.new_event_loop(), ScriptedServer(forever=answer_late)
     thread = threading.Thread(target=loop.run_forever)

@@ -165,12 +165,7 @@ def run_of(server: ServerProcess) -> Callable[[int, int, bool], Run]:
 
 @pytest.mark.parametrize(("scenario", "seed", "name", "limit"), figures_of(SHORT + FULL))
 def test_figure_holds(
-    scenario: Scenario,
-    seed: int,
-    name: str,
-    limit: float,
-    run_of: Callable[[int, int, bool], Run],
-    check: Check,
+    scenario: Scenario, seed: int, name: str, limit: float, run_of: Callable[[int, int, bool], Run], check: Check
 ) -> None:
     full = scenario in FULL
     run = run_of((FULL if full else SHORT).index(scenario), seed, full)

@@ -1,4 +1,4 @@
-"""Row 24: a slow consumer."""
+"""Row 24: a slow consumer of a pull; `tests/paging/test_listing.py` has the one of a listing."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from array import array
 
 import pytest
 
-from seorep_async import (
-    SeoRepClient,
-)
+from seorep_async import SeoRepClient
 from tests.faults.conftest import Check
 from tests.faults.plan import Plan
 from tests.faults.process import ServerProcess
@@ -58,20 +56,3 @@ async def test_a_slow_consumer_slows_the_pull(units: int, pause: float, server: 
         units_in_flight_and_buffered=(max(most, most_of_ten), WINDOW),
         bytes_kept_for_each_further_unit=((peak_of_ten - peak) / (9 * units), 500),
     )
-
-
-@pytest.mark.parametrize("pages", [60, pytest.param(600, marks=slow)])
-async def test_a_slow_reader_of_one_listing_slows_it(pages: int, server: ServerProcess, check: Check) -> None:
-    plan = Plan(units=1, pages=pages, rows=1)
-    taken: list[float] = []
-    with server.serving(plan) as served:
-        async with SeoRepClient(served.base_url, KEY) as client:
-            async for _ in client.rankings.campaign(1, *JANUARY):
-                taken.append(time.monotonic())
-                await asyncio.sleep(0.01)
-    moments = sorted([(seen.time, 1) for seen in served.history.seen] + [(moment, -1) for moment in taken])
-    waiting = most = 0
-    for _, step in moments:
-        waiting += step
-        most = max(most, waiting)
-    check("24", f"10 ms a row, one listing of {pages} pages", pages_in_flight_and_buffered=(most, WINDOW))

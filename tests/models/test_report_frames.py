@@ -49,26 +49,25 @@ def test_the_repr_of_a_long_report_shows_its_first_rows() -> None:
     assert "… 998 more)" in shown
 
 
-def test_as_an_arrow_table(report: RankingReport[KeywordRanking]) -> None:
-    assert report.to_arrow()["engine_a_ranking"].to_pylist() == RANKS
-
-
 def test_as_a_pandas_frame_whose_integers_stay_integers(report: RankingReport[KeywordRanking]) -> None:
     column = report.to_pandas()["engine_a_ranking"]
     assert pd.api.types.is_integer_dtype(column.dtype)
     assert [None if pd.isna(value) else value for value in column] == RANKS
 
 
-def test_as_a_polars_frame(report: RankingReport[KeywordRanking]) -> None:
-    assert report.to_polars()["engine_a_ranking"].to_list() == RANKS
+FRAMES: dict[str, Callable[[Any], Any]] = {
+    "to_arrow": lambda report: report.to_arrow()["engine_a_ranking"].to_pylist(),
+    "to_polars": lambda report: report.to_polars()["engine_a_ranking"].to_list(),
+    "arrow takes it": lambda report: pa.table(report)["engine_a_ranking"].to_pylist(),
+    "polars takes it": lambda report: pl.DataFrame(report)["engine_a_ranking"].to_list(),
+}
 
 
-def test_polars_takes_a_report_as_it_is(report: RankingReport[KeywordRanking]) -> None:
-    assert pl.DataFrame(report)["engine_a_ranking"].to_list() == RANKS
-
-
-def test_arrow_takes_a_report_as_it_is(report: RankingReport[KeywordRanking]) -> None:
-    assert pa.table(report)["engine_a_ranking"].to_pylist() == RANKS
+@pytest.mark.parametrize("column", FRAMES.values(), ids=FRAMES)
+def test_a_frame_of_a_report_has_its_values(
+    column: Callable[[Any], Any], report: RankingReport[KeywordRanking]
+) -> None:
+    assert column(report) == RANKS
 
 
 def test_duckdb_takes_a_report_as_it_is(report: RankingReport[KeywordRanking]) -> None:

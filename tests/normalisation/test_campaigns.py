@@ -8,16 +8,7 @@ from seorep_async.errors import DecodeError
 from seorep_async.models import Campaign
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE
-from tests.normalisation.wire import (
-    BRANDS,
-    Json,
-    as_bytes,
-    decode_campaign,
-    decoder,
-    finished,
-    model_row,
-    wire_row,
-)
+from tests.normalisation.wire import BRANDS, Json, as_bytes, decode_campaign, decoder, finished, model_row, wire_row
 
 LEAST: Json = {"id": 7, "url": "www.example.com", "company": "Example Ltd"}
 UNDOCUMENTED = [field for field in REFERENCE[Campaign] if field.kind == "unknown"]

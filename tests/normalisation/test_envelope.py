@@ -52,10 +52,7 @@ def test_metadata_may_be_absent() -> None:
     assert (page.total_pages, page.total_records, page.version, page.extra) == (None, None, None, {})
 
 
-@pytest.mark.parametrize(
-    ("count", "expected"),
-    [(0, 0), (1, 1), (2**40, 2**40), ("12", 12), ("0", 0)],
-)
+@pytest.mark.parametrize(("count", "expected"), [(0, 0), (1, 1), (2**40, 2**40), ("12", 12), ("0", 0)])
 def test_a_count_is_an_integer_also_as_string(count: object, expected: int) -> None:
     page = decode(envelope([], "flat", total_pages=count, total_records=count))
     assert (page.total_pages, page.total_records) == (expected, expected)

@@ -12,7 +12,6 @@ from tests.models.reference import REFERENCE
 from tests.normalisation.wire import (
     BRANDS,
     FEED_ROWS,
-    OLDER_ONLY_ATTRIBUTES,
     Json,
     Rows,
     Shape,
@@ -72,11 +71,6 @@ def test_every_value_has_exactly_the_type_of_its_fact(version: Version, row: typ
         assert type(getattr(found, name)) is type(getattr(expected, name)), name
 
 
-def test_a_known_row_has_nothing_extra(version: Version, row: type) -> None:
-    (found,) = read(version, row, [wire_row(row, 1, version.rows)]).items
-    assert found.extra == {}
-
-
 def test_every_total_comes_home_freed_from_its_object(version: Version, row: type) -> None:
     totals = written(wire_row(RankingTotals, 5), version)
     page = read(version, row, [], totals)
@@ -109,30 +103,6 @@ def test_null_and_zero_stay_apart(version: Version, row: type) -> None:
     for field in kinds:
         if field.name in template:
             assert (getattr(zeros, field.attribute), getattr(nulls, field.attribute)) == (0, None)
-
-
-def test_both_shapes_give_equal_rows_and_totals(row: type) -> None:
-    rows, totals = [wire_row(row, number) for number in (1, 2)], wire_row(RankingTotals, 3)
-    nested, flat = decode(envelope(rows, "nested", totals), row), decode(envelope(rows, "flat", totals), row)
-    assert nested.items == flat.items
-    assert nested.totals == flat.totals
-    assert nested.extra == flat.extra == {}
-
-
-def test_older_rows_equal_current_ones_in_the_shared_fields(row: type) -> None:
-    older = decode_row(wire_row(row, 1, "older"), row)
-    current = decode_row(wire_row(row, 1, "current"), row)
-    only_older: dict[str, Any] = {name: None for name in attrs.fields_dict(row) if name in OLDER_ONLY_ATTRIBUTES}
-    if row is KeywordPeriod:
-        only_older["date_precision"] = "month"
-    assert attrs.evolve(older, **only_older) == current
-
-
-@pytest.mark.parametrize("field", sorted(OLDER_ONLY_ATTRIBUTES))
-@pytest.mark.parametrize("older_row", [KeywordRanking, KeywordPeriod])
-def test_what_only_older_rows_carry_is_none_in_current_ones(older_row: type, field: str) -> None:
-    assert getattr(decode_row(wire_row(older_row, 1, "older"), older_row), field) is not None
-    assert getattr(decode_row(wire_row(older_row, 1, "current"), older_row), field) is None
 
 
 def test_integers_written_as_strings_are_the_same_facts(row: type) -> None:

@@ -15,13 +15,7 @@ from seorep_async.reports import RankingReport
 from seorep_async.tables.declared import totals_values
 from tests.normalisation.faithful import assert_faithful_page
 from tests.normalisation.generated import MANY, SOME, generated
-from tests.normalisation.wire import (
-    decode,
-    decode_row,
-    decoder,
-    finished,
-    wire_row,
-)
+from tests.normalisation.wire import decode, decode_row, decoder, finished, wire_row
 
 DAY = dt.date(2023, 1, 1)
 
@@ -45,7 +39,7 @@ def test_every_refusal_of_a_generated_body_pickles_and_is_short() -> None:
         error = refusal(*generated(number))
         if error is not None:
             again = pickle.loads(pickle.dumps(error))  # noqa: S301
-            assert str(again) == str(error)
+            assert (str(again), vars(again)) == (str(error), vars(error))
             assert len(str(error)) < 400
             assert str(error).isprintable()
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from seorep_async.models import Campaign, CampaignPeriod, KeywordPeriod, KeywordRanking
 from seorep_async.normalisation import Decoder
 from seorep_async.settings import EngineNames
-from tests.models.reference import REFERENCE, example_of
+from tests.models.reference import example_of
 
 T = TypeVar("T")
 
@@ -20,7 +20,6 @@ Rows = Literal["current", "older"]
 Json = dict[str, Any]
 
 FEED_ROWS: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
-OLDER_ONLY_ATTRIBUTES = frozenset(line.attribute for line in REFERENCE[KeywordPeriod] if line.shapes == {"older"})
 
 BRANDS = EngineNames(engine_a="google", engine_b="bing", webmaster_tools="gwt")
 

@@ -27,15 +27,7 @@ from seorep_async import (
     Settings,
     StatusError,
 )
-from seorep_async.models import (
-    Backlink,
-    CampaignPeriod,
-    Keyword,
-    KeywordPeriod,
-    KeywordRanking,
-    LoginGrant,
-    User,
-)
+from seorep_async.models import Backlink, CampaignPeriod, Keyword, KeywordPeriod, KeywordRanking, LoginGrant, User
 from seorep_async.sandbox import Sandbox
 from tests.models.reference import Line, fields_in
 from tests.normalisation.faithful import assert_faithful

@@ -16,14 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from aioresponses import aioresponses
 
-from seorep_async import (
-    ArrayEncoding,
-    ConfigurationError,
-    FeedSearchParam,
-    RequestEncoding,
-    SeoRepClient,
-    Settings,
-)
+from seorep_async import ArrayEncoding, ConfigurationError, FeedSearchParam, RequestEncoding, SeoRepClient, Settings
 from tests.resources.operations import (
     BY_NAME,
     CHECKED,
@@ -129,9 +122,7 @@ def test_the_client_has_no_operation_beside_them_but_pull() -> None:
 
 
 @every_operation
-def test_an_operation_takes_the_inputs_of_the_reference(
-    operation: Operation,
-) -> None:
+def test_an_operation_takes_the_inputs_of_the_reference(operation: Operation) -> None:
     parameters = inspect.signature(operation.method_of(SeoRepClient("http://127.0.0.1:9", "key"))).parameters
     required = [name for name, one in parameters.items() if one.default is inspect.Parameter.empty]
     assert sorted(parameters) == sorted([*operation.inputs, "extra_params"])
@@ -490,13 +481,7 @@ async def test_roles_that_are_no_strings_are_refused(bad: Any) -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    [
-        ("2023-01-01",),
-        ("2023-01-01", "2023-01-02", "2023-01-03"),
-        5,
-        dt.date(2023, 1, 1),
-        {"2023-01-01", "2023-01-02"},
-    ],
+    [("2023-01-01",), ("2023-01-01", "2023-01-02", "2023-01-03"), 5, dt.date(2023, 1, 1), {"2023-01-01", "2023-01-02"}],
 )
 async def test_a_date_string_of_other_than_two_dates_is_refused(bad: Any) -> None:
     said = await refusal(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": bad})

@@ -127,10 +127,7 @@ async def test_no_error_shows_the_password(
 @pytest.mark.parametrize("call", [create, update])
 @pytest.mark.parametrize("encoding", RequestEncoding)
 async def test_no_broken_connection_shows_the_password(
-    call: Callable[[SeoRepClient], Any],
-    step: Step,
-    encoding: RequestEncoding,
-    connect: Connect,
+    call: Callable[[SeoRepClient], Any], step: Step, encoding: RequestEncoding, connect: Connect
 ) -> None:
     asyncio.get_running_loop().set_debug(True)
     client, _ = await connect(forever=step, request_encoding=encoding, max_attempts=2, attempt_timeout=0.1)

@@ -140,10 +140,7 @@ class Caller:
 
 @asynccontextmanager
 async def calling(**options: Any) -> AsyncIterator[Caller]:
-    async with (
-        Sandbox(**{"campaigns": 6, "keywords": 40, **options}) as sandbox,
-        aiohttp.ClientSession() as session,
-    ):
+    async with Sandbox(**{"campaigns": 6, "keywords": 40, **options}) as sandbox, aiohttp.ClientSession() as session:
         yield Caller(sandbox, session)
 
 

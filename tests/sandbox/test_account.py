@@ -3,7 +3,7 @@
 import pytest
 
 from seorep_async.sandbox.data.account import Account
-from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, calling
+from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, Caller, calling
 
 
 def everything(account: Account, *campaign_ids: int) -> list[object]:
@@ -40,12 +40,11 @@ async def test_the_same_seed_answers_the_same_bytes_in_any_order() -> None:
     assert seen[0] == seen[1]
 
 
-async def test_a_month_has_the_same_values_in_every_range() -> None:
-    async with calling() as call:
-        for path in (CAMPAIGN_BY_DATE, KEYWORD_BY_DATE):
-            long = await call.feed(path, start_date="2015-01-01", end_date="2025-12-31")
-            short = await call.feed(path)
-            assert [row for row in long if row["date"].startswith("2022")] == short
+async def test_a_month_has_the_same_values_in_every_range(call: Caller) -> None:
+    for path in (CAMPAIGN_BY_DATE, KEYWORD_BY_DATE):
+        long = await call.feed(path, start_date="2015-01-01", end_date="2025-12-31")
+        short = await call.feed(path)
+        assert [row for row in long if row["date"].startswith("2022")] == short
 
 
 def test_keyword_ids_are_unique_int32_and_name_their_campaign() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.calls import BACKLINKS, LINKS, calling
+from tests.sandbox.calls import BACKLINKS, LINKS, Caller, calling
 
 MANY = {"backlinks": 40, "max_limit": 100, "default_limit": 100}
 
@@ -41,10 +41,9 @@ async def test_the_list_is_narrowed_to_days_of_publication(dash: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["title", "url", "notes"])
-async def test_backlinks_are_found_by_part_of_a_string(name: str) -> None:
-    async with calling() as call:
-        created = await call.create(BACKLINKS, **{name: "x-Ünlikely-x"})
-        assert [record["id"] for record in await listed(call, search="ÜNLIKELY")] == [created["id"]]
+async def test_backlinks_are_found_by_part_of_a_string(name: str, call: Caller) -> None:
+    created = await call.create(BACKLINKS, **{name: "x-Ünlikely-x"})
+    assert [record["id"] for record in await listed(call, search="ÜNLIKELY")] == [created["id"]]
 
 
 @pytest.mark.parametrize("metric", ["domain_authority", "title", "date_published", "id"])

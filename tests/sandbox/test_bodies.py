@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.calls import BACKLINKS, CAMPAIGNS, NEW, RIGHT_KEY, USERS, calling
+from tests.sandbox.calls import BACKLINKS, CAMPAIGNS, NEW, RIGHT_KEY, USERS, Caller
 
 JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -16,12 +16,11 @@ REQUIRED = {
 
 
 @pytest.mark.parametrize("encoding", ["form", "json", "query"])
-async def test_a_required_field_that_is_missing_is_named(encoding: str) -> None:
-    async with calling() as call:
-        for path, name in [(path, name) for path, names in REQUIRED.items() for name in names]:
-            fields = {key: value for key, value in NEW[path].items() if key != name}
-            reply = await call.write("POST", path, fields, encoding)
-            assert (reply.status, reply.json()["message"]) == (400, f"{name} is required")
+async def test_a_required_field_that_is_missing_is_named(encoding: str, call: Caller) -> None:
+    for path, name in [(path, name) for path, names in REQUIRED.items() for name in names]:
+        fields = {key: value for key, value in NEW[path].items() if key != name}
+        reply = await call.write("POST", path, fields, encoding)
+        assert (reply.status, reply.json()["message"]) == (400, f"{name} is required")
 
 
 WRONG_TYPES: tuple[tuple[str, str, Any], ...] = (
@@ -44,11 +43,10 @@ WRONG_TYPES: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-async def test_a_field_of_the_wrong_type_in_json_is_named() -> None:
-    async with calling() as call:
-        for path, name, value in WRONG_TYPES:
-            reply = await call.write("POST", path, NEW[path] | {name: value}, "json")
-            assert (value, reply.status, reply.json()["message"].split(" must be ")[0]) == (value, 400, name)
+async def test_a_field_of_the_wrong_type_in_json_is_named(call: Caller) -> None:
+    for path, name, value in WRONG_TYPES:
+        reply = await call.write("POST", path, NEW[path] | {name: value}, "json")
+        assert (value, reply.status, reply.json()["message"].split(" must be ")[0]) == (value, 400, name)
 
 
 @pytest.mark.parametrize(
@@ -61,13 +59,12 @@ async def test_a_field_of_the_wrong_type_in_json_is_named() -> None:
         (BACKLINKS, "date_published", "tomorrow"),
     ],
 )
-async def test_an_update_is_held_to_the_same_rules(path: str, name: str, value: str) -> None:
-    async with calling() as call:
-        one = f"{path}/{(await call.create(path))['id']}"
-        before = await call.get(one)
-        reply = await call.write("PUT", one, {name: value})
-        assert (reply.status, reply.json()["message"].split(" must be ")[0]) == (400, name)
-        assert await call.get(one) == before
+async def test_an_update_is_held_to_the_same_rules(path: str, name: str, value: str, call: Caller) -> None:
+    one = f"{path}/{(await call.create(path))['id']}"
+    before = await call.get(one)
+    reply = await call.write("PUT", one, {name: value})
+    assert (reply.status, reply.json()["message"].split(" must be ")[0]) == (400, name)
+    assert await call.get(one) == before
 
 
 BAD_BODIES: tuple[tuple[int, dict[str, str], bytes], ...] = (
@@ -91,37 +88,33 @@ BAD_BODIES: tuple[tuple[int, dict[str, str], bytes], ...] = (
 )
 
 
-async def test_a_body_that_is_no_form_and_no_object_is_refused() -> None:
-    async with calling() as call:
-        for status, headers, content in BAD_BODIES:
-            async with call.session.post(
-                call.sandbox.base_url + CAMPAIGNS,
-                data=content,
-                headers={"Authorization": RIGHT_KEY, **headers},
-                skip_auto_headers=["Content-Type"],
-            ) as response:
-                assert (response.status, (await response.json())["code"]) == (status, status), content[:50]
-        assert (await call.get(CAMPAIGNS))["metadata"]["total_records"] == 6
+async def test_a_body_that_is_no_form_and_no_object_is_refused(call: Caller) -> None:
+    for status, headers, content in BAD_BODIES:
+        async with call.session.post(
+            call.sandbox.base_url + CAMPAIGNS,
+            data=content,
+            headers={"Authorization": RIGHT_KEY, **headers},
+            skip_auto_headers=["Content-Type"],
+        ) as response:
+            assert (response.status, (await response.json())["code"]) == (status, status), content[:50]
+    assert (await call.get(CAMPAIGNS))["metadata"]["total_records"] == 6
 
 
 @pytest.mark.parametrize("body", ["data", "json"])
-async def test_the_body_counts_where_the_query_says_something_else(body: str) -> None:
-    async with calling() as call:
-        query = {"company": "from the query", "url": "from the query"}
-        reply = await call.send(CAMPAIGNS, query, method="POST", body={body: {"company": "from the body"}})
-        assert (reply.json()["data"]["company"], reply.json()["data"]["url"]) == ("from the body", "from the query")
+async def test_the_body_counts_where_the_query_says_something_else(body: str, call: Caller) -> None:
+    query = {"company": "from the query", "url": "from the query"}
+    reply = await call.send(CAMPAIGNS, query, method="POST", body={body: {"company": "from the body"}})
+    assert (reply.json()["data"]["company"], reply.json()["data"]["url"]) == ("from the body", "from the query")
 
 
 @pytest.mark.parametrize("encoding", ["form", "json", "query"])
-async def test_fields_that_are_not_known_are_ignored(encoding: str) -> None:
-    async with calling() as call:
-        record = await call.written("POST", CAMPAIGNS, {**NEW[CAMPAIGNS], "id": "9", "account_id": "5"}, encoding)
-        assert (record["id"], record["account_id"]) != (9, 5)
+async def test_fields_that_are_not_known_are_ignored(encoding: str, call: Caller) -> None:
+    record = await call.written("POST", CAMPAIGNS, {**NEW[CAMPAIGNS], "id": "9", "account_id": "5"}, encoding)
+    assert (record["id"], record["account_id"]) != (9, 5)
 
 
 @pytest.mark.parametrize("path", NEW)
-async def test_each_write_is_carried_out_once_and_counted(path: str) -> None:
-    async with calling() as call:
-        ids = [(await call.create(path, username=f"user {number}"))["id"] for number in range(3)]
-        assert ids == [ids[0], ids[0] + 1, ids[0] + 2]
-        assert call.sandbox.stats.per_operation == {f"POST {path}": 3}
+async def test_each_write_is_carried_out_once_and_counted(path: str, call: Caller) -> None:
+    ids = [(await call.create(path, username=f"user {number}"))["id"] for number in range(3)]
+    assert ids == [ids[0], ids[0] + 1, ids[0] + 2]
+    assert call.sandbox.stats.per_operation == {f"POST {path}": 3}

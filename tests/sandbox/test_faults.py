@@ -101,11 +101,10 @@ async def test_a_reset_sends_nothing_but_the_reset() -> None:
         assert await what_came(call) == b"<reset>"
 
 
-async def test_a_cut_body_is_half_of_what_its_head_announces() -> None:
-    async with calling() as call:
-        whole = (await call.send(CAMPAIGNS)).body
-        call.sandbox.faults = Faults.parse("cut=100%")
-        head, _, body = (await what_came(call)).partition(b"\r\n\r\n")
+async def test_a_cut_body_is_half_of_what_its_head_announces(call: Caller) -> None:
+    whole = (await call.send(CAMPAIGNS)).body
+    call.sandbox.faults = Faults.parse("cut=100%")
+    head, _, body = (await what_came(call)).partition(b"\r\n\r\n")
     assert f"Content-Length: {len(whole)}".encode() in head
     assert body == whole[: len(whole) // 2]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, calling, rows_of, totals_of
+from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, Caller, calling, rows_of, totals_of
 
 ENGINES = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
 MEANS = {"competitors", "backlinks", "wmtRanking", "wmtCtr", *(f"{engine}Ranking" for engine in ENGINES)}
@@ -21,30 +21,27 @@ def expected(metric: str, values: list[int | None]) -> int | None:
 
 @pytest.mark.parametrize("path", FEEDS)
 @pytest.mark.parametrize("limit", [1, 7, 12, 500])
-async def test_pages_partition_the_rows(path: str, limit: int) -> None:
-    async with calling() as call:
-        whole = await call.feed(path)
-        first = await call.get(path, **FEEDS[path], limit=limit)
-        paged = []
-        for page in range(1, first["metadata"]["total_pages"] + 1):
-            paged += rows_of(await call.get(path, **FEEDS[path], limit=limit, page=page))
+async def test_pages_partition_the_rows(path: str, limit: int, call: Caller) -> None:
+    whole = await call.feed(path)
+    first = await call.get(path, **FEEDS[path], limit=limit)
+    paged = []
+    for page in range(1, first["metadata"]["total_pages"] + 1):
+        paged += rows_of(await call.get(path, **FEEDS[path], limit=limit, page=page))
     assert (paged, first["metadata"]["total_records"]) == (whole, len(whole))
 
 
 @pytest.mark.parametrize("path", FEEDS)
-async def test_a_page_beyond_the_end_is_empty(path: str) -> None:
-    async with calling() as call:
-        answer = await call.get(path, **FEEDS[path], page=2**31 - 1)
+async def test_a_page_beyond_the_end_is_empty(path: str, call: Caller) -> None:
+    answer = await call.get(path, **FEEDS[path], page=2**31 - 1)
     assert rows_of(answer) == []
     assert answer["metadata"]["total_records"] > 0
 
 
 @pytest.mark.parametrize("path", [CAMPAIGN_BY_DATE, KEYWORD_BY_DATE])
 @pytest.mark.parametrize("query", [{}, COMPARED, {"search": "2022-0"}, {"page": 9}])
-async def test_totals_agree_with_the_rows_of_the_whole_result(path: str, query: dict[str, Any]) -> None:
-    async with calling() as call:
-        rows = await call.feed(path, **{**query, "page": 1})
-        totals = totals_of(await call.get(path, **FEEDS[path], limit=2, **query))
+async def test_totals_agree_with_the_rows_of_the_whole_result(path: str, query: dict[str, Any], call: Caller) -> None:
+    rows = await call.feed(path, **{**query, "page": 1})
+    totals = totals_of(await call.get(path, **FEEDS[path], limit=2, **query))
     for metric, entry in totals.items():
         assert entry["value"] == expected(metric, [row[metric] for row in rows]), metric
 
@@ -68,10 +65,9 @@ async def test_older_totals_agree_with_the_older_fields_of_the_rows() -> None:
 )
 @pytest.mark.parametrize("path", [CAMPAIGN_BY_DATE, KEYWORD_BY_DATE])
 async def test_feeds_by_date_have_a_row_for_each_month_in_the_range(
-    path: str, start: str, end: str, months: list[str]
+    path: str, start: str, end: str, months: list[str], call: Caller
 ) -> None:
-    async with calling() as call:
-        rows = await call.feed(path, start_date=start, end_date=end, **COMPARED)
+    rows = await call.feed(path, start_date=start, end_date=end, **COMPARED)
     assert [row["date"] for row in rows] == months
 
 
@@ -84,51 +80,46 @@ async def test_both_feeds_of_a_keyword_agree_on_the_last_month(rows: str) -> Non
             assert {name: row[name] for name in shared} == {name: last[name] for name in shared}
 
 
-async def test_a_campaign_s_month_aggregates_its_keywords() -> None:
-    async with calling() as call:
-        months = await call.feed(CAMPAIGN_BY_DATE)
-        for month in months:
-            span = {"start_date": f"{month['date']}-01", "end_date": f"{month['date']}-28"}
-            keywords = await call.feed(CAMPAIGN, **span)
-            for metric in ("competitors", "localMonthlySearches", *(f"{engine}Ranking" for engine in ENGINES)):
-                assert month[metric] == expected(metric, [keyword[metric] for keyword in keywords]), metric
-            for engine in ENGINES:
-                ranks = [keyword[f"{engine}Ranking"] for keyword in keywords]
-                for band, (best, worst) in BANDS.items():
-                    counted = sum(1 for rank in ranks if rank is not None and best <= rank <= worst)
-                    assert month[f"{engine}Rankings_{band}"] == counted
+async def test_a_campaign_s_month_aggregates_its_keywords(call: Caller) -> None:
+    months = await call.feed(CAMPAIGN_BY_DATE)
+    for month in months:
+        span = {"start_date": f"{month['date']}-01", "end_date": f"{month['date']}-28"}
+        keywords = await call.feed(CAMPAIGN, **span)
+        for metric in ("competitors", "localMonthlySearches", *(f"{engine}Ranking" for engine in ENGINES)):
+            assert month[metric] == expected(metric, [keyword[metric] for keyword in keywords]), metric
+        for engine in ENGINES:
+            ranks = [keyword[f"{engine}Ranking"] for keyword in keywords]
+            for band, (best, worst) in BANDS.items():
+                counted = sum(1 for rank in ranks if rank is not None and best <= rank <= worst)
+                assert month[f"{engine}Rankings_{band}"] == counted
 
 
-async def test_keyword_list_and_campaign_feed_have_the_same_keywords() -> None:
-    async with calling() as call:
-        listed = (await call.get("/v3/keywords", campaign_id=2, limit=500))["data"]
-        rows = await call.feed(CAMPAIGN)
+async def test_keyword_list_and_campaign_feed_have_the_same_keywords(call: Caller) -> None:
+    listed = (await call.get("/v3/keywords", campaign_id=2, limit=500))["data"]
+    rows = await call.feed(CAMPAIGN)
     assert [(one["id"], one["keyword_phrase"], one["primary_keyword"]) for one in listed] == [
         (row["keywordId"], row["keywordPhrase"], row["primaryKeyword"]) for row in rows
     ]
 
 
 @pytest.mark.parametrize("path", [CAMPAIGN, CAMPAIGN_BY_DATE])
-async def test_without_a_comparison_every_change_is_0(path: str) -> None:
-    async with calling() as call:
-        rows = await call.feed(path)
+async def test_without_a_comparison_every_change_is_0(path: str, call: Caller) -> None:
+    rows = await call.feed(path)
     assert {row[name] for row in rows for name in row if name.endswith("Change")} == {0}
 
 
-async def test_a_month_s_change_is_against_the_month_before() -> None:
-    async with calling() as call:
-        compared = await call.feed(CAMPAIGN_BY_DATE, **COMPARED)
-        before = await call.feed(CAMPAIGN_BY_DATE, start_date="2021-12-01")
+async def test_a_month_s_change_is_against_the_month_before(call: Caller) -> None:
+    compared = await call.feed(CAMPAIGN_BY_DATE, **COMPARED)
+    before = await call.feed(CAMPAIGN_BY_DATE, start_date="2021-12-01")
     for now, previous in zip(compared, before, strict=False):
         assert [now[f"{engine}RankingChange"] for engine in ENGINES] == [
             now[f"{engine}Ranking"] - previous[f"{engine}Ranking"] for engine in ENGINES
         ]
 
 
-async def test_a_keyword_s_change_is_against_the_month_before_it() -> None:
-    async with calling() as call:
-        compared = await call.feed(CAMPAIGN, **COMPARED)
-        before = await call.feed(CAMPAIGN, start_date="2021-12-01", end_date="2021-12-31")
+async def test_a_keyword_s_change_is_against_the_month_before_it(call: Caller) -> None:
+    compared = await call.feed(CAMPAIGN, **COMPARED)
+    before = await call.feed(CAMPAIGN, start_date="2021-12-01", end_date="2021-12-31")
     for now, previous in zip(compared, before, strict=True):
         for engine in ENGINES:
             new, old = now[f"{engine}Ranking"], previous[f"{engine}Ranking"]
@@ -151,13 +142,11 @@ async def test_some_keywords_have_no_search_volume_and_some_have_0() -> None:
     assert all(row["lastSearchVolumeDate"] is None for row in rows if row["localMonthlySearches"] is None)
 
 
-async def test_last_dates_are_not_after_the_end_of_the_range() -> None:
-    async with calling() as call:
-        rows = await call.feed(CAMPAIGN)
+async def test_last_dates_are_not_after_the_end_of_the_range(call: Caller) -> None:
+    rows = await call.feed(CAMPAIGN)
     assert max(row[name] for row in rows for name in row if name.startswith("last") and row[name]) <= "2022-12-31"
 
 
-async def test_positions_rise_fall_and_stay() -> None:
-    async with calling() as call:
-        changes = {row["engineARankingChange"] or 0 for row in await call.feed(CAMPAIGN, **COMPARED)}
+async def test_positions_rise_fall_and_stay(call: Caller) -> None:
+    changes = {row["engineARankingChange"] or 0 for row in await call.feed(CAMPAIGN, **COMPARED)}
     assert min(changes) < 0 < max(changes)

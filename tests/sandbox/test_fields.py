@@ -27,6 +27,7 @@ from tests.sandbox.calls import (
     KEYWORD_BY_DATE,
     LINKS,
     USERS,
+    Caller,
     calling,
     rows_of,
     totals_of,
@@ -61,18 +62,16 @@ def names(model: type, shape: str) -> set[str]:
         (f"{BACKLINKS}/300001", Backlink, "single"),
     ],
 )
-async def test_records_have_exactly_the_reference_s_fields(path: str, model: type, shape: str) -> None:
-    async with calling() as call:
-        data: Any = (await call.get(path))["data"]
+async def test_records_have_exactly_the_reference_s_fields(path: str, model: type, shape: str, call: Caller) -> None:
+    data: Any = (await call.get(path))["data"]
     assert set(data[0] if isinstance(data, list) else data) == names(model, shape)
 
 
 @pytest.mark.parametrize(("path", "model"), [(CAMPAIGNS, Campaign), (USERS, User), (BACKLINKS, Backlink)])
-async def test_answers_to_writes_have_exactly_the_reference_s_fields(path: str, model: type) -> None:
-    async with calling() as call:
-        record = await call.create(path)
-        assert set(record) == names(model, "create")
-        assert set(await call.written("PUT", f"{path}/{record['id']}", CHANGES[path])) == names(model, "update")
+async def test_answers_to_writes_have_exactly_the_reference_s_fields(path: str, model: type, call: Caller) -> None:
+    record = await call.create(path)
+    assert set(record) == names(model, "create")
+    assert set(await call.written("PUT", f"{path}/{record['id']}", CHANGES[path])) == names(model, "update")
 
 
 @pytest.mark.parametrize("path", FEEDS)
@@ -96,13 +95,9 @@ async def test_the_campaign_feed_has_false_for_totals(shape: str) -> None:
         assert totals_of(await call.get(CAMPAIGN, **FEEDS[CAMPAIGN])) is False
 
 
-async def test_a_search_that_finds_nothing_has_false_for_totals() -> None:
-    async with calling() as call:
-        answer = await call.get(KEYWORD_BY_DATE, **FEEDS[KEYWORD_BY_DATE], search="nowhere")
-    assert answer == {
-        "metadata": {"total_pages": 0, "total_records": 0},
-        "data": {"totals": False, "rows": []},
-    }
+async def test_a_search_that_finds_nothing_has_false_for_totals(call: Caller) -> None:
+    answer = await call.get(KEYWORD_BY_DATE, **FEEDS[KEYWORD_BY_DATE], search="nowhere")
+    assert answer == {"metadata": {"total_pages": 0, "total_records": 0}, "data": {"totals": False, "rows": []}}
 
 
 @pytest.mark.parametrize("path", FEEDS)

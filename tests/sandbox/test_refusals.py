@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, LINKS, YEAR, basic, calling
+from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, LINKS, YEAR, Caller, basic, calling
 
 OK = FEEDS[CAMPAIGN]
 YEAR_QUERY = urlencode(YEAR)
@@ -24,16 +24,14 @@ WRONG_KEYS = (
 )
 
 
-async def test_a_wrong_key_gets_403() -> None:
-    async with calling() as call:
-        for key in WRONG_KEYS:
-            response = await call.send("/v3/campaigns", authorization=key)
-            assert (key, response.status, response.json()["code"]) == (key, 403, 403)
+async def test_a_wrong_key_gets_403(call: Caller) -> None:
+    for key in WRONG_KEYS:
+        response = await call.send("/v3/campaigns", authorization=key)
+        assert (key, response.status, response.json()["code"]) == (key, 403, 403)
 
 
-async def test_the_key_is_checked_before_the_path() -> None:
-    async with calling() as call:
-        assert (await call.send("/nowhere", authorization="no")).status == 403
+async def test_the_key_is_checked_before_the_path(call: Caller) -> None:
+    assert (await call.send("/nowhere", authorization="no")).status == 403
 
 
 async def test_any_key_can_be_chosen() -> None:
@@ -71,11 +69,10 @@ UNKNOWN = (
 )
 
 
-async def test_an_unknown_path_or_id_gets_404() -> None:
-    async with calling() as call:
-        for path in UNKNOWN:
-            response = await call.send(path)
-            assert (path, response.status, response.json()["code"]) == (path, 404, 404)
+async def test_an_unknown_path_or_id_gets_404(call: Caller) -> None:
+    for path in UNKNOWN:
+        response = await call.send(path)
+        assert (path, response.status, response.json()["code"]) == (path, 404, 404)
 
 
 METHODS = {
@@ -93,22 +90,20 @@ METHODS = {
 }
 
 
-async def test_every_other_method_gets_405_and_the_allowed_ones() -> None:
-    async with calling() as call:
-        for path, methods in METHODS.items():
-            for method in {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"} - set(methods.split(",")):
-                response = await call.send(path, method=method)
-                assert (path, response.status, response.headers["Allow"]) == (path, 405, methods)
+async def test_every_other_method_gets_405_and_the_allowed_ones(call: Caller) -> None:
+    for path, methods in METHODS.items():
+        for method in {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"} - set(methods.split(",")):
+            response = await call.send(path, method=method)
+            assert (path, response.status, response.headers["Allow"]) == (path, 405, methods)
 
 
 @pytest.mark.parametrize("path", FEEDS)
-async def test_a_missing_or_empty_parameter_gets_400_and_its_name(path: str) -> None:
-    async with calling() as call:
-        for name in FEEDS[path]:
-            without = {key: value for key, value in FEEDS[path].items() if key != name}
-            for query in (without, {**without, name: ""}):
-                response = await call.send(path, query)
-                assert (response.status, response.json()["message"]) == (400, f"{name} is required")
+async def test_a_missing_or_empty_parameter_gets_400_and_its_name(path: str, call: Caller) -> None:
+    for name in FEEDS[path]:
+        without = {key: value for key, value in FEEDS[path].items() if key != name}
+        for query in (without, {**without, name: ""}):
+            response = await call.send(path, query)
+            assert (response.status, response.json()["message"]) == (400, f"{name} is required")
 
 
 BAD: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -147,18 +142,16 @@ BAD: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-async def test_a_bad_parameter_gets_400_in_json() -> None:
-    async with calling() as call:
-        for path, query in BAD:
-            response = await call.send(path, query)
-            assert (query, response.status, response.json()["code"]) == (query, 400, 400)
+async def test_a_bad_parameter_gets_400_in_json(call: Caller) -> None:
+    for path, query in BAD:
+        response = await call.send(path, query)
+        assert (query, response.status, response.json()["code"]) == (query, 400, 400)
 
 
 @pytest.mark.parametrize("path", [f"{CAMPAIGN}?{urlencode(OK)}", "/v3/campaigns?", "/v3/keywords?"])
-async def test_odd_characters_in_a_query_are_no_accident(path: str) -> None:
-    async with calling() as call:
-        for raw in ("filter=%FF%FE", "filter=%00", "filter=%ED%A0%80", "filter=&filter=x", "%", "=&;"):
-            assert (raw, await call.status(f"{path}&{raw}")) == (raw, 200)
+async def test_odd_characters_in_a_query_are_no_accident(path: str, call: Caller) -> None:
+    for raw in ("filter=%FF%FE", "filter=%00", "filter=%ED%A0%80", "filter=&filter=x", "%", "=&;"):
+        assert (raw, await call.status(f"{path}&{raw}")) == (raw, 200)
 
 
 @pytest.mark.parametrize(("failing", "status"), [([2], 500), ({2: 503}, 503), ({2: 404}, 404)])

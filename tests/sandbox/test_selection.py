@@ -4,30 +4,25 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, calling, rows_of
+from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, Caller, calling, rows_of
 
 
 @pytest.mark.parametrize("name", ["filter", "search"])
-async def test_the_campaign_feed_is_searched_by_either_name(name: str) -> None:
-    async with calling() as call:
-        everything = await call.feed(CAMPAIGN)
-        wanted = everything[0]["keywordPhrase"][1:]
-        found = await call.feed(CAMPAIGN, **{name: wanted.upper()})
+async def test_the_campaign_feed_is_searched_by_either_name(name: str, call: Caller) -> None:
+    everything = await call.feed(CAMPAIGN)
+    wanted = everything[0]["keywordPhrase"][1:]
+    found = await call.feed(CAMPAIGN, **{name: wanted.upper()})
     assert found == [row for row in everything if wanted in row["keywordPhrase"]]
 
 
-async def test_filter_and_search_must_both_be_met() -> None:
-    async with calling() as call:
-        rows = await call.feed(KEYWORD_BY_DATE, filter="2022-1", search="2")
+async def test_filter_and_search_must_both_be_met(call: Caller) -> None:
+    rows = await call.feed(KEYWORD_BY_DATE, filter="2022-1", search="2")
     assert [row["date"] for row in rows] == ["2022-10", "2022-11", "2022-12"]
 
 
 @pytest.mark.parametrize("path", [CAMPAIGN_BY_DATE, KEYWORD_BY_DATE])
-async def test_by_date_feeds_search_the_date_s_string(path: str) -> None:
-    async with calling() as call:
-        assert [row["date"] for row in await call.feed(path, search="-0")] == [
-            f"2022-0{month}" for month in range(1, 10)
-        ]
+async def test_by_date_feeds_search_the_date_s_string(path: str, call: Caller) -> None:
+    assert [row["date"] for row in await call.feed(path, search="-0")] == [f"2022-0{month}" for month in range(1, 10)]
 
 
 @pytest.mark.parametrize("direction", ["asc", "DESC"])
@@ -42,20 +37,20 @@ async def test_by_date_feeds_search_the_date_s_string(path: str) -> None:
         (KEYWORD_BY_DATE, "engineAPlacesRanking"),
     ],
 )
-async def test_feeds_sort_with_nulls_last_and_ties_in_order(path: str, metric: str, direction: str) -> None:
-    async with calling() as call:
-        natural = await call.feed(path)
-        ordered = await call.feed(path, sort_metric=metric, sort_direction=direction)
+async def test_feeds_sort_with_nulls_last_and_ties_in_order(
+    path: str, metric: str, direction: str, call: Caller
+) -> None:
+    natural = await call.feed(path)
+    ordered = await call.feed(path, sort_metric=metric, sort_direction=direction)
     some = [row for row in natural if row[metric] is not None]
     none = [row for row in natural if row[metric] is None]
     assert ordered == sorted(some, key=lambda row: row[metric], reverse=direction == "DESC") + none
 
 
-async def test_sorting_comes_before_paging() -> None:
-    async with calling() as call:
-        query = {**FEEDS[CAMPAIGN], "sort_metric": "competitors", "sort_direction": "desc"}
-        pages = [rows_of(await call.get(CAMPAIGN, **query, limit=10, page=page)) for page in (1, 2, 3, 4)]
-        whole = await call.feed(CAMPAIGN, sort_metric="competitors", sort_direction="desc")
+async def test_sorting_comes_before_paging(call: Caller) -> None:
+    query = {**FEEDS[CAMPAIGN], "sort_metric": "competitors", "sort_direction": "desc"}
+    pages = [rows_of(await call.get(CAMPAIGN, **query, limit=10, page=page)) for page in (1, 2, 3, 4)]
+    whole = await call.feed(CAMPAIGN, sort_metric="competitors", sort_direction="desc")
     assert [row for page in pages for row in page] == whole
 
 
@@ -88,9 +83,8 @@ async def test_campaigns_are_ordered_by_a_field_with_nulls_last(field: str, dire
     assert ordered == expected + [one for one in natural if one[field] is None]
 
 
-async def test_a_direction_alone_orders_by_id() -> None:
-    async with calling() as call:
-        campaigns = (await call.get("/v3/campaigns", order_direction="desc"))["data"]
+async def test_a_direction_alone_orders_by_id(call: Caller) -> None:
+    campaigns = (await call.get("/v3/campaigns", order_direction="desc"))["data"]
     assert [one["id"] for one in campaigns] == [6, 5, 4, 3, 2, 1]
 
 
@@ -103,29 +97,25 @@ async def test_campaigns_are_filtered_by_part_of_their_name() -> None:
     assert found["metadata"]["total_records"] == sum(name in one["company"] for one in everything)
 
 
-async def test_keywords_are_filtered_by_part_of_their_phrase() -> None:
-    async with calling() as call:
-        everything = (await call.get("/v3/keywords", limit=500))["data"]
-        found = (await call.get("/v3/keywords", limit=500, filter="BEST "))["data"]
+async def test_keywords_are_filtered_by_part_of_their_phrase(call: Caller) -> None:
+    everything = (await call.get("/v3/keywords", limit=500))["data"]
+    found = (await call.get("/v3/keywords", limit=500, filter="BEST "))["data"]
     assert found == [one for one in everything if "best " in one["keyword_phrase"].casefold()]
 
 
-async def test_keywords_of_a_campaign_are_those_listed_with_its_id() -> None:
-    async with calling() as call:
-        everything = (await call.get("/v3/keywords", limit=500))["data"]
-        some = (await call.get("/v3/keywords", limit=500, campaign_id=4))["data"]
+async def test_keywords_of_a_campaign_are_those_listed_with_its_id(call: Caller) -> None:
+    everything = (await call.get("/v3/keywords", limit=500))["data"]
+    some = (await call.get("/v3/keywords", limit=500, campaign_id=4))["data"]
     assert some == [one for one in everything if one["campaign_id"] == 4]
     assert len(some) == 40
 
 
-async def test_keywords_of_an_unknown_campaign_are_none() -> None:
-    async with calling() as call:
-        assert (await call.get("/v3/keywords", campaign_id=7))["metadata"]["total_records"] == 0
+async def test_keywords_of_an_unknown_campaign_are_none(call: Caller) -> None:
+    assert (await call.get("/v3/keywords", campaign_id=7))["metadata"]["total_records"] == 0
 
 
-async def test_a_record_got_by_id_agrees_with_the_list() -> None:
-    async with calling() as call:
-        for path in ("/v3/campaigns", "/v3/keywords"):
-            listed = (await call.get(path))["data"][3]
-            alone = (await call.get(f"{path}/{listed['id']}"))["data"]
-            assert alone.items() <= listed.items()
+async def test_a_record_got_by_id_agrees_with_the_list(call: Caller) -> None:
+    for path in ("/v3/campaigns", "/v3/keywords"):
+        listed = (await call.get(path))["data"][3]
+        alone = (await call.get(f"{path}/{listed['id']}"))["data"]
+        assert alone.items() <= listed.items()

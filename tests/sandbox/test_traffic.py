@@ -6,26 +6,24 @@ import pytest
 from attrs.exceptions import FrozenInstanceError
 
 from seorep_async.sandbox.traffic import Traffic
-from tests.sandbox.calls import CAMPAIGN, FEEDS, Clock, calling
+from tests.sandbox.calls import CAMPAIGN, FEEDS, Caller, Clock, calling
 
 
-async def test_requests_are_counted_by_path_operation_and_status() -> None:
-    async with calling() as call:
-        for path in ("/v3/campaigns/1", "/v3/campaigns/2", "/v3/campaigns/99", "/nowhere"):
-            await call.send(path)
-        await call.send("/v3/keywords", method="POST")
-        await call.send("/v3/campaigns/3", method="DELETE")
-        stats = call.sandbox.stats
+async def test_requests_are_counted_by_path_operation_and_status(call: Caller) -> None:
+    for path in ("/v3/campaigns/1", "/v3/campaigns/2", "/v3/campaigns/99", "/nowhere"):
+        await call.send(path)
+    await call.send("/v3/keywords", method="POST")
+    await call.send("/v3/campaigns/3", method="DELETE")
+    stats = call.sandbox.stats
     assert stats.requests == 6
     assert stats.per_path == {"/v3/campaigns/:id": 4, "unknown": 2}
     assert stats.per_operation == {"GET /v3/campaigns/:id": 3, "DELETE /v3/campaigns/:id": 1, "unknown": 2}
     assert stats.per_status == {200: 2, 204: 1, 404: 2, 405: 1}
 
 
-async def test_bytes_of_bodies_are_counted() -> None:
-    async with calling() as call:
-        sizes = [len((await call.send(path, query)).body) for path, query in FEEDS.items()]
-        assert call.sandbox.stats.bytes_sent == sum(sizes)
+async def test_bytes_of_bodies_are_counted(call: Caller) -> None:
+    sizes = [len((await call.send(path, query)).body) for path, query in FEEDS.items()]
+    assert call.sandbox.stats.bytes_sent == sum(sizes)
 
 
 async def test_the_most_in_flight_is_kept_and_all_leave_in_the_end() -> None:

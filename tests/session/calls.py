@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import aiohttp
+import pytest
 
-from seorep_async import Attempt, Campaign, Page, SeoRepClient, Settings
+from seorep_async import Attempt, Campaign, Page, SeoRepClient, SeoRepError, Settings
 from seorep_async.session import Authentication, BaseURL, Request, Session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import ScriptedServer, Step
+
+E = TypeVar("E", bound=SeoRepError)
 
 # holds what base64, URLs, JSON, HTML and Latin-1 write differently
 KEY = 'CANARY/7f3d+09 ä"\\&key-that-nobody-may-see'
@@ -42,7 +45,7 @@ class Connect(Protocol):
     """The fixture `connect`."""
 
     async def __call__(
-        self, *script: Step, forever: Step | None = None, **settings: Any
+        self, *script: Step, forever: Step | None = None, tls: ssl.SSLContext | None = None, **settings: Any
     ) -> tuple[SeoRepClient, ScriptedServer]: ...
 
 
@@ -57,6 +60,13 @@ class ConnectSession(Protocol):
 async def ask(client: SeoRepClient) -> Page[Campaign]:
     """Make one call that is one request: `GET /v3/campaigns?page=1`."""
     return await client.campaigns.list().page(1)
+
+
+async def failure(client: SeoRepClient, kind: type[E], match: str | None = None) -> E:
+    """Make that call, which must fail with an error of a kind, and return the error."""
+    with pytest.raises(kind, match=match) as caught:
+        await ask(client)
+    return caught.value
 
 
 def open_session(base_url: str, time: FakeTime, **settings: Any) -> Session:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
 
 from multidict import CIMultiDict
 
@@ -29,6 +30,11 @@ class SeenRequest(NamedTuple):
     headers: CIMultiDict[str]
     body: bytes
     connection: int
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The parameters of the target."""
+        return dict(parse_qsl(urlsplit(self.target).query))
 
 
 class Connection:

@@ -27,7 +27,7 @@ from seorep_async import (
     StatusError,
     TransportError,
 )
-from tests.session.calls import KEY, Connect, OpenClient, ask, open_session, write
+from tests.session.calls import KEY, Connect, OpenClient, ask, failure, open_session, write
 from tests.session.canary import assert_error_does_not_show_key
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, ScriptedServer, Step, answer, reset, then_close
@@ -64,9 +64,7 @@ async def test_status_is_an_error_at_once_or_after_all_attempts(
     status: int, kind: type[StatusError], attempts: int, connect: Connect
 ) -> None:
     client, _ = await connect(*[answer(b"because of this", status=status)] * attempts, max_attempts=3)
-    with pytest.raises(kind) as caught:
-        await ask(client)
-    error = caught.value
+    error = await failure(client, kind)
     assert type(error) is kind
     assert (error.status, error.attempts, error.method, error.path) == (status, attempts, "GET", "/v3/campaigns")
     assert error.body_excerpt == "because of this"
@@ -91,16 +89,12 @@ DISGUISED: list[tuple[dict[str, Any], type[StatusError], int]] = [
 
 @pytest.mark.parametrize(("body", "kind", "attempts"), DISGUISED)
 async def test_error_under_status_200_is_treated_as_what_it_says(
-    body: dict[str, Any],
-    kind: type[StatusError],
-    attempts: int,
-    connect: Connect,
+    body: dict[str, Any], kind: type[StatusError], attempts: int, connect: Connect
 ) -> None:
     client, _ = await connect(*[answer(body)] * attempts, max_attempts=2)
-    with pytest.raises(kind) as caught:
-        await ask(client)
-    assert type(caught.value) is kind
-    assert (caught.value.status, caught.value.attempts) == (200, attempts)
+    error = await failure(client, kind)
+    assert type(error) is kind
+    assert (error.status, error.attempts) == (200, attempts)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +111,8 @@ async def test_three_throttled_attempts_cost_as_much_as_one(throttled: bytes, co
 )
 async def test_throttling_without_an_end_is_an_error(throttled: bytes, status: int, connect: Connect) -> None:
     client, _ = await connect(*[throttled] * 4, max_attempts=2, backoff_initial=2)
-    with pytest.raises(RateLimitedError) as caught:
-        await ask(client)
-    assert (caught.value.status, caught.value.attempts) == (status, 4)
+    error = await failure(client, RateLimitedError)
+    assert (error.status, error.attempts) == (status, 4)
 
 
 async def test_throttling_under_status_200_slows_the_client_down(connect: Connect) -> None:
@@ -131,17 +124,13 @@ async def test_throttling_under_status_200_slows_the_client_down(connect: Connec
 
 @pytest.mark.parametrize(("status", "body"), [(429, b""), (200, {"status": "error", "code": 429})])
 async def test_wait_asked_for_in_an_answer_holds_for_other_calls(
-    status: int,
-    body: bytes | dict[str, Any],
-    connect: Connect,
-    fake_time: FakeTime,
+    status: int, body: bytes | dict[str, Any], connect: Connect, fake_time: FakeTime
 ) -> None:
     client, _ = await connect(answer(body, status=status, headers=[("Retry-After", "3600")]))
     for attempts in (1, 0, 0):
-        with pytest.raises(RateLimitedError) as caught:
-            await ask(client)
-        assert caught.value.attempts == attempts
-        assert caught.value.retry_after == pytest.approx(3600, abs=60)
+        error = await failure(client, RateLimitedError)
+        assert error.attempts == attempts
+        assert error.retry_after == pytest.approx(3600, abs=60)
     assert fake_time.slept == []
 
 
@@ -201,11 +190,7 @@ async def test_back_off_grows(connect: Connect, fake_time: FakeTime) -> None:
 )
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_wait_that_was_asked_for_is_waited_once(
-    status: int,
-    retry_after: str,
-    waits: list[float],
-    connect: Connect,
-    fake_time: FakeTime,
+    status: int, retry_after: str, waits: list[float], connect: Connect, fake_time: FakeTime
 ) -> None:
     client, _ = await connect(answer(status=status, headers=[("Retry-After", retry_after)]), FINE, backoff_initial=0.25)
     await ask(client)
@@ -216,16 +201,12 @@ async def test_wait_that_was_asked_for_is_waited_once(
     ("retry_after", "seconds"), [("3600", 3600.0), ("Wed, 15 Nov 2023 22:13:20 GMT", 86400.0), ("inf", None)]
 )
 async def test_wait_that_is_too_long_is_an_error_that_tells_it(
-    retry_after: str,
-    seconds: float | None,
-    connect: Connect,
-    fake_time: FakeTime,
+    retry_after: str, seconds: float | None, connect: Connect, fake_time: FakeTime
 ) -> None:
     client, _ = await connect(answer(status=429, headers=[("Retry-After", retry_after)]), max_attempts=1)
-    with pytest.raises(RateLimitedError) as caught:
-        await ask(client)
-    assert caught.value.retry_after == seconds
-    assert pickle.loads(pickle.dumps(caught.value)).retry_after == seconds  # noqa: S301
+    error = await failure(client, RateLimitedError)
+    assert error.retry_after == seconds
+    assert pickle.loads(pickle.dumps(error)).retry_after == seconds  # noqa: S301
     assert fake_time.slept == []
 
 
@@ -248,12 +229,11 @@ GARBAGE: dict[str, bytes] = {
 @pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE)
 async def test_garbage_is_a_protocol_error_without_a_status(raw: bytes, connect: Connect) -> None:
     client, _ = await connect(then_close(raw), then_close(raw), max_attempts=2)
-    with pytest.raises(ProtocolError) as caught:
-        await ask(client)
-    assert (caught.value.status, caught.value.attempts) == (None, 2)
-    assert "status 400" not in str(caught.value)
-    assert "400" not in caught.value.message
-    assert "\n" not in str(caught.value)
+    error = await failure(client, ProtocolError)
+    assert (error.status, error.attempts) == (None, 2)
+    assert "status 400" not in str(error)
+    assert "400" not in error.message
+    assert "\n" not in str(error)
 
 
 @given(
@@ -305,9 +285,8 @@ def test_whatever_a_server_sends_only_our_errors_come_out(raw: bytes) -> None:
 
 async def test_refused_connection_is_retried(open_client: OpenClient, unused_tcp_port: int) -> None:
     client = await open_client(f"http://127.0.0.1:{unused_tcp_port}", max_attempts=3)
-    with pytest.raises(ConnectionFailedError) as caught:
-        await ask(client)
-    assert (caught.value.attempts, client.stats.attempts) == (3, 3)
+    error = await failure(client, ConnectionFailedError)
+    assert (error.attempts, client.stats.attempts) == (3, 3)
 
 
 async def test_unknown_host_is_retried(open_client: OpenClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,18 +296,16 @@ async def test_unknown_host_is_retried(open_client: OpenClient, monkeypatch: pyt
     monkeypatch.setattr(aiohttp.ThreadedResolver, "resolve", no_such_host)
     monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", no_such_host)
     client = await open_client("https://nowhere.example", max_attempts=3)
-    with pytest.raises(ConnectionFailedError, match=r"nowhere\.example") as caught:
-        await ask(client)
-    assert caught.value.attempts == 3
+    error = await failure(client, ConnectionFailedError, match=r"nowhere\.example")
+    assert error.attempts == 3
 
 
 @pytest.mark.parametrize("step", [reset, then_close(b""), then_close(b"HTTP/1.1 20")], ids=["reset", "closed", "half"])
 async def test_broken_connection_is_retried(step: Step, connect: Connect) -> None:
     client, _ = await connect(step, step, max_attempts=2)
-    with pytest.raises(TransportError) as caught:
-        await ask(client)
-    assert isinstance(caught.value, ConnectionFailedError | ProtocolError)
-    assert caught.value.attempts == 2
+    error = await failure(client, TransportError)
+    assert isinstance(error, ConnectionFailedError | ProtocolError)
+    assert error.attempts == 2
 
 
 RAISED: list[tuple[Exception, type[SeoRepError]]] = [
@@ -353,9 +330,8 @@ async def test_what_aiohttp_raises_becomes_our_error(
 ) -> None:
     client = await open_client("https://api.example.com", max_attempts=1)
     seorep_responses.get("https://api.example.com/v3/campaigns?page=1", exception=raised)
-    with pytest.raises(kind) as caught:
-        await ask(client)
-    assert type(caught.value) is kind
+    error = await failure(client, kind)
+    assert type(error) is kind
 
 
 @pytest.mark.parametrize(("raised", "kind"), RAISED)
@@ -417,9 +393,8 @@ async def test_404_of_something_else_names_the_wrong_server(
 async def test_a_404_after_other_answers_is_about_an_object(connect: Connect) -> None:
     client, _ = await connect(FINE, answer(HTML, status=404))
     await ask(client)
-    with pytest.raises(NotFoundError) as caught:
-        await ask(client)
-    assert caught.value.message == NO_OBJECT
+    error = await failure(client, NotFoundError)
+    assert error.message == NO_OBJECT
 
 
 @pytest.mark.parametrize("size", [0, 200_000, 5_000_000])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from seorep_async.session.attempt_timeouts import AttemptTimeouts, TimeLimit
-from tests.session.virtual_loop import here, run, virtual
+from tests.session.virtual_loop import here, run
 
 NEVER = 3600.0
 
@@ -127,7 +127,7 @@ async def test_what_arrived_while_the_loop_stood_still_is_used(seconds: float) -
         loop.remove_reader(reading)
 
 
-@virtual
+@pytest.mark.virtual
 @pytest.mark.parametrize("remaining", [NEVER, 1.2])
 async def test_after_a_late_alarm_the_loop_runs_for_a_moment(remaining: float) -> None:
     here().call_soon(stand_still, 1.3)
@@ -137,7 +137,7 @@ async def test_after_a_late_alarm_the_loop_runs_for_a_moment(remaining: float) -
     assert limited.inconclusive
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_response_in_that_moment_is_used() -> None:
     here().call_soon(stand_still, 1.3)
     with limit(1.0):
@@ -145,7 +145,7 @@ async def test_a_response_in_that_moment_is_used() -> None:
     assert here().now == pytest.approx(1.39)
 
 
-@virtual
+@pytest.mark.virtual
 async def test_the_loop_may_stand_still_again_in_that_moment() -> None:
     here().call_soon(stand_still, 1.3)
     here().call_later(1.35, stand_still, 1.3)
@@ -154,7 +154,7 @@ async def test_the_loop_may_stand_still_again_in_that_moment() -> None:
     assert here().now == pytest.approx(2.7)
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_loop_that_always_stands_still_keeps_no_attempt() -> None:
     def again() -> None:
         stand_still(1.3)
@@ -167,7 +167,7 @@ async def test_a_loop_that_always_stands_still_keeps_no_attempt() -> None:
     assert limited.inconclusive
 
 
-@virtual
+@pytest.mark.virtual
 async def test_an_alarm_in_time_ends_an_attempt_at_once() -> None:
     here().call_later(0.5, stand_still, 0.54)
     with pytest.raises(TimeoutError), limit(1.0) as limited:
@@ -188,7 +188,7 @@ def test_the_end_of_the_call_says_nothing_about_the_service(
     assert run(attempt()) is inconclusive
 
 
-@virtual
+@pytest.mark.virtual
 async def test_one_alarm_serves_all_limits() -> None:
     timeouts = AttemptTimeouts(here())
 
@@ -201,7 +201,7 @@ async def test_one_alarm_serves_all_limits() -> None:
     assert await attempt(1.0) == 6.0
 
 
-@virtual
+@pytest.mark.virtual
 async def test_closing_ends_what_runs_and_limits_what_begins_later() -> None:
     timeouts = AttemptTimeouts(here())
 
@@ -216,7 +216,7 @@ async def test_closing_ends_what_runs_and_limits_what_begins_later() -> None:
     assert (await running, await attempt()) == (1.0, 6.0)
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_closed_client_leaves_no_alarm() -> None:
     timeouts = AttemptTimeouts(here())
     with TimeLimit(timeouts, 5.0, NEVER):

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from seorep_async import BodyTooLargeError, ConnectionFailedError, DecodeError, ProtocolError, TransportError
-from tests.session.calls import Connect, ask
+from tests.session.calls import Connect, ask, failure
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Step, answer, pour, then_close, then_hang
 
 PAGE = json.dumps(EMPTY_PAGE).encode()
@@ -66,9 +66,8 @@ async def test_body_that_is_not_whole_is_asked_for_again(
 @pytest.mark.parametrize(("step", "kind"), CUT.values(), ids=CUT)
 async def test_body_that_is_never_whole_is_an_error(step: Step, kind: type[TransportError], connect: Connect) -> None:
     client, _ = await connect(step, step, max_attempts=2)
-    with pytest.raises(kind) as caught:
-        await ask(client)
-    assert caught.value.attempts == 2
+    error = await failure(client, kind)
+    assert error.attempts == 2
 
 
 @pytest.mark.parametrize(
@@ -117,11 +116,10 @@ ENDLESS: dict[str, Step] = {
 @pytest.mark.parametrize("step", ENDLESS.values(), ids=ENDLESS)
 async def test_body_over_the_limit_is_an_error_at_once(step: Step, connect: Connect) -> None:
     client, server = await connect(step, max_body_bytes=CAP)
-    with pytest.raises(BodyTooLargeError, match=r"Settings\.max_body_bytes") as caught:
-        await ask(client)
-    assert caught.value.attempts == 1
+    error = await failure(client, BodyTooLargeError, match=r"Settings\.max_body_bytes")
+    assert error.attempts == 1
     assert client.stats.bytes_received <= CAP + 256 * 1024
-    assert "65536 bytes" in caught.value.message or f"limit of {CAP}" in caught.value.message
+    assert "65536 bytes" in error.message or f"limit of {CAP}" in error.message
     await server.until_no_connection()
 
 
@@ -155,9 +153,8 @@ async def test_error_body_over_the_limit_is_bounded_too(connect: Connect) -> Non
 )
 async def test_whole_body_of_another_shape_is_not_asked_for_again(body: bytes, connect: Connect) -> None:
     client, _ = await connect(answer(body))
-    with pytest.raises(DecodeError) as caught:
-        await ask(client)
-    assert caught.value.attempts == 1
+    error = await failure(client, DecodeError)
+    assert error.attempts == 1
 
 
 BEYOND_REPAIR: dict[str, tuple[bytes, str | None]] = {
@@ -173,6 +170,5 @@ async def test_whole_json_that_can_not_be_decoded_is_asked_for_once(
     body: bytes, path: str | None, connect: Connect
 ) -> None:
     client, _ = await connect(answer(body))
-    with pytest.raises(DecodeError) as caught:
-        await ask(client)
-    assert (caught.value.field_path, caught.value.attempts) == (path, 1)
+    error = await failure(client, DecodeError)
+    assert (error.field_path, error.attempts) == (path, 1)

@@ -20,7 +20,7 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.session import CancelScope, Request
-from tests.session.calls import KEY, Connect, ConnectSession, StartServer, ask, open_session
+from tests.session.calls import KEY, Connect, ConnectSession, StartServer, ask, failure, open_session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, Step, answer, drip, hang, pour, reset, then_close, then_hang
 
@@ -118,9 +118,7 @@ async def test_waiting_for_a_permit_is_no_part_of_the_attempt(connect_session: C
 
 async def test_call_that_never_succeeds_ends_before_its_deadline(connect: Connect, fake_time: FakeTime) -> None:
     client, server = await connect(forever=answer(b"down", status=500), call_timeout=100, max_attempts=100)
-    with pytest.raises(DeadlineExceededError, match="the service failed") as caught:
-        await ask(client)
-    error = caught.value
+    error = await failure(client, DeadlineExceededError, match="the service failed")
     assert sum(fake_time.slept) <= 100
     assert (error.method, error.path, error.status, error.body_excerpt) == ("GET", "/v3/campaigns", 500, "down")
     assert error.attempts == len(server.requests) == len(fake_time.slept) + 1
@@ -129,9 +127,8 @@ async def test_call_that_never_succeeds_ends_before_its_deadline(connect: Connec
 
 async def test_wait_beyond_the_deadline_is_not_begun(connect: Connect, fake_time: FakeTime) -> None:
     client, _ = await connect(answer(status=429, headers=[("Retry-After", "101")]), call_timeout=100)
-    with pytest.raises(RateLimitedError) as caught:
-        await ask(client)
-    assert caught.value.retry_after == 101
+    error = await failure(client, RateLimitedError)
+    assert error.retry_after == 101
     assert fake_time.slept == []
 
 
@@ -168,10 +165,9 @@ async def test_hanging_attempt_ends_with_the_deadline(
 ) -> None:
     server = await scripted_server(hang)
     async with real_time(server.base_url, monkeypatch, call_timeout=0.2) as client:
-        with pytest.raises(DeadlineExceededError) as caught:
-            await ask(client)
-    assert caught.value.attempts == 1
-    assert isinstance(caught.value.__cause__, AttemptTimeoutError)
+        error = await failure(client, DeadlineExceededError)
+    assert error.attempts == 1
+    assert isinstance(error.__cause__, AttemptTimeoutError)
 
 
 async def test_call_that_never_gets_a_permit_ends_with_the_deadline(

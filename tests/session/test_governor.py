@@ -18,7 +18,9 @@ from seorep_async.session.flow_control import Governor, Permit
 from seorep_async.session.flow_control.circuit_breaker import CircuitBreaker
 from seorep_async.session.flow_control.rate_limiter import RateLimiter
 from seorep_async.session.retry_policy import Signal
-from tests.session.virtual_loop import VirtualLoop, here, virtual
+from tests.session.virtual_loop import VirtualLoop, here
+
+pytestmark = pytest.mark.virtual
 
 NEVER = math.inf
 NO_CONTACT = [Signal.TIMED_OUT, Signal.UNREACHABLE]
@@ -92,7 +94,6 @@ class Queue:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 16])
-@virtual
 async def test_as_many_start_at_once_as_the_limit_says(limit: int) -> None:
     governor = govern(max_concurrency=limit)
     async with Queue(governor, *[0] * (limit + 3)) as waiters:
@@ -100,7 +101,6 @@ async def test_as_many_start_at_once_as_the_limit_says(limit: int) -> None:
         assert (len(waiters.served), admission.in_flight, admission.concurrency) == (limit, limit, limit)
 
 
-@virtual
 async def test_eight_start_at_once_at_first_and_the_rest_soon() -> None:
     governor = new_governor(max_concurrency=16)
     async with Queue(governor, *[0] * 20) as waiters:
@@ -108,7 +108,6 @@ async def test_eight_start_at_once_at_first_and_the_rest_soon() -> None:
         assert waiters.times == pytest.approx([0] * 8 + [0.1] * 8)
 
 
-@virtual
 async def test_all_start_when_the_first_eight_were_accepted() -> None:
     governor = new_governor(max_concurrency=64)
     first = [await granted(governor) for _ in range(8)]
@@ -122,7 +121,6 @@ async def test_all_start_when_the_first_eight_were_accepted() -> None:
         assert (before, len(waiters.served), governor.admission.in_flight) == (7, 64, 64)
 
 
-@virtual
 async def test_figure_of_the_limit_leaves_out_the_start() -> None:
     governor = new_governor(max_concurrency=16)
     async with Queue(governor, *[0] * 20):
@@ -130,7 +128,6 @@ async def test_figure_of_the_limit_leaves_out_the_start() -> None:
         assert (governor.admission.in_flight, governor.admission.concurrency) == (8, 16)
 
 
-@virtual
 async def test_refusals_at_the_start_let_no_more_start() -> None:
     governor = new_governor(max_concurrency=16)
     first = [await granted(governor) for _ in range(2)]
@@ -141,7 +138,6 @@ async def test_refusals_at_the_start_let_no_more_start() -> None:
         assert (len(waiters.served), governor.admission.in_flight) == (8, 8)
 
 
-@virtual
 async def test_permit_given_back_is_given_to_the_next() -> None:
     governor = govern(max_concurrency=1)
     first = await granted(governor)
@@ -153,14 +149,8 @@ async def test_permit_given_back_is_given_to_the_next() -> None:
 
 
 @pytest.mark.parametrize(
-    ("priorities", "order"),
-    [
-        ((0, 0, 0), [0, 1, 2]),
-        ((2, 1, 0), [2, 1, 0]),
-        ((5, -1, 5, -1, 0), [1, 3, 4, 0, 2]),
-    ],
+    ("priorities", "order"), [((0, 0, 0), [0, 1, 2]), ((2, 1, 0), [2, 1, 0]), ((5, -1, 5, -1, 0), [1, 3, 4, 0, 2])]
 )
-@virtual
 async def test_lowest_priority_goes_first_and_equals_in_their_order(
     priorities: tuple[int, ...], order: list[int]
 ) -> None:
@@ -185,7 +175,6 @@ async def test_lowest_priority_goes_first_and_equals_in_their_order(
         (math.inf, 3, 1, 8, NEVER, 0.0),
     ],
 )
-@virtual
 async def test_suspect_leaves_the_pace_to_those_that_wait(
     rate: float, refusals: int, accepted: int, waiting: int, left: float, seconds: float
 ) -> None:
@@ -200,7 +189,6 @@ async def test_suspect_leaves_the_pace_to_those_that_wait(
         assert governor.courtesy("campaign 1", here().time() + left) == pytest.approx(seconds)
 
 
-@virtual
 async def test_nobody_overtakes_a_waiter_that_was_called() -> None:
     governor = govern(max_concurrency=1)
     held = await granted(governor)
@@ -211,7 +199,6 @@ async def test_nobody_overtakes_a_waiter_that_was_called() -> None:
             assert (waiters.served, late.served) == ([0], [])
 
 
-@virtual
 async def test_newcomer_does_not_overtake_who_waits_for_the_pace() -> None:
     governor = govern(requests_per_second=10)
     async with Queue(governor, 0, 0, 0) as waiters:
@@ -222,7 +209,6 @@ async def test_newcomer_does_not_overtake_who_waits_for_the_pace() -> None:
     assert set(governor.waited) == {"pace", "concurrency"}
 
 
-@virtual
 async def test_cancelled_waiter_gets_nothing_and_takes_nothing() -> None:
     governor = govern(max_concurrency=1)
     held = await granted(governor)
@@ -235,7 +221,6 @@ async def test_cancelled_waiter_gets_nothing_and_takes_nothing() -> None:
 
 
 @pytest.mark.parametrize("others", [0, 1])
-@virtual
 async def test_waiter_cancelled_as_it_is_called_passes_its_permit_on(others: int) -> None:
     governor = govern(max_concurrency=1)
     held = await granted(governor)
@@ -246,7 +231,6 @@ async def test_waiter_cancelled_as_it_is_called_passes_its_permit_on(others: int
         assert (waiters.served, governor.admission.in_flight) == ([1] * others, others)
 
 
-@virtual
 async def test_probe_cancelled_as_it_is_called_is_followed_by_another() -> None:
     governor = await in_an_outage()
     async with Queue(governor, 0, 0) as waiters:
@@ -256,7 +240,6 @@ async def test_probe_cancelled_as_it_is_called_is_followed_by_another() -> None:
         assert waiters.times == [pytest.approx(0.2)]
 
 
-@virtual
 async def test_attempt_that_was_cancelled_tells_nothing() -> None:
     governor = govern(max_concurrency=2)
     for _ in range(50):
@@ -269,14 +252,12 @@ async def test_attempt_that_was_cancelled_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize("deadline", [0.0, -1.0, -math.inf])
-@virtual
 async def test_who_comes_too_late_gets_no_permit(deadline: float) -> None:
     governor = govern()
     assert await governor.acquire(0, deadline) is None
     assert (governor.admission.in_flight, here().now) == (0, 0)
 
 
-@virtual
 async def test_wait_ends_with_its_deadline() -> None:
     governor = govern(max_concurrency=1)
     held = await granted(governor)
@@ -287,7 +268,6 @@ async def test_wait_ends_with_its_deadline() -> None:
     assert governor.admission.in_flight == 0
 
 
-@virtual
 async def test_permit_passes_over_who_waited_too_long() -> None:
     governor = govern(max_concurrency=1)
     held = await granted(governor)
@@ -298,7 +278,6 @@ async def test_permit_passes_over_who_waited_too_long() -> None:
         assert (impatient.served, patient.served) == ([], [0])
 
 
-@virtual
 async def test_deadline_of_who_got_a_permit_is_forgotten() -> None:
     governor = govern(max_concurrency=1)
     held = await granted(governor)
@@ -315,7 +294,6 @@ async def test_deadline_of_who_got_a_permit_is_forgotten() -> None:
     ("signal", "start"),
     [(Signal.THROTTLED, 7.0), (Signal.OVERLOADED, 7.0), (Signal.UNREACHABLE, 0.0), (Signal.FINE, 0.0)],
 )
-@virtual
 async def test_nothing_starts_in_a_wait_that_was_asked_for(signal: Signal, start: float) -> None:
     governor = govern()
     governor.release(await granted(governor), signal, 7.0)
@@ -323,7 +301,6 @@ async def test_nothing_starts_in_a_wait_that_was_asked_for(signal: Signal, start
 
 
 @pytest.mark.parametrize(("waits", "start"), [((7.0, 3.0), 7.0), ((3.0, 7.0), 7.0), ((3.0, None), 3.0), ((0.0,), 0.0)])
-@virtual
 async def test_longest_wait_that_was_asked_for_holds(waits: tuple[float | None, ...], start: float) -> None:
     governor = govern()
     for wait in waits:
@@ -331,7 +308,6 @@ async def test_longest_wait_that_was_asked_for_holds(waits: tuple[float | None, 
     assert (await granted(governor)).started == start
 
 
-@virtual
 async def test_a_requested_wait_holds_for_those_that_wait_already() -> None:
     governor = govern(max_concurrency=1)
     held = await granted(governor)
@@ -343,7 +319,6 @@ async def test_a_requested_wait_holds_for_those_that_wait_already() -> None:
 
 @pytest.mark.parametrize(("wait", "deadline"), [(5.1, 5.0), (120.1, NEVER), (3598.0, 5.0)])
 @pytest.mark.parametrize("since", [0.0, 2.0])
-@virtual
 async def test_wait_that_is_too_long_is_an_error_at_once(wait: float, deadline: float, since: float) -> None:
     governor = govern(retry_after_max=120)
     governor.observe(started_at(-1.0), Signal.THROTTLED, wait + since)
@@ -363,14 +338,12 @@ def overloads(governor: Governor, subjects: Iterable[str]) -> None:
         governor.observe(permit, Signal.OVERLOADED, 3600.0)
 
 
-@virtual
 async def test_one_subject_that_is_overloaded_for_long_stops_no_other() -> None:
     governor = govern(retry_after_max=120)
     overloads(governor, ["campaign 1"] * 9)
     assert (await granted(governor)).started < 60
 
 
-@virtual
 async def test_many_subjects_overloaded_for_long_stop_all() -> None:
     governor = govern(retry_after_max=120)
     overloads(governor, "1234567")
@@ -381,7 +354,6 @@ async def test_many_subjects_overloaded_for_long_stop_all() -> None:
         await governor.acquire(0, NEVER)
 
 
-@virtual
 async def test_accepted_attempt_refutes_long_overloads() -> None:
     governor = govern(retry_after_max=120)
     overloads(governor, "1234567")
@@ -391,7 +363,6 @@ async def test_accepted_attempt_refutes_long_overloads() -> None:
 
 
 @pytest.mark.parametrize(("wait", "deadline"), [(5.1, 5.0), (120.1, NEVER), (3599.0, NEVER)])
-@virtual
 async def test_those_that_wait_hear_at_once_that_it_takes_too_long(wait: float, deadline: float) -> None:
     governor = govern(max_concurrency=1, retry_after_max=120)
     held = await granted(governor)
@@ -407,7 +378,6 @@ async def test_those_that_wait_hear_at_once_that_it_takes_too_long(wait: float, 
 
 
 @pytest.mark.parametrize(("wait", "deadline"), [(5.0, 5.1), (120.0, NEVER)])
-@virtual
 async def test_who_waits_already_waits_for_as_long_as_the_limit(wait: float, deadline: float) -> None:
     governor = govern(max_concurrency=1, retry_after_max=120)
     held = await granted(governor)
@@ -418,7 +388,6 @@ async def test_who_waits_already_waits_for_as_long_as_the_limit(wait: float, dea
         assert here().now == 50 + wait
 
 
-@virtual
 async def test_wait_that_is_too_long_for_one_is_waited_by_another() -> None:
     governor = govern(max_concurrency=1)
     held = await granted(governor)
@@ -429,7 +398,6 @@ async def test_wait_that_is_too_long_for_one_is_waited_by_another() -> None:
         assert patient.times == [7.0]
 
 
-@virtual
 async def test_waiter_cancelled_as_it_is_refused_ends_cancelled() -> None:
     governor = govern(max_concurrency=1)
     held = await granted(governor)
@@ -442,7 +410,6 @@ async def test_waiter_cancelled_as_it_is_refused_ends_cancelled() -> None:
 
 
 @pytest.mark.parametrize(("wait", "deadline"), [(5.0, 5.1), (120.0, NEVER)])
-@virtual
 async def test_wait_of_just_the_limit_is_waited(wait: float, deadline: float) -> None:
     governor = govern(retry_after_max=120)
     governor.observe(started_at(-1.0), Signal.THROTTLED, wait)
@@ -457,14 +424,12 @@ async def test_wait_of_just_the_limit_is_waited(wait: float, deadline: float) ->
     ("signal", "limit"),
     [(Signal.FINE, 16), (Signal.THROTTLED, 16), (Signal.OVERLOADED, 16), (Signal.TIMED_OUT, 11), (None, 16)],
 )
-@virtual
 async def test_timeout_cuts_the_concurrency(signal: Signal | None, limit: int) -> None:
     governor = govern()
     governor.release(await granted(governor), signal)
     assert governor.admission.concurrency == limit
 
 
-@virtual
 async def test_concurrency_grows_back_with_successes() -> None:
     governor = govern()
     governor.release(await granted(governor), Signal.TIMED_OUT)
@@ -473,7 +438,6 @@ async def test_concurrency_grows_back_with_successes() -> None:
     assert governor.admission.concurrency == 12
 
 
-@virtual
 async def test_growth_lets_another_one_start() -> None:
     governor = govern(max_concurrency=2)
     governor.release(await granted(governor), Signal.TIMED_OUT)
@@ -494,7 +458,6 @@ async def refuse_a_burst(governor: Governor, accepted: int, refused: int, signal
         governor.release(permit, Signal.FINE)
 
 
-@virtual
 async def test_one_refusal_is_no_news() -> None:
     governor = govern()
     governor.release(await granted(governor), Signal.THROTTLED)
@@ -503,7 +466,6 @@ async def test_one_refusal_is_no_news() -> None:
 
 
 @pytest.mark.parametrize("signal", [Signal.THROTTLED, Signal.OVERLOADED])
-@virtual
 async def test_second_refusal_lets_only_a_probe_out(signal: Signal) -> None:
     governor = govern()
     await refuse_a_burst(governor, 8, 8, signal)
@@ -513,7 +475,6 @@ async def test_second_refusal_lets_only_a_probe_out(signal: Signal) -> None:
 
 
 @pytest.mark.parametrize("signal", [Signal.THROTTLED, Signal.OVERLOADED])
-@virtual
 async def test_part_of_a_burst_that_was_accepted_is_the_concurrency(signal: Signal) -> None:
     governor = govern()
     await refuse_a_burst(governor, 8, 8, signal)
@@ -521,7 +482,6 @@ async def test_part_of_a_burst_that_was_accepted_is_the_concurrency(signal: Sign
     assert (governor.admission.concurrency, governor.admission.pace) == (8, None)
 
 
-@virtual
 async def test_burst_that_was_nearly_accepted_tells_the_rate() -> None:
     governor = govern()
     await refuse_a_burst(governor, 14, 2)
@@ -530,7 +490,6 @@ async def test_burst_that_was_nearly_accepted_tells_the_rate() -> None:
     assert governor.admission.pace == pytest.approx(0.8 * 15)
 
 
-@virtual
 async def test_refusals_of_what_was_in_flight_are_no_news() -> None:
     governor = govern()
     burst = [await granted(governor) for _ in range(16)]
@@ -543,7 +502,6 @@ async def test_refusals_of_what_was_in_flight_are_no_news() -> None:
     assert (governor.admission.pace, (await granted(governor)).probe) == (pace, False)
 
 
-@virtual
 async def test_probe_is_the_last_that_was_not_refused_before() -> None:
     governor = govern()
     await refuse_a_burst(governor, 0, 2)
@@ -558,7 +516,6 @@ async def test_probe_is_the_last_that_was_not_refused_before() -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-@virtual
 async def test_request_that_was_refused_before_is_no_news(known: bool) -> None:
     governor = govern()
     if known:
@@ -576,7 +533,6 @@ async def test_request_that_was_refused_before_is_no_news(known: bool) -> None:
 
 
 @pytest.mark.parametrize("wait", [None, 1.0])
-@virtual
 async def test_second_wait_since_a_cut_is_news_while_a_rate_is_held(wait: float | None) -> None:
     governor = govern()
     governor.admission._rate._known, governor.admission._rate._held_until = 50.0, 10.0
@@ -590,7 +546,6 @@ async def test_second_wait_since_a_cut_is_news_while_a_rate_is_held(wait: float 
     assert governor.admission.breaker.is_open == (wait is not None)
 
 
-@virtual
 async def test_campaign_that_fails_while_others_succeed_is_no_news() -> None:
     governor = govern()
     for _ in range(50):
@@ -601,7 +556,6 @@ async def test_campaign_that_fails_while_others_succeed_is_no_news() -> None:
     assert (governor.admission.pace, governor.admission.concurrency) == (None, 16)
 
 
-@virtual
 async def test_nothing_starts_without_waiting_when_others_wait() -> None:
     governor = govern(requests_per_second=10)
     await granted(governor)
@@ -611,7 +565,6 @@ async def test_nothing_starts_without_waiting_when_others_wait() -> None:
 
 
 @pytest.mark.parametrize("obstacle", ["closed", "deadline", "concurrency", "pause", "breaker", "rate"])
-@virtual
 async def test_permit_at_once_only_if_no_rule_forbids_it(obstacle: str) -> None:
     governor = govern(max_concurrency=2, requests_per_second=10 if obstacle == "rate" else None)
     held = governor.try_acquire(NEVER)
@@ -631,7 +584,6 @@ async def test_permit_at_once_only_if_no_rule_forbids_it(obstacle: str) -> None:
     assert governor.admission.in_flight == in_flight
 
 
-@virtual
 async def test_starts_keep_to_the_hard_cap() -> None:
     governor = govern(requests_per_second=10)
     assert governor.admission.pace == 10
@@ -649,14 +601,12 @@ async def in_an_outage(signal: Signal = Signal.UNREACHABLE, **options: Any) -> G
 
 
 @pytest.mark.parametrize(("signal", "start"), [(NO_CONTACT[0], 0.1), (NO_CONTACT[1], 0.1), (Signal.FINE, 0)])
-@virtual
 async def test_row_of_failures_without_contact_ends_in_probes(signal: Signal, start: float) -> None:
     governor = await in_an_outage(signal)
     permit = await granted(governor)
     assert (permit.started, permit.probe) == (start, start > 0)
 
 
-@virtual
 async def test_answer_interrupts_the_row() -> None:
     governor = govern()
     for said in [Signal.UNREACHABLE] * 9 + [Signal.FINE] + [Signal.UNREACHABLE] * 9:
@@ -665,7 +615,6 @@ async def test_answer_interrupts_the_row() -> None:
     assert not (await granted(governor)).probe
 
 
-@virtual
 async def test_an_answer_to_an_older_attempt_offsets_one_failure() -> None:
     governor = govern()
     old = await granted(governor)
@@ -681,7 +630,6 @@ async def test_an_answer_to_an_older_attempt_offsets_one_failure() -> None:
 
 
 @pytest.mark.parametrize("said", [*NO_CONTACT, None])
-@virtual
 async def test_the_end_of_an_older_attempt_starts_no_second_probe(said: Signal | None) -> None:
     governor = govern()
     old = await granted(governor)
@@ -695,14 +643,12 @@ async def test_the_end_of_an_older_attempt_starts_no_second_probe(said: Signal |
 
 
 @pytest.mark.parametrize("said", [*NO_CONTACT, None])
-@virtual
 async def test_probe_that_failed_is_followed_by_another(said: Signal | None) -> None:
     governor = await in_an_outage()
     governor.release(await granted(governor), said)
     assert (await granted(governor)).started == pytest.approx(0.2)
 
 
-@virtual
 async def test_probe_that_was_accepted_lets_the_others_go() -> None:
     governor = await in_an_outage()
     probe = await granted(governor)
@@ -712,7 +658,6 @@ async def test_probe_that_was_accepted_lets_the_others_go() -> None:
         assert len(waiters.served) == 5
 
 
-@virtual
 async def test_cancelled_probe_makes_room_for_another() -> None:
     governor = await in_an_outage()
     async with Queue(governor, 0, 0) as waiters:
@@ -726,14 +671,12 @@ async def test_cancelled_probe_makes_room_for_another() -> None:
 # why requests waited
 
 
-@virtual
 async def test_who_need_not_wait_did_not_wait() -> None:
     governor = govern()
     await granted(governor)
     assert governor.waited == {}
 
 
-@virtual
 async def test_waits_are_added_up_by_their_reason() -> None:
     governor = govern(max_concurrency=1)
     held = await granted(governor)
@@ -748,7 +691,6 @@ async def test_waits_are_added_up_by_their_reason() -> None:
     assert governor.waited == {"concurrency": 7.0}
 
 
-@virtual
 async def test_wait_for_the_pace_is_reported_as_such() -> None:
     governor = govern(requests_per_second=2)
     await granted(governor)
@@ -756,7 +698,6 @@ async def test_wait_for_the_pace_is_reported_as_such() -> None:
     assert governor.waited == {"pace": pytest.approx(0.48)}
 
 
-@virtual
 async def test_wait_that_was_asked_for_is_reported_as_such() -> None:
     governor = govern()
     governor.release(await granted(governor), Signal.THROTTLED, 7.0)
@@ -764,7 +705,6 @@ async def test_wait_that_was_asked_for_is_reported_as_such() -> None:
     assert governor.waited == {"asked to wait": 7.0}
 
 
-@virtual
 async def test_wait_for_the_end_of_an_outage_is_reported_as_such() -> None:
     governor = await in_an_outage()
     await granted(governor)
@@ -772,7 +712,6 @@ async def test_wait_for_the_end_of_an_outage_is_reported_as_such() -> None:
 
 
 @pytest.mark.parametrize("ending", ["cancelled", "expired"])
-@virtual
 async def test_wait_in_vain_counts_too(ending: str) -> None:
     governor = govern(max_concurrency=1)
     await granted(governor)
@@ -784,7 +723,6 @@ async def test_wait_in_vain_counts_too(ending: str) -> None:
 # closing
 
 
-@virtual
 async def test_who_waits_as_the_governor_is_closed_gets_no_permit() -> None:
     governor = govern(max_concurrency=1)
     held = await granted(governor)
@@ -796,7 +734,6 @@ async def test_who_waits_as_the_governor_is_closed_gets_no_permit() -> None:
     assert governor.admission.in_flight == 0
 
 
-@virtual
 async def test_closed_governor_leaves_no_alarm() -> None:
     alarms = Alarms()
     governor = Governor(Settings(), Clock(monotonic=here().time, call_later=alarms.call_later))
@@ -832,7 +769,6 @@ class Alarms:
         return [alarm.when() for alarm in self._set if not alarm.cancelled() and alarm.when() > here().now]
 
 
-@virtual
 async def test_who_waits_for_others_and_has_time_sets_no_alarm() -> None:
     alarms = Alarms()
     governor = Governor(Settings(max_concurrency=1), Clock(monotonic=here().time, call_later=alarms.call_later))
@@ -842,7 +778,6 @@ async def test_who_waits_for_others_and_has_time_sets_no_alarm() -> None:
     assert alarms.delays == []
 
 
-@virtual
 async def test_who_waits_for_a_probe_sets_no_alarm() -> None:
     alarms = Alarms()
     governor = Governor(Settings(), Clock(monotonic=here().time, call_later=alarms.call_later))
@@ -855,7 +790,6 @@ async def test_who_waits_for_a_probe_sets_no_alarm() -> None:
 
 
 @pytest.mark.parametrize("ending", ["served", "cancelled", "refused"])
-@virtual
 async def test_who_waits_no_more_leaves_no_alarm(ending: str) -> None:
     alarms = Alarms()
     governor = Governor(Settings(max_concurrency=1), Clock(monotonic=here().time, call_later=alarms.call_later))
@@ -870,7 +804,6 @@ async def test_who_waits_no_more_leaves_no_alarm(ending: str) -> None:
         assert alarms.pending == []
 
 
-@virtual
 async def test_one_alarm_is_set_for_all_that_wait_for_the_same() -> None:
     alarms = Alarms()
     governor = Governor(Settings(), Clock(monotonic=here().time, call_later=alarms.call_later))
@@ -879,7 +812,6 @@ async def test_one_alarm_is_set_for_all_that_wait_for_the_same() -> None:
         assert alarms.pending == [7.0]
 
 
-@virtual
 async def test_alarm_moves_with_what_is_waited_for() -> None:
     alarms = Alarms()
     governor = Governor(Settings(), Clock(monotonic=here().time, call_later=alarms.call_later))
@@ -1018,7 +950,6 @@ TestAnyUse = AnyUse.TestCase
 TestAnyUse.settings = settings(max_examples=60, stateful_step_count=30)
 
 
-@virtual
 async def test_mistake_in_a_header_stops_everybody_for_an_hour_at_most() -> None:
     governor = govern(retry_after_max=120)
     governor.observe(started_at(-1.0), Signal.THROTTLED, 1e308)
@@ -1026,7 +957,6 @@ async def test_mistake_in_a_header_stops_everybody_for_an_hour_at_most() -> None
     assert (await granted(governor)).started == 3600
 
 
-@virtual
 async def test_withdrawn_group_waits_no_more() -> None:
     governor = govern(max_concurrency=1)
     await granted(governor)
@@ -1040,7 +970,6 @@ async def test_withdrawn_group_waits_no_more() -> None:
     waits[1].cancel()
 
 
-@virtual
 async def test_without_deadline_an_outage_is_waited_for_call_timeout() -> None:
     governor = govern(call_timeout=5.0)
     for _ in range(CircuitBreaker.ROW):
@@ -1052,7 +981,6 @@ async def test_without_deadline_an_outage_is_waited_for_call_timeout() -> None:
     assert await wait is None
 
 
-@virtual
 async def test_late_call_in_an_outage_waits_for_its_deadline_only() -> None:
     governor = await in_an_outage(call_timeout=5.0)
     await granted(governor)  # the probe, which hangs
@@ -1064,7 +992,6 @@ async def test_late_call_in_an_outage_waits_for_its_deadline_only() -> None:
     assert here().now == came + 3
 
 
-@virtual
 async def test_refusals_in_a_row_end_with_any_other_outcome() -> None:
     governor = govern()
     counts = []
@@ -1075,7 +1002,6 @@ async def test_refusals_in_a_row_end_with_any_other_outcome() -> None:
     assert counts == [1, 2, 2, 3, 0, 0]
 
 
-@virtual
 async def test_closed_governor_grants_no_permit() -> None:
     governor = govern()
     governor.close()

@@ -12,7 +12,6 @@ from seorep_async.session import Request
 from tests.session.calls import Connect, StartServer, ask
 from tests.session.scripted_server import FINE, Step, answer, hang, reset, then_close, then_hang
 from tests.session.simulated_service import SimulatedService, session_above
-from tests.session.virtual_loop import virtual
 
 PROGRAM = """
 import asyncio, gc, os, socket, sys
@@ -104,7 +103,7 @@ async def test_closing_ends_an_attempt_that_reads_a_body(connect: Connect) -> No
         await call
 
 
-@virtual
+@pytest.mark.virtual
 async def test_calls_that_back_off_have_ended_once_closed() -> None:
     before = asyncio.all_tasks()
     async with session_above(SimulatedService(dead=lambda path, now: True), backoff_initial=60) as session:

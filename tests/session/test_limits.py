@@ -36,6 +36,27 @@ def refuse(limiter: RateLimiter, now: float, started: float | None = None) -> bo
     return limiter.record_refusal(now if started is None else started, now, is_doubtful=False, same_subject=False)
 
 
+def put(
+    limiter: RateLimiter,
+    rate: float | None = None,
+    *,
+    refused_at: float | None = None,
+    held_until: float | None = None,
+    since: float | None = None,
+) -> None:
+    """Put a limiter where only a long story would lead: the one place here that sets what is its own."""
+    limiter._known = limiter._known if rate is None else rate
+    limiter._refused_at = limiter._refused_at if refused_at is None else refused_at
+    limiter._held_until = limiter._held_until if held_until is None else held_until
+    if since is not None:
+        limiter._since = since
+        limiter._accepted_at.clear()
+
+
+def accepted_after(limiter: RateLimiter, moment: float) -> int:
+    return sum(accepted > moment for accepted in limiter._accepted_at)
+
+
 def slowed_down(accepted: int = 100) -> RateLimiter:
     """Return a limiter that saw so many attempts accepted from 9 to 10, was refused, and could go on at 10.1."""
     limiter = RateLimiter(None)
@@ -124,7 +145,7 @@ def test_cut_after_a_search_leaves_what_was_accepted_or_nearly(until: float, tim
     limiter = after_the_search()
     send(limiter, 12.1, until)
     assert limiter.rate / limiter._refused_at == pytest.approx(times, abs=0.1)
-    accepted = sum(moment > until - 1.0 for moment in limiter._accepted_at)
+    accepted = accepted_after(limiter, until - 1.0)
     refuse(limiter, until)
     limiter.decrease(until, until + 0.1, idle_time=0.1)
     assert limiter.rate == pytest.approx(part * accepted, rel=0.01)
@@ -132,10 +153,10 @@ def test_cut_after_a_search_leaves_what_was_accepted_or_nearly(until: float, tim
 
 def test_cut_after_a_search_leaves_no_more_than_was_sent() -> None:
     limiter = after_the_search()
-    limiter._known = limiter._refused_at = 50.0
+    put(limiter, 50.0, refused_at=50.0)
     for number in range(360, 600):
         send(limiter, number / 20, number / 20 + 0.012)  # the loop is late 20 times a second
-    accepted = sum(moment > 29.0 for moment in limiter._accepted_at)
+    accepted = accepted_after(limiter, 29.0)
     assert limiter.rate > 2.5 * accepted
     refuse(limiter, 30.0)
     limiter.decrease(30.0, 30.1, idle_time=0.1)
@@ -191,21 +212,21 @@ def after_a_wait(rate: float) -> RateLimiter:
     """Return a limiter that was asked to wait from 12.5 to 13.5, and goes on at the rate that was refused."""
     limiter = after_the_search()
     refuse_and_ask_to_wait(limiter, 12.5)
-    limiter._known = limiter._refused_at = rate
+    put(limiter, rate, refused_at=rate)
     return limiter
 
 
 @pytest.mark.parametrize(("rate", "step"), [(50, 10.8), (100, 5.8), (200, 4), (400, 4)])
 def test_faster_one_grows_less_after_a_wait(rate: float, step: float) -> None:
     limiter = after_a_wait(rate)
-    limiter._held_until = 0.0
+    put(limiter, held_until=0.0)
     send(limiter, 13.5, 14.5)
     assert limiter.rate - rate == pytest.approx(step, rel=0.1)
 
 
 def test_slow_one_grows_by_two_fifths_after_a_wait() -> None:
     limiter = after_a_wait(20.0)
-    limiter._held_until = 0.0
+    put(limiter, held_until=0.0)
     limiter.start(limiter.next_start(13.5))
     assert limiter.rate == pytest.approx(20.4)
 
@@ -213,7 +234,7 @@ def test_slow_one_grows_by_two_fifths_after_a_wait() -> None:
 def test_next_cut_without_a_wait_lets_all_grow_alike_again() -> None:
     limiter = after_a_wait(200.0)
     limiter.decrease(14.0, 14.1, idle_time=0.1)
-    limiter._known, limiter._held_until = 200.0, 0.0
+    put(limiter, 200.0, held_until=0.0)
     send(limiter, 14.1, 15.1)
     assert limiter.rate - 200 == pytest.approx(RateLimiter.STEP, rel=0.1)
 
@@ -223,7 +244,7 @@ def test_shortest_waits_change_no_growth(seconds: float) -> None:
     limiter = after_the_search()
     limiter.record_wait(12.5, 12.5 + seconds)
     limiter.decrease(12.5, 13.5, idle_time=1.0)
-    limiter._known, limiter._held_until = 200.0, 0.0
+    put(limiter, 200.0, held_until=0.0)
     send(limiter, 13.5, 14.5)
     assert limiter.rate - 200 == pytest.approx(RateLimiter.STEP, rel=0.1)
 
@@ -231,7 +252,7 @@ def test_shortest_waits_change_no_growth(seconds: float) -> None:
 def quiet_after_a_wait(accepted: int, rate: float = 150.0, refused_at: float = 100.0) -> RateLimiter:
     """Return a limiter at a rate, after so many accepted from 13.5 on, since one was refused and it had to wait."""
     limiter = after_a_wait(refused_at)
-    limiter._known, limiter._held_until = rate, 0.0
+    put(limiter, rate, held_until=0.0)
     for number in range(accepted):
         limiter.record_success(13.5, 13.5 + number / rate)
     return limiter
@@ -259,14 +280,14 @@ def test_limit_that_asked_to_wait_is_searched_slowly_at_first(refused_at: float,
 @pytest.mark.parametrize(("reached", "remaining"), [(160, 0.8 * 160), (400, 0.8 * 160)])
 def test_cut_after_a_search_that_cost_a_wait_leaves_less(reached: float, remaining: float) -> None:
     limiter = quiet_after_a_wait(1600, rate=160.0)  # from 13.5 to 23.5
-    limiter._known = reached
+    put(limiter, reached)
     refuse_and_ask_to_wait(limiter, 23.5)
     assert limiter.rate == pytest.approx(remaining, rel=0.01)
 
 
 def test_second_cut_soon_after_such_a_search_leaves_less_again() -> None:
     limiter = quiet_after_a_wait(1600, rate=160.0)
-    limiter._known = 400.0
+    put(limiter, 400.0)
     refuse_and_ask_to_wait(limiter, 23.5)
     limiter.reset_counts()
     limiter.decrease(25.0, 25.0, idle_time=0.0)
@@ -276,7 +297,7 @@ def test_second_cut_soon_after_such_a_search_leaves_less_again() -> None:
 def test_search_that_costs_the_first_wait_leaves_less() -> None:
     limiter = after_the_search()
     send(limiter, 12.1, 26.1)  # to more than 3 times the rate that was refused
-    accepted = sum(moment > 25.1 for moment in limiter._accepted_at)
+    accepted = accepted_after(limiter, 25.1)
     refuse_and_ask_to_wait(limiter, 26.1)
     assert limiter.rate == pytest.approx(0.8 * accepted, rel=0.01)
 
@@ -302,7 +323,8 @@ def test_first_search_is_fast_after_a_wait_too() -> None:
 
 def test_rate_grows_fast_where_refusals_are_by_chance() -> None:
     limiter = after_a_wait(100.0)
-    limiter._loss.share, limiter._held_until = 0.1, 0.0
+    limiter._loss.share = 0.1
+    put(limiter, held_until=0.0)
     limiter.start(limiter.next_start(13.5))
     assert limiter.rate == pytest.approx(101)
 
@@ -310,8 +332,7 @@ def test_rate_grows_fast_where_refusals_are_by_chance() -> None:
 def refused_after_waits(rate: float, since: float, *waits: tuple[float, float]) -> RateLimiter:
     """Return a limiter that sent at a rate but in these waits, which made no cut, and was refused at 20 for 1 s."""
     limiter = after_a_wait(rate)
-    limiter._since, limiter._held_until = since, math.inf
-    limiter._accepted_at.clear()
+    put(limiter, held_until=math.inf, since=since)
     for number in range(round((20 - since) * rate)):
         moment = since + number / rate
         if not any(begin <= moment < end for begin, end in waits):
@@ -337,8 +358,7 @@ def test_wait_before_a_rest_is_no_tolerated_one() -> None:
 
 def test_tolerated_wait_counts_where_it_was_most_of_the_time() -> None:
     limiter = after_a_wait(50.0)
-    limiter._since = 14.2
-    limiter._accepted_at.clear()
+    put(limiter, since=14.2)
     for number in range(40):  # saved up in the wait from 14.2 to 15.2, and accepted at once
         limiter.record_success(0.0, 15.3 + number / 100)
     limiter.record_wait(14.2, 15.2)
@@ -503,8 +523,7 @@ def cut_in_vain(loss: RandomLoss, *refused: int, closed: bool = False) -> None:
 
 
 @pytest.mark.parametrize(
-    ("refused", "begins"),
-    [((1, 1), True), ((3,), False), ((2, 0), False), ((2, 0, 1), False), ((1, 1, 1), True)],
+    ("refused", "begins"), [((1, 1), True), ((3,), False), ((2, 0), False), ((2, 0, 1), False), ((1, 1, 1), True)]
 )
 def test_burst_begins_if_each_of_two_cuts_did_not_help(refused: tuple[int, ...], begins: bool) -> None:
     loss = RandomLoss()
@@ -746,10 +765,7 @@ def test_refusals_at_the_start_leave_the_ceiling() -> None:
     assert concurrency.limit == 16
 
 
-@pytest.mark.parametrize(
-    ("accepted", "in_flight", "limit"),
-    [(23, 16, 5), (24, 16, 16), (500, 15, 5)],
-)
+@pytest.mark.parametrize(("accepted", "in_flight", "limit"), [(23, 16, 5), (24, 16, 16), (500, 15, 5)])
 def test_ceiling_that_was_accepted_before_is_not_too_high(accepted: int, in_flight: int, limit: int) -> None:
     concurrency = ConcurrencyLimit(16)
     for _ in range(accepted):

@@ -35,7 +35,7 @@ from seorep_async import (
     StatusError,
 )
 from seorep_async.session import Authentication
-from tests.session.calls import KEY, Connect, ConnectSession, OpenClient, ask, write
+from tests.session.calls import KEY, Connect, ConnectSession, OpenClient, ask, failure, write
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Step, answer, hang, reset, then_close
@@ -131,26 +131,21 @@ CASES: dict[str, tuple[Step, type[SeoRepError], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("step", "kind", "settings"), CASES.values(), ids=CASES)
 async def test_no_error_shows_the_key(
-    step: Step,
-    kind: type[SeoRepError],
-    settings: dict[str, Any],
-    connect: Connect,
+    step: Step, kind: type[SeoRepError], settings: dict[str, Any], connect: Connect
 ) -> None:
     asyncio.get_running_loop().set_debug(True)
     client, _ = await connect(forever=step, **{"max_attempts": 2} | settings)
-    with pytest.raises(kind) as caught:
-        await ask(client)
-    assert type(caught.value) is kind
-    assert_error_does_not_show_key(caught.value)
+    error = await failure(client, kind)
+    assert type(error) is kind
+    assert_error_does_not_show_key(error)
 
 
 @pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
 async def test_no_form_of_the_key_is_left_in_an_excerpt(echo: str, connect: Connect) -> None:
     client, _ = await connect(answer(f"no such key: {echo}, sorry".encode(), status=404))
-    with pytest.raises(NotFoundError) as caught:
-        await ask(client)
-    assert_error_does_not_show_key(caught.value)
-    excerpt = caught.value.body_excerpt
+    error = await failure(client, NotFoundError)
+    assert_error_does_not_show_key(error)
+    excerpt = error.body_excerpt
     assert excerpt is not None
     assert excerpt.startswith("no such key: ")
     assert "***" in excerpt
@@ -162,10 +157,9 @@ async def test_no_part_of_the_key_is_left_at_the_end_of_an_excerpt(connect: Conn
     beginnings = [b"x" * n for n in range(340, 410)] + [b"x" + b" " * n for n in range(3130, 3205)]
     client, _ = await connect(*(answer(begun + KEY.encode() * 3, status=404) for begun in beginnings))
     for _ in beginnings:
-        with pytest.raises(NotFoundError) as caught:
-            await ask(client)
-        assert_key_is_not_in(str(caught.value))
-        assert "CANA" not in str(caught.value)
+        error = await failure(client, NotFoundError)
+        assert_key_is_not_in(str(error))
+        assert "CANA" not in str(error)
 
 
 @pytest.mark.parametrize(
@@ -211,18 +205,16 @@ async def test_cancelled_call_does_not_show_the_key(step: Step, connect: Connect
 
 async def test_unreachable_service_does_not_show_the_key(open_client: OpenClient, unused_tcp_port: int) -> None:
     client = await open_client(f"http://127.0.0.1:{unused_tcp_port}", max_attempts=2)
-    with pytest.raises(ConnectionFailedError) as caught:
-        await ask(client)
-    assert_error_does_not_show_key(caught.value)
+    error = await failure(client, ConnectionFailedError)
+    assert_error_does_not_show_key(error)
 
 
 async def test_borrowed_session_that_was_closed_does_not_show_the_key(connect: Connect) -> None:
     async with aiohttp.ClientSession() as session:
         client, _ = await connect(FINE, session=session)
         await ask(client)
-    with pytest.raises(ConfigurationError) as caught:
-        await ask(client)
-    assert_error_does_not_show_key(caught.value)
+    error = await failure(client, ConfigurationError)
+    assert_error_does_not_show_key(error)
 
 
 async def test_success_shows_no_key(connect: Connect) -> None:

@@ -22,7 +22,9 @@ from seorep_async.session.flow_control.rate_limiter import RateLimiter
 from tests.session.limiters import AtOnce, AtRandom, Changing, FixedWindow, Limiter, SlidingLog, TokenBucket
 from tests.session.scenarios import Scenario, rising_limit, scenarios
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
-from tests.session.virtual_loop import here, virtual
+from tests.session.virtual_loop import here
+
+pytestmark = pytest.mark.virtual
 
 SEED = 21
 SLOW = (", 2 ms", ", 50 ms", ", 200 ms", "2 clients", "8 clients", "3 s apart")
@@ -237,7 +239,6 @@ def outage(begin: float, end: float) -> SimulatedService:
     return SimulatedService(down=(begin, end))
 
 
-@virtual
 async def test_nothing_but_single_probes_goes_out_in_an_outage() -> None:
     service = outage(2, 5)
     async with session_above(service) as session:
@@ -247,7 +248,6 @@ async def test_nothing_but_single_probes_goes_out_in_an_outage() -> None:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.25])
-@virtual
 async def test_chance_refusals_of_slow_calls_after_a_pull_lose_none(share: float) -> None:
     limiter = Changing((10, TokenBucket(200, 40)), (math.inf, AtRandom(share, seed=0)))
     async with session_above(SimulatedService(limiter)) as session:
@@ -257,7 +257,6 @@ async def test_chance_refusals_of_slow_calls_after_a_pull_lose_none(share: float
             await asyncio.sleep(1)
 
 
-@virtual
 async def test_service_that_never_comes_back_is_not_hammered() -> None:
     service = outage(0, math.inf)
     async with session_above(service, call_timeout=30) as session:
@@ -268,7 +267,6 @@ async def test_service_that_never_comes_back_is_not_hammered() -> None:
 
 
 @pytest.mark.parametrize("latency", [0.3, 2.0])
-@virtual
 async def test_no_attempt_starts_after_the_deadline(latency: float) -> None:
     service = SimulatedService(TokenBucket(5, 1), latency)
     async with session_above(service, call_timeout=1, max_concurrency=2) as session:
@@ -278,7 +276,6 @@ async def test_no_attempt_starts_after_the_deadline(latency: float) -> None:
     assert any(isinstance(result, DeadlineExceededError) for result in results)
 
 
-@virtual
 async def test_no_attempt_starts_if_the_loop_was_late_with_its_permit() -> None:
     service = SimulatedService()
     async with session_above(service, call_timeout=1, requests_per_second=2) as session:
@@ -292,7 +289,6 @@ async def test_no_attempt_starts_if_the_loop_was_late_with_its_permit() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-@virtual
 async def test_wait_of_an_hour_ends_every_call_at_once(status: int) -> None:
     service = SimulatedService(TokenBucket(1, 5), latency=0.02, status=status, retry_after=3600)
     async with session_above(service) as session:
@@ -313,7 +309,6 @@ def test_campaigns_down_for_an_hour_fail_alone(count: int, first: int, at_once: 
 
 
 @pytest.mark.parametrize("status", [429, 503])
-@virtual
 async def test_calls_refused_until_their_end_speak_of_a_quota(status: int) -> None:
     service = SimulatedService(TokenBucket(0, 100), status=status)
     async with session_above(service) as session:
@@ -324,7 +319,6 @@ async def test_calls_refused_until_their_end_speak_of_a_quota(status: int) -> No
     assert all("was refused: a quota may be used up" in error.message for error in timed_out)
 
 
-@virtual
 async def test_no_burst_beyond_the_cap_follows_a_stall_of_the_loop() -> None:
     service = SimulatedService()
     async with session_above(service, requests_per_second=50) as session:
@@ -336,7 +330,6 @@ async def test_no_burst_beyond_the_cap_follows_a_stall_of_the_loop() -> None:
         assert busiest <= 1 + (window + RateLimiter.CATCH_UP) * 50 + 1e-6
 
 
-@virtual
 async def test_figures_of_a_client_add_up() -> None:
     service = SimulatedService(TokenBucket(20, 4), latency=0.02)
     async with session_above(service) as session:

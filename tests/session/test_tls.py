@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from seorep_async import AttemptTimeoutError, ConnectionFailedError, TransportError
-from tests.session.calls import OpenClient, StartServer, ask
+from tests.session.calls import Connect, OpenClient, StartServer, ask, failure
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, answer
 
@@ -33,40 +33,36 @@ def trusting(authority: trustme.CA) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
 
 
-async def test_good_certificate_is_taken(
-    scripted_server: StartServer, open_client: OpenClient, authority: trustme.CA
-) -> None:
-    server = await scripted_server(FINE, FINE, tls=serving(authority.issue_cert("127.0.0.1")))
+async def test_good_certificate_is_taken(connect: Connect, authority: trustme.CA) -> None:
     async with trusting(authority) as session:
-        client = await open_client(server.base_url, session=session)
+        tls = serving(authority.issue_cert("127.0.0.1"))
+        client, server = await connect(FINE, FINE, tls=tls, session=session)
         await ask(client)
         await ask(client)
     assert server.connections == 1
 
 
 async def test_unknown_authority_is_refused_before_anything_is_sent(
-    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime, authority: trustme.CA
+    connect: Connect, fake_time: FakeTime, authority: trustme.CA
 ) -> None:
-    server = await scripted_server(tls=serving(authority.issue_cert("127.0.0.1")))
-    with pytest.raises(ConnectionFailedError, match="no TLS connection") as caught:
-        await ask(await open_client(server.base_url))
-    assert (caught.value.attempts, fake_time.slept, server.requests) == (1, [], [])
+    client, server = await connect(tls=serving(authority.issue_cert("127.0.0.1")))
+    error = await failure(client, ConnectionFailedError, match="no TLS connection")
+    assert (error.attempts, fake_time.slept, server.requests) == (1, [], [])
 
 
 @pytest.mark.parametrize("fault", ["other host", "expired"])
 async def test_bad_certificate_is_refused_before_anything_is_sent(
-    fault: str, scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime, authority: trustme.CA
+    fault: str, connect: Connect, fake_time: FakeTime, authority: trustme.CA
 ) -> None:
     certificate = (
         authority.issue_cert("api.example.com")
         if fault == "other host"
         else authority.issue_cert("127.0.0.1", not_before=YESTERDAY - dt.timedelta(days=1), not_after=YESTERDAY)
     )
-    server = await scripted_server(tls=serving(certificate))
     async with trusting(authority) as session:
-        with pytest.raises(ConnectionFailedError, match="no TLS connection") as caught:
-            await ask(await open_client(server.base_url, session=session))
-    assert (caught.value.attempts, fake_time.slept, server.requests) == (1, [], [])
+        client, server = await connect(tls=serving(certificate), session=session)
+        error = await failure(client, ConnectionFailedError, match="no TLS connection")
+    assert (error.attempts, fake_time.slept, server.requests) == (1, [], [])
 
 
 async def test_https_at_a_plain_server_is_refused_at_once(open_client: OpenClient, fake_time: FakeTime) -> None:

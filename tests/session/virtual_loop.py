@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import heapq
 import itertools
 import signal
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -87,16 +85,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Run something on a virtual loop."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
-
-
-def virtual(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test on a virtual loop (a decorator)."""
-
-    @functools.wraps(test)
-    def in_virtual_time(*args: P.args, **kwargs: P.kwargs) -> None:
-        run(test(*args, **kwargs))
-
-    return in_virtual_time
 
 
 def here() -> VirtualLoop:
