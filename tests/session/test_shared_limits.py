@@ -162,6 +162,23 @@ async def test_clients_take_turns_and_each_its_most_urgent_first() -> None:
     assert served == ["0:5", "0:2", "1:8", "2:7", "0:3", "1:9", "0:4"]
 
 
+@pytest.mark.parametrize(
+    ("newcomers", "order"), [([1.5], "AABAA"), ([1.5, 1.5], "AABCAA"), ([1.5, 2.5], "AABACA"), ([1.5, 3.5], "AABACA")]
+)
+@virtual
+async def test_newcomers_go_before_who_was_just_served_once(newcomers: list[float], order: str) -> None:
+    served: list[str] = []
+    async with sharing(SimulatedService(latency=1.0), 3, Limits(max_concurrency=1)) as sessions:
+
+        async def ask(number: int, at: float) -> None:
+            await asyncio.sleep(at)
+            await sessions[number].send(page())
+            served.append("ABC"[number])
+
+        await asyncio.gather(*(ask(0, 0) for _ in range(4)), *map(ask, (1, 2), newcomers))
+    assert "".join(served) == order
+
+
 # what each keeps
 
 
@@ -225,6 +242,19 @@ async def test_a_client_that_waits_less_long_fails_alone() -> None:
 
 
 # coming and going
+
+
+@virtual
+async def test_a_call_cancelled_as_it_is_served_is_not_in_flight() -> None:
+    async with sharing(SimulatedService(latency=1.0), 2, Limits(max_concurrency=1)) as (one, other):
+        held = await other.governor.acquire(0, math.inf)
+        waiting = asyncio.create_task(one.governor.acquire(0, math.inf))
+        await turn()
+        assert held is not None
+        other.governor.release(held, None)
+        waiting.cancel()
+        await turn()
+        assert (one.stats.in_flight, other.stats.in_flight, one.governor.admission.in_flight) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("leave", ["close", "cancel"])

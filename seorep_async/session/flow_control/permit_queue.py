@@ -56,6 +56,7 @@ class PermitQueue:
         """Number waiters by their arrival, and clients."""
         self.turns: deque[list[Waiter]] = deque()
         """Of each client that waits, a heap of its waiters; the first is next."""
+        self._served: list[Waiter] | None = None
         self._alarm: Alarm | None = None
         self._clients = 0
         self._origin: Origin | None = None
@@ -87,9 +88,9 @@ class PermitQueue:
         self.admission.forget_subjects(subjects)
 
     def add(self, waiter: Waiter, waiting: list[Waiter]) -> None:
-        """Add a waiter to those of its client, which takes its turn after all others if it is the first."""
+        """Add a waiter; a client that begins to wait is last, but before one that was served just now."""
         if not waiting:
-            self.turns.append(waiting)
+            self.turns.insert(len(self.turns) - bool(self.turns and self.turns[-1] is self._served), waiting)
         heapq.heappush(waiting, waiter)
 
     def dispatch(self) -> None:
@@ -116,7 +117,7 @@ class PermitQueue:
 
     def _take_next(self) -> Waiter:
         """Take out the most urgent waiter of the client whose turn it is."""
-        waiting = self.turns.popleft()
+        self._served = waiting = self.turns.popleft()
         waiter = heapq.heappop(waiting)
         if waiting:
             self.turns.append(waiting)
