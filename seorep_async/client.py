@@ -12,7 +12,7 @@ import aiohttp
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Rankings, RawRequests, Users
-from seorep_async.resources.arguments import ExtraParams, mask_secrets
+from seorep_async.resources.arguments import ExtraParams, check_account_name, mask_secrets
 from seorep_async.session import (
     Authentication,
     BaseURL,
@@ -42,6 +42,7 @@ class SeoRepClient:
             trace config of such a session sees the key in the headers of requests.
         on_attempt: called with an `Attempt` after every attempt, retried ones too; it must return soon. What it raises
             is logged.
+        account: the account's name in tables and files. Default: the host of the service.
 
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent.
@@ -64,6 +65,7 @@ class SeoRepClient:
         settings: Settings = Settings(),  # noqa: B008  # immutable
         session: aiohttp.ClientSession | None = None,
         on_attempt: OnAttempt | None = None,
+        account: str | None = None,
     ) -> None:
         # the key leaves this frame before it can raise: tracebacks may show locals
         if api_key is None:
@@ -78,6 +80,7 @@ class SeoRepClient:
         if session is not None and not isinstance(session, aiohttp.ClientSession):
             raise ConfigurationError(f"session must be an aiohttp.ClientSession, got {type(session).__name__}")
         check_callback("on_attempt", on_attempt, "an Attempt")
+        account = None if account is None else check_account_name(account)
         if base_url is None:
             base_url = os.environ.get("SEOREP_BASE_URL")
         problem = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
@@ -93,7 +96,8 @@ class SeoRepClient:
         self.users: Users = Users(self._session, decoder)
         self.keywords: Keywords = Keywords(self._session, decoder)
         self.backlinks: Backlinks = Backlinks(self._session, decoder)
-        self.rankings: Rankings = Rankings(self._session, decoder)
+        self._account = (address.origin[1] or "") if account is None else account
+        self.rankings: Rankings = Rankings(self._session, decoder, self._account)
         self._raw_requests = RawRequests(self._session, decoder)
 
     async def open(self) -> SeoRepClient:
@@ -121,6 +125,11 @@ class SeoRepClient:
     def base_url(self) -> str:
         """The address of the service, without `/v3`."""
         return self._base_url.string
+
+    @property
+    def account(self) -> str:
+        """The account's name in tables and files."""
+        return self._account
 
     @property
     def settings(self) -> Settings:

@@ -39,7 +39,7 @@ class Snapshot:
     """The labels of every row, account and night, as the caller named them.
 
     Attributes:
-        account: the account's name, or None for the host of the service.
+        account: the account's name, or None for the client's.
         snapshot_date: the night, or None for the UTC day on which the pull began.
         key_renewed: the mark of a new API key or address of the account, or None if there is none to confirm.
     """
@@ -225,7 +225,7 @@ def export_job(
         end_date=check_date("end_date", end_date),
         campaigns=None if ids is None else tuple(ids),
         options=options,
-        account=client._session.host if snapshot.account is None else check_account_name(snapshot.account),
+        account=client.account if snapshot.account is None else check_account_name(snapshot.account),
         started_at=now,
         snapshot_date=_snapshot_date(snapshot, now.date()),
         snapshot_is_default=snapshot.snapshot_date is None,

@@ -131,7 +131,7 @@ class Observer:
         scrub: Callable[[str, Request[Any]], str],
         settings: Settings,
     ) -> None:
-        self._on_attempt = on_attempt
+        self.on_attempt: OnAttempt | None = on_attempt
         self._scrub = scrub
         self._pace = math.inf if settings.requests_per_second is None else settings.requests_per_second
         self._concurrency = settings.max_concurrency
@@ -168,7 +168,7 @@ class Observer:
             response: the whole response, if there was one, else anything.
             result: the failure, the exception that ended the attempt, or anything after a success.
         """
-        if self._on_attempt is None:
+        if self.on_attempt is None:
             return
         status, size = (response.status, response.size) if isinstance(response, Response) else (None, 0)
         error: type[BaseException] | None = None
@@ -184,7 +184,7 @@ class Observer:
         )
         call.idle_since = call.ended
         try:
-            self._on_attempt(attempt)
+            self.on_attempt(attempt)
         except Exception:
             _log.exception("on_attempt failed", extra=_log_fields(call))
 
