@@ -38,7 +38,7 @@ def test_a_password_is_in_no_repr() -> None:
 
 
 def test_the_whole_model_is_still_there() -> None:
-    row = WIDE[0]
+    row = KeywordRanking(1, "shoes", engine_a_ranking=3)
     assert attrs.asdict(row)["engine_a_ranking"] == 3
     assert pickle.loads(pickle.dumps(row)) == row  # noqa: S301
 

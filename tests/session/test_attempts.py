@@ -162,6 +162,7 @@ async def test_a_pull_under_faults_is_seen_whole() -> None:
             assert len(seen) == client.stats.attempts == sandbox.stats.requests
             causes = Counter(one.cause for one in seen if one.cause)
             assert causes == Counter(client.stats.retries)
+            assert sum(one.number == 1 for one in seen) == client.stats.requests
             assert sum(one.bytes for one in seen) <= client.stats.bytes_received
 
 
