@@ -291,6 +291,10 @@ class ExportError(SeoRepError):
         self.file = file
 
 
+class PullPausedError(SeoRepError):
+    """A pull stopped at its `max_requests`; the fetched reports are stored, and the same pull goes on with the rest."""
+
+
 _STATUS_ERRORS: dict[int, type[StatusError]] = {
     401: AuthenticationError,
     403: AuthenticationError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
@@ -123,7 +123,7 @@ class Pull(Generic[R]):
         self._cancel_scope = CancelScope()
         self._deadline = self._session.call_timeout.stream_deadline()
         self._total = len(self)
-        self._remaining = enumerate(self._ids)
+        self._remaining: Iterator[tuple[int, int]] = enumerate(self._ids)
         self._items: dict[int, _Item[R]] = {}  # started and not taken, but for the deferred
         self._deferred: dict[int, _Item[R]] = {}
         self._retries: deque[_Item[R]] = deque()  # formerly deferred, to start again
@@ -182,7 +182,7 @@ class Pull(Generic[R]):
 
         Until the pull is iterated again, the outcome still counts as waiting, and nothing starts in its place.
         """
-        outcome = self._take() if self._open and self._taken < len(self) else None
+        outcome = self._take() if self._open and self._taken < self._total else None
         self._held += outcome is not None
         return outcome
 
@@ -190,6 +190,11 @@ class Pull(Generic[R]):
     def key_refusal(self) -> AuthenticationError | None:
         """The error with which the service refused the API key itself, or None."""
         return self._cancel_scope.error
+
+    def finish(self) -> None:
+        """Start no more ids; each that has begun still ends in its outcome."""
+        self._remaining = iter(())
+        self._total = self._taken + len(self._items) + len(self._deferred) + len(self._retries)
 
     def _take(self) -> PullOutcome[R] | None:
         """Return the next outcome, or None to wait for it."""

@@ -16,6 +16,7 @@ from seorep_async.errors import (
     DecodeError,
     ExportError,
     PaginationError,
+    PullPausedError,
     SeoRepError,
 )
 from seorep_async.export.checkpoint import Checkpoint
@@ -53,12 +54,16 @@ class Sink(Protocol):
 
 @attrs.frozen
 class Fetcher:
-    """Fetches every report that a sink lacks, and reports stages, steps and failures to the tracker."""
+    """Fetches every report that a sink lacks, and reports stages, steps and failures to the tracker.
+
+    It begins no report when `requests_left` returns 0; None is no limit.
+    """
 
     client: SeoRepClient
     spec: PullSpec
     sink: Sink
     tracker: ProgressTracker
+    requests_left: Callable[[], int | None] = lambda: None
 
     async def run(self) -> None:
         """Fetch every report that the sink lacks.
@@ -68,6 +73,7 @@ class Fetcher:
             SeoRepError: the account's campaigns could not be listed.
             ExportError: a report could not be stored.
             ConfigurationError: the client was closed meanwhile, or its session.
+            PullPausedError: no requests are left, and reports are missing.
         """
         sink, checkpoint, feeds = self.sink, self.sink.checkpoint, self.spec.feeds
         if not await sink.run(lambda: checkpoint.planned):
@@ -190,13 +196,22 @@ class Fetcher:
             shown, stored = feed, (await sink.run(checkpoint.counts, feed))[0]
         self.tracker.start_stage(stage, shown, stored + len(ids), stored)
         valid, refused = split_valid_ids("keyword" if feed is Feed.KEYWORD_BY_DATE else "campaign", ids)
+        begun = 0
         for id_, error in refused.items():
             await self._fail(feed, shown, id_, error)
         async with self.client.rankings.pull(
-            valid, spec.start_date, spec.end_date, feed=feed, ordered=sink.ordered, **spec.options
+            valid[: self.requests_left()],
+            spec.start_date,
+            spec.end_date,
+            feed=feed,
+            ordered=sink.ordered,
+            **spec.options,
         ) as outcomes:
             async for outcome in outcomes:
                 group = _ready_group(outcome, outcomes)
+                begun += len(group)
+                if self.requests_left() == 0:
+                    outcomes.finish()
                 reports = [one.report for one in group if one.report is not None]
                 if reports:
                     await sink.add(reports, rows=stage is Stage.ROWS, keywords=keywords)
@@ -210,6 +225,9 @@ class Fetcher:
                             one.error.subject = None
                             raise one.error
                         await self._fail(feed, shown, one.id, one.error)
+
+        if begun < len(valid):
+            raise PullPausedError("the pull has sent its requests; run it again to fetch the rest")
 
     async def _fail(self, asked: Feed, shown: Feed, id_: int, error: SeoRepError) -> None:
         failures = self.tracker.failures

@@ -33,7 +33,7 @@ from seorep_async.export.spec import PullSpec, SpecOptions
 from seorep_async.export.staging_area import in_thread
 from seorep_async.export.targets import Target, target_of
 from seorep_async.models import Feed
-from seorep_async.resources.arguments import check_flags
+from seorep_async.resources.arguments import check_flags, check_id
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.session import Stats
 from seorep_async.tables.text import RFC_4180, CsvOptions
@@ -57,6 +57,7 @@ async def pull_to(
     key_renewed: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     work_dir: str | os.PathLike[str] | None = None,
+    max_requests: int | None = None,
     **options: Unpack[FeedOptions],
 ) -> PullSummary:
     """Pull feeds of many campaigns into files, a database or a dataset, as `seorep_async.export` describes.
@@ -75,12 +76,14 @@ async def pull_to(
         account, key_renewed: the name in every row, by default the client's; the mark of its new key or address.
         snapshot_date: the night that rows are of; default: the UTC day on which the pull began.
         storage_options, work_dir: of the object store, by default the environment's; an existing folder for staging.
+        max_requests: begin no report once so many requests were sent; reports that have begun are finished.
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Raises:
         ConfigurationError: an argument is wrong, or the target is another's or can't be replaced; nothing was sent.
         ImportError: the format needs an extra.
         SeoRepError: the key was refused, or the campaigns could not be listed; reports fetched until then are stored.
+        PullPausedError: it stopped at `max_requests`; the same call goes on with the rest.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.
     """
     labels: SpecOptions = {"account": account, "snapshot_date": snapshot_date, "key_renewed": key_renewed, "csv": csv}
@@ -88,7 +91,9 @@ async def pull_to(
     find_target = partial(target_of, out, force=force, storage_options=storage_options, work_dir=work_dir)
     target = await asyncio.to_thread(find_target, spec.feeds, account=spec.account)  # importing an extra takes long
     tracker = ProgressTracker(on_progress)
-    return await run_export(client, spec, target, tracker, restart=restart, retry_failed=retry_failed)
+    return await run_export(
+        client, spec, target, tracker, restart=restart, retry_failed=retry_failed, max_requests=max_requests
+    )
 
 
 async def run_export(
@@ -99,16 +104,14 @@ async def run_export(
     *,
     restart: bool = False,
     retry_failed: bool = False,
+    max_requests: int | None = None,
 ) -> PullSummary:
     """Pull a spec into a target as `pull_to` does."""
-    check_flags(restart=restart, retry_failed=retry_failed, force=target.force)
-    if restart and retry_failed:
-        problem = "restart=True and retry_failed=True can't be combined; give one of them"
-        raise ConfigurationError(problem, argument="restart")
+    _check_how(restart, retry_failed, target.force)
     if spec.campaigns == () and not spec.is_shard:
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
     spec.check_format(target.format)
-    count = _Count(client)
+    count = _Count(client, None if max_requests is None else check_id("max_requests", max_requests))
     await in_thread(target.check, spec)
     if retry_failed and await in_thread(target.has_nothing_to_retry, spec):
         return count.summary(spec, (), tuple(target.row_files()))
@@ -133,7 +136,7 @@ async def run_export(
     try:
         async with StagingWriter(area, spec, tracker, restart=restart, retry_failed=retry_failed) as writer:
             last_number = await writer.run(area.checkpoint.last_number)
-            await Fetcher(client, spec, writer, tracker).run()
+            await Fetcher(client, spec, writer, tracker, count.requests_left).run()
             tracker.start_stage(Stage.WRITING, spec.feeds[-1])
             await writer.run(finish, last_number, writer.stop.check)
     except BaseException as error:
@@ -172,17 +175,29 @@ async def stream_rows(
         return count.summary(spec, _outcomes(spec, writer.checkpoint, tracker.failures))
 
 
-class _Count:
-    """The statistics and seconds of a run so far."""
+def _check_how(restart: bool, retry_failed: bool, force: bool) -> None:
+    check_flags(restart=restart, retry_failed=retry_failed, force=force)
+    if restart and retry_failed:
+        problem = "restart=True and retry_failed=True can't be combined; give one of them"
+        raise ConfigurationError(problem, argument="restart")
 
-    def __init__(self, client: SeoRepClient) -> None:
+
+class _Count:
+    """The statistics and seconds of a run so far, and the requests that it may still send."""
+
+    def __init__(self, client: SeoRepClient, max_requests: int | None = None) -> None:
         self._client = client
+        self._max_requests = max_requests
         self._started, self._before = time.monotonic(), client.stats
 
     @property
     def stats(self) -> Stats:
         """What the client has done meanwhile."""
         return self._client.stats.since(self._before)
+
+    def requests_left(self) -> int | None:
+        """Return the number of requests that it may still send, or None for any."""
+        return None if self._max_requests is None else max(0, self._max_requests - self.stats.attempts)
 
     def summary(
         self, spec: PullSpec, outcomes: Sequence[CampaignOutcome], paths: Sequence[Path | str] = (), **further: Any

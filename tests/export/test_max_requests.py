@@ -1,0 +1,53 @@
+"""A pull with a limit of requests stops, keeps what it has, and goes on when it is run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seorep_async import ConfigurationError, Feed, PullPausedError
+from seorep_async.export import pull_to
+from tests.export.reports import END, FORMATS, START, account
+
+
+async def pull(client: Any, out: Path, **how: Any) -> Any:
+    return await pull_to(client, None, START, END, out=out, feeds=list(Feed), **how)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+async def test_paused_pulls_end_as_one_that_was_not(tmp_path: Path, ending: str) -> None:
+    async with account(campaigns=7, keywords=3) as (_, client):
+        whole = await pull(client, tmp_path / f"whole.{ending}")
+        out, runs, summary = tmp_path / f"parts.{ending}", 0, None
+        while summary is None:
+            runs += 1
+            try:
+                summary = await pull(client, out, max_requests=10)
+            except PullPausedError:
+                assert not out.exists()
+    assert runs >= 3
+    assert (summary.rows, summary.ok, summary.resumed > 0) == (whole.rows, True, True)
+
+
+@pytest.mark.parametrize("limit", [1, 5, 12])
+async def test_reports_of_one_page_keep_to_the_limit(tmp_path: Path, limit: int) -> None:
+    async with account(campaigns=20, keywords=3) as (sandbox, client):
+        with pytest.raises(PullPausedError, match="run it again"):
+            await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=limit)
+        assert sandbox.stats.requests <= limit + (limit == 1)  # the list of campaigns is always read
+
+
+async def test_a_limit_that_suffices_changes_nothing(tmp_path: Path) -> None:
+    async with account(campaigns=4, keywords=3) as (_, client):
+        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=100)
+    assert (summary.ok, summary.rows) == (True, 12)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "10"])
+async def test_a_wrong_limit_is_refused_first(tmp_path: Path, wrong: Any) -> None:
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match="^max_requests must be an integer") as caught:
+            await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=wrong)
+        assert (sandbox.stats.requests, caught.value.argument) == (0, "max_requests")
