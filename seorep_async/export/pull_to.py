@@ -103,8 +103,7 @@ async def run_export(
     """Pull a spec into a target as `pull_to` does."""
     check_flags(restart=restart, retry_failed=retry_failed, force=target.force)
     if restart and retry_failed:
-        problem = "restart=True and retry_failed=True can't be combined; give one of them"
-        raise ConfigurationError(problem, argument="restart")
+        raise ConfigurationError("restart=True and retry_failed=True can't be combined; give one", argument="restart")
     if spec.campaigns == () and not spec.is_shard:
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
     spec.check_format(target.format)
