@@ -13,7 +13,7 @@ import aiohttp
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Rankings, RawRequests, Users
-from seorep_async.resources.arguments import ExtraParams, mask_secrets
+from seorep_async.resources.arguments import ExtraParams, check_account_name, mask_secrets
 from seorep_async.session import (
     Authentication,
     BaseURL,
@@ -47,6 +47,7 @@ class SeoRepClient:
             `requests_per_second`; see `Limits`. Default: limits of its own.
         on_attempt: called with an `Attempt` after every attempt, retried ones too; it must return soon. What it raises
             is logged.
+        account: the account's name in tables and files. Default: the host of the service.
 
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent.
@@ -70,6 +71,7 @@ class SeoRepClient:
         session: aiohttp.ClientSession | None = None,
         limits: Limits | None = None,
         on_attempt: OnAttempt | None = None,
+        account: str | None = None,
     ) -> None:
         # the key leaves this frame before it can raise: tracebacks may show locals
         if api_key is None:
@@ -86,6 +88,7 @@ class SeoRepClient:
             raise ConfigurationError(problem, argument="session")
         settings = settings_within(settings, limits)
         check_callback("on_attempt", on_attempt, "an Attempt")
+        account = None if account is None else check_account_name(account)
         if base_url is None:
             base_url = os.environ.get("SEOREP_BASE_URL")
         problem = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
@@ -101,7 +104,8 @@ class SeoRepClient:
         self.users: Users = Users(self._session, decoder)
         self.keywords: Keywords = Keywords(self._session, decoder)
         self.backlinks: Backlinks = Backlinks(self._session, decoder)
-        self.rankings: Rankings = Rankings(self._session, decoder)
+        self._account = (address.origin[1] or "") if account is None else account
+        self.rankings: Rankings = Rankings(self._session, decoder, self._account)
         self._raw_requests = RawRequests(self._session, decoder)
 
     async def open(self) -> SeoRepClient:
@@ -132,8 +136,8 @@ class SeoRepClient:
 
     @property
     def account(self) -> str:
-        """The name of the account in tables: the host of the service."""
-        return self._session.host
+        """The account's name in tables and files."""
+        return self._account
 
     @property
     def settings(self) -> Settings:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 import attrs
 import msgspec
@@ -194,9 +194,7 @@ class Pull(Generic[R]):
     def _take(self) -> PullOutcome[R] | None:
         """Return the next outcome, or None to wait for it."""
         if not self._open:
-            raise ConfigurationError(
-                "this pull has ended or was not started: use it as `async with client.rankings.pull(...) as outcomes:`"
-            )
+            raise _not_running()
         if self._unexpected is not None:
             raise self._unexpected
         if self._taken == self._total:
@@ -283,5 +281,16 @@ class Pull(Generic[R]):
             self._items[item.number] = item
             self._finish(item, PullOutcome(item.id, error=item.error))
 
+    if not TYPE_CHECKING:  # type checkers find it themselves
+
+        def __await__(self) -> NoReturn:
+            raise _not_running()
+
     def _closed(self, item: _Item[R]) -> ConfigurationError:
         return ConfigurationError("the client was closed during the pull", subject=self._subject(item.id))
+
+
+def _not_running() -> ConfigurationError:
+    return ConfigurationError(
+        "this pull has ended or was not started: use it as `async with client.rankings.pull(...) as outcomes:`"
+    )

@@ -52,7 +52,7 @@ class RankingReport(Tabular, Generic[R]):
         total_records: rows that the service announced, or None if it did not.
         version: `metadata.version` of the response, or None; not compared, as it depends on the shape of the response.
         extra: unknown fields of the envelope, as the service sent them.
-        account: name of the account in tables: the host of the service; not compared.
+        account: name of the account in tables: that of the client; not compared.
         snapshot_date: UTC day on which the report was fetched, or on which its pull began; not compared.
         compared: whether changes from the previous period were requested. If not, every change is null in tables, data
             frames and files; `rows` and `totals` hold what the service sent, often 0.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import traceback
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -24,8 +25,9 @@ from seorep_async import (
     SeoRepError,
     StatusError,
 )
+from seorep_async.export import pull_to
 from seorep_async.sandbox import Sandbox
-from tests.session.calls import OpenClient, StartServer, ask
+from tests.session.calls import KEY, OpenClient, StartServer, ask
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, SeenRequest, answer, reset
 
@@ -483,3 +485,22 @@ async def test_a_recording_holds_the_answers_of_its_own_client_only(
         await ask(one)
         await ask(other)
     assert len(outer) == len(inner) == 1
+
+
+# --- account
+
+
+def test_the_account_is_the_host_by_default() -> None:
+    assert SeoRepClient("https://api.example.com:8443", KEY).account == "api.example.com"
+
+
+async def test_reports_and_files_bear_the_clients_account(tmp_path: Path) -> None:
+    days = ("2023-01-01", "2023-01-31")
+    async with (
+        Sandbox(campaigns=1, keywords=2) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key, account="acme") as client,
+    ):
+        report = await client.rankings.campaign(1, *days)
+        assert report.to_dicts()[0]["account"] == report.account == client.account == "acme"
+        assert (await pull_to(client, None, *days, out=tmp_path / "a.csv")).account == "acme"
+        assert (await pull_to(client, None, *days, out=tmp_path / "b.csv", account="other")).account == "other"

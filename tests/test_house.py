@@ -28,7 +28,7 @@ FLOORS = [
     {"paging"},
     {"pull"},
     {"resources"},
-    {"client"},
+    {"client", "observability"},
     {"public"},
     {"seorep_async"},
     {"export"},

@@ -54,6 +54,8 @@ CALLS: list[tuple[Call, str]] = [
         lambda c: anext(aiter(c.rankings.pull([1], *DAYS))),
         r"use it as `async with client.rankings.pull\(...\) as outcomes",
     ),
+    (lambda c: c.rankings.pull([1], *DAYS), r"use it as `async with client.rankings.pull\(...\) as outcomes"),
+    (lambda _: SeoRepClient("https://a.example.com", "k", account=" "), "account must be a name of 1 to 100 printable"),
     (lambda c: pull_to(c, None, *DAYS, out="no/a.csv"), "there is no folder .*no; create it first"),
     (lambda c: pull_to(c, None, *DAYS, out="a.xlsx"), "the name must end in .csv, .jsonl, .parquet or .duckdb"),
     (lambda c: pull_to(c, None, *DAYS, out="."), "it is a folder; name a file in it"),

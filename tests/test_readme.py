@@ -70,9 +70,10 @@ COMMANDS = [
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[Sandbox]:
+def serving(key: str = "sandbox") -> Iterator[Sandbox]:
     """Run a sandbox beside the examples, which have event loops of their own."""
-    sandbox, loop = Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed"), asyncio.new_event_loop()
+    sandbox = Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed", api_key=key)
+    loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     asyncio.run_coroutine_threadsafe(sandbox.__aenter__(), loop).result()
@@ -109,7 +110,7 @@ def test_the_readme_is_short() -> None:
 
 
 def test_every_guide_has_an_example() -> None:
-    guides = {"tables", "resources", "settings", "errors", "export", "sandbox", "pytest_plugin"}
+    guides = {"tables", "resources", "settings", "errors", "export", "observability", "sandbox", "pytest_plugin"}
     assert {f"seorep_async.{guide}" for guide in guides} <= SNIPPETS.keys() | {page for page, _ in TESTS}
 
 

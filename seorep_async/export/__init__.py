@@ -68,11 +68,11 @@ change is null: what the service sends then, often 0, is none. `pulls` says in `
 
 ## Accounts
 
-Every row has the name of its account: `account=` (`--account`, or the name in a profile), by default the host of the
-service. A database remembers the service and a salted digest of the key of each account in it, and refuses another
-service or key under the same name before anything is fetched. Give a second account a name of its own. If the account
-has a new key or another address, confirm it once by the mark that the refusal names: `key_renewed="3f9a21"`
-(`--key-renewed 3f9a21`). Left in a script, it confirms no other key or address.
+Every row has the name of its account: `account=` (`--account`, or the name in a profile), by default that of the client
+(`SeoRepClient(account=…)`), or else the host of the service. A database remembers the service and a salted digest of
+the key of each account in it, and refuses another service or key under the same name before anything is fetched. Give a
+second account a name of its own. If the account has a new key or another address, confirm it once by the mark that the
+refusal names: `key_renewed="3f9a21"` (`--key-renewed 3f9a21`). Left in a script, it confirms no other key or address.
 
 Accounts that share a database or a dataset don't touch each other: each resumes, restarts and retries its own pulls,
 also at the same time. Pulls of one database wait for each other while they write.

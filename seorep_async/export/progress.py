@@ -14,6 +14,9 @@ from seorep_async.errors import SeoRepError
 from seorep_async.export.spec import PullSpec
 from seorep_async.models import Feed
 from seorep_async.session import Stats, check_callback
+from seorep_async.tables.columns import Column, ColumnType
+from seorep_async.tables.declared import table_of
+from seorep_async.tables.html import html_table
 
 
 class Stage(enum.Enum):
@@ -109,7 +112,7 @@ def any_received(outcomes: Sequence[CampaignOutcome]) -> bool:
     return not outcomes or any(outcome.rows or outcome.ok for outcome in outcomes)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class PullSummary:
     """The summary of a pull.
 
@@ -175,6 +178,25 @@ class PullSummary:
     def rows_of(self, feed: Feed) -> int:
         """Return how many rows of a feed are in the target."""
         return sum(outcome.rows.get(feed, 0) for outcome in self.outcomes)
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures):,} reports failed" if self.failures else ""
+        counts = f"{self.campaigns:,} campaigns, {self.rows:,} rows{failed}"
+        return f"<PullSummary of {self.account}, {self.snapshot_date}: {counts}, in {self.seconds:.3g} s>"
+
+    def _repr_html_(self) -> str:
+        names = [table_of(feed).name for feed in self.feeds]
+        columns = [Column(name, ColumnType.INTEGER, "") for name in ("campaign_id", *names)]
+        rows = (
+            (
+                one.campaign_id,
+                *(one.rows.get(feed, 0) for feed in self.feeds),
+                "; ".join(str(failure.error) for failure in one.failures) or None,
+            )
+            for one in sorted(self.outcomes, key=lambda one: one.ok)  # those with failures first
+        )
+        columns.append(Column("failures", ColumnType.STRING, ""))
+        return html_table(repr(self).strip("<>"), columns, rows, self.campaigns)
 
 
 def summary_of(spec: PullSpec, **further: Any) -> PullSummary:

@@ -72,7 +72,7 @@ async def pull_to(
         restart: start over; delete what an earlier run has staged without reading it.
         retry_failed: fetch only the reports that failed last time: nothing if none did, everything if no target exists.
         force, csv: replace also files that no pull wrote; line ends, byte order mark and guard against formulas of CSV.
-        account, key_renewed: the name in every row, by default the service's host; the mark of its new key or address.
+        account, key_renewed: the name in every row, by default the client's; the mark of its new key or address.
         snapshot_date: the night that rows are of; default: the UTC day on which the pull began.
         storage_options, work_dir: of the object store, by default the environment's; an existing folder for staging.
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.

@@ -10,9 +10,11 @@ import attrs
 
 from seorep_async.models.descriptions import with_meanings
 from seorep_async.models.extra import extra_field
+from seorep_async.models.one_line_repr import one_line_repr
 
 
 @with_meanings
+@one_line_repr
 @attrs.frozen(weakref_slot=False)
 class Campaign:
     """A website address plus a company name (the service's reference, section 2.1).

@@ -12,6 +12,7 @@ import attrs
 from seorep_async.models.descriptions import with_meanings
 from seorep_async.models.extra import extra_field
 from seorep_async.models.gc_untracked import gc_untracked_struct
+from seorep_async.models.one_line_repr import one_line_repr
 
 
 class Feed(enum.Enum):
@@ -65,6 +66,7 @@ class SearchLanguage:
 @final
 @gc_untracked_struct
 @with_meanings
+@one_line_repr
 @attrs.frozen(weakref_slot=False)
 class KeywordRanking:
     """One keyword's rankings: a row of the campaign-by-keyword feed (the service's reference, section 2.7).
@@ -118,6 +120,7 @@ class KeywordRanking:
 @final
 @gc_untracked_struct
 @with_meanings
+@one_line_repr
 @attrs.frozen(weakref_slot=False)
 class CampaignPeriod:
     """One period of a campaign: a row of the campaign-by-date feed (the service's reference, section 2.7).
@@ -164,6 +167,7 @@ class CampaignPeriod:
 @final
 @gc_untracked_struct
 @with_meanings
+@one_line_repr
 @attrs.frozen(weakref_slot=False)
 class KeywordPeriod:
     """One date of a keyword: a row of the keyword-by-date feed (the service's reference, section 2.7).
@@ -193,6 +197,7 @@ class KeywordPeriod:
 
 
 @with_meanings
+@one_line_repr
 @attrs.frozen(weakref_slot=False)
 class RankingTotals:
     """The totals of a feed: a number for each metric (the service's reference, section 2.7).

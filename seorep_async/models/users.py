@@ -9,8 +9,10 @@ from typing import Any, NoReturn
 import attrs
 
 from seorep_async.models.extra import extra_field
+from seorep_async.models.one_line_repr import one_line_repr
 
 
+@one_line_repr
 @attrs.frozen(weakref_slot=False)
 class User:
     """A user of the account (the service's reference, section 2.2).

@@ -100,9 +100,10 @@ class Rankings:
     A wrong argument is a ConfigurationError, and nothing is sent. Later failures are other SeoRepErrors.
     """
 
-    def __init__(self, session: Session, decoder: Decoder) -> None:
+    def __init__(self, session: Session, decoder: Decoder, account: str) -> None:
         self._session = session
         self._decoder = decoder
+        self._account = account
         self._warned = False
 
     def campaign(
@@ -310,7 +311,7 @@ class Rankings:
                 total_records=first.total_records,
                 version=first.version,
                 extra=first.extra,
-                account=self._session.host,
+                account=self._account,
                 snapshot_date=asked.snapshot_date or self._session.clock.now().date(),
                 compared=asked.compared,
             )

@@ -41,4 +41,7 @@ class CallTimeout:
         return None if shortest == math.inf else self._monotonic() + shortest
 
     def _shortest(self) -> float:
-        return min((seconds for timeout, seconds in _limits.get() if timeout is self), default=math.inf)
+        limits = _limits.get()
+        return (
+            min((seconds for timeout, seconds in limits if timeout is self), default=math.inf) if limits else math.inf
+        )

@@ -86,12 +86,6 @@ class Headers(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def __hash__(self) -> int:
-        return hash(frozenset(self._values.items()))
-
-    def __repr__(self) -> str:
-        return f"Headers({list(self._values)})"  # values may be private
-
 
 @attrs.frozen
 class RawAnswer:
@@ -111,7 +105,7 @@ class RawAnswer:
     path: str
     status: int
     body: bytes = attrs.field(repr=False)
-    headers: Mapping[str, str] = attrs.field(factory=Headers, repr=False)
+    headers: Mapping[str, str] = attrs.field(factory=Headers, repr=False, eq=False)
     number: int = 1
     seconds: float = attrs.field(default=0.0, eq=False)
 
@@ -131,7 +125,7 @@ class Observer:
         scrub: Callable[[str, Request[Any]], str],
         settings: Settings,
     ) -> None:
-        self._on_attempt = on_attempt
+        self.on_attempt: OnAttempt | None = on_attempt
         self._scrub = scrub
         self._pace = math.inf if settings.requests_per_second is None else settings.requests_per_second
         self._concurrency = settings.max_concurrency
@@ -168,7 +162,7 @@ class Observer:
             response: the whole response, if there was one, else anything.
             result: the failure, the exception that ended the attempt, or anything after a success.
         """
-        if self._on_attempt is None:
+        if self.on_attempt is None:
             return
         status, size = (response.status, response.size) if isinstance(response, Response) else (None, 0)
         error: type[BaseException] | None = None
@@ -184,7 +178,7 @@ class Observer:
         )
         call.idle_since = call.ended
         try:
-            self._on_attempt(attempt)
+            self.on_attempt(attempt)
         except Exception:
             _log.exception("on_attempt failed", extra=_log_fields(call))
 

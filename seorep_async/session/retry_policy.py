@@ -174,6 +174,8 @@ def decide(
         return GiveUp(_outcome_unknown(failure))
     if failure.retry_after is not None and failure.retry_after > min(settings.retry_after_max, remaining):
         return GiveUp(failure.error)
+    if remaining <= 0:
+        return GiveUp(deadline_exceeded(failure, refused_in_a_row))
     counts_a_third = probe or failure.asks_to_wait
     if 3 * (attempts - throttled) + throttled > 3 * (settings.max_attempts - 1):
         return GiveUp(failure.error)

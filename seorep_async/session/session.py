@@ -57,7 +57,6 @@ class Session:
     ) -> None:
         self.settings = settings
         self.clock: Clock = clock or Clock()
-        self.host: str = base_url.origin[1] or ""
         self.state: str = "not open yet"
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._fair_queue = FairQueue()
@@ -282,7 +281,8 @@ class Session:
             self.observer.report(call, outcome, error)
             raise
         else:
-            self.observer.report(call, outcome, result)
+            if self.observer.on_attempt is not None:
+                self.observer.report(call, outcome, result)
             return result
         finally:
             if scope is not None:

@@ -1,4 +1,4 @@
-r"""Rows that go anywhere: dictionaries, JSON lines, data frames, notebooks, a web service, pictures.
+r"""Rows that go anywhere: dictionaries, JSON lines, data frames, notebooks, pictures.
 
 A report and the list of a resource are tables (`seorep_async.Tabular`). Each way gives the same rows in the same
 columns, which are those that a pull writes to files and databases:
@@ -15,73 +15,8 @@ print(campaigns.to_pandas()[["id", "company"]])
 `to_dicts()`, which raises the outcome's error if it failed. At the end of a cell, notebooks show a report or a list as
 a table of its first rows.
 
-Every row of a report names its `account` and its `snapshot_date`: the host of the service, and the UTC day on which the
-report was fetched or its pull began. `attrs.evolve(report, account="acme")` is the same report of a named account.
-
-## A web service
-
-An endpoint for FastAPI that streams the rankings of campaigns as JSON lines. Each line has one member, so that nobody
-takes a failure for a row: `row`, `failure` or, in the last line, `end`. A stream without `end` was cut short.
-
-```python
-import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import date
-from typing import Annotated
-
-from fastapi import FastAPI, Query, Request
-from fastapi.responses import JSONResponse, StreamingResponse
-
-from seorep_async import ConfigurationError, KeywordRanking, Pull, SeoRepClient
-
-
-@asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, SeoRepClient]]:
-    async with SeoRepClient() as client:  # one for all requests, which together stay within the service's limits
-        yield {"client": client}
-
-
-app = FastAPI(lifespan=lifespan)
-
-
-@app.exception_handler(ConfigurationError)
-async def bad_input(request: Request, error: ConfigurationError) -> JSONResponse:
-    return JSONResponse({"detail": str(error)}, status_code=422)
-
-
-@app.get("/rankings")
-async def rankings(
-    request: Request, campaign: Annotated[list[int], Query()], start_date: date, end_date: date
-) -> StreamingResponse:
-    pull = request.state.client.rankings.pull(campaign, start_date, end_date)  # bad input is refused here
-    return StreamingResponse(json_lines(pull), media_type="application/x-ndjson")
-
-
-async def json_lines(pull: Pull[KeywordRanking]) -> AsyncIterator[bytes]:
-    rows = failures = 0
-    async with pull as outcomes:  # a slow reader slows the pull, and one that stops ends it
-        async for outcome in outcomes:
-            if outcome.report is not None:
-                rows += len(outcome.report.rows)
-                yield b"".join(b'{"row":%b}\n' % line for line in outcome.report.to_jsonl().splitlines())
-            else:
-                failures += 1
-                error = {"error": type(outcome.error).__name__, "message": str(outcome.error)}
-                yield json.dumps({"failure": {"campaign_id": outcome.id, **error}}).encode() + b"\n"
-    yield json.dumps({"end": {"rows": rows, "failures": failures}}).encode() + b"\n"
-```
-
-Serve it with `uvicorn`, or try it in place:
-
-```python
-from fastapi.testclient import TestClient
-
-question = {"campaign": [1, 2, 9999], "start_date": "2023-01-01", "end_date": "2023-03-31"}
-with TestClient(app) as web:
-    lines = [json.loads(line) for line in web.get("/rankings", params=question).content.splitlines()]
-print([line for line in lines if "row" not in line])  # the failure of campaign 9999, and the end
-```
+Every row of a report names its `account` and its `snapshot_date`: the name given as `SeoRepClient(account="acme")`, by
+default the host of the service, and the UTC day on which the report was fetched or its pull began.
 
 ## Pictures
 

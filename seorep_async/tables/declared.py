@@ -23,7 +23,7 @@ from seorep_async.tables.columns import (
 _ACCOUNT = Column(
     "account",
     ColumnType.STRING,
-    "Name of the account: as given to the pull, or else the host of the service.",
+    "Name of the account: as given to the pull or the client, or else the host of the service.",
     nullable=False,
 )
 _SNAPSHOT = Column(

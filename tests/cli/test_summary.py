@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +188,15 @@ def test_as_json_a_program_reads_retries_refusals_and_waits() -> None:
     said = json.loads(summary_as_json(summary(stats=stats), ExitCode.OK))
     assert [said[name] for name in EFFORT] == [{"throttle": 2}, 2, {"asked to wait": 1.235}]
     assert said["started_at"] == "2023-04-02T03:00:01"
+
+
+def test_a_summary_is_one_line_in_a_repl() -> None:
+    shown = repr(summary(rows=5, failures=(failure(2, 20), failure(2, 21))))
+    assert shown == "<PullSummary of acme, 2023-04-02: 3 campaigns, 5 rows, 2 reports failed, in 1 s>"
+
+
+def test_a_summary_is_a_table_in_a_notebook_failures_first() -> None:
+    shown = summary(rows=5, failures=(failure(2, 20),))._repr_html_()
+    assert "PullSummary of acme, 2023-04-02: 3 campaigns, 5 rows" in shown
+    assert re.findall(r"<td[^>]*>(\d+)</td>", shown) == ["2", "0", "1", "5", "3", "0"]
+    assert "there is no such object" in shown

@@ -26,7 +26,7 @@ from seorep_async import (
 from seorep_async.session import CancelScope, Request, Session
 from tests.session.limiters import AtOnce, FixedWindow, Limiter, TokenBucket
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
-from tests.session.virtual_loop import here, virtual
+from tests.session.virtual_loop import here, run
 
 PAUSE = 30.0
 
@@ -101,7 +101,7 @@ def test_one_client_with_limits_is_as_one_without(limiter: Limiter) -> None:
     assert shared == alone
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_pause_holds_for_all() -> None:
     service = SimulatedService(TokenBucket(1, 1), retry_after=PAUSE)
     async with sharing(service, 2) as (one, other):
@@ -113,7 +113,7 @@ async def test_a_pause_holds_for_all() -> None:
         assert min(service.started[2:]) >= service.announced[0][1]
 
 
-@virtual
+@pytest.mark.virtual
 async def test_an_outage_is_probed_once_for_all() -> None:
     service = SimulatedService(down=(0, 60), outage="refused")
     async with sharing(service, 10, max_attempts=100) as sessions:
@@ -129,7 +129,6 @@ def test_a_bulk_pull_leaves_single_calls_their_turns(rate: float, burst: float) 
     waits = {}
     for pages in (0, 2500):
 
-        @virtual
         async def measure(pages: int = pages) -> None:
             async with sharing(SimulatedService(TokenBucket(rate, burst), latency=0.05), 21) as (bulk, *others):
                 pulling = asyncio.create_task(pull(bulk, pages))
@@ -143,11 +142,11 @@ def test_a_bulk_pull_leaves_single_calls_their_turns(rate: float, burst: float) 
                 waits[pages] = median(await asyncio.gather(*map(ask, others)))
                 pulling.cancel()
 
-        measure()
+        run(measure())
     assert waits[2500] <= 2 * waits[0]
 
 
-@virtual
+@pytest.mark.virtual
 async def test_clients_take_turns_and_each_its_most_urgent_first() -> None:
     service = SimulatedService(latency=1.0)
     served: list[str] = []
@@ -165,7 +164,7 @@ async def test_clients_take_turns_and_each_its_most_urgent_first() -> None:
 @pytest.mark.parametrize(
     ("newcomers", "order"), [([1.5], "AABAA"), ([1.5, 1.5], "AABCAA"), ([1.5, 2.5], "AABACA"), ([1.5, 3.5], "AABACA")]
 )
-@virtual
+@pytest.mark.virtual
 async def test_newcomers_go_before_who_was_just_served_once(newcomers: list[float], order: str) -> None:
     served: list[str] = []
     async with sharing(SimulatedService(latency=1.0), 3, Limits(max_concurrency=1)) as sessions:
@@ -182,7 +181,7 @@ async def test_newcomers_go_before_who_was_just_served_once(newcomers: list[floa
 # what each keeps
 
 
-@virtual
+@pytest.mark.virtual
 async def test_each_client_has_its_own_figures() -> None:
     service = SimulatedService(TokenBucket(5, 1), latency=1.0)
     async with sharing(service, 2) as (one, other):
@@ -197,7 +196,7 @@ async def test_each_client_has_its_own_figures() -> None:
         assert one.stats.in_flight == 0
 
 
-@virtual
+@pytest.mark.virtual
 async def test_campaigns_of_two_accounts_are_not_the_same() -> None:
     service = SimulatedService(dead=lambda path, now: path == "/dead")
     async with sharing(service, 2, max_attempts=100) as (one, other):
@@ -210,7 +209,7 @@ async def test_campaigns_of_two_accounts_are_not_the_same() -> None:
         await asyncio.wait([failing])
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_refused_key_ends_the_waits_of_its_own_pull_only() -> None:
     async with sharing(SimulatedService(latency=1.0), 2, Limits(max_concurrency=1)) as (one, other):
         scope = CancelScope()
@@ -227,7 +226,7 @@ async def test_a_refused_key_ends_the_waits_of_its_own_pull_only() -> None:
         assert {type(error) for error in await asyncio.gather(*mine, return_exceptions=True)} == {AuthenticationError}
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_client_that_waits_less_long_fails_alone() -> None:
     service = SimulatedService(TokenBucket(1, 1), retry_after=PAUSE)
     limits = Limits()
@@ -244,7 +243,7 @@ async def test_a_client_that_waits_less_long_fails_alone() -> None:
 # coming and going
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_call_cancelled_as_it_is_served_is_not_in_flight() -> None:
     async with sharing(SimulatedService(latency=1.0), 2, Limits(max_concurrency=1)) as (one, other):
         held = await other.governor.acquire(0, math.inf)
@@ -258,7 +257,7 @@ async def test_a_call_cancelled_as_it_is_served_is_not_in_flight() -> None:
 
 
 @pytest.mark.parametrize("leave", ["close", "cancel"])
-@virtual
+@pytest.mark.virtual
 async def test_who_leaves_in_a_pause_holds_nobody_up(leave: str) -> None:
     service = SimulatedService(TokenBucket(1, 1), retry_after=PAUSE)
     limits = Limits(max_concurrency=4)
@@ -281,7 +280,7 @@ async def test_who_leaves_in_a_pause_holds_nobody_up(leave: str) -> None:
             await leaving.__aexit__(None, None, None)
 
 
-@virtual
+@pytest.mark.virtual
 async def test_who_closes_with_attempts_in_flight_keeps_no_permit() -> None:
     service = SimulatedService(latency=5.0)
     limits = Limits(max_concurrency=2)
@@ -302,7 +301,6 @@ def test_clients_that_come_and_go_lose_nothing() -> None:
     service, limits = SimulatedService(TokenBucket(50, 10), latency=0.05), Limits()
     errors: list[SeoRepError] = []
 
-    @virtual
     async def come_and_go() -> None:
         async def one(number: int) -> None:
             await asyncio.sleep(number * 0.3)
@@ -312,12 +310,12 @@ def test_clients_that_come_and_go_lose_nothing() -> None:
         await asyncio.gather(*map(one, range(60)))
         assert here().now <= 1.15 * 60 * 20 / 50
 
-    come_and_go()
+    run(come_and_go())
     assert errors == []
     assert service.refused <= 0.05 * 60 * 20
 
 
-@virtual
+@pytest.mark.virtual
 async def test_a_closed_client_leaves_no_subjects() -> None:
     limits = Limits()
     async with session_above(SimulatedService(), limits=limits) as stays:
@@ -331,7 +329,6 @@ async def test_a_closed_client_leaves_no_subjects() -> None:
 def test_a_limit_is_known_to_later_clients_and_an_outage_is_not() -> None:
     service, limits = SimulatedService(TokenBucket(20, 4), latency=0.05, down=(20, 1e9)), Limits()
 
-    @virtual
     async def find() -> None:
         async with session_above(service, limits=limits, call_timeout=20) as session:
             await pull(session, 300)
@@ -339,7 +336,6 @@ def test_a_limit_is_known_to_later_clients_and_an_outage_is_not() -> None:
             assert len(await pull(session, 40)) == 40
             assert session.governor.admission.breaker.is_open
 
-    @virtual
     async def know() -> None:
         here().now += 1e6
         later = SimulatedService(TokenBucket(20, 4), latency=0.05)
@@ -348,8 +344,8 @@ def test_a_limit_is_known_to_later_clients_and_an_outage_is_not() -> None:
             assert await pull(session, 100) == []
         assert here().now - 1e6 <= 1.5 * 100 / 20
 
-    find()
-    know()
+    run(find())
+    run(know())
 
 
 # refused before anything is sent

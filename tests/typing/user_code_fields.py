@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, assert_type
 
 from seorep_async import (
+    Attempt,
     Backlink,
     Campaign,
     CampaignPeriod,
@@ -293,3 +294,19 @@ def raw_answer(one: RawAnswer) -> None:
     assert_type(one.path, str)
     assert_type(one.status, int)
     assert_type(one.body, bytes)
+    assert_type(one.headers, Mapping[str, str])
+    assert_type(one.number, int)
+    assert_type(one.seconds, float)
+
+
+def attempt(one: Attempt) -> None:
+    assert_type(one.method, str)
+    assert_type(one.path, str)
+    assert_type(one.subject, str | None)
+    assert_type(one.number, int)
+    assert_type(one.status, int | None)
+    assert_type(one.error, type[BaseException] | None)
+    assert_type(one.cause, str | None)
+    assert_type(one.bytes, int)
+    assert_type(one.seconds, float)
+    assert_type(one.waited, float)

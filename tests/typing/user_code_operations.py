@@ -109,6 +109,8 @@ async def client_itself(client: SeoRepClient) -> None:
     await client.request("POST", "/v3/campaigns", body={"tags": ["a"], "url": "u"})  # type: ignore[misc]
     with client.record_answers() as answers:
         assert_type(answers, list[RawAnswer])
+    with client.timeout(2):
+        assert_type(client.account, str)
     assert_type(client.base_url, str)
     assert_type(client.stats, Stats)
     assert_type(client.settings, Settings)

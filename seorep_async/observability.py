@@ -1,0 +1,217 @@
+r"""In a service of your own: every attempt in sight, metrics, traces, logs, and an endpoint.
+
+## Every attempt
+
+`on_attempt` is called after every attempt, retries, cancelled ones and the probe of a key included, with an `Attempt`:
+what was requested, the number of the attempt, status, error and cause, bytes, seconds, and how long it had waited.
+`client.stats` adds them up.
+
+```python
+from seorep_async.sandbox import Sandbox
+
+failed: list[Attempt] = []
+
+
+def note(attempt: Attempt) -> None:
+    if attempt.error is not None:
+        failed.append(attempt)
+
+
+async with Sandbox(campaigns=9, faults="500s=20%", seed=1) as faulty:
+    async with SeoRepClient(faulty.base_url, faulty.api_key, on_attempt=note) as watched:
+        async with watched.rankings.pull(range(1, 10), "2023-01-01", "2023-03-31") as outcomes:
+            print([outcome.ok async for outcome in outcomes])
+print([(attempt.subject, attempt.number, attempt.status, attempt.cause) for attempt in failed])
+```
+
+It is called in the task of the call, after the response was read, and can change nothing: what it raises is logged. No
+path, subject or error class holds a secret, and there is no query. An attempt whose response was lost has no status; it
+may have reached the service.
+
+## Prometheus
+
+A histogram of the attempts, and gauges of the present limits:
+
+```python
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+registry = CollectorRegistry()
+seconds = Histogram("seorep_attempt_seconds", "Time of an attempt.", ["method", "outcome"], registry=registry)
+waited = Histogram("seorep_wait_seconds", "Time that a request waited before an attempt.", registry=registry)
+
+
+def measure(attempt: Attempt) -> None:
+    outcome = attempt.cause or ("success" if attempt.error is None else "cancelled")
+    seconds.labels(attempt.method, outcome).observe(attempt.seconds)
+    waited.observe(attempt.waited)
+
+
+class Limits(Collector):
+    def __init__(self, client: SeoRepClient) -> None:
+        self.client = client
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        stats = self.client.stats
+        yield GaugeMetricFamily("seorep_in_flight", "Attempts in flight.", stats.in_flight)
+        yield GaugeMetricFamily("seorep_concurrency", "Attempts that may be in flight.", stats.concurrency)
+        if stats.pace is not None:
+            yield GaugeMetricFamily("seorep_pace", "Attempts a second that the service accepts.", stats.pace)
+
+
+async with SeoRepClient(on_attempt=measure) as measured:
+    registry.register(Limits(measured))
+    await measured.campaigns.list()
+    print(generate_latest(registry).decode())  # what your endpoint /metrics returns
+```
+
+Leave `path` and `subject` out of labels, or replace the ids in them: each value would be a series of its own.
+
+## OpenTelemetry
+
+The instrumentor of aiohttp gives a span for each attempt, as a child of yours, also within pulls, with no line of this
+package. What it can't know are the retries and the waits; `on_attempt` adds them to the span around the call:
+
+```python
+from opentelemetry import trace
+from opentelemetry.instrumentation.aiohttp_client import AioHttpClientInstrumentor
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+exporter = InMemorySpanExporter()  # in a service, one that sends
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+AioHttpClientInstrumentor().instrument(  # before a client is opened
+    tracer_provider=provider,
+    url_filter=lambda url: str(url.with_query(None)),  # a search may be private
+)
+
+
+def add_event(attempt: Attempt) -> None:
+    if attempt.cause is not None or attempt.number > 1:
+        facts = {"number": attempt.number, "cause": attempt.cause or "", "waited": attempt.waited}
+        trace.get_current_span().add_event("attempt", facts)
+
+
+async with Sandbox(campaigns=3, faults="500s=40%", seed=1) as faulty:
+    async with SeoRepClient(faulty.base_url, faulty.api_key, on_attempt=add_event) as traced:
+        with provider.get_tracer("reports").start_as_current_span("ten calls"):
+            for _ in range(10):
+                await traced.campaigns.list()
+AioHttpClientInstrumentor().uninstrument()
+*children, parent = exporter.get_finished_spans()
+print(len(children), "attempts;", [dict(event.attributes or {}) for event in parent.events])
+```
+
+## Structured logs
+
+The logger is `seorep_async`. Its records have fields (`extra=`), by which handlers filter and JSON formatters write:
+
+| level | record | fields |
+| --- | --- | --- |
+| DEBUG | a retry | `method`, `path`, `status`, `attempt`, `cause`, `seconds` of the attempt, `delay` before the next |
+| INFO | the first decrease of the pace | the same without `delay`, and `pace` |
+| INFO | fewer requests at once than asked for | the same without `delay`, and `concurrency` |
+| INFO | the end of a pull | `ids`, `reports`, `failures`, `seconds` |
+| ERROR | an exception of `on_attempt` | `method`, `path`, `status`, `attempt`, `cause`, `seconds` |
+
+With structlog, as JSON; `seorep pull --log-file FILE` writes the same without it:
+
+```python
+import logging
+import sys
+
+import structlog
+
+handler = logging.StreamHandler(sys.stdout)
+handler.setFormatter(
+    structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[structlog.stdlib.add_log_level, structlog.stdlib.ExtraAdder()],
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.JSONRenderer(),
+        ],
+    )
+)
+log = logging.getLogger("seorep_async")
+log.addHandler(handler)
+log.setLevel(logging.DEBUG)
+async with Sandbox(campaigns=3, faults="500s=40%", seed=1) as faulty:
+    async with SeoRepClient(faulty.base_url, faulty.api_key) as logged:
+        for _ in range(10):
+            await logged.campaigns.list()
+log.removeHandler(handler)
+log.setLevel(logging.NOTSET)
+```
+
+## A web service
+
+An endpoint for FastAPI that streams the rankings of campaigns as JSON lines. Each line has one member, so that nobody
+takes a failure for a row: `row`, `failure` or, in the last line, `end`. A stream without `end` was cut short.
+
+```python
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import date
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from seorep_async import ConfigurationError, KeywordRanking, Pull, SeoRepClient
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, SeoRepClient]]:
+    async with SeoRepClient() as client:  # one for all requests, which together stay within the service's limits
+        yield {"client": client}
+
+
+app = FastAPI(lifespan=lifespan)
+
+
+@app.exception_handler(ConfigurationError)
+async def bad_input(request: Request, error: ConfigurationError) -> JSONResponse:
+    return JSONResponse({"detail": str(error)}, status_code=422)
+
+
+@app.get("/rankings")
+async def rankings(
+    request: Request, campaign: Annotated[list[int], Query()], start_date: date, end_date: date
+) -> StreamingResponse:
+    pull = request.state.client.rankings.pull(campaign, start_date, end_date)  # bad input is refused here
+    return StreamingResponse(json_lines(pull), media_type="application/x-ndjson")
+
+
+async def json_lines(pull: Pull[KeywordRanking]) -> AsyncIterator[bytes]:
+    rows = failures = 0
+    async with pull as outcomes:  # a slow reader slows the pull, and one that stops ends it
+        async for outcome in outcomes:
+            if outcome.report is not None:
+                rows += len(outcome.report.rows)
+                yield b"".join(b'{"row":%b}\n' % line for line in outcome.report.to_jsonl().splitlines())
+            else:
+                failures += 1
+                error = {"error": type(outcome.error).__name__, "message": str(outcome.error)}
+                yield json.dumps({"failure": {"campaign_id": outcome.id, **error}}).encode() + b"\n"
+    yield json.dumps({"end": {"rows": rows, "failures": failures}}).encode() + b"\n"
+```
+
+Serve it with `uvicorn`, or try it in place:
+
+```python
+from fastapi.testclient import TestClient
+
+question = {"campaign": [1, 2, 9999], "start_date": "2023-01-01", "end_date": "2023-03-31"}
+with TestClient(app) as web:
+    lines = [json.loads(line) for line in web.get("/rankings", params=question).content.splitlines()]
+print([line for line in lines if "row" not in line])  # the failure of campaign 9999, and the end
+```
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,95 @@
+"""The guide of `seorep_async.observability`: its spans, metrics and log lines are right, and hold no key."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.session.calls import KEY
+from tests.session.canary import assert_key_is_not_in
+from tests.test_readme import PRELUDE, SNIPPETS, compiled, serving
+
+PAGE = "seorep_async.observability"
+
+
+@pytest.fixture(scope="module")
+def names() -> dict[str, Any]:
+    """The names that the guide's snippets define, with everything that they printed as `printed`."""
+    defined: dict[str, Any] = {"printed": []}
+    defined["print"] = lambda *parts: defined["printed"].append(" ".join(map(str, parts)))
+    with serving(KEY) as service, pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SEOREP_BASE_URL", service.base_url)
+        environment.setenv("SEOREP_API_KEY", KEY)
+        environment.setattr("sys.stdout", Written(defined["printed"]))
+        asyncio.run(run_snippets(defined))
+    return defined
+
+
+class Written:
+    """A stdout that keeps its lines."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+
+    def write(self, text: str) -> None:
+        self.lines += filter(None, text.splitlines())
+
+    def flush(self) -> None: ...
+
+
+async def run_snippets(defined: dict[str, Any]) -> None:
+    try:
+        for code in PRELUDE + SNIPPETS[PAGE]:
+            faulty = code.replace("Sandbox(campaigns", f"Sandbox(api_key={KEY!r}, campaigns")
+            result = eval(compiled(PAGE, faulty), defined)  # noqa: S307
+            if asyncio.iscoroutine(result):
+                await result
+    finally:
+        await defined["client"].close()
+
+
+def test_spans_are_the_attempts_and_their_parent_has_the_retries(names: dict[str, Any]) -> None:
+    *children, parent = names["exporter"].get_finished_spans()
+    assert {span.parent.span_id for span in children} == {parent.context.span_id}
+    statuses = Counter(span.attributes["http.status_code"] for span in children)
+    events = [dict(event.attributes) for event in parent.events]
+    assert statuses[500] == sum(event["cause"] == "transient" for event in events) > 0
+    assert statuses[200] == 10
+    assert all(event["waited"] > 0 for event in events if event["number"] > 1)
+
+
+def test_metrics_are_what_prometheus_reads(names: dict[str, Any]) -> None:
+    exposed = next(text for text in names["printed"] if "seorep_attempt_seconds" in text)
+    samples = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(exposed)
+        for sample in family.samples
+    }
+    count = samples["seorep_attempt_seconds_count", (("method", "GET"), ("outcome", "success"))]
+    assert count == samples["seorep_wait_seconds_count", ()] > 0
+    assert samples["seorep_concurrency", ()] == 16
+    assert samples["seorep_in_flight", ()] == 0
+
+
+def test_log_lines_are_json_with_fields(names: dict[str, Any]) -> None:
+    lines = [json.loads(text) for text in names["printed"] if text.startswith("{")]
+    assert lines
+    assert {(line["level"], line["status"], line["cause"]) for line in lines} == {("debug", 500, "transient")}
+    assert all({"method", "path", "attempt", "seconds", "delay", "event"} <= line.keys() for line in lines)
+
+
+def test_failed_attempts_are_seen(names: dict[str, Any]) -> None:
+    assert names["failed"]
+    assert {(one.status, one.cause) for one in names["failed"]} == {(500, "transient")}
+
+
+def test_no_span_metric_or_line_holds_the_key(names: dict[str, Any]) -> None:
+    for span in names["exporter"].get_finished_spans():
+        assert_key_is_not_in(span.to_json())
+    assert_key_is_not_in("\n".join(names["printed"]))
+    assert_key_is_not_in(repr(names["failed"]))
