@@ -67,7 +67,7 @@ CALLS: list[tuple[Call, str]] = [
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", force=None), "force must be True or False, got None"),  # type: ignore[arg-type]
     (
         lambda c: pull_to(c, None, *DAYS, out="a.csv", restart=True, retry_failed=True),
-        "restart=True and retry_failed=True can't be combined; give one of them",
+        "restart=True and retry_failed=True can't be combined; give one",
     ),
     (lambda c: pull_to(c, None, *DAYS, out="a.csv", csv=True), "csv must be CsvOptions, .* got True"),  # type: ignore[arg-type]
     (lambda c: pull_to(c, None, *DAYS, out="a.duckdb", csv=CsvOptions(bom=True)), "csv is only for CSV: leave it"),

@@ -185,7 +185,7 @@ async def test_open_in_another_program_it_is_refused_at_once(tmp_path: Path) -> 
 
 
 async def test_a_disk_that_refuses_duckdbs_locks_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise duckdb.IOException('IO Error: Could not set lock on file "/a.duckdb": No locks available.')
 
     async with account(campaigns=1) as (_, client):
