@@ -174,10 +174,9 @@ class Governor:
             retry_after: seconds that the service asked to wait, or None.
         """
         now, queue = self._clock.monotonic(), self._queue
-        paused_until = self.admission.paused_until
         self.in_flight -= 1
         self.admission.end(permit, signal, retry_after, self._longest_wait, now)
-        queue.end_hopeless(now, paused_until)
+        queue.end_hopeless(now)
         if queue.turns:
             queue.dispatch()
 
@@ -190,6 +189,5 @@ class Governor:
             retry_after: seconds that the service asked to wait, or None.
         """
         now = self._clock.monotonic()
-        paused_until = self.admission.paused_until
         self.admission.record(permit, signal, retry_after, self._longest_wait, now)
-        self._queue.end_hopeless(now, paused_until)
+        self._queue.end_hopeless(now)

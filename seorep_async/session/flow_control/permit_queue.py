@@ -134,14 +134,13 @@ class PermitQueue:
         self.turns = deque(filter(None, self.turns))
         return chosen
 
-    def end_hopeless(self, now: float, paused_until: float) -> None:
-        """End the waits that a pause until later than `paused_until`, or a long outage, leaves without hope."""
+    def end_hopeless(self, now: float) -> None:
+        """End the waits that a long pause, or a long outage, leaves without hope."""
         admission = self.admission
-        is_longer = admission.paused_until > paused_until
-        if not (is_longer or admission.breaker.is_open):
+        if admission.paused_until <= now and not admission.breaker.is_open:
             return
         for waiter in itertools.chain.from_iterable(self.turns):
-            if is_longer and admission.pause_is_too_long(now, waiter.deadline, waiter.longest_wait):
+            if admission.pause_is_too_long(now, waiter.deadline, waiter.longest_wait):
                 waiter.end(asked_to_wait(admission.paused_until - now))
             elif waiter.deadline == math.inf and admission.outage_is_too_long(now, waiter.longest_outage):
                 waiter.end(None)
