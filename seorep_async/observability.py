@@ -113,11 +113,13 @@ The logger is `seorep_async`. Its records have fields (`extra=`), by which handl
 
 | level | record | fields |
 | --- | --- | --- |
-| DEBUG | a retry | `method`, `path`, `status`, `attempt`, `cause`, `seconds` of the attempt, `delay` before the next |
-| INFO | the first decrease of the pace | the same without `delay`, and `pace` |
-| INFO | fewer requests at once than asked for | the same without `delay`, and `concurrency` |
+| DEBUG | a retry | those of the attempt, and `delay`, the seconds before the next |
+| INFO | the first decrease of the pace | those of the attempt, and `pace` |
+| INFO | fewer requests at once than asked for | those of the attempt, and `concurrency` |
 | INFO | the end of a pull | `ids`, `reports`, `failures`, `seconds` |
-| ERROR | an exception of `on_attempt` | `method`, `path`, `status`, `attempt`, `cause`, `seconds` |
+| ERROR | an exception of `on_attempt` | those of the attempt |
+
+Those of the attempt are `method`, `path`, `subject`, `status`, `attempt` (its number), `cause` and `seconds`.
 
 With structlog, as JSON; `seorep pull --log-file FILE` writes the same without it:
 

@@ -25,7 +25,7 @@ The ending of `out` chooses the format: `.csv`, `.jsonl` (JSON lines), `.parquet
 | `campaigns` | a campaign: company, address, group … | `rankings.campaigns.csv` |
 | `keywords` | a keyword: phrase, location, language | `rankings.keywords.csv` |
 | `failures` | a report that is missing, and why | `rankings.failures.csv`, if there are any |
-| `pulls` | the pull: when, what, from where | `rankings.pulls.csv` |
+| `pulls` | the pull: when, what, from where, retries, waits | `rankings.pulls.csv` |
 
 In a database they are tables of these names. The files beside the rows belong to the newest pull into that name: it
 replaces or removes those of an earlier one. The phrases come with the campaign feed; a pull of `campaign-by-date` alone

@@ -198,8 +198,9 @@ class Observer:
 def log_retry(call: Call[Any], failure: Failure, delay: float) -> None:
     """Log that a request will be tried again after `delay` seconds."""
     if _log.isEnabledFor(logging.DEBUG):
-        what = call.request.method, call.request.path, call.attempts, failure.error.message, delay
-        _log.debug("%s %s: attempt %d: %s; retried in %.3g s", *what, extra=_log_fields(call, delay=delay))
+        about = call.request.subject or f"{call.request.method} {call.request.path}"
+        what = about, call.attempts, failure.error.message, delay
+        _log.debug("%s: attempt %d: %s; retried in %.3g s", *what, extra=_log_fields(call, delay=delay))
 
 
 def _log_fields(call: Call[Any], **more: object) -> dict[str, object]:
@@ -208,6 +209,7 @@ def _log_fields(call: Call[Any], **more: object) -> dict[str, object]:
     return {
         "method": call.request.method,
         "path": call.request.path,
+        "subject": call.request.subject,
         "status": None if failure is None else failure.error.status,
         "attempt": call.attempts,
         "cause": None if failure is None else failure.cause.value,
