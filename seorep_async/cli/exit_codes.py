@@ -35,8 +35,10 @@ from seorep_async.errors import (
 
 _LONGEST_QUOTE = 300
 _OPTIONS = {
+    "after": "--to",
     "api_key": "SEOREP_API_KEY",
     "base_url": "the base URL",
+    "before": "--from",
     "csv": "--csv-line-end, --csv-bom or --csv-guard",
     "end_date": "--to",
     "extra_params": "--param",

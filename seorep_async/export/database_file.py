@@ -116,6 +116,11 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def as_name(name: str) -> str:
+    """Return a name quoted for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def first_line(error: Exception) -> str:
     """Return the first line of an error of DuckDB's."""
     return str(error).partition("\n")[0]

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from seorep_async.export.database_file import IN_MAIN, LATEST, LATEST_COMMENT, LATEST_VIEW, TYPES, Columns, names_of
+from seorep_async.export.database_file import (
+    IN_MAIN,
+    LATEST,
+    LATEST_COMMENT,
+    LATEST_VIEW,
+    TYPES,
+    Columns,
+    as_name,
+    names_of,
+)
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables, table_of
@@ -52,7 +61,7 @@ def _changes(table: Table, existing: Columns, is_current: bool) -> Iterator[str]
             renamed = [name for name in existing.keys() - ours if existing[name].comment == column.description]
             problem = f"column {column.name} is missing"
             if len(renamed) == 1:
-                statement = f"RENAME {_as_name(renamed[0])} TO {column.name}"
+                statement = f"RENAME {as_name(renamed[0])} TO {column.name}"
                 yield _changed(table, f"{problem}, and {renamed[0]} has its comment", statement)
             elif is_current:
                 yield _changed(table, problem, f"ADD COLUMN {column.name} {needed}" if column.nullable else "")
@@ -66,7 +75,7 @@ def _changes(table: Table, existing: Columns, is_current: bool) -> Iterator[str]
     for name, found in existing.items():
         if name not in ours and not found.is_nullable and not found.has_default:
             problem = f"column {name}, which pulls don't fill, is NOT NULL and has no default"
-            yield _changed(table, problem, f"ALTER {_as_name(name)} DROP NOT NULL")
+            yield _changed(table, problem, f"ALTER {as_name(name)} DROP NOT NULL")
 
 
 def _changed(table: Table, problem: str, statement: str) -> str:
@@ -84,7 +93,7 @@ def _constraints(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
         WHERE is_unique AND sql IS NOT NULL AND {IN_MAIN}"""
     for table, index, columns in database.execute(indexes).fetchall():
         if ours.get(table, set()) & set(re.findall(r"\w+", columns.lower())):
-            yield f"its unique index {index} on {table} may refuse rows of a pull; run DROP INDEX {_as_name(index)}"
+            yield f"its unique index {index} on {table} may refuse rows of a pull; run DROP INDEX {as_name(index)}"
     constraints = f"""SELECT lower(table_name), constraint_text, constraint_column_names
         FROM duckdb_constraints() WHERE constraint_type != 'NOT NULL' AND {IN_MAIN}"""
     for table, text, columns in database.execute(constraints).fetchall():
@@ -106,7 +115,3 @@ def _is_our_view(database: duckdb.DuckDBPyConnection) -> bool:
     ((found, comment),) = database.execute(query).fetchall()
     ours = LATEST_VIEW.replace("OR REPLACE ", "")
     return comment == LATEST_COMMENT or re.findall(r"\w+", found) == re.findall(r"\w+", ours)
-
-
-def _as_name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
