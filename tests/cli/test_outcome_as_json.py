@@ -82,7 +82,7 @@ def test_an_unexpected_error_is_told_once(seorep: Seorep, monkeypatch: pytest.Mo
     def broken(*_: object, **__: object) -> None:
         raise KeyError("hm")
 
-    monkeypatch.setattr("seorep_async.cli.pull.PullJob._report", broken)  # after the summary was printed
+    monkeypatch.setattr("seorep_async.cli.pull.show_summary", broken)  # after the summary was printed
     ended = seorep(*PULL, "--sandbox", "-o", "a.csv")
     assert (ended.code, json.loads(ended.out)["exit_code"]) == (1, 0)
 
