@@ -123,7 +123,7 @@ def _headline(figures: Figures) -> str:
 
 def _by_rank(figures: Figures) -> str:
     engines = [one for one in ENGINES if any(night.standings[one].ranked for night in figures.nights)]
-    panels = "\n".join(_engine(figures, one) for one in engines)
+    panels = "\n".join(_engine(figures, one) for one in engines) or "<p>No keyword is ranked on any engine.</p>"
     return f"""<section><h2>Keywords by rank</h2><p>Keywords in each band of ranks, and the average rank of the keywords
 ranked on the night, whose number varies: keywords that are not ranked are in no average.</p>
 <div class="panels wide">{panels}</div></section>"""
@@ -136,7 +136,7 @@ def _engine(figures: Figures, engine: str) -> str:
     label = f"{name}: bars of the keywords in each band of ranks, by night; the table below has the figures."
     bars = stacked_bars(label, [one.bands for one in standings], marks[-1], len(marks))
     known = [one.average for one in standings if one.average is not None]
-    ranks = axis(min(known), max(known), steps=3)
+    ranks = [mark + 1 for mark in axis(min(known) - 1, max(known) - 1, steps=3)]
     words = f"{_number(known[0])} at first, {_number(known[-1])} at last"
     average = line(
         f"{name}: a line of the average rank by night, {words}.",

@@ -64,6 +64,8 @@ def report(
         ExportError: the file can't be written, or the source can't be read.
         ImportError: an extra is missing.
     """
+    if title is not None and (not isinstance(title, str) or not title.strip()):
+        raise ConfigurationError(f"title must be words, got {shown(title)}")
     target, style = _checked_target(out, force), style_sheet(checked_colours(colours))
     image = None if logo is None else _image(Path(logo))
     with open_history(source, storage_options=storage_options) as history:
@@ -82,7 +84,9 @@ def _choose(history: History, account: str, campaign: int | None, group: str | N
         ORDER BY campaign_id"""
     known = history.connection.execute(query, [account]).fetchall()
     if not known:
-        raise ConfigurationError(f"{history.label} has no keyword rankings of {shown(account)}; pull the feed campaign")
+        raise ConfigurationError(
+            f"{history.label} has no keyword rankings of {shown(account)}; pull the feed campaign into it"
+        )
     ids = [id_ for id_, _, of_group in known if campaign in (None, id_) and group in (None, of_group)]
     if not ids:
         wanted = f"campaign {shown(campaign)}" if group is None else f"group {shown(group)}"

@@ -58,8 +58,8 @@ def line(label: str, values: Sequence[float | None], best: float, worst: float, 
     ]
     # a line of no length is a dot: its ends are round
     drawn = [
-        f"{'L' if index and points[index - 1] else 'M'}{point}{'' if points[index + 1 : index + 2] else 'h0'}"
-        for index, point in enumerate(points)
+        f"{'L' if before else 'M'}{point}{'' if after else 'h0'}"
+        for before, point, after in zip([None, *points], points, [*points[1:], None], strict=False)
         if point
     ]
     last = next((point for point in reversed(points) if point), None)
