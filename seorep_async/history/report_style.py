@@ -126,7 +126,8 @@ thead th{border-top:0;color:var(--soft);font-size:.8rem;vertical-align:bottom}
 th small,td small{display:block;font-size:.75rem}
 td{white-space:nowrap}
 footer{border-top:1px solid var(--rule);margin-top:2rem;font-size:.8rem}
-@media (max-width:30rem){table{font-size:.8rem}th,td{padding-left:.4rem}}
+@media (max-width:30rem){table{font-size:.8rem}th,td{padding-left:.4rem}th:first-child{min-width:5.2rem}\
+.panels>*{overflow-x:auto;padding:.8rem}}
 @media print{@page{size:A4;margin:12mm}html{font-size:8.4pt}body{print-color-adjust:exact;\
 -webkit-print-color-adjust:exact}header>div,main,footer{padding:.75rem 0;max-width:none}header>div{padding:.75rem 1rem}\
 .panels{grid-template-columns:1fr 1fr}.wide>*,.cards>div,tr,h2+p{break-inside:avoid}h2,h2+p,h3,caption,thead{\
