@@ -48,6 +48,7 @@ _SHELL_WORDS = (
     (r"^colours\[0\]", "--colour"),
     (r"^colours\[1\]", "--accent"),
     (r"^(\w+) and (\w+) can't be combined", r"--\1 and --\2 can't be combined"),
+    (r"^before must be an earlier night than after,", "--from must be an earlier night than --to,"),
     (r"\bbase_url\b", "the base URL"),
     (r"\bapi_key\b", "SEOREP_API_KEY"),
     (r"^([a-z]\w*) (must be|can't be sent|is not valid)\b", r"--\1 \2"),

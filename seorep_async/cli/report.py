@@ -36,8 +36,8 @@ def report(source: str, out: str, colour: str | None, accent: str | None, **opti
     one file that loads nothing and runs no script: send it by mail, print it, or put it on a server.
     """
     from seorep_async.cli.terminal import stdout_is_terminal, write_stdout
-    from seorep_async.history.report import report as write_report
     from seorep_async.history.report_style import DEFAULT_COLOURS
+    from seorep_async.history.reporting import report as write_report
 
     first, second = DEFAULT_COLOURS
     file = write_report(source, out=out, colours=(colour or first, accent or second), **options)

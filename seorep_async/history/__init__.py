@@ -25,8 +25,9 @@ A file that no report wrote is replaced only with `force=True` (`--force`). `log
 stands in the page itself. Colours in which text could not be read are made darker, and on dark screens lighter.
 """
 
-from seorep_async.history.changes import Change, Changes, changes
-from seorep_async.history.report import report
+from seorep_async.history.comparing import Change, Changes, changes
+from seorep_async.history.forgetting import forget
+from seorep_async.history.reporting import report
 from seorep_async.history.source import History, open_history
 
-__all__ = ["Change", "Changes", "History", "changes", "open_history", "report"]
+__all__ = ["Change", "Changes", "History", "changes", "forget", "open_history", "report"]
