@@ -16,6 +16,7 @@ _COMMANDS = {
     "shards": ("shards", "Pull in shards that an orchestrator runs on many machines."),
     "columns": ("columns", "Explain the columns of the tables that a pull writes."),
     "changes": ("history", "Show which keywords rose, fell, are new, lost or found between two nights."),
+    "report": ("report", "Make a page to look at from the nights of a database or a dataset."),
     "forget": ("history", "Delete everything that pulls of an account wrote into a database or a dataset."),
     "doctor": ("commands", "Check the settings, the connection and the service's responses."),
     "sandbox": ("commands", "Run the embedded service on this machine until Ctrl-C."),

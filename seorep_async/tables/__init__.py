@@ -56,13 +56,46 @@ lines = alt.Chart(movers.to_arrow_table(), title="From the end of the line on 1 
 position = alt.X("a", scale=alt.Scale(domain=[100, 1], nice=False), title="position, the first on the right")
 by_move = lines.mark_rule(size=3).encode(position, x2="b") + lines.mark_circle(size=90, opacity=1).encode(x="b")
 
-by_position.save("positions.html")  # or .svg and .png, with vl-convert-python; a notebook shows the chart itself
-by_move.save("movers.html")
-database.close()
+by_position.save("positions.html", inline=True)  # needs vl-convert-python, as do .svg and .png; shown without a network
+by_move.save("movers.svg")
 ```
 
 ![A stacked bar for each month: keywords in positions 1-3, 4-10 and so on.](../../.recordings/by_position.svg)
 ![A line for each of ten keywords, from its old position to a dot at the new one.](../../.recordings/by_move.svg)
+
+`seorep_async.history.report` makes a whole page of such figures, without altair.
+
+## Days in place of months
+
+The feeds by date give months: the reference shows `YYYY-MM`. Only the older variant of `keyword-by-date` has the form
+`YYYY-MM-DD`, and a service may still send months in it, as first days; `date_precision` says what came. No argument
+asks for days. A rank for each day comes from a pull of the feed `campaign` every night, as each night is kept:
+
+```python
+by_night = database.sql('''
+    SELECT keyword_phrase, search_location_canonical_name AS location, snapshot_date::VARCHAR AS night,
+        if(engine_a_ranking > 0, engine_a_ranking, NULL) AS rank
+    FROM keyword_rankings WHERE campaign_id = 1''').pl()
+days = by_night.pivot("night", index=["keyword_phrase", "location"], values="rank", sort_columns=True)
+print(days)  # a row for each keyword, a column for each night
+```
+
+## An Excel workbook
+
+polars writes one by xlsxwriter. Phrases that begin with `=` stay words, and addresses are no links, of which a sheet
+holds 65,530 at most:
+
+```python
+import polars as pl
+import xlsxwriter
+
+sheets = {"Ranks by night": days, "Keywords by position": bands.pl(), "Report": report.to_polars()}
+with xlsxwriter.Workbook("rankings.xlsx", {"strings_to_formulas": False, "strings_to_urls": False}) as workbook:
+    for name, frame in sheets.items():
+        plain = frame.select(pl.exclude("tags", "^.*extra$"))  # a cell holds no list
+        plain.write_excel(workbook, worksheet=name, freeze_panes=(1, 1), autofit=True)
+database.close()
+```
 """
 
 __all__: list[str] = []

@@ -1,0 +1,167 @@
+"""A report to look at: one page of HTML about a source's nights."""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seorep_async.errors import ConfigurationError, shown
+from seorep_async.export.atomic_replace import atomic_replace, os_message, resolve, temporary_file, translate_errors
+from seorep_async.history.figures import ENGINES, GROUPED_BY, MOVES, Chosen
+from seorep_async.history.page import GENERATOR, Figures, page
+from seorep_async.history.report_style import DEFAULT_COLOURS, checked_colours, style_sheet
+from seorep_async.history.source import History, listed, open_history
+
+_HEAD = 1024
+_MOST_NIGHTS = 90
+_LARGEST_LOGO = 48 << 10
+_LOGOS = {
+    re.compile(rb"\x89PNG\r\n\x1a\n"): "image/png",
+    re.compile(rb"\xff\xd8\xff"): "image/jpeg",
+    re.compile(rb"(\xef\xbb\xbf)?(\s|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>]*>)*<svg[\s>]", re.DOTALL): "image/svg+xml",
+}
+"""The beginning of an image, and its kind."""
+
+
+def report(
+    source: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str],
+    account: str | None = None,
+    campaign: int | None = None,
+    group: str | None = None,
+    title: str | None = None,
+    logo: str | os.PathLike[str] | None = None,
+    colours: Sequence[str] = DEFAULT_COLOURS,
+    force: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write a page about the nights of a database or a dataset, and return its path.
+
+    The page is one file of at most 200 kB that loads and runs nothing. The same nights give the same bytes.
+
+    Args:
+        source: a database (`rankings.duckdb`), or a dataset (`rankings/`, `s3://…/`).
+        out: the page's file, which ends in `.html`. A file that no report wrote is replaced only with `force`.
+        account: whose nights; may be left out if there is one account.
+        campaign: the id of one campaign; by default all campaigns.
+        group: the title of a group, whose campaigns are reported together.
+        title: the page's title; by default it names the campaign, the group or the account.
+        logo: a PNG, JPEG or SVG file of at most 48 KiB.
+        colours: the colour of title and bars, and the accent, as `#rrggbb`. Where text could not be read in them, they
+            are made darker or lighter.
+        force: whether any file may be replaced.
+        storage_options: of an object store, by obstore's names.
+
+    Raises:
+        ConfigurationError: an argument is wrong, or the source has no rankings of this account, campaign or group.
+        ExportError: the file can't be written, or the source can't be read.
+        ImportError: an extra is missing.
+    """
+    if title is not None and (not isinstance(title, str) or not title.strip()):
+        raise ConfigurationError(f"title must be words, got {shown(title)}")
+    target, style = _checked_target(out, force), style_sheet(checked_colours(colours))
+    image = None if logo is None else _image(Path(logo))
+    with open_history(source, storage_options=storage_options) as history:
+        whose = history.account(account)
+        figures = _figures(history, *_choose(history, whose, campaign, group), title)
+    _write(target, page(figures, style, image))
+    return target
+
+
+def _choose(history: History, account: str, campaign: int | None, group: str | None) -> tuple[Chosen, str]:
+    """Return the campaigns of the report, and a name for them."""
+    if campaign is not None and group is not None:
+        raise ConfigurationError("campaign and group can't be combined; give one of them")
+    query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
+        SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = ?) USING (account, campaign_id)
+        ORDER BY campaign_id"""
+    known = history.connection.execute(query, [account]).fetchall()
+    if not known:
+        raise ConfigurationError(
+            f"{history.label} has no keyword rankings of {shown(account)}; pull the feed campaign into it"
+        )
+    ids = [id_ for id_, _, of_group in known if campaign in (None, id_) and group in (None, of_group)]
+    if not ids:
+        wanted = f"campaign {shown(campaign)}" if group is None else f"group {shown(group)}"
+        existing = {str(id_) if group is None else of_group for id_, _, of_group in known}
+        names = listed(sorted(filter(None, existing))) or "none"
+        raise ConfigurationError(f"{history.label} has no rankings of {wanted}; it has {names}")
+    companies = {id_: company for id_, company, _ in known}
+    name = account if campaign is None else companies[campaign] or f"campaign {campaign}"
+    return Chosen(history.connection, account, ids), group or name
+
+
+def _figures(history: History, chosen: Chosen, name: str, title: str | None) -> Figures:
+    campaigns_by_night = chosen.campaigns_by_night()
+    dates = list(campaigns_by_night)
+    drawn = {dates[0], *dates[:: -math.ceil(len(dates) / _MOST_NIGHTS)]}
+    nights = chosen.nights([*drawn, *dates[-2:]])
+    last = nights[-1]
+    engine = next((one for one in ENGINES if last.standings[one].ranked), "engine_a")
+    kinds = [kind for kind in GROUPED_BY if kind != "Campaign" or len(chosen.campaigns) > 1]
+    groups = {kind: chosen.groups(kind, engine, dates[0], dates[-1]) for kind in kinds}
+    return Figures(
+        title=f"Search rankings: {name}" if title is None else title,
+        subject=chosen.account,
+        nights=[night for night in nights if night.date in drawn],
+        previous=nights[-2] if len(nights) > 1 else None,
+        total=len(dates),
+        incomplete=sum(count < max(campaigns_by_night.values()) for count in campaigns_by_night.values()),
+        engine=engine,
+        groups={kind: found for kind, found in groups.items() if found.total},
+        moves={kind: chosen.moves(kind, dates[0], dates[-1]) for kind in MOVES},
+    )
+
+
+def _checked_target(out: str | os.PathLike[str], force: bool) -> Path:
+    """Return the path of the page, if it can be written there and nothing of another program's is in the way."""
+    if not isinstance(out, str | os.PathLike) or "\0" in os.fspath(out):
+        raise ConfigurationError(f"out must be the path of a file, got {shown(out)}")
+    target = Path(out)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise ConfigurationError(f"can't write {target}: the name must end in .html")
+    if not resolve(target).parent.is_dir():
+        raise ConfigurationError(f"can't write {target}: there is no folder {resolve(target).parent}; create it first")
+    with translate_errors(target):
+        if os.path.lexists(target) and not target.is_file():
+            raise ConfigurationError(f"can't write {target}: it is not a regular file; name another")
+        if target.exists() and not force and not _is_replaceable(target):
+            raise ConfigurationError(f"can't write {target}: no report wrote it; force=True replaces it")
+    return target
+
+
+def _is_replaceable(file: Path) -> bool:
+    with open(file, "rb") as opened:
+        head = opened.read(_HEAD)
+    return not head or GENERATOR.encode() in head
+
+
+def _write(target: Path, content: str) -> None:
+    path = resolve(target)
+    near = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")
+    with temporary_file(near, target) as temporary:
+        temporary.write_text(content, encoding="utf-8", newline="\n")
+        atomic_replace(temporary, target)
+
+
+def _image(file: Path) -> str:
+    """Return an image as an address that holds it; browsers run no script of an image, and load nothing for it."""
+    try:
+        data = b""
+        if file.is_file():  # a pipe would block
+            with open(file, "rb") as opened:
+                data = opened.read(_LARGEST_LOGO + 1)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"logo must be a file that can be read, got {file}: {os_message(error)}") from error
+    kind = next((kind for start, kind in _LOGOS.items() if start.match(data)), None)
+    if kind is None or len(data) > _LARGEST_LOGO:
+        known = f"a PNG, JPEG or SVG file of at most {_LARGEST_LOGO >> 10} KiB"
+        raise ConfigurationError(f"logo must be {known}, got {file}")
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"

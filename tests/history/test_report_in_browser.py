@@ -1,0 +1,111 @@
+"""A report in a real browser: what it requests when it is opened, and how it looks."""
+
+from __future__ import annotations
+
+import shutil
+import socketserver
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import attrs
+import pytest
+
+from seorep_async.history import report
+from tests.history.made_history import Ranks, made_history
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [pytest.mark.engines, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
+    "--proxy-bypass-list=<-loopback>",
+)
+PAGE, ELSEWHERE = "http://report.example/", "http://elsewhere.example/"
+NIGHTS: list[Ranks] = [{11: 12, 12: 2, 13: 40, 14: 0}, {11: 3, 12: 9, 13: None, 14: None}]
+
+
+@attrs.frozen
+class Browser:
+    """A browser whose requests, to any host, go to a proxy: it answers with the page, and writes them down."""
+
+    proxy: socketserver.TCPServer
+    folder: Path
+    pages: dict[str, bytes]
+    asked: list[str]
+
+    def open(self, page: bytes, *options: str) -> str:
+        """Open a page, and return what the browser prints."""
+        self.pages[PAGE] = page
+        ours = (f"--proxy-server=127.0.0.1:{self.proxy.server_address[1]}", f"--user-data-dir={self.folder}")
+        command = [str(CHROMIUM), *FLAGS, *ours, *options, PAGE]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    pages: dict[str, bytes] = {}
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            page = pages.get(self.path, b"")
+            self.send_response(200 if page else 404)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as proxy:
+        proxy.daemon_threads = True
+        serving = threading.Thread(target=proxy.serve_forever)
+        serving.start()
+        yield Browser(proxy, tmp_path / "browser", pages, asked)
+        proxy.shutdown()
+        serving.join()
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> bytes:
+    """A report in which everything that is not ours would send a request."""
+    sends = f"<img src={ELSEWHERE}phrase><script>fetch('{ELSEWHERE}script')</script>"
+    source = made_history(tmp_path / "a.duckdb", NIGHTS, search_location_canonical_name=sends)
+    logo = tmp_path / "logo.svg"
+    script = f"<script>fetch('{ELSEWHERE}logo')</script><image href='{ELSEWHERE}image'/>"
+    logo.write_text(f"<svg xmlns='http://www.w3.org/2000/svg'>{script}</svg>", encoding="utf-8")
+    return report(source, out=tmp_path / "page.html", title=sends, logo=logo).read_bytes()
+
+
+def test_the_proxy_sees_what_a_page_requests(browser: Browser) -> None:
+    browser.open(f"<!DOCTYPE html><img src={ELSEWHERE}image>".encode(), "--dump-dom")
+    assert f"{ELSEWHERE}image" in browser.asked
+
+
+def test_an_opened_report_requests_nothing(browser: Browser, page: bytes) -> None:
+    browser.open(page, "--dump-dom")
+    assert [asked for asked in browser.asked if ".example" in asked] == [PAGE]
+
+
+@pytest.mark.parametrize("width", [360, 800, 1600])
+def test_a_report_is_as_wide_as_its_window(browser: Browser, page: bytes, width: int) -> None:
+    # no script runs in a report: a page around it measures
+    body = page.split(b"<body>")[1].replace(b"</body>", b"").replace(b"</html>", b"")
+    style = page.split(b"<style>")[1].split(b"</style>")[0]
+    frame = f"<!DOCTYPE html><style>iframe{{border:0;width:{width}px}}</style><iframe></iframe>".encode()
+    script = (
+        b"<script>const inner = document.querySelector('iframe').contentDocument; inner.body.innerHTML = "
+        b"document.querySelector('template').innerHTML; document.title = inner.documentElement.scrollWidth</script>"
+    )
+    held = b"<template><style>" + style + b"</style>" + body + b"</template>"
+    assert f"<title>{width}</title>" in browser.open(frame + held + script, "--window-size=1700,900", "--dump-dom")
+
+
+def test_a_report_prints_on_few_pages(browser: Browser, page: bytes, tmp_path: Path) -> None:
+    browser.open(page, f"--print-to-pdf={tmp_path / 'page.pdf'}", "--no-pdf-header-footer")
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
