@@ -15,6 +15,7 @@ _COMMANDS = {
     "pull": ("commands", "Pull the rankings of many campaigns into a file or a database."),
     "shards": ("shards", "Pull in shards that an orchestrator runs on many machines."),
     "columns": ("columns", "Explain the columns of the tables that a pull writes."),
+    "mcp": ("commands", "Serve the history and the service to agents (MCP)."),
     "doctor": ("commands", "Check the settings, the connection and the service's responses."),
     "sandbox": ("commands", "Run the embedded service on this machine until Ctrl-C."),
     "campaigns": ("resources", "List, get, create, update and delete campaigns."),
