@@ -235,11 +235,13 @@ _AGENTS = """\
 In the configuration of an agent's client:
   {"mcpServers": {"seorep": {
     "command": "/srv/seo/.venv/bin/seorep",
-    "args": ["mcp", "--history", "/srv/seo/rankings.duckdb", "--profile", "acme"]}}}
+    "args": ["mcp", "--history", "/srv/seo/rankings.duckdb",
+             "--profile", "acme"]}}}
 
 \b
-The tools are campaigns and rankings, from the service; history (SQL, read-only)
-and changes, from the history; and pull into it. None changes the account.
+The tools are campaigns and rankings, from the service; changes and history
+(SQL that only reads), from the history; and pull into it. No tool changes the
+account.
 help(seorep_async.integrations) says more. Agents with a shell need no MCP:
 python -c 'help("seorep_async.cli")' is their page."""
 

@@ -255,15 +255,22 @@ class _Tools:
         def reserved() -> str:
             if not is_address(self.source) and not path.exists():
                 raise ConfigurationError(f"there is no history in {self.source} yet; pull stores a first night")
-            if is_address(self.source) or path.is_dir() or not os.access(path.parent, os.W_OK):
-                return read(stop)
-            with write_lock(Target(resolve(path), path, Format.DUCKDB, ()), check):  # pulls wait for it, too
+            with contextlib.ExitStack() as locks:
+                if not is_address(self.source) and path.is_file() and os.access(path.parent, os.W_OK):
+                    # pulls wait for it, too
+                    locks.enter_context(write_lock(Target(resolve(path), path, Format.DUCKDB, ()), check))
                 return read(stop)
 
+        duckdb = require("duckdb")
         try:
             return await asyncio.to_thread(reserved)
+        except duckdb.InterruptException:
+            problem = f"the query took longer than {_SECONDS:g} seconds; narrow it by WHERE, or aggregate less"
+        except duckdb.Error as error:
+            problem = f"DuckDB: {error}"
         finally:
             stop.set()
+        raise ConfigurationError(problem)
 
 
 def _declaration(tool: Callable[..., object]) -> dict[str, Any]:
@@ -299,18 +306,11 @@ async def _answered(tools: _Tools, name: str, arguments: Mapping[str, Any]) -> t
 
 
 def _selected(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
-    duckdb = require("duckdb")
-    try:
-        statements = connection.extract_statements(sql)
-        if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
-            raise ConfigurationError("sql must be one SELECT (or FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE)")
-        result = connection.execute(statements[0])
-        return excerpt([name for name, *_ in result.description or ()], iter(result.fetchone, None))
-    except duckdb.InterruptException:
-        problem = f"the query took longer than {_SECONDS:g} seconds; narrow it by WHERE, or aggregate less"
-    except duckdb.Error as error:
-        problem = str(error)
-    raise ConfigurationError(f"sql: {problem}")
+    statements = connection.extract_statements(sql)
+    if [one.type for one in statements] != [require("duckdb").StatementType.SELECT]:
+        raise ConfigurationError("sql must be one SELECT (or FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE)")
+    result = connection.execute(statements[0])
+    return excerpt([name for name, *_ in result.description or ()], iter(result.fetchone, None))
 
 
 def _interrupt(connection: duckdb.DuckDBPyConnection, stop: StopSignal) -> None:

@@ -7,6 +7,8 @@ import contextlib
 import json
 import logging
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -22,6 +24,7 @@ from seorep_async.integrations import mcp as module
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.excerpt import LONGEST
+from tests.cli.running import process
 
 mcp = pytest.importorskip("mcp")
 
@@ -209,7 +212,7 @@ async def test_sql_writes_nothing(history: Path, dataset: str, is_dataset: bool)
     async with agent(source) as asked:
         answers = [await asked.ask("history", sql=sql) for sql in WRITES]
         assert await asked.rows("history", sql=RANKINGS) == [{"count_star()": 480}]
-    assert [answer for answer in answers if not answer.startswith("error: sql")] == []
+    assert [answer for answer in answers if not answer.startswith(("error: sql must be one", "error: DuckDB: "))] == []
     assert files_of(source) == before
 
 
@@ -217,7 +220,7 @@ async def test_sql_writes_nothing(history: Path, dataset: str, is_dataset: bool)
 async def test_sql_reads_no_file(history: Path, dataset: str, is_dataset: bool) -> None:
     async with agent(dataset if is_dataset else history) as asked:
         answers = [await asked.ask("history", sql=sql) for sql in READS]
-    assert [answer for answer in answers if not answer.startswith("error: sql")] == []
+    assert [answer for answer in answers if not answer.startswith("error: DuckDB: ")] == []
 
 
 async def test_the_list_of_tools_takes_at_most_1000_tokens(history: Path) -> None:
@@ -234,7 +237,7 @@ async def test_the_instructions_call_strings_of_rows_data(history: Path) -> None
 async def test_an_endless_query_is_interrupted(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SECONDS", 0.1)
     async with agent(history) as asked:
-        assert "error: sql: the query took longer than 0.1 seconds" in await asked.ask("history", sql=ENDLESS)
+        assert "error: the query took longer than 0.1 seconds" in await asked.ask("history", sql=ENDLESS)
 
 
 async def test_a_cancelled_query_lets_a_pull_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,3 +399,24 @@ async def test_the_command_serves_on_stdin_and_stdout(tmp_path: Path) -> None:
             assert f'"requests": {requests}' in result.content[0].text
             result = await client.call_tool("history", {"sql": RANKINGS})
             assert '"rows": [[1000]]' in result.content[0].text
+
+
+@pytest.mark.parametrize("is_reader_gone", [False, True])
+def test_the_command_ends_on_a_signal_or_without_a_reader(tmp_path: Path, is_reader_gone: bool) -> None:
+    initialize = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+    initialize += '"capabilities":{},"clientInfo":{"name":"a test","version":"1"}}}\n'
+    folder = dict(os.environ) | {"PYTHONPATH": os.getcwd()}
+    arguments = ("mcp", "--sandbox", "--history", "x.duckdb")
+    with process(*arguments, stdin=subprocess.PIPE, cwd=tmp_path, env=folder) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(initialize)
+        running.stdin.flush()
+        assert '"serverInfo"' in running.stdout.readline()
+        if is_reader_gone:
+            running.stdout.close()
+            running.stdin.write(initialize.replace('"id":1', '"id":2') + '{"jsonrpc":"2.0","id":3,"method":"ping"}\n')
+            running.stdin.close()
+        else:
+            running.send_signal(signal.SIGTERM)
+        assert running.wait() == (0 if is_reader_gone else 130)
