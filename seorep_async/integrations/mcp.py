@@ -50,7 +50,7 @@ _log = logging.getLogger("seorep_async")
 
 Day: TypeAlias = str
 
-_LONGEST_ERROR = 2_000
+_LONGEST_ERROR, _MOST_NAMED = 2_000, 20
 _SECONDS = 20.0
 """The longest query, and the longest wait for a pull that writes the history."""
 _PROGRESS_SECONDS, _POLL_SECONDS = 0.5, 0.1
@@ -181,7 +181,8 @@ class _Tools:
             rows = [list(row.values()) for row in of_campaign if kind in (None, row["kind"])]
             kinds = Counter(row["kind"] for row in of_campaign)
             names = [field.name for field in attrs.fields(Change)]
-            return excerpt(names, rows, kinds=kinds, campaigns_not_compared=found.left_out or None)
+            missing = dict(itertools.islice(found.left_out.items(), _MOST_NAMED))
+            return excerpt(names, rows, kinds=kinds, not_compared=len(found.left_out), reasons=missing or None)
 
         return await self._read(compare)
 

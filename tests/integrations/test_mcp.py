@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime as dt
 import json
 import logging
 import os
@@ -20,6 +21,7 @@ import pytest
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import pull_to
 from seorep_async.export.lock import PullLock
+from seorep_async.history import Changes
 from seorep_async.integrations import mcp as module
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.sandbox import Sandbox
@@ -355,6 +357,18 @@ async def test_of_several_accounts_changes_takes_that_of_the_server(tmp_path: Pa
         assert {row["account"] for row in await asked.rows("changes", account="globex")} == {"globex"}
     async with agent(file, account=None) as asked:
         assert "'acme', 'globex'" in await asked.ask("changes")
+
+
+async def test_many_campaigns_that_were_not_compared_are_counted(
+    history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    night = dt.date(2023, 2, 1)
+    found = Changes("acme", night, night, dict.fromkeys(range(1, 5001), "the report failed"))
+    monkeypatch.setattr(module, "changes", lambda *_, **__: found)
+    async with agent(history) as asked:
+        answer = json.loads(await asked.ask("changes"))
+    assert answer["not_compared"] == 5000
+    assert len(answer["reasons"]) == 20
 
 
 async def test_a_bug_is_logged_and_tells_the_agent_nothing(
