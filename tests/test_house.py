@@ -46,6 +46,7 @@ IMPORTS_WHEN_NEEDED = {
     "seorep_async.cli.commands": {"cli", "export", "resources"},  # help must not wait for aiohttp
     "seorep_async.cli.application": {"cli"},  # likewise
     "seorep_async.cli.shards": {"cli", "export", "shards"},  # likewise
+    "seorep_async.cli.history": {"cli", "history"},  # likewise
     "seorep_async.cli.resources": {"cli"},  # help must not wait for rich
     # pytest loads it always, few tests ask for it
     "seorep_async.pytest_plugin": {"client", "pytest_plugin", "sandbox", "settings"},

@@ -45,6 +45,7 @@ _SHELL_WORDS = (
     (r"^extra_params: '(\w+)' has an argument.*", r"--param \1: use --\1"),
     (r"^extra_params\b", "--param"),
     (r"^(\w+)\[1\] (\S+) is before \w+\[0\] (\S+);", r"--\1: \2 is before \3;"),
+    (r"^before must be an earlier night than after,", "--from must be an earlier night than --to,"),
     (r"\bbase_url\b", "the base URL"),
     (r"\bapi_key\b", "SEOREP_API_KEY"),
     (r"^([a-z]\w*) (must be|can't be sent|is not valid)\b", r"--\1 \2"),

@@ -173,7 +173,7 @@ def _check_table(target: Target, table: Table, existing: Columns, views: set[str
     for name, found in existing.items():
         if name not in ours and not found.is_nullable and not found.has_default:
             problem = f"column {name}, which pulls don't fill, is NOT NULL and has no default"
-            raise _changed(target, table, problem, f"ALTER {_as_name(name)} DROP NOT NULL")
+            raise _changed(target, table, problem, f"ALTER {as_name(name)} DROP NOT NULL")
 
 
 def _check_missing(target: Target, table: Table, column: Column, existing: Columns, is_current: bool) -> None:
@@ -181,7 +181,7 @@ def _check_missing(target: Target, table: Table, column: Column, existing: Colum
     ours = {one.name for one in table.columns}
     renamed = [name for name, found in existing.items() if found.comment == column.description and name not in ours]
     if len(renamed) == 1:
-        statement = f"RENAME {_as_name(renamed[0])} TO {column.name}"
+        statement = f"RENAME {as_name(renamed[0])} TO {column.name}"
         raise _changed(target, table, f"column {column.name} is missing, and {renamed[0]} has its comment", statement)
     if is_current:
         statement = f"ADD COLUMN {column.name} {TYPES[column.type]}" if column.nullable else ""
@@ -201,7 +201,7 @@ def _check_constraints(target: Target, database: duckdb.DuckDBPyConnection) -> N
     for table, index, columns in database.execute(indexes).fetchall():
         if ours.get(table, set()) & set(re.findall(r"\w+", columns.lower())):
             problem = f"its unique index {index} on {table} may refuse rows of a pull"
-            raise _refusal(target, f"{problem}; run DROP INDEX {_as_name(index)}")
+            raise _refusal(target, f"{problem}; run DROP INDEX {as_name(index)}")
     constraints = f"""SELECT lower(table_name), constraint_text, constraint_column_names
         FROM duckdb_constraints() WHERE constraint_type != 'NOT NULL' AND {_IN_MAIN}"""
     for table, text, columns in database.execute(constraints).fetchall():
@@ -247,7 +247,8 @@ def _changed(target: Target, table: Table, problem: str, statement: str) -> Conf
     return _refusal(target, f"its table {table.name} was changed, or is another program's: its {problem}{mend}")
 
 
-def _as_name(name: str) -> str:
+def as_name(name: str) -> str:
+    """Return a name quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 

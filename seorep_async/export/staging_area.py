@@ -164,6 +164,17 @@ class StagingArea:
         finally:
             self._unlock()
 
+    @contextlib.contextmanager
+    def emptied(self) -> Iterator[None]:
+        """Delete everything staged, and let no other run open it meanwhile; raises as `inspect`."""
+        self._lock_folder(create=True)
+        try:
+            self._delete_all()
+            yield
+        finally:
+            shutil.rmtree(self._making, ignore_errors=True)
+            self._unlock()
+
     def _lock_folder(self, *, create: bool) -> None:
         held = None
         for _ in range(_TRIES):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
-_MOST_NAMED = 20
+_MOST_NAMED = 10
 
 
 @attrs.frozen
@@ -115,7 +115,7 @@ def open_history(
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names for a message, at most the last of many."""
+    """Return names for a message, of many the last ones."""
     every = list(names)
     return ", ".join(["…", *every[-_MOST_NAMED:]] if len(every) > _MOST_NAMED else every)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,33 +10,21 @@ from typing import Any
 import duckdb
 import pytest
 
-from seorep_async import ConfigurationError, ExportError, Feed
+from seorep_async import ConfigurationError, ExportError
 from seorep_async.export import pull_to
 from seorep_async.history import open_history
 from seorep_async.tables.declared import all_tables
 from tests.export.reports import account
 from tests.export.s3 import Bucket
 from tests.export.test_database_merge import opened_elsewhere
+from tests.history.left_behind import NIGHTS, pulled
 
-NIGHTS = ("2023-03-01", "2023-03-02")
 PART = "keyword_rankings/account=acme/snapshot_date=2023-03-02/part-00000.parquet"
 
 
 @pytest.fixture(scope="module")
 def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a database and a dataset, of the same pulls of two accounts."""
-    folder = tmp_path_factory.mktemp("history")
-
-    async def pull() -> None:
-        async with account(campaigns=2, keywords=2) as (_, client):
-            for night in NIGHTS:
-                for name in ("acme", "other"):
-                    for out in (folder / "a.duckdb", f"{folder}/a/"):
-                        options: Any = {"account": name, "snapshot_date": night, "feeds": Feed}
-                        await pull_to(client, None, "2023-01-01", "2023-01-31", out=out, **options)
-
-    asyncio.run(pull())
-    return folder
+    return pulled(tmp_path_factory.mktemp("history"))
 
 
 @pytest.fixture

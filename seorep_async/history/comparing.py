@@ -11,7 +11,7 @@ from typing import Any, final
 import attrs
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.history.comparison import CHANGES, REPORTS
+from seorep_async.history.comparison_query import CHANGES, REPORTS
 from seorep_async.history.source import History, listed, open_history
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
@@ -136,11 +136,11 @@ def _nights(history: History, account: str, before: dt.date | None, after: dt.da
     for night in (before, after):
         if night is not None and night not in nights:
             raise ConfigurationError(f"there is no night {night}: {known}")
-    after = after or max(nights, default=None)
-    earlier = [night for night in nights if after is not None and night < after]
-    before = before or max(earlier, default=None)
-    if before is None or after is None:
-        raise ConfigurationError(f"there are no two nights to compare: {known}")
+    after = after or max(nights, default=dt.date.min)
+    before = before or max((night for night in nights if night < after), default=None)
+    if before is None:
+        which = f"before {after} " if after in nights else ""
+        raise ConfigurationError(f"there is no night {which}to compare: {known}")
     if before >= after:
         raise ConfigurationError(f"before must be an earlier night than after, got {before} and {after}")
     return before, after

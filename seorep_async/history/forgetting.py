@@ -1,0 +1,123 @@
+"""Forget an account: every row that pulls wrote for it, in a database or a dataset, and what they staged for it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import unquote
+
+import attrs
+
+from seorep_async.errors import ConfigurationError, shown
+from seorep_async.export.atomic_replace import atomic_replace, export_error, translate_errors
+from seorep_async.export.dataset import dataset_of
+from seorep_async.export.existing_database import all_columns, as_name, connected, first_line
+from seorep_async.export.local_folder import STAGING
+from seorep_async.export.night import escape, is_name_of_part
+from seorep_async.export.replacement import quoted
+from seorep_async.export.staging_area import StagingArea, write_lock
+from seorep_async.export.storage import RECEIPTS, Storage, is_address
+from seorep_async.export.target import DatasetTarget, Target, target_of
+from seorep_async.history.source import listed
+from seorep_async.models import Feed
+from seorep_async.resources.arguments import check_account_name
+from seorep_async.tables.declared import all_tables
+from seorep_async.tables.optional import require
+
+if TYPE_CHECKING:
+    import duckdb
+
+_REST, _NEW = "seorep_rest", "seorep_new"
+_NIGHT = r"account=[^/]+/snapshot_date=\d{4}-\d\d-\d\d"
+_RECEIPT = re.compile(rf"{RECEIPTS}/{_NIGHT}(\.json|/[0-9a-f]{{12}}-(\d{{5,}}|plan)\.json)")
+_STAGED = re.compile(rf"{STAGING}/{_NIGHT}/[0-9a-f]{{12}}/\w+-\d{{5,}}-[0-9a-f]{{16}}\.parquet")
+
+
+def forget(
+    source: str | os.PathLike[str],
+    *,
+    account: str,
+    storage_options: Mapping[str, Any] | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
+) -> None:
+    """Delete everything that pulls of an account wrote: rows, receipts, plans of shards and staged reports.
+
+    Other accounts, and your own tables, views and files, are untouched. A database is written anew without the account
+    and takes the old one's place in one step, so no deleted row is left in it. Backups, copies and files that were
+    exported elsewhere are not reached. Killed in the middle, it is finished by the same call.
+
+    Args:
+        source: a file, such as `rankings.duckdb`, or a dataset: a folder, or an address such as `s3://bucket/rankings/`.
+        account: the name of the account.
+        storage_options: of an object store, by obstore's names.
+        work_dir: the folder in which pulls stage their reports, if they were given one.
+
+    Raises:
+        ConfigurationError: the source has no such account, or is none.
+        ExportError: a pull of the account is at work, or the source can't be written.
+        ImportError: an extra is missing.
+    """
+    check_account_name(account)
+    target: Target
+    if is_address(source) or os.path.isdir(source):
+        target = dataset_of(source, tuple(Feed), storage_options, None if work_dir is None else Path(work_dir))
+    else:
+        target = target_of(source, tuple(Feed), storage_options=storage_options, work_dir=work_dir)
+        if not target.exists():
+            raise ConfigurationError(f"can't read {source}: there is no such file; name a database or a dataset")
+    area = StagingArea(attrs.evolve(target, account=account))
+    with area.emptied():
+        if isinstance(target, DatasetTarget):
+            _forget_in_dataset(target.storage, account)
+        else:
+            with write_lock(target):
+                _forget_in_database(target.path, account, area.making)
+
+
+def _forget_in_dataset(storage: Storage, account: str) -> None:
+    """Delete the receipts, and then what they named, so that readers of receipts see all of a night or nothing."""
+    receipts = {name for name in storage.names(RECEIPTS) if _RECEIPT.fullmatch(name)}
+    parts = {name for table in all_tables() for name in storage.names(table.name) if is_name_of_part(name)}
+    staged = {name for name in storage.names(STAGING) if _STAGED.fullmatch(name)}
+    mine = f"account={escape(account)}"
+    if not any(name.split("/")[1] == mine for name in receipts | parts | staged):
+        _refuse(
+            account, storage.address(), {unquote(name.split("/")[1].partition("=")[2]) for name in receipts | parts}
+        )
+    for names in (receipts, parts, staged):
+        storage.delete(sorted(name for name in names if name.split("/")[1] == mine))
+
+
+def _forget_in_database(path: Path, account: str, making: Path) -> None:
+    duckdb, new = require("duckdb"), making / "new.duckdb"
+    try:
+        with translate_errors(path), connected(path, path) as database:
+            found = all_columns(database)
+            tables = [table.name for table in all_tables() if "account" in found.get(table.name, {})]
+            every = " UNION ".join(f"SELECT account FROM {table}" for table in tables)
+            known = {one for (one,) in database.execute(every).fetchall()} if tables else set()
+            if account not in known:
+                _refuse(account, str(path), known)
+            ((name,),) = database.execute("SELECT current_database()").fetchall()
+            _copy(database, name, making / "rest.duckdb", _REST)
+            for table in tables:
+                database.execute(f"DELETE FROM {_REST}.main.{table} WHERE account = ?", [account])
+            _copy(database, _REST, new, _NEW)  # as deleted rows stay in the file of the first copy
+            database.execute(f"DETACH {_REST}; DETACH {_NEW}")
+        if any(file.with_name(f"{file.name}.wal").exists() for file in (path, new)):
+            raise export_error(path, "it could not be written anew; is it open in this program, or the disk full?")
+    except duckdb.Error as error:
+        raise export_error(path, f"{first_line(error)}; nothing has changed in it") from error
+    atomic_replace(new, path)
+
+
+def _copy(database: duckdb.DuckDBPyConnection, name: str, file: Path, copy: str) -> None:
+    database.execute(f"ATTACH {quoted(str(file))} AS {copy}; COPY FROM DATABASE {as_name(name)} TO {copy}")
+
+
+def _refuse(account: str, label: str, known: Iterable[str]) -> NoReturn:
+    names = listed(map(shown, sorted(known))) or "none"
+    raise ConfigurationError(f"there is no account {shown(account)} in {label}; it has {names}")

@@ -1,0 +1,175 @@
+"""Forgetting an account: none of its rows is left, and nothing else is touched."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from seorep_async import ConfigurationError, Feed, SeoRepError
+from seorep_async.export import PullProgress, pull_to
+from seorep_async.export.local_folder import LocalFolder
+from seorep_async.export.staging_area import AtWorkError
+from seorep_async.export.storage import storage_of
+from seorep_async.history import forget, open_history
+from seorep_async.tables.declared import all_tables
+from tests.export.reports import account
+from tests.history.left_behind import NIGHTS, pulled
+
+OWN = """CREATE TABLE notes (account VARCHAR PRIMARY KEY, note VARCHAR); INSERT INTO notes VALUES ('acme', 'mine');
+    CREATE VIEW mine AS SELECT * FROM keyword_rankings_latest; CREATE INDEX i ON totals (campaign_id);
+    ALTER TABLE keywords ADD COLUMN note VARCHAR DEFAULT 'none'"""
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pulled(tmp_path_factory.mktemp("forget"))
+
+
+@pytest.fixture
+def folder(left_behind: Path, tmp_path: Path) -> Path:
+    shutil.copytree(left_behind, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def rows(source: object) -> dict[str, list[tuple[Any, ...]]]:
+    with open_history(str(source)) as history:
+        ask = history.connection.execute
+        return {one.name: sorted(ask(f"FROM {one.name}").fetchall(), key=repr) for one in all_tables()}
+
+
+@pytest.mark.parametrize("name", ["a.duckdb", "a/", "a"])
+def test_one_account_goes_and_the_other_stays(folder: Path, name: str) -> None:
+    place = f"{folder}/{name}"
+    before = rows(place)
+    forget(place, account="acme")
+    kept = {table: [row for row in found if row[0] != "acme"] for table, found in before.items()}
+    assert rows(place) == kept
+    with pytest.raises(ConfigurationError, match=r"there is no account 'acme' in .*; it has 'other'"):
+        forget(place, account="acme")
+
+
+def test_no_byte_of_it_is_left_in_a_database(folder: Path) -> None:
+    file = folder / "a.duckdb"
+    with duckdb.connect(str(file)) as own:
+        own.execute("UPDATE campaigns SET company = 'incompressible-' || account")
+        own.execute(OWN)
+    file.chmod(0o640)
+    size = file.stat().st_size
+    forget(file, account="acme")
+    assert file.stat().st_size < size
+    assert (b"incompressible-acme" in file.read_bytes(), file.stat().st_mode & 0o777) == (False, 0o640)
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+    with duckdb.connect(str(file)) as own:
+        assert own.execute("FROM notes").fetchall() == [("acme", "mine")]
+        assert own.execute("SELECT DISTINCT account FROM mine").fetchall() == [("other",)]
+        assert own.execute("SELECT table_name FROM duckdb_indexes() WHERE index_name = 'i'").fetchall() == [("totals",)]
+
+
+async def test_a_pull_goes_on_in_what_is_left(folder: Path) -> None:
+    for out in (folder / "a.duckdb", f"{folder}/a/"):
+        forget(out, account="acme")
+        async with account(campaigns=1, keywords=2, key="of another service") as (_, client):
+            options: Any = {"account": "acme", "snapshot_date": "2023-03-03", "feeds": Feed}
+            assert (await pull_to(client, None, "2023-01-01", "2023-01-31", out=out, **options)).ok
+        with open_history(out) as history:
+            assert (len(history.nights("acme")), len(history.nights("other"))) == (1, len(NIGHTS))
+
+
+def test_only_files_of_pulls_are_deleted(folder: Path) -> None:
+    staged = "_staging/account=acme/snapshot_date=2023-03-01/0123456789ab/totals-00000-0123456789abcdef.parquet"
+    plan = "_receipts/account=acme/snapshot_date=2023-03-01/0123456789ab-plan.json"
+    shard = plan.replace("plan", "00007")
+    own = ["totals/account=acme/snapshot_date=2023-03-01/notes.txt", "_receipts/account=acme/notes.json"]
+    for name in (staged, plan, shard, *own):
+        (folder / "a" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "a" / name).write_text("x")
+    forget(folder / "a", account="acme")
+    left = [name for name in storage_of(str(folder / "a")).names("") if "account=acme/" in name]
+    assert left == sorted(own)
+
+
+def staging_folders(folder: Path) -> list[str]:
+    return [path.name for path in folder.glob(".*.pull")]
+
+
+async def test_staged_reports_go_too(folder: Path) -> None:
+    file = folder / "a.duckdb"
+    async with account(campaigns=2, keywords=2, failing=[1]) as (_, client):
+        await pull_to(client, None, "2023-01-01", "2023-01-31", out=file, account="third")
+    assert len(staging_folders(folder)) == 1
+    forget(file, account="third")
+    assert staging_folders(folder) == []
+
+
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+async def test_a_pull_at_work_keeps_its_account(folder: Path, out: str) -> None:
+    place, errors = f"{folder}/{out}", dict[str, SeoRepError | None]()
+
+    def at_work(_: PullProgress) -> None:
+        for name in {"third", "other"} - errors.keys():
+            errors[name] = None
+            try:
+                forget(place, account=name)
+            except SeoRepError as error:
+                errors[name] = error
+
+    async with account(campaigns=2, keywords=2) as (_, client):
+        options: Any = {"account": "third", "feeds": Feed, "on_progress": at_work}
+        assert (await pull_to(client, None, "2023-01-01", "2023-01-31", out=place, **options)).ok
+    assert (type(errors["third"]), errors["other"]) == (AtWorkError, None)
+    with open_history(place) as history:
+        assert history.accounts() == ["acme", "third"]
+
+
+@pytest.mark.parametrize("step", ["_copy", "atomic_replace"])
+def test_killed_a_database_is_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    before = rows(folder / "a.duckdb")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"seorep_async.history.forgetting.{step}", killed)
+    with pytest.raises(KeyboardInterrupt):
+        forget(folder / "a.duckdb", account="acme")
+    assert rows(folder / "a.duckdb") == before
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_killed_in_a_dataset_the_same_call_ends_it(folder: Path, monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
+    expected = {table: [row for row in found if row[0] != "acme"] for table, found in rows(folder / "a").items()}
+    done = 0
+
+    def killed(self: LocalFolder, names: list[str]) -> None:
+        nonlocal done
+        done += 1
+        real(self, names if done < calls else names[:1])
+        if done == calls:
+            raise KeyboardInterrupt
+
+    real = LocalFolder.delete
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFolder, "delete", killed)
+        with pytest.raises(KeyboardInterrupt):
+            forget(folder / "a", account="acme")
+    forget(folder / "a", account="acme")
+    assert rows(folder / "a") == expected
+    assert list(folder.glob("a/*/account=acme/*/*.*")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "account_name", "said"),
+    [
+        ("a.duckdb", "x", r"there is no account 'x' in .*a.duckdb; it has 'acme', 'other'"),
+        ("a", "x", r"there is no account 'x' in .*; it has 'acme', 'other'"),
+        ("missing.duckdb", "acme", "there is no such file; name a database or a dataset"),
+        ("a.duckdb", "", "account must be a name"),
+        ("a.csv", "acme", "there is no such file"),
+    ],
+)
+def test_what_is_not_there_is_refused(left_behind: Path, name: str, account_name: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        forget(left_behind / name, account=account_name)
