@@ -12,7 +12,7 @@ The guides are the docstrings of the public modules. After `import seorep_async`
 - `help(seorep_async.sandbox)`: the service on your own machine, with its data, faults and limits.
 - `help(seorep_async.pytest_plugin)`: fixtures to test your own code with.
 - `help(seorep_async.shards)`: a pull cut into pieces, for many machines.
-- `help(seorep_async.integrations)`: Dask, Ray, Prefect and Airflow; Spark and dlt.
+- `help(seorep_async.integrations)`: Dask, Ray, Prefect and Airflow; Spark and dlt; agents.
 
 A program:
 

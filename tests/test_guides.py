@@ -20,6 +20,8 @@ OPTIONAL = [
     "dask",
     "dlt",
     "duckdb",
+    "mcp",
+    "mcp_types",
     "obstore",
     "pandas",
     "platformdirs",
@@ -46,7 +48,7 @@ def test_the_guides_are_listed() -> None:
 
 def test_every_library_of_an_extra_is_optional() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = ("cli", "arrow", "duckdb", "pandas", "polars", "cloud")
+    extras = ("cli", "arrow", "duckdb", "pandas", "polars", "cloud", "mcp")
     needed = [line for extra in extras for line in project["optional-dependencies"][extra]]
     assert {line.partition(">")[0] for line in needed} <= set(OPTIONAL)
 

@@ -265,7 +265,7 @@ def test_the_repository_has_the_known_top_level_entries_only() -> None:
     ["import seorep_async", "import seorep_async.sandbox"],
 )
 def test_importing_the_package_imports_nothing_of_the_extras(statement: str) -> None:
-    extras = ["click", "rich", "pyarrow", "duckdb", "pandas", "polars", "dlt", "dask", "pyspark"]
+    extras = ["click", "rich", "pyarrow", "duckdb", "pandas", "polars", "dlt", "dask", "pyspark", "mcp"]
     script = f"import sys; {statement}; print(*(name for name in {extras} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, cwd=REPO)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")

@@ -18,6 +18,7 @@ _COMMANDS = {
     "changes": ("history", "Show which keywords rose, fell, are new, lost or found between two nights."),
     "report": ("report", "Make a page to look at from the nights of a database or a dataset."),
     "forget": ("history", "Delete everything that pulls of an account wrote into a database or a dataset."),
+    "mcp": ("commands", "Serve the history and the service to agents (MCP)."),
     "doctor": ("commands", "Check the settings, the connection and the service's responses."),
     "sandbox": ("commands", "Run the embedded service on this machine until Ctrl-C."),
     "campaigns": ("resources", "List, get, create, update and delete campaigns."),

@@ -1,4 +1,4 @@
-"""The options of the commands `pull`, `doctor` and `sandbox`; their code is imported when they run, not for help."""
+"""The options of the commands `pull`, `mcp`, `doctor` and `sandbox`, whose code is imported when they run."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seorep_async.sandbox import Sandbox
 
 _STDOUT = "-"
+_ACCOUNT_HELP = "Name of the account in every row.  [default: the profile's, or the host]"
 _WITH_SANDBOX = "Options with --sandbox"
 _EXAMPLES = """\
 \b
@@ -153,9 +154,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 @click.option("--log-file", metavar="FILE", help="Append retries and found limits to a file, as JSON lines.")
 @click.option("--compare-previous-period", is_flag=True, help="Request changes from the previous period, too.")
 @click.option("--limit", type=whole_number, metavar="N", help="Records per page.  [default: the service's]")
-@click.option(
-    "--account", metavar="NAME", help="Name of the account in every row.  [default: the profile's, or the host]"
-)
+@click.option("--account", metavar="NAME", help=_ACCOUNT_HELP)
 @click.option(
     "--snapshot-date",
     type=day,
@@ -240,6 +239,45 @@ def _check_together(to_stdout: bool, stdout_format: str | None, own: Mapping[str
             raise click.UsageError(f"--{name.replace('_', '-')}: not with -o -, as the rows go to stdout; name a file.")
     if feeds > 1:
         raise click.UsageError("several feeds can't be written to stdout together; name a file.")
+
+
+_AGENTS = """\
+\b
+In the configuration of an agent's client:
+  {"mcpServers": {"seorep": {
+    "command": "/srv/seo/.venv/bin/seorep",
+    "args": ["mcp", "--history", "/srv/seo/rankings.duckdb",
+             "--profile", "acme"]}}}
+
+\b
+The tools are campaigns and rankings, from the service; changes and history
+(SQL that only reads), from the history; and pull into it. No tool changes the
+account.
+help(seorep_async.integrations) says more. Agents with a shell need no MCP:
+python -c 'help("seorep_async.cli")' is their page."""
+
+
+@click.command(cls=SectionedCommand, params=[*connection_options(), *_sandbox_options(_WITH_SANDBOX)], epilog=_AGENTS)
+@click.option(
+    "--history",
+    required=True,
+    help="Database (.duckdb) or dataset (folder/) that pulls write; it need not exist yet.",
+)
+@click.option("--account", metavar="NAME", help=_ACCOUNT_HELP)
+@click.option("--sandbox", is_flag=True, help="Serve an embedded sandbox instead of the service.")
+def mcp(history: str, account: str | None, sandbox: bool, **options: Any) -> ExitCode:
+    """Serve the history and the service to agents (MCP).
+
+    It speaks the Model Context Protocol on stdin and stdout until stdin ends; an agent's client starts it.
+    """
+    given = _given(options)
+    embedded = _sandbox(sandbox, given)
+    from seorep_async.cli.agents import serve_sandbox, serve_service
+    from seorep_async.cli.connection import connect, sandbox_settings
+
+    if embedded is not None:
+        return serve_sandbox(embedded, sandbox_settings(options), _named_sandbox(given), history, account)
+    return serve_service(connect(options, "try --sandbox"), history, account)
 
 
 _PORT = SectionedOption(

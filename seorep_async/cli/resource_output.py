@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from rich.text import Text
 from seorep_async.cli.options import EXTRA
 from seorep_async.cli.terminal import stdout_is_terminal
 from seorep_async.errors import one_line
+from seorep_async.tables.text import printable_json
 
 _NO_WRAPPING = 1_000_000
 
@@ -102,14 +102,6 @@ def string_of(value: object) -> str:
         case Mapping() if not value:
             return ""
     return printable_json(value)
-
-
-def printable_json(value: object, *, indent: int | None = None) -> str:
-    """Return JSON with control characters escaped, so that no terminal obeys them."""
-    encoded = json.dumps(value, ensure_ascii=False, indent=indent)
-    if encoded.replace("\n", "").isprintable():
-        return encoded
-    return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in encoded)
 
 
 def _cell(value: object) -> str:

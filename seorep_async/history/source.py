@@ -72,13 +72,17 @@ class History:
 
 @contextmanager
 def open_history(
-    source: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+    source: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    limits: Mapping[str, str] | None = None,
 ) -> Generator[History, None, None]:
     """Open a database or a dataset to read it; a pull can't write a database meanwhile.
 
     Args:
         source: a file, such as `rankings.duckdb`, or a dataset: a folder, or an address such as `s3://bucket/rankings/`.
         storage_options: of an object store, by obstore's names.
+        limits: further settings of DuckDB, such as `memory_limit`.
 
     Raises:
         ConfigurationError: no pull wrote the source, or it was changed.
@@ -95,7 +99,8 @@ def open_history(
                 history = _of_dataset(place, storage, lost, opened)
             else:
                 history = _of_database(place, opened)
-            history.connection.execute("SET enable_progress_bar = false; SET lock_configuration = true")
+            for name, value in {"enable_progress_bar": "false", **(limits or {}), "lock_configuration": "true"}.items():
+                history.connection.execute(f"SET {name} = '{value}'")
             known = history.accounts()
         except duckdb.Error as error:
             raise _refusal(place, first_line(error)) from error

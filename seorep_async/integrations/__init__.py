@@ -1,4 +1,4 @@
-"""Engines that take a pull to many machines; `seorep_async.shards` says what a shard is.
+"""Engines that take a pull to many machines, and tools for agents; `seorep_async.shards` says what a shard is.
 
 dlt and Spark have sources of their own: `seorep_async.integrations.dlt`, `seorep_async.integrations.spark`. Any other
 engine maps `run_shard` over the shards of a plan, and retries as it pleases: a shard that has its receipt costs
@@ -50,6 +50,37 @@ run = task(retries=3, task_id="run")(lambda line: run_shard(Shard.from_json(line
 done = run.expand(line=[shard.to_json() for shard in shards])
 done >> task(task_id="gather")(lambda lines: gather(map(Shard.from_json, lines)).rows)([s.to_json() for s in shards])
 ```
+
+## Agents
+
+`seorep mcp` (extra `mcp`) gives an agent tools over the Model Context Protocol. The agent's client starts it:
+
+```json
+{"mcpServers": {"seorep": {
+  "command": "/srv/seo/.venv/bin/seorep",
+  "args": ["mcp", "--history", "/srv/seo/rankings.duckdb", "--profile", "acme"]}}}
+```
+
+Use a profile with `key_command` or `key_file`, so that no key stands in that file. `--sandbox` needs none, to try it.
+
+| tool | what it does |
+| --- | --- |
+| `campaigns`, `rankings` | ask the service for a page of campaigns, or of a report, which is not stored |
+| `changes` | compares two nights of the history |
+| `history` | answers SQL from the history |
+| `pull` | pulls campaigns into the history, as `seorep pull` does, with progress; cancelled, it resumes when repeated |
+
+- **No tool changes the account**, and SQL changes nothing: it is one SELECT, without files, extensions and settings,
+  and has 20 seconds and 1 GB.
+- **An answer has at most 20,000 characters** and values at most 500; `left_out` in it says what is missing.
+- **A database is open only while a question is answered**; pulls wait meanwhile, and questions for pulls that write.
+- **SQL sees every account in the history.** An agent that must not see all needs a database of its own.
+- **Strings in rows were written by others.** The server tells models that they are data. A model that obeys one
+  nevertheless can pull and read, with these tools.
+- The key is in no answer, error or log. Logs go to stderr.
+
+An agent with a shell needs none of this: `help("seorep_async.cli")` is its page. For other transports than stdin and
+stdout, `seorep_async.integrations.mcp.mcp_server` returns the server.
 """
 
 __all__: list[str] = []

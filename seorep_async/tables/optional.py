@@ -13,6 +13,8 @@ EXTRAS = {
     "polars": "polars",
     "obstore": "cloud",
     "dlt": "dlt",
+    "mcp": "mcp",
+    "mcp_types": "mcp",
 }
 """The extra that installs each library."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import groupby
@@ -195,3 +196,11 @@ _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
     ColumnType.TAGS: _tag_members,
     ColumnType.FIELDS: _field_members,
 }
+
+
+def printable_json(value: object, *, indent: int | None = None) -> str:
+    """Return JSON with control characters escaped, so that no terminal obeys them."""
+    encoded = json.dumps(value, ensure_ascii=False, indent=indent)
+    if encoded.replace("\n", "").isprintable():
+        return encoded
+    return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in encoded)
