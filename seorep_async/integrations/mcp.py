@@ -26,13 +26,13 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, shown
 from seorep_async.export.atomic_replace import resolve
-from seorep_async.export.formats import Format
-from seorep_async.export.job import Snapshot, export_job
-from seorep_async.export.progress import PullProgress
+from seorep_async.export.lock import write_lock
+from seorep_async.export.progress import ProgressTracker, PullProgress
 from seorep_async.export.pull_to import run_export
-from seorep_async.export.staging_area import StopSignal, write_lock
+from seorep_async.export.spec import PullSpec, SpecOptions
+from seorep_async.export.staging_area import StopSignal
 from seorep_async.export.storage import RECEIPTS, is_address
-from seorep_async.export.target import Target, target_of
+from seorep_async.export.targets import target_of
 from seorep_async.history import Change, changes, open_history
 from seorep_async.models import Campaign, CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.resources.arguments import check_account_name, check_feed, check_string
@@ -214,11 +214,12 @@ class _Tools:
             raise ConfigurationError("a pull is at work; wait for its answer, or cancel it")
         async with self.pulling:
             chosen: list[FeedValue] = ["campaign"] if feeds is None else feeds
-            days, snapshot = (start_date, end_date), Snapshot(self.account)
-            job = export_job(self.client, campaign_ids, *days, chosen, FeedOptions(), self.service, snapshot=snapshot)
-            find_target = partial(target_of, account=job.account, storage_options=self.storage_options)
-            target = await asyncio.to_thread(find_target, self.source, job.feeds)
-            summary = await run_export(self.client, job, target, self._on_progress(), restart=restart)
+            labels: SpecOptions = {"account": self.account, "service": self.service}
+            spec = PullSpec.of(self.client, campaign_ids, start_date, end_date, chosen, FeedOptions(), **labels)
+            find_target = partial(target_of, account=spec.account, storage_options=self.storage_options)
+            target = await asyncio.to_thread(find_target, self.source, spec.feeds)
+            tracker = ProgressTracker(self._on_progress())
+            summary = await run_export(self.client, spec, target, tracker, restart=restart)
         failures = [[one.feed.value, one.campaign_id, one.keyword_id, str(one.error)] for one in summary.failures]
         return excerpt(
             ["feed", "campaign_id", "keyword_id", "error"],
@@ -259,7 +260,7 @@ class _Tools:
             with contextlib.ExitStack() as locks:
                 if not is_address(self.source) and path.is_file() and os.access(path.parent, os.W_OK):
                     # pulls wait for it, too
-                    locks.enter_context(write_lock(Target(resolve(path), path, Format.DUCKDB, ()), check))
+                    locks.enter_context(write_lock(resolve(path), check))
                 return read(stop)
 
         duckdb = require("duckdb")

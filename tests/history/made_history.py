@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import duckdb
 
-from seorep_async.export.existing_database import TYPES
+from seorep_async.export.database_file import TYPES
 from seorep_async.tables.declared import all_tables
 
 FIRST = dt.date(2026, 3, 1)
