@@ -31,8 +31,8 @@ Window = tuple[dt.date, dt.date]
 
 
 def rank(number: int, keyword: int, engine: str) -> int | None:
-    choices: list[int | None] = [None, 0, *range(1, 26)]
-    return Random(f"{number} {keyword} {engine}").choice(choices)
+    ranks: list[int | None] = [None, 0, *range(1, 26)]
+    return Random(f"{number} {keyword} {engine}").choice(ranks)
 
 
 def ranked(answer: Any, number: int) -> Any:
