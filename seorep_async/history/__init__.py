@@ -16,7 +16,7 @@ page = report("rankings.duckdb", out="bakery.html", campaign=3, title="Bakery", 
 print(page, page.stat().st_size, "bytes")
 ```
 
-![A page: four figures with their changes, and bars of the keywords in each band of ranks.](../../.recordings/report.png)
+![A page: four figures with their changes, and bars of keywords by band of ranks.](../../.recordings/report.png)
 
 Ranks of 0 and null are "not ranked", and in no average. Charts show 90 nights at most, at even distances; lists show
 the first ten, and how many more there are. Every night, in the crontab, after the pull:
