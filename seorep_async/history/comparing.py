@@ -121,7 +121,7 @@ def changes(
         rows = history.connection.execute(CHANGES, {**values, "moved": moved})
         texts: dict[Any, Any] = {}
         while some := rows.fetchmany(_BATCH):
-            found += [Change(account, *row, first, last) for one in some for row in _one_each(one, texts)]
+            found += [change for row in some for change in _one_each(account, row, (first, last), texts)]
     found.sort(key=lambda one: (one.campaign_id, one.keyword_id, one.engine or ""))
     for reason in sorted({*found.left_out.values()}):
         left_out = [str(one) for one, other in found.left_out.items() if other == reason]
@@ -146,12 +146,15 @@ def _nights(history: History, account: str, before: dt.date | None, after: dt.da
     return before, after
 
 
-def _one_each(row: tuple[Any, ...], texts: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield a row of the comparison for each of its kinds; texts that recur are stored once."""
-    campaign, company, keyword, phrase, location, engine, kinds, *rest = row
+def _one_each(
+    account: str, row: tuple[Any, ...], nights: tuple[dt.date, dt.date], texts: dict[Any, Any]
+) -> Iterator[Change]:
+    """Yield each change of a row of the comparison; texts that recur are stored once."""
+    campaign, company, keyword, phrase, location, engine, kinds, before, after, url = row
     company, location, engine = (texts.setdefault(one, one) for one in (company, location, engine))
     for kind in kinds.split(","):
-        yield campaign, company, keyword, phrase, location, engine, texts.setdefault(kind, kind), *rest
+        kind = texts.setdefault(kind, kind)
+        yield Change(account, campaign, company, keyword, phrase, location, engine, kind, before, after, url, *nights)
 
 
 def _left_out(reports: list[tuple[int, dt.date, bool]], before: dt.date, after: dt.date) -> dict[int, str]:

@@ -77,8 +77,8 @@ CHANGES = f"""WITH {_reports()},
     details AS ({_rankings(_DETAILS, "$before")} UNION ALL {_rankings(_DETAILS, "$after")})
     SELECT m.campaign_id, company, m.keyword_id, keyword_phrase, search_location_canonical_name, engine, kinds, before,
         after, CASE engine {_URL} END
-    FROM kinds m
-    JOIN details d ON d.campaign_id = m.campaign_id AND d.keyword_id = m.keyword_id AND d.snapshot_date = m.night
+    FROM details d
+    JOIN kinds m ON d.campaign_id = m.campaign_id AND d.keyword_id = m.keyword_id AND d.snapshot_date = m.night
     LEFT JOIN campaigns c ON c.account = $account AND c.campaign_id = m.campaign_id
 """
 """The changes between two nights of an account, in no order: the columns of `Change` from `campaign_id` to `url`.

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partialmethod
 from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
+_READ_AHEAD = {"batch_size": 1 << 14, "batch_readahead": 1, "fragment_readahead": 1}
 _MOST_NAMED = 10
 
 
@@ -133,6 +135,8 @@ def _of_database(place: str, opened: ExitStack) -> History:
 def _of_dataset(place: str, storage: Storage, lost: list[ExportError], opened: ExitStack) -> History:
     receipts = committed_receipts(storage)
     database = opened.enter_context(require("duckdb").connect(config=_SETTINGS))
+    # DuckDB doesn't know how many rows the parts have, and would guess wrong: joins stay as a query has them
+    database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
     for table in all_tables():
         parts = [_PartFile(storage, one.night, part, lost) for one in receipts for part in one.parts]
         parts = [part for part in parts if part.table == table.name]
@@ -152,7 +156,9 @@ def _arrow_dataset(table: Table, parts: Sequence[_PartFile]) -> Any:
         kind.make_fragment(part, None, (account == part.night.account) & (night == part.night.snapshot_date))
         for part in parts
     ]
-    return ds.FileSystemDataset(fragments, arrow_schema(table), kind)
+    # by default, pyarrow reads 64 batches of 131,072 rows ahead
+    scanner = partialmethod(ds.FileSystemDataset.scanner, **_READ_AHEAD)
+    return type("PartsDataset", (ds.FileSystemDataset,), {"scanner": scanner})(fragments, arrow_schema(table), kind)
 
 
 class _PartFile(RawIOBase):

@@ -37,7 +37,8 @@ Window = tuple[dt.date, dt.date]
 
 
 def rank(number: int, keyword: int, engine: str) -> int | None:
-    return Random(f"{number} {keyword} {engine}").choice([None, 0, *range(1, 26)])
+    ranks: list[int | None] = [None, 0, *range(1, 26)]
+    return Random(f"{number} {keyword} {engine}").choice(ranks)
 
 
 def ranked(answer: Any, number: int) -> Any:
