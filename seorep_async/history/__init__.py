@@ -1,4 +1,103 @@
-"""Questions asked of the databases and datasets that pulls leave behind."""
+"""Questions asked of the databases and datasets that pulls leave behind, and their care.
+
+Nothing here talks to the service. It needs the extra `duckdb`.
+
+```python
+from seorep_async.export import pull_to
+from seorep_async.history import changes, forget, open_history
+
+for night in ["2023-03-01", "2023-03-02"]:
+    await pull_to(client, None, "2023-01-01", night, out="nights.duckdb", account="acme", snapshot_date=night)
+
+found = changes("nights.duckdb", moved=5)  # the last two nights; or before="2023-03-01", after="2023-03-02"
+print(len(found), "changes;", found.left_out, "were not compared")
+for change in found:
+    if change.kind in ("entered_top_10", "left_top_10"):
+        print(change.company, change.keyword_phrase, change.engine, change.before, change.after, change.url)
+print(found.to_pandas().groupby("kind").size())  # also to_dicts(), to_jsonl(), to_arrow(), to_polars()
+```
+
+`help(seorep_async.history.Change)` defines each kind. `seorep changes nights.duckdb --jsonl` prints a line for each
+change, for any webhook.
+
+`open_history` opens a database or a dataset for SQL, with the eight tables. A database that is open can't be written,
+so close it soon. Of a dataset, only the parts that its receipts name are read, and checked.
+
+```python
+with open_history("nights.duckdb") as history:
+    print(history.accounts(), history.nights("acme"))
+    print(history.connection.execute("SELECT count(*) FROM keyword_rankings_latest").fetchall())
+
+forget("nights.duckdb", account="acme")  # `seorep forget`: every row, receipt and staged report
+```
+
+## Every night, two accounts
+
+`acme` and `other` are profiles; each has an `account` (`seorep --help`). This is `/srv/seo/nightly`:
+
+    #!/bin/sh
+    cd /srv/seo || exit
+    worst=0
+    for profile in acme other; do
+        for pause in 600 1800 0; do
+            seorep pull --profile $profile --quiet ${retry:---restart} -o rankings.duckdb
+            code=$?
+            case $code in 4 | 5 | 7) retry=--retry-failed; sleep $pause ;; *) break ;; esac
+        done
+        retry=
+        [ $code -eq 0 ] || worst=$code
+    done
+    exit $worst
+
+One account that fails doesn't keep the other back. In a crontab, cron mails what is printed, which is nothing if all
+went well:
+
+    MAILTO=seo@example.com
+    PATH=/srv/seo/.venv/bin:/usr/bin:/bin
+    0 3 * * *  /srv/seo/nightly
+
+Or as `seorep.service` and `seorep.timer` in `/etc/systemd/system`, then `systemctl enable --now seorep.timer`:
+
+    [Unit]
+    OnFailure=seorep-failed.service
+    [Service]
+    Type=oneshot
+    User=seo
+    Environment=PATH=/srv/seo/.venv/bin:/usr/bin:/bin
+    ExecStart=/srv/seo/nightly
+
+    [Timer]
+    OnCalendar=*-*-* 03:00
+    Persistent=true
+    [Install]
+    WantedBy=timers.target
+
+`seorep-failed.service` mails the log with `ExecStart=/bin/sh -c 'journalctl -u seorep -n 50 | mail seo@example.com'`.
+A pull that is stopped leaves the database as it was, and the next night starts over.
+
+**A copy while a pull runs.** A pull opens a database only to check it and to write at the end. Copy it by DuckDB, which
+refuses while a pull is writing, so that a copy is never a half; then try again:
+
+    duckdb -readonly rankings.duckdb "ATTACH 'copy.duckdb' AS copy; COPY FROM DATABASE rankings TO copy"
+
+A dataset is copied by any tool: copy `_receipts/` first, the rest next, `_receipts/` once more, and start over if it
+has changed meanwhile.
+
+## A new key
+
+Give the account its new key, in the profile or the environment, and start the pull by hand. It is refused before
+anything is fetched, and names a mark of the new key. Confirm that once, `--key-renewed 3f9a21`; later nights need
+nothing. The old key can be withdrawn then. If several accounts get new keys, each has a mark of its own.
+
+## Another version
+
+The column `version` of `pulls` says which version of seorep-async wrote a pull, and a receipt says it for a night. The
+layout of databases and datasets changes only with the second number of the version (0.1 → 0.2). A column that a later
+version adds is added to a database by its next pull, empty in older rows; until then, this module refuses the database
+and says so. Columns that are renamed, dropped or retyped need a new file: the pull is refused before anything is sent,
+and the changelog gives the statements that take the rows over. Copy a database before the first pull of another
+version; no version reads a later layout. End or `--restart` an unfinished pull, as checkpoints are not carried over.
+"""
 
 from seorep_async.history.comparing import Change, Changes, changes
 from seorep_async.history.forgetting import forget
