@@ -29,6 +29,7 @@ from seorep_async import (
     Stats,
     User,
 )
+from seorep_async.session.flow_control import Governor
 
 
 async def campaigns(client: SeoRepClient) -> None:
@@ -112,6 +113,10 @@ async def client_itself(client: SeoRepClient) -> None:
     with client.timeout(2):
         assert_type(client.account, str)
     assert_type(client.base_url, str)
+    assert_type(client.account, str)
+    assert_type(client.now(), dt.datetime)
+    assert_type(client.key_digest(b"sixteen bytes of"), str)
+    assert_type(client.governor, Governor)
     assert_type(client.stats, Stats)
     assert_type(client.settings, Settings)
     assert_type(client.stats.attempts, int)
