@@ -6,6 +6,7 @@ import asyncio
 import resource
 import statistics
 import sys
+import time
 import tracemalloc
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -19,6 +20,7 @@ from benchmarks.server import serving
 from seorep_async import Page, Settings
 from seorep_async.paging import Listing, Query, all_items
 from seorep_async.session import Decode, Request
+from seorep_async.session.call_timeout import CallTimeout
 
 _LISTED_ROWS = 500
 _STATUS, _REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -93,6 +95,7 @@ class _NoSession:
 
     def __init__(self, pages: int) -> None:
         self.settings = Settings(max_pages=pages)
+        self.call_timeout = CallTimeout(None, time.monotonic)
 
     def spawn(self, work: Coroutine[Any, Any, Any], when_done: Callable[[asyncio.Task[Any]], None]) -> Any:
         task = asyncio.get_running_loop().create_task(work)

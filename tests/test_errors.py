@@ -25,6 +25,7 @@ from seorep_async.errors import (
     OutcomeUnknownError,
     PaginationError,
     ProtocolError,
+    PullPausedError,
     RateLimitedError,
     RedirectError,
     SeoRepError,
@@ -54,6 +55,7 @@ PARENTS: dict[type[SeoRepError], tuple[type[BaseException], ...]] = {
     PaginationError: (SeoRepError,),
     OutcomeUnknownError: (SeoRepError,),
     ExportError: (SeoRepError,),
+    PullPausedError: (SeoRepError,),
 }
 
 COMMON: dict[str, Any] = {

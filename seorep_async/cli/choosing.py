@@ -10,7 +10,7 @@ import logging
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,8 @@ _OPTIONS = (
     _option("--from", "First day.  [default: the first day of the last three full months]", "DATE", type=day),
     _option("--to", "Last day.  [default: the last day of last month]", "DATE", type=day),
     _option("--last", "The last N days (30d), weeks (4w) or full months (3m) before today.", "PERIOD", type=_period),
-    _option("--month", "A month, such as 2023-03.", "MONTH", type=month),
+    _option("--month", "A month, such as 2023-03; repeatable.", "MONTH", type=month, multiple=True),
+    _option("--each", "Pull each month of the dates by itself, one after the other.", type=click.Choice(["month"])),
     _option("--month-to-date", "This month, up to today.", is_flag=True),
     _option(
         "--campaign",
@@ -111,12 +112,14 @@ class ChosenDays:
     Attributes:
         origin: how they follow from today, with its zone; empty if they were given.
         notes: remarks for the user.
+        windows: first and last day of each pull, in their order.
     """
 
     first: dt.date
     last: dt.date
     origin: str
     notes: tuple[str, ...]
+    windows: tuple[tuple[dt.date, dt.date], ...]
 
 
 def chosen_days(options: Mapping[str, Any], now: dt.datetime) -> ChosenDays:
@@ -129,9 +132,9 @@ def chosen_days(options: Mapping[str, Any], now: dt.datetime) -> ChosenDays:
     today, zone = now.date(), dt.timezone(now.utcoffset() or dt.timedelta())
     count, unit = options.get("last") or (_MONTHS, "m")
     first, last, origin = _period_before(today, count, unit)
-    if whole == ["month"]:
-        first, origin = options["month"], ""
-        last = first.replace(day=calendar.monthrange(first.year, first.month)[1])
+    months = sorted({*(options.get("month") or ())})
+    if months:
+        first, last, origin = months[0], _last_of_month(months[-1]), ""
     elif whole == ["month_to_date"]:
         first, last, origin = today.replace(day=1), today, "the month up to"
     elif end is not None:
@@ -145,7 +148,22 @@ def chosen_days(options: Mapping[str, Any], now: dt.datetime) -> ChosenDays:
     if last > today:
         future = f"{max(first, today + dt.timedelta(1))} to {last}"
         notes.append(f"Note: {future} is in the future, as today is {today} ({zone}); it has no rankings yet.")
-    return ChosenDays(first, last, f"{origin} {today} ({zone})" if origin else "", tuple(notes))
+    windows = [(month, _last_of_month(month)) for month in months] or [(first, last)]
+    if options.get("each"):
+        windows = [part for start, end in windows for part in _months_of(start, end)]
+    return ChosenDays(first, last, f"{origin} {today} ({zone})" if origin else "", tuple(notes), tuple(windows))
+
+
+def _last_of_month(day: dt.date) -> dt.date:
+    return day.replace(day=calendar.monthrange(day.year, day.month)[1])
+
+
+def _months_of(first: dt.date, last: dt.date) -> Iterator[tuple[dt.date, dt.date]]:
+    """Yield the days of each month between two days."""
+    while (end := _last_of_month(first)) < last:
+        yield first, end
+        first = end + dt.timedelta(1)
+    yield first, last
 
 
 def _period_before(today: dt.date, count: int, unit: str) -> tuple[dt.date, dt.date, str]:

@@ -52,7 +52,7 @@ Rehearse a failure, its exit code, and a retry:
 
 _PULL_OPTIONS = (
     *("csv_line_end", "csv_bom", "csv_guard"),
-    *("work_dir", "force", "restart", "retry_failed", "dry_run", "json", "quiet"),
+    *("work_dir", "force", "restart", "retry_failed", "skip_complete", "max_requests", "dry_run", "json", "quiet"),
     *("verbose", "log_file"),
     *("limit", "compare_previous_period", "account", "snapshot_date", "key_renewed"),
 )
@@ -147,6 +147,18 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 @click.option("--force", is_flag=True, help="Replace files that no pull wrote.")
 @click.option("--restart", is_flag=True, help="Start over instead of resuming an interrupted pull.")
 @click.option("--retry-failed", is_flag=True, help="Fetch only the reports that failed last time.")
+@click.option(
+    "--skip-complete",
+    is_flag=True,
+    help="Leave out dates and feeds that an earlier pull of the same campaigns into this database or dataset has "
+    "fetched without a failure.",
+)
+@click.option(
+    "--max-requests",
+    type=whole_number,
+    metavar="N",
+    help="Stop after N requests, keep what is fetched, and exit with 5; the same command goes on.",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be fetched, and in how many requests.")
 @click.option("--json", is_flag=True, help="Print the summary, or the dry run, as JSON on stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors, failures and warnings.")
@@ -190,6 +202,7 @@ def pull(
     wanted = tuple(feed for feed in Feed if feed.value in feeds)
     to_stdout = out == _STDOUT
     _check_together(to_stdout, stdout_format, own, len(wanted))
+    _check_months(own, len(days.windows), to_stdout)
     from seorep_async.cli.connection import connect, sandbox_settings
     from seorep_async.cli.pull import PullJob
     from seorep_async.export.formats import Format
@@ -204,7 +217,7 @@ def pull(
         out=None if to_stdout else out or default_out,
         labels=_taken(own, "account", "snapshot_date", "key_renewed") | {"csv": _csv_options(own)},
         place=_taken(own, "work_dir", "force"),
-        how=_taken(own, "restart", "retry_failed"),
+        how=_taken(own, "restart", "retry_failed", "max_requests"),
         stdout_format=Format.JSON_LINES if stdout_format == "jsonl" else Format.CSV,
         options=FeedOptions(limit=limit, compare_previous_period=compare),
         **own,
@@ -212,6 +225,16 @@ def pull(
     if embedded is not None:
         return job.reported(lambda: job.of_sandbox(embedded, sandbox_settings(options), _named_sandbox(given)))
     return job.reported(lambda: job.of_service(connect(options, "try --sandbox")))
+
+
+def _check_months(own: Mapping[str, Any], windows: int, to_stdout: bool) -> None:
+    if to_stdout and windows > 1:
+        raise click.UsageError("several months need a database (.duckdb) or a dataset (ending in /), not -o -.")
+    if own["retry_failed"] and (own["skip_complete"] or windows > 1):
+        raise click.UsageError("--retry-failed is for one pull; --skip-complete fetches what failed of several.")
+    if own["max_requests"] and windows > 1 and not own["skip_complete"]:
+        problem = "--max-requests with several months needs --skip-complete, or it would begin again each time"
+        raise click.UsageError(f"{problem}.")
 
 
 def _taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -234,7 +257,7 @@ def _check_together(to_stdout: bool, stdout_format: str | None, own: Mapping[str
         if stdout_format is not None:
             raise click.UsageError("--format: only with -o -; the ending of a file chooses its format.")
         return
-    for name in ("work_dir", "force", "restart", "retry_failed", "json"):
+    for name in ("work_dir", "force", "restart", "retry_failed", "skip_complete", "max_requests", "json"):
         if own[name]:
             raise click.UsageError(f"--{name.replace('_', '-')}: not with -o -, as the rows go to stdout; name a file.")
     if feeds > 1:

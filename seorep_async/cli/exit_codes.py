@@ -26,6 +26,7 @@ from seorep_async.errors import (
     NotFoundError,
     PaginationError,
     ProtocolError,
+    PullPausedError,
     RedirectError,
     SeoRepError,
     StatusError,
@@ -39,6 +40,7 @@ _OPTIONS = {
     "api_key": "SEOREP_API_KEY",
     "base_url": "the base URL",
     "before": "--from",
+    "colours": "--colour and --accent",
     "csv": "--csv-line-end, --csv-bom or --csv-guard",
     "end_date": "--to",
     "extra_params": "--param",
@@ -74,7 +76,7 @@ _MEANINGS = {
     ExitCode.USAGE: "wrong options or settings, or no such object",
     ExitCode.AUTHENTICATION: "the service refused the API key",
     ExitCode.PARTIAL: "partial: some reports failed, the others were written",
-    ExitCode.UNAVAILABLE: "the service is not available (network, 5xx, 429); try again later",
+    ExitCode.UNAVAILABLE: "service not available (network, 5xx, 429), or --max-requests: try later",
     ExitCode.SHAPE: "the service's responses have an unexpected shape",
     ExitCode.UNWRITTEN: "the target or stdout could not be written; fetched reports are stored",
     ExitCode.EMPTY: "no campaign was found; nothing is written (--allow-empty: a success)",
@@ -100,7 +102,7 @@ _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (
     # the caller has to mend these, even if only the service could find them
     ((ConfigurationError, InvalidRequestError, NotFoundError, RedirectError), ExitCode.USAGE),
     ((DecodeError, PaginationError), ExitCode.SHAPE),
-    ((TransportError, StatusError, DeadlineExceededError), ExitCode.UNAVAILABLE),
+    ((TransportError, StatusError, DeadlineExceededError, PullPausedError), ExitCode.UNAVAILABLE),
 )
 
 

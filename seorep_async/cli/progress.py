@@ -101,6 +101,8 @@ class ProgressDisplay:
         self._client = client
         self._quiet = quiet
         self._clock = clock
+        self.label: str = ""
+        """What is pulled, in front of the stage."""
         self._may_redraw = console.is_terminal and not console.is_dumb_terminal
         self._is_wide = console.width >= _WIDE
         self._bar = _Line(
@@ -182,7 +184,7 @@ class ProgressDisplay:
         return waiting and self._clock() - self._last_done >= _ENOUGH_SECONDS
 
     def _doing(self, progress: PullProgress) -> str:
-        doing = _DOING[progress.stage].format(feed=progress.feed.value)
+        doing = f"{self.label}{_DOING[progress.stage].format(feed=progress.feed.value)}"
         # at 80 columns the time left must have room beside the longest feed name
         return doing if self._is_wide else doing.removeprefix("Pulling ")
 

@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from seorep_async.cli.backfill import Backfill, months_in_words
 from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
 from seorep_async.cli.connection import Connection
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, show_error
@@ -31,7 +32,7 @@ from seorep_async.cli.summary import (
 )
 from seorep_async.cli.terminal import print_hanging, shown_warnings, stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ExportError, one_line
+from seorep_async.errors import ExportError, PullPausedError, SeoRepError, one_line
 from seorep_async.export import PullSummary
 from seorep_async.export.formats import Format
 from seorep_async.export.preview import preview
@@ -57,7 +58,8 @@ class PullJob:
         labels: of the rows, and the options of CSV.
         out: the target, or None for stdout.
         place: further arguments of `target_of`.
-        how: whether to `restart`, or to retry only what failed, `retry_failed`.
+        how: whether to `restart`, or to retry only what failed, `retry_failed`; and `max_requests`.
+        skip_complete: leave out what an earlier pull has fetched without a failure.
         quiet: print only errors, failures and warnings.
         json: print the summary, or the dry run, as JSON on stdout.
         verbose: show the library's log on stderr.
@@ -72,7 +74,8 @@ class PullJob:
     out: str | None
     place: Mapping[str, Any] = attrs.field(repr=False)
     stdout_format: Format
-    how: Mapping[str, bool]
+    how: Mapping[str, Any]
+    skip_complete: bool
     quiet: bool
     json: bool
     dry_run: bool
@@ -126,13 +129,23 @@ class PullJob:
         further = {"choice": CampaignChoice(chosen.groups, chosen.filter, chosen.none_found), **labels}
         further |= {name: value for name, value in self.labels.items() if value is not None}
         async with client:
-            spec = PullSpec.of(client, chosen.ids or None, days.first, days.last, self.feeds, self.options, **further)
-            target = None
-            if self.out is not None:
-                find_target = partial(target_of, self.out, account=spec.account, **self.place, **place)
-                target = await asyncio.to_thread(find_target, spec.feeds)
+            spec, *others = (
+                PullSpec.of(client, chosen.ids or None, *window, self.feeds, self.options, **further)
+                for window in days.windows
+            )
+
+            def find_target(one: PullSpec) -> Target:
+                return target_of(self.out or "", one.feeds, account=one.account, **self.place, **place)
+
             for note in () if self.quiet else (*days.notes, *chosen.notes):
                 print_hanging(console, Text(one_line(note)), 2)
+            if others or self.skip_complete:
+                backfill = Backfill([spec, *others], find_target)
+                await asyncio.to_thread(backfill.prepare, skip_complete=self.skip_complete, **place)
+                code = await self._backfill(client, backfill, source)
+                exit_on_signal(code)
+                return code
+            target = None if self.out is None else await asyncio.to_thread(find_target, spec)
             if self.dry_run:
                 return await self._preview(client, spec, target, source)
             with shown_warnings(console) as warnings:
@@ -140,8 +153,37 @@ class PullJob:
             exit_on_signal(code)
             return code
 
+    async def _backfill(self, client: SeoRepClient, backfill: Backfill, source: str) -> ExitCode:
+        if self.dry_run:
+            found = await backfill.preview(client)
+            shown = months_in_words(found, source, backfill.skipped, as_json=self.json)
+            self._json_begun.set()
+            await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
+            return ExitCode.OK
+        with shown_warnings(self._console) as warnings:
+            try:
+                async with ProgressDisplay(self._console, client, quiet=self.quiet) as display:
+
+                    def tracker(label: str) -> ProgressTracker:
+                        display.label = label
+                        return ProgressTracker(display.show)
+
+                    await backfill.run(client, tracker, self.how)
+            except asyncio.CancelledError:
+                self._console.print(f"Interrupted; {backfill.finished}. Repeat the command to resume.")
+                return ExitCode.INTERRUPTED
+            except SeoRepError:
+                self._console.print(f"Stopped; {backfill.finished}.")
+                raise
+            if self.json:
+                self._json_begun.set()
+                await run_in_daemon_thread(partial(write_stdout, backfill.as_json(warnings) + "\n"))
+        backfill.show(self._console, source, quiet=self.quiet)
+        return backfill.code
+
     async def _preview(self, client: SeoRepClient, spec: PullSpec, target: Target | None, source: str) -> ExitCode:
-        found = await preview(client, spec, target, **self.how)
+        restart, retry_failed = self.how["restart"], self.how["retry_failed"]
+        found = await preview(client, spec, target, restart=restart, retry_failed=retry_failed)
         shown = preview_in_words(found, spec, source, self.days.origin)
         if self.json:
             shown = preview_as_json(found, spec)
@@ -178,7 +220,7 @@ class PullJob:
                 raise
             console.print(f"Interrupted; {_how_to_resume(left[0]) if left else 'nothing was fetched.'}")
             return ExitCode.INTERRUPTED
-        except ExportError:
+        except (ExportError, PullPausedError):
             if any(left):
                 console.print(f"Stopped; {_how_to_resume(left[0])}")
             raise

@@ -80,6 +80,8 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
     """Cut a pull into shards, and print each as a line of JSON."""
     choosing = {name: options.pop(name) for name in CHOOSING_NAMES}
     days, campaigns = chosen_days(choosing, now), chosen_campaigns(choosing)
+    if len(days.windows) > 1:
+        raise click.UsageError("a plan of shards is of one range of days; make a plan for each month.")
     names = ("out", "workers", "key_from", "work_dir", "snapshot_date", "key_renewed", "restart", "retry_failed")
     own: dict[str, Any] = {name: options.pop(name) for name in names}
     from seorep_async.cli.connection import connect

@@ -29,7 +29,7 @@ _LISTED = 20
 def show_failures(console: Console, summary: PullSummary) -> None:
     """Print the failures, with their reasons."""
     console.print(Text("Failed", style="bold red"))
-    for line in _failures(summary.failures, several=len(summary.feeds) > 1):
+    for line in failures_in_words(summary.failures, several=len(summary.feeds) > 1):
         print_hanging(console, Text(f"  {line}"), 4)
     console.print()
 
@@ -71,7 +71,12 @@ def show_summary(
 
 def summary_as_json(summary: PullSummary, code: ExitCode, warnings: Sequence[str] = ()) -> str:
     """Return the summary of a pull as one JSON object, for a program to read."""
-    facts: dict[str, Any] = {
+    return json.dumps(summary_facts(summary, code, warnings), ensure_ascii=False, indent=2)
+
+
+def summary_facts(summary: PullSummary, code: ExitCode, warnings: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the facts of a pull, by their names in JSON."""
+    return {
         "ok": code is ExitCode.OK,
         "exit_code": int(code),
         "error": None,
@@ -95,7 +100,6 @@ def summary_as_json(summary: PullSummary, code: ExitCode, warnings: Sequence[str
         "warnings": list(warnings),
         "failures": [_failure(failure) for failure in summary.failures],
     }
-    return json.dumps(facts, ensure_ascii=False, indent=2)
 
 
 def _effort(summary: PullSummary) -> dict[str, Any]:
@@ -222,7 +226,7 @@ def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[
         yield "Beside it", Text(one_line(", ".join(Path(path).name for path in beside)))
 
 
-def _failures(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str]:
+def failures_in_words(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str]:
     """Yield a line for each reason, with the campaigns, or the keywords of a campaign, that failed for it."""
     groups: dict[tuple[Feed | None, int | None, str], list[PullFailure]] = {}
     for failure in failures:

@@ -227,7 +227,7 @@ class Fetcher:
                         await self._fail(feed, shown, one.id, one.error)
 
         if begun < len(valid):
-            raise PullPausedError("the pull has sent its requests; run it again to fetch the rest")
+            raise PullPausedError("stopped at max_requests=…; run the same pull again to fetch the rest")
 
     async def _fail(self, asked: Feed, shown: Feed, id_: int, error: SeoRepError) -> None:
         failures = self.tracker.failures

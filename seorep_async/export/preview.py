@@ -71,6 +71,16 @@ async def preview(
     return PullPreview(files, needed.campaigns, *estimate, staged, resumes=missing is not None)
 
 
+def staged_pull(target: Target) -> StagedPull | None:
+    """Return what an interrupted run into a target has staged; None also if a pull is at work on it."""
+    try:
+        with target.area().inspect() as checkpoint:
+            staged = None if checkpoint is None else staged_in(checkpoint)
+    except ExportError:  # the pull itself will raise it
+        return None
+    return None if staged is None or staged.ended else staged
+
+
 def _look(
     target: Target, spec: PullSpec, restart: bool, retry_failed: bool
 ) -> tuple[StagedPull | None, _Missing | None]:

@@ -74,12 +74,14 @@ class PullProgress:
 
 @attrs.frozen
 class StagedPull:
-    """The number of reports that a run has staged, and its start in ISO format.
+    """The number of reports that a run has staged, its start and its dates in ISO format.
 
     It `ended` with failures, or else was interrupted.
     """
 
     started_at: str
+    start_date: str
+    end_date: str
     reports: int
     ended: bool
 

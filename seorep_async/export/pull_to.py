@@ -62,8 +62,6 @@ async def pull_to(
 ) -> PullSummary:
     """Pull feeds of many campaigns into files, a database or a dataset, as `seorep_async.export` describes.
 
-    It returns every outcome, also if cancelled too late. If every campaign failed, no row of a feed is written.
-
     Args:
         ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None for all campaigns.
         start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
@@ -80,8 +78,7 @@ async def pull_to(
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Raises:
-        ConfigurationError: an argument is wrong, or the target is another's or can't be replaced; nothing was sent.
-        ImportError: the format needs an extra.
+        ConfigurationError, ImportError: an argument is wrong, the target is another's, or an extra is missing.
         SeoRepError: the key was refused, or the campaigns could not be listed; reports fetched until then are stored.
         PullPausedError: it stopped at `max_requests`; the same call goes on with the rest.
         ExportError: something could not be written, is damaged, or is in use; the target is as it was.
@@ -90,10 +87,8 @@ async def pull_to(
     spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, **labels)
     find_target = partial(target_of, out, force=force, storage_options=storage_options, work_dir=work_dir)
     target = await asyncio.to_thread(find_target, spec.feeds, account=spec.account)  # importing an extra takes long
-    tracker = ProgressTracker(on_progress)
-    return await run_export(
-        client, spec, target, tracker, restart=restart, retry_failed=retry_failed, max_requests=max_requests
-    )
+    how: Any = {"restart": restart, "retry_failed": retry_failed, "max_requests": max_requests}
+    return await run_export(client, spec, target, ProgressTracker(on_progress), **how)
 
 
 async def run_export(

@@ -183,6 +183,19 @@ class PullSpec:
         """Whether changes from the previous period are requested."""
         return asks_to_compare(self.options.get("compare_previous_period"))
 
+    @property
+    def window(self) -> tuple[dt.date, dt.date]:
+        """The first and the last day."""
+        return self.start_date, self.end_date
+
+    @property
+    def selection(self) -> str | None:
+        """Which campaigns are requested, in a form that equal choices share; None for all."""
+        chosen = self.to_json(Format.DUCKDB)["campaigns"]
+        if isinstance(chosen, list):
+            return f"{len(chosen)} ids, SHA-256 {hashlib.sha256(repr(sorted(chosen)).encode()).hexdigest()[:16]}"
+        return json.dumps(chosen) if any(chosen.values()) else None
+
     def check_format(self, kind: Format) -> None:
         """Refuse options of CSV for another format."""
         if self.csv != RFC_4180 and kind is not Format.CSV:

@@ -301,10 +301,11 @@ class StagingArea:
 
 def staged_in(checkpoint: Checkpoint) -> StagedPull | None:
     """Return what an earlier run has staged, or None if no report."""
-    started_at = checkpoint.read("begun")
-    if started_at is None or checkpoint.is_empty():
+    started_at, earlier = checkpoint.read("begun"), checkpoint.read("parameters")
+    if started_at is None or earlier is None or checkpoint.is_empty():
         return None
-    return StagedPull(started_at, sum(checkpoint.counts(feed)[0] for feed in Feed), bool(checkpoint.read("ended")))
+    reports, ended = sum(checkpoint.counts(feed)[0] for feed in Feed), bool(checkpoint.read("ended"))
+    return StagedPull(started_at, earlier.get("start_date"), earlier.get("end_date"), reports, ended)
 
 
 async def in_thread(step: Callable[[PullSpec, Callable[[], None]], T], spec: PullSpec) -> T:

@@ -142,7 +142,7 @@ def _nights(history: History, account: str, before: dt.date | None, after: dt.da
         which = f"before {after} " if after in nights else ""
         raise ConfigurationError(f"there is no night {which}to compare: {known}")
     if before >= after:
-        raise ConfigurationError(f"before must be an earlier night than after, got {before} and {after}")
+        raise ConfigurationError(f"before must be a night before {after}, got {before}", argument="before")
     return before, after
 
 

@@ -19,11 +19,10 @@ Rgb = tuple[int, ...]
 
 def checked_colours(colours: Sequence[str]) -> tuple[str, str]:
     """Return two colours; ConfigurationError reports others than two of the form #rrggbb."""
-    if isinstance(colours, str) or len(found := list(colours)) != 2:
-        raise ConfigurationError(f'colours must be two such as "#1f4e79", got {shown(colours)}')
-    for number, colour in enumerate(found):
-        if not isinstance(colour, str) or not re.fullmatch("#[0-9a-fA-F]{6}", colour):
-            raise ConfigurationError(f'colours[{number}] must be of the form "#rrggbb", got {shown(colour)}')
+    found = [] if isinstance(colours, str) else list(colours)
+    if len(found) != 2 or not all(isinstance(one, str) and re.fullmatch("#[0-9a-fA-F]{6}", one) for one in found):
+        problem = f'colours must be two of the form "#rrggbb", got {shown(colours)}'
+        raise ConfigurationError(problem, argument="colours")
     return found[0], found[1]
 
 

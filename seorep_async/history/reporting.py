@@ -65,7 +65,7 @@ def report(
         ImportError: an extra is missing.
     """
     if title is not None and (not isinstance(title, str) or not title.strip()):
-        raise ConfigurationError(f"title must be words, got {shown(title)}")
+        raise ConfigurationError(f"title must be words, got {shown(title)}", argument="title")
     target, style = _checked_target(out, force), style_sheet(checked_colours(colours))
     image = None if logo is None else _image(Path(logo))
     with open_history(source, storage_options=storage_options) as history:
@@ -78,7 +78,7 @@ def report(
 def _choose(history: History, account: str, campaign: int | None, group: str | None) -> tuple[Chosen, str]:
     """Return the campaigns of the report, and a name for them."""
     if campaign is not None and group is not None:
-        raise ConfigurationError("campaign and group can't be combined; give one of them")
+        raise ConfigurationError("campaign=… and group=… can't be combined; give one", argument="group")
     query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
         SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = ?) USING (account, campaign_id)
         ORDER BY campaign_id"""
@@ -159,9 +159,10 @@ def _image(file: Path) -> str:
             with open(file, "rb") as opened:
                 data = opened.read(_LARGEST_LOGO + 1)
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"logo must be a file that can be read, got {file}: {os_message(error)}") from error
+        problem = f"logo must be a file that can be read, got {file}: {os_message(error)}"
+        raise ConfigurationError(problem, argument="logo") from error
     kind = next((kind for start, kind in _LOGOS.items() if start.match(data)), None)
     if kind is None or len(data) > _LARGEST_LOGO:
         known = f"a PNG, JPEG or SVG file of at most {_LARGEST_LOGO >> 10} KiB"
-        raise ConfigurationError(f"logo must be {known}, got {file}")
+        raise ConfigurationError(f"logo must be {known}, got {file}", argument="logo")
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"

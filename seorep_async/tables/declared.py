@@ -157,21 +157,9 @@ def failures_table() -> Table:
     return Table("failures", "A report that a pull could not fetch.", (*_REPORT, *error), _REPORT_KEY)
 
 
-@cache
-def pulls_table() -> Table:
-    """Return the table of pulls."""
-    columns = (
-        _ACCOUNT,
-        _SNAPSHOT,
-        Column(
-            "started_at", ColumnType.DATETIME, "When the pull began, in UTC; unchanged when a pull is resumed.", False
-        ),
-        Column("service", ColumnType.STRING, "Address of the service.", nullable=False),
-        Column("feeds", ColumnType.STRING, "The feeds, separated by commas.", nullable=False),
-        _START,
-        _END,
-        Column("campaigns", ColumnType.INTEGER, "Campaigns that were requested.", nullable=False),
-        Column("rows", ColumnType.INTEGER, "Rows of all feeds that were written.", nullable=False),
+def _effort() -> tuple[Column, ...]:
+    """Return the columns of what a pull cost."""
+    return (
         Column(
             "requests", ColumnType.INTEGER, "Requests, retries included; of a resumed pull, of its last run.", False
         ),
@@ -188,6 +176,30 @@ def pulls_table() -> Table:
             "rate), asked to wait (Retry-After), outage (nothing got through), backoff (before a retry). Null if none "
             "waited, and of shards.",
         ),
+    )
+
+
+@cache
+def pulls_table() -> Table:
+    """Return the table of pulls."""
+    columns = (
+        _ACCOUNT,
+        _SNAPSHOT,
+        Column(
+            "started_at", ColumnType.DATETIME, "When the pull began, in UTC; unchanged when a pull is resumed.", False
+        ),
+        Column("service", ColumnType.STRING, "Address of the service.", nullable=False),
+        Column("feeds", ColumnType.STRING, "The feeds, separated by commas.", nullable=False),
+        _START,
+        _END,
+        Column("campaigns", ColumnType.INTEGER, "Campaigns that were requested.", nullable=False),
+        Column(
+            "selection",
+            ColumnType.STRING,
+            "Which campaigns were requested: null for all, the groups and the filter as JSON, or a digest of the ids.",
+        ),
+        Column("rows", ColumnType.INTEGER, "Rows of all feeds that were written.", nullable=False),
+        *_effort(),
         Column(
             "failures",
             ColumnType.INTEGER,

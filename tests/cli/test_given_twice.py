@@ -32,13 +32,13 @@ def test_an_option_given_twice_is_refused(seorep: Seorep, words: tuple[str, ...]
 
 def test_repeatable_options_are_as_documented() -> None:
     repeatable = {option.name for words in commands() if words for option in options(words) if option.multiple}
-    assert repeatable == {"feeds", "campaign", "group", "failing", "forbidden", "param", "role"}
+    assert repeatable == {"feeds", "campaign", "month", "group", "failing", "forbidden", "param", "role"}
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "--month 2022-08 --month=2022-09",
+        "--last 30d --last=3m",
         "-o a.csv --out b.csv",
         "-oa.csv -ob.csv",
         "-qq",
@@ -83,5 +83,5 @@ def test_a_shell_completes_an_option_that_was_given() -> None:
     from seorep_async.cli.application import seorep as command
 
     completion = ShellComplete(command, {}, "seorep", "_SEOREP_COMPLETE")
-    words = ["pull", "--month", "2022-08", "--month", "2022-09"]
+    words = ["pull", "--last", "30d", "--last", "3m"]
     assert "--sandbox" in {item.value for item in completion.get_completions(words, "--sand")}

@@ -34,7 +34,7 @@ async def test_paused_pulls_end_as_one_that_was_not(tmp_path: Path, ending: str)
 @pytest.mark.parametrize("limit", [1, 5, 12])
 async def test_reports_of_one_page_keep_to_the_limit(tmp_path: Path, limit: int) -> None:
     async with account(campaigns=20, keywords=3) as (sandbox, client):
-        with pytest.raises(PullPausedError, match="run it again"):
+        with pytest.raises(PullPausedError, match="run the same pull again"):
             await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=limit)
         assert sandbox.stats.requests <= limit + (limit == 1)  # the list of campaigns is always read
 

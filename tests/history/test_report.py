@@ -170,9 +170,9 @@ def test_charts_and_tables_have_names_for_screen_readers(source: Path) -> None:
     [
         ({"campaign": 3}, "rankings.duckdb has no rankings of campaign 3; it has 1"),
         ({"group": "None"}, "has no rankings of group 'None'; it has Retail"),
-        ({"group": "Retail", "campaign": 1}, "campaign and group can't be combined"),
+        ({"group": "Retail", "campaign": 1}, "campaign=… and group=… can't be combined"),
         ({"account": "other"}, "there is no account 'other'"),
-        ({"colours": ("red", "#000000")}, r"colours\[0\] must be of the form"),
+        ({"colours": ("red", "#000000")}, "colours must be two of the form"),
         ({"colours": "#000000"}, "colours must be two"),
         ({"logo": "no.png"}, "logo must be a PNG, JPEG or SVG file of at most 48 KiB, got no.png"),
         ({"out": "page.txt"}, r"the name must end in \.html"),
@@ -316,7 +316,7 @@ def test_the_command_makes_a_page(source: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--accent", "red"], '--accent must be of the form "#rrggbb"'),
+        (["--accent", "red"], '--colour and --accent must be two of the form "#rrggbb"'),
         (["--campaign", "1", "--group", "a"], "--campaign and --group can't be combined"),
         (["--logo", "no.png"], "--logo must be a PNG, JPEG or SVG file"),
     ],

@@ -1,9 +1,15 @@
-"""A database that version 0.1.0 wrote, with DuckDB 2.0, is read and written by this version."""
+"""A database that version 0.1.0 wrote, with DuckDB 2.0, is read and written by this version.
+
+Until 0.1.0 is released, `python -m tests.history.test_versions` writes it again.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +18,13 @@ from seorep_async.export import pull_to
 from seorep_async.history import changes, forget, open_history
 from tests.export.reports import account
 
+STORED = Path(__file__).with_name("data") / "0.1.0.duckdb.gz"
+
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     file = tmp_path / "old.duckdb"
-    file.write_bytes(gzip.decompress(Path(__file__).with_name("data").joinpath("0.1.0.duckdb.gz").read_bytes()))
+    file.write_bytes(gzip.decompress(STORED.read_bytes()))
     return file
 
 
@@ -35,3 +43,17 @@ async def test_it_takes_further_nights_and_loses_an_account(old: Path) -> None:
     forget(old, account="acme")
     with open_history(old) as history:
         assert history.accounts() == ["new", "o'ther"]
+
+
+async def write(file: Path) -> None:
+    async with account(keywords=6) as (_, client):
+        for night in ("2023-03-01", "2023-03-02"):
+            for name in ("acme", "o'ther"):
+                labels: Any = {"account": name, "snapshot_date": night, "feeds": Feed}
+                await pull_to(client, None, "2023-01-01", "2023-01-31", out=file, **labels)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(write(Path(folder, "a.duckdb")))
+        STORED.write_bytes(gzip.compress(Path(folder, "a.duckdb").read_bytes(), mtime=0))

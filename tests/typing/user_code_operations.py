@@ -29,7 +29,6 @@ from seorep_async import (
     Stats,
     User,
 )
-from seorep_async.session.flow_control import Governor
 
 
 async def campaigns(client: SeoRepClient) -> None:
@@ -116,7 +115,6 @@ async def client_itself(client: SeoRepClient) -> None:
     assert_type(client.account, str)
     assert_type(client.now(), dt.datetime)
     assert_type(client.key_digest(b"sixteen bytes of"), str)
-    assert_type(client.governor, Governor)
     assert_type(client.stats, Stats)
     assert_type(client.settings, Settings)
     assert_type(client.stats.attempts, int)

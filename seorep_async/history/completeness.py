@@ -1,0 +1,40 @@
+"""Which dates and feeds of an account are complete: an earlier pull of the same campaigns fetched them all."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from seorep_async.history.source import open_history
+from seorep_async.models import Feed
+
+
+def complete_feeds(
+    source: str | os.PathLike[str],
+    *,
+    account: str,
+    selection: str | None,
+    compared: bool,
+    storage_options: Mapping[str, Any] | None = None,
+) -> set[tuple[dt.date, dt.date, Feed]]:
+    """Return first day, last day and feed of each pull without a failure.
+
+    Args:
+        source: a database or a dataset, as of `open_history`.
+        account: the name of the account.
+        selection: which campaigns count as all, as the column `selection` of `pulls` says it; None for every campaign.
+        compared: whether only pulls count that requested changes from the previous period.
+        storage_options: of an object store, by obstore's names.
+
+    Raises:
+        ConfigurationError: no pull wrote the source.
+        ExportError: the source is being written, or is damaged.
+    """
+    query = """SELECT start_date, end_date, feeds FROM pulls WHERE account = $account AND failures = 0
+        AND selection IS NOT DISTINCT FROM $selection AND (compared OR NOT $compared)"""
+    values = {"account": account, "selection": selection, "compared": compared}
+    with open_history(source, storage_options=storage_options) as history:
+        found = history.connection.execute(query, values).fetchall()
+    return {(first, last, Feed(name)) for first, last, names in found for name in names.split(",")}
