@@ -93,6 +93,13 @@ def names_of(database: duckdb.DuckDBPyConnection, kind: str) -> set[str]:
     return {name for (name,) in database.execute(query).fetchall()}
 
 
+def shadowing_macros(database: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the names of its macros that stand in place of functions of DuckDB's own, in our SQL too."""
+    functions = "SELECT function_name FROM system.main.duckdb_functions()"  # in full: a macro can have this name, too
+    query = f"{functions} WHERE NOT internal AND function_name IN ({functions} WHERE internal) GROUP BY 1 ORDER BY 1"
+    return [name for (name,) in database.execute(query).fetchall()]
+
+
 def make_table(database: duckdb.DuckDBPyConnection, table: Table, existing: Columns) -> None:
     """Create a table, or add what an existing one lacks: columns that a later version knows, and comments."""
     if not existing:

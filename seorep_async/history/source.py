@@ -15,13 +15,21 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.atomic_replace import resolve
-from seorep_async.export.database_file import LATEST_VIEW, TYPES, all_columns, connected, first_line
+from seorep_async.export.database_file import (
+    LATEST_VIEW,
+    TYPES,
+    all_columns,
+    connected,
+    first_line,
+    names_of,
+    shadowing_macros,
+)
 from seorep_async.export.night import Part, Partition, digest_of
 from seorep_async.export.receipts import committed_receipts
 from seorep_async.export.storage import Storage, is_address, storage_of
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
-from seorep_async.tables.declared import all_tables
+from seorep_async.tables.declared import all_tables, table_named
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -127,8 +135,12 @@ def _of_database(place: str, opened: ExitStack) -> History:
     if not path.is_file():
         raise _refusal(place, "there is no such file")
     database = opened.enter_context(connected(path, path, to_read=_SETTINGS))
-    found = all_columns(database)
+    if macros := shadowing_macros(database):
+        raise _refusal(place, f"its macro {macros[0]} hides a function of DuckDB's; drop it")
+    found, views = all_columns(database), names_of(database, "view")
     for table in all_tables():
+        if table.name in views:
+            raise _refusal(place, f"{table.name} is a view in it, not a pull's table; rename the view")
         for column in table.columns:
             held = found.get(table.name, {}).get(column.name)
             if held is None or held.type != TYPES[column.type]:
@@ -197,11 +209,29 @@ class _PartFile(RawIOBase):
             if data is None or digest_of(data) != self._part.digest:
                 problem = "is missing, or does not match its receipt; run this again, or pull this night again"
                 raise ExportError(f"{self._storage.address(name)} {problem}")
+            if not _has_columns(table_named(self.table), data):
+                raise ExportError(f"{self._storage.address(name)} is no part that a pull wrote; pull this night again")
         except ExportError as error:
             self._lost.append(error)
             raise
         self._data = memoryview(data)
         return self._data
+
+
+def _has_columns(table: Table, data: bytes) -> bool:
+    """Return whether a part has the columns of its table; those that a later version added may be missing."""
+    pa, pq = require("pyarrow"), require("pyarrow.parquet")
+    try:
+        held = {field.name: field for field in pq.read_schema(pa.BufferReader(data))}
+    except pa.ArrowException:
+        return False
+    fields = [field for field in arrow_schema(table) if field.name not in ("account", "snapshot_date")]
+    return all(
+        held[field.name].type == field.type and held[field.name].nullable <= field.nullable
+        if field.name in held
+        else field.nullable
+        for field in fields
+    )
 
 
 def _refusal(place: str, problem: str) -> ConfigurationError:

@@ -143,3 +143,14 @@ async def test_pulls_of_an_earlier_version_get_the_new_columns(tmp_path: Path) -
         change(path, "UPDATE pulls SET version = '0.0.9'", *(f"ALTER TABLE pulls DROP {name}" for name in added))
         await fill(client, path)
     assert ask(path, "SELECT refusals FROM pulls ORDER BY started_at") == [(None,), (0,)]
+
+
+async def test_a_macro_that_hides_a_function_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    async with account(campaigns=1, keywords=2) as (sandbox, client):
+        await fill(client, path)
+        change(path, "CREATE MACRO list_contains(a, b) AS false")
+        sent = sandbox.stats.requests
+        with pytest.raises(ConfigurationError, match='run DROP MACRO "list_contains"'):
+            await fill(client, path)
+        assert sandbox.stats.requests == sent

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from seorep_async import ConfigurationError, ExportError
 from seorep_async.export import pull_to
-from seorep_async.history import open_history
+from seorep_async.history import changes, open_history
 from seorep_async.tables.declared import all_tables
 from tests.export.reports import account
 from tests.export.s3 import Bucket
@@ -164,7 +168,7 @@ def test_a_view_in_a_foreign_database_reads_no_file(source: Path) -> None:
         columns = ", ".join(f"old.{column.name}" for column in all_tables()[-1].columns if column.name != "account")
         own.execute("ALTER TABLE pulls RENAME TO old")
         own.execute(f"CREATE VIEW pulls AS SELECT csv.account, {columns} FROM old, '{source}/secret.csv' csv")
-    with pytest.raises(ConfigurationError, match=r"can't read .*: Permission Error"), open_history(source / "a.duckdb"):
+    with pytest.raises(ConfigurationError, match="pulls is a view in it"), open_history(source / "a.duckdb"):
         pass
 
 
@@ -176,3 +180,56 @@ async def test_a_dataset_in_a_bucket_opens_likewise(bucket: Bucket) -> None:
         )
     with open_history(f"{bucket.url}/a/", storage_options=options) as history:
         assert history.connection.execute("SELECT count(*) FROM keyword_rankings").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            "ALTER TABLE pulls RENAME TO mine; CREATE VIEW pulls AS WITH RECURSIVE endless(n) AS "
+            "(SELECT 1 UNION ALL SELECT n FROM endless) SELECT mine.* FROM mine, endless",
+            "pulls is a view in it",
+        ),
+        ("CREATE MACRO list_contains(a, b) AS false", "macro list_contains hides a function"),
+        ("CREATE MACRO duckdb_functions() AS TABLE SELECT 1 AS one", "macro duckdb_functions hides a function"),
+    ],
+)
+def test_a_database_that_answers_otherwise_is_refused(source: Path, changed: str, said: str) -> None:
+    with duckdb.connect(str(source / "a.duckdb")) as database:
+        database.execute(changed)
+    with pytest.raises(ConfigurationError, match=said), open_history(source / "a.duckdb"):
+        pass
+
+
+def test_own_macros_stay(source: Path) -> None:
+    with duckdb.connect(str(source / "a.duckdb")) as database:
+        database.execute("CREATE MACRO clicks(a) AS a + 1")
+    with open_history(source / "a.duckdb") as history:
+        assert history.connection.execute("SELECT clicks(1)").fetchall() == [(2,)]
+
+
+def retyped(rows: pa.Table) -> pa.Table:
+    return rows.set_column(
+        rows.schema.get_field_index("campaign_id"), "campaign_id", rows["campaign_id"].cast("string")
+    )
+
+
+def without_keywords(rows: pa.Table) -> pa.Table:
+    return rows.drop_columns("keyword_id")
+
+
+@pytest.mark.parametrize("forge", [retyped, without_keywords, None])
+def test_a_forged_part_with_its_digest_is_refused(source: Path, forge: Callable[[pa.Table], pa.Table] | None) -> None:
+    part, receipt = source / "a" / PART, source / "a/_receipts/account=acme/snapshot_date=2023-03-02.json"
+    before = part.read_bytes()
+    if forge is None:
+        part.write_bytes(b"PAR1" * 99)
+    else:
+        pq.write_table(forge(pq.read_table(pa.BufferReader(before))), part)
+    after = part.read_bytes()
+    facts = json.loads(receipt.read_text(encoding="utf-8"))
+    (entry,) = (one for one in facts["parts"] if one["digest"] == hashlib.sha256(before).hexdigest())
+    entry |= {"digest": hashlib.sha256(after).hexdigest(), "bytes": len(after)}
+    receipt.write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(ExportError, match="is no part that a pull wrote"):
+        changes(source / "a", account="acme")
