@@ -193,6 +193,8 @@ class Pull(Generic[R]):
 
     def finish(self) -> None:
         """Start no more ids; each that has begun still ends in its outcome."""
+        if not self._open:
+            raise _not_running()
         self._remaining = iter(())
         self._total = self._taken + len(self._items) + len(self._deferred) + len(self._retries)
 

@@ -29,6 +29,7 @@ from seorep_async.resources.arguments import check_id
 
 T = TypeVar("T")
 
+_GO_ON = "run the same pull again, without restart=True, to fetch the rest"
 _GROUP_ROWS = 500
 """Rows that complete a group of reports, to be stored in one step."""
 
@@ -89,14 +90,14 @@ class Fetcher:
                 await self._find_keywords()
             self._fail_without_keywords(set(await sink.run(checkpoint.without_keywords)))
             await self._fetch(Feed.KEYWORD_BY_DATE, await sink.run(checkpoint.missing, Feed.KEYWORD_BY_DATE))
-        if self.spec.campaigns is not None and not self.spec.is_shard:
-            if await sink.run(checkpoint.is_empty):
-                self._raise_if_all_refused()
-            else:
-                await self._name_campaigns(self.spec.campaigns)
+        await self._raise_if_all_refused()
+        if self.spec.campaigns is not None and not self.spec.is_shard and not await sink.run(checkpoint.is_empty):
+            await self._name_campaigns(self.spec.campaigns)
 
-    def _raise_if_all_refused(self) -> None:
+    async def _raise_if_all_refused(self) -> None:
         """Raise the refusal if every report was refused, and the account's campaigns were not listed with the key."""
+        if self.spec.campaigns is None or self.spec.is_shard or not await self.sink.run(self.sink.checkpoint.is_empty):
+            return
         errors = [failure.error for failure in self.tracker.failures]
         if errors and all(isinstance(error, AuthenticationError) for error in errors):
             errors[0].subject = None
@@ -227,7 +228,15 @@ class Fetcher:
                         await self._fail(feed, shown, one.id, one.error)
 
         if begun < len(valid):
-            raise PullPausedError("stopped at max_requests=…; run the same pull again to fetch the rest")
+            await self._raise_if_all_refused()
+            raise PullPausedError(f"stopped at max_requests=…{self._failed_so_far()}; {_GO_ON}")
+
+    def _failed_so_far(self) -> str:
+        """Return a clause on failed reports, which may take all requests of each run."""
+        failed = len(self.tracker.failures)
+        return (
+            f"; failed reports ({failed}) are tried again first: allow more requests than they take" if failed else ""
+        )
 
     async def _fail(self, asked: Feed, shown: Feed, id_: int, error: SeoRepError) -> None:
         failures = self.tracker.failures

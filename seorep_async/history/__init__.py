@@ -123,6 +123,11 @@ version adds is added to a database by its next pull, empty in older rows; until
 and says so. Columns that are renamed, dropped or retyped need a new file: the pull is refused before anything is sent,
 and the changelog gives the statements that take the rows over. Copy a database before the first pull of another
 version; no version reads a later layout. End or `--restart` an unfinished pull, as checkpoints are not carried over.
+
+The nights of a dataset keep the columns of the version that wrote them. Read a table of two versions by name:
+`read_parquet('rankings/pulls/**/*.parquet', hive_partitioning=true, union_by_name=true)` in DuckDB, and in polars
+`scan_parquet("rankings/pulls/", hive_partitioning=True, missing_columns="insert", extra_columns="ignore")`; without
+these, DuckDB leaves new columns out, and polars refuses the folder. `open_history` does so by itself.
 """
 
 from seorep_async.history.comparing import Change, Changes, changes

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seorep_async import ConfigurationError, Feed, PullPausedError
+from seorep_async import AuthenticationError, ConfigurationError, Feed, PullPausedError, SeoRepClient
 from seorep_async.export import pull_to
+from seorep_async.sandbox import Sandbox
 from tests.export.reports import END, FORMATS, START, account
 
 
@@ -51,3 +53,39 @@ async def test_a_wrong_limit_is_refused_first(tmp_path: Path, wrong: Any) -> Non
         with pytest.raises(ConfigurationError, match="max_requests must be an integer") as caught:
             await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=wrong)
         assert (sandbox.stats.requests, caught.value.argument) == (0, "max_requests")
+
+
+async def test_a_refused_key_is_no_pause(tmp_path: Path) -> None:
+    async with account() as (sandbox, _), SeoRepClient(sandbox.base_url, "another-key") as client:
+        with pytest.raises(AuthenticationError):
+            await pull_to(client, [1, 2, 3], START, END, out=tmp_path / "a.csv", max_requests=1)
+
+
+async def test_a_pause_tells_how_many_reports_failed(tmp_path: Path) -> None:
+    async with (
+        Sandbox(campaigns=6, keywords=2, forbidden=[1, 2]) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
+    ):
+        with pytest.raises(PullPausedError, match=r"failed reports \(2\) are tried again first"):
+            await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=3)
+        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=10)
+    assert [failure.campaign_id for failure in summary.failures] == [1, 2]
+
+
+async def test_keywords_are_found_over_several_runs(tmp_path: Path) -> None:
+    feeds = [Feed.KEYWORD_BY_DATE]
+    async with account(campaigns=6, keywords=2) as (_, client):
+        whole = await pull_to(client, None, START, END, out=tmp_path / "whole.csv", feeds=feeds)
+        summary = None
+        for _ in range(9):
+            with contextlib.suppress(PullPausedError):
+                summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feeds, max_requests=4)
+    assert summary is not None
+    assert (summary.rows, summary.ok) == (whole.rows, True)
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+async def test_a_pull_that_does_not_run_is_not_finished() -> None:
+    async with account() as (_, client):
+        with pytest.raises(ConfigurationError, match="has ended or was not started"):
+            client.rankings.pull([1], START, END).finish()
