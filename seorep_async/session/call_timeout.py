@@ -7,6 +7,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from seorep_async.session.contexts import added
+
 _limits: ContextVar[tuple[tuple[CallTimeout, float], ...]] = ContextVar("seorep_async_call_timeouts", default=())
 
 
@@ -25,11 +27,8 @@ class CallTimeout:
     @contextmanager
     def limit(self, seconds: float) -> Generator[None]:
         """Limit every call that begins inside a block, or in a task that is started there."""
-        token = _limits.set((*_limits.get(), (self, seconds)))
-        try:
+        with added(_limits, (self, seconds)):
             yield
-        finally:
-            _limits.reset(token)
 
     def deadline(self) -> float:
         """Return the monotonic time at which a call that begins now must have ended."""
