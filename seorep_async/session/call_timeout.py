@@ -13,12 +13,7 @@ _limits: ContextVar[tuple[tuple[CallTimeout, float], ...]] = ContextVar("seorep_
 
 
 class CallTimeout:
-    """The time limits of one client's calls.
-
-    Args:
-        seconds: for every call, or None.
-        monotonic: the clock.
-    """
+    """The time limits of one client's calls."""
 
     def __init__(self, seconds: float | None, monotonic: Callable[[], float]) -> None:
         self.seconds: float = math.inf if seconds is None else seconds
@@ -41,6 +36,5 @@ class CallTimeout:
 
     def _shortest(self) -> float:
         limits = _limits.get()
-        return (
-            min((seconds for timeout, seconds in limits if timeout is self), default=math.inf) if limits else math.inf
-        )
+        own = [seconds for timeout, seconds in limits if timeout is self] if limits else ()
+        return min(own, default=math.inf)

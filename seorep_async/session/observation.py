@@ -113,13 +113,7 @@ class RawAnswer:
 
 
 class Observer:
-    """Passes what a client's attempts show to `on_attempt`, to recordings and to the log.
-
-    Args:
-        on_attempt: called after each attempt, or None.
-        scrub: removes secrets from a string of the service's.
-        settings: limits that hold before anything is refused.
-    """
+    """Passes what a client's attempts show to `on_attempt`, to recordings and to the log."""
 
     def __init__(
         self,
@@ -153,13 +147,7 @@ class Observer:
         return RawAnswer(request.method, request.path, response.status, body, headers, call.attempts, seconds)
 
     def report(self, call: Call[Any], response: object, result: object) -> None:
-        """Call `on_attempt`.
-
-        Args:
-            call: the call, during its attempt.
-            response: the whole response, if there was one, else anything.
-            result: the failure, the exception that ended the attempt, or anything after a success.
-        """
+        """Call `on_attempt`; `result` is the failure, the exception that ended the attempt, or that of a success."""
         if self.on_attempt is None or isinstance(result, ConfigurationError):  # raised before anything was sent
             return
         status, size = (response.status, response.size) if isinstance(response, Response) else (None, 0)
