@@ -27,7 +27,8 @@ class CallTimeout:
 
     def deadline(self) -> float:
         """Return the monotonic time at which a call that begins now must have ended."""
-        return self._monotonic() + min(self.seconds, self._shortest())
+        seconds = min(self.seconds, self._shortest()) if _limits.get() else self.seconds
+        return self._monotonic() + seconds
 
     def stream_deadline(self) -> float | None:
         """Return the same for a call whose results are streamed, or None if only its requests are limited, each."""
@@ -35,6 +36,4 @@ class CallTimeout:
         return None if shortest == math.inf else self._monotonic() + shortest
 
     def _shortest(self) -> float:
-        limits = _limits.get()
-        own = [seconds for timeout, seconds in limits if timeout is self] if limits else ()
-        return min(own, default=math.inf)
+        return min((seconds for timeout, seconds in _limits.get() if timeout is self), default=math.inf)
