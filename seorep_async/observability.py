@@ -50,7 +50,7 @@ def measure(attempt: Attempt) -> None:
     waited.observe(attempt.waited)
 
 
-class Limits(Collector):
+class LimitGauges(Collector):
     def __init__(self, client: SeoRepClient) -> None:
         self.client = client
 
@@ -63,7 +63,7 @@ class Limits(Collector):
 
 
 async with SeoRepClient(on_attempt=measure) as measured:
-    registry.register(Limits(measured))
+    registry.register(LimitGauges(measured))
     await measured.campaigns.list()
     print(generate_latest(registry).decode())  # what your endpoint /metrics returns
 ```
@@ -214,6 +214,90 @@ with TestClient(app) as web:
     lines = [json.loads(line) for line in web.get("/rankings", params=question).content.splitlines()]
 print([line for line in lines if "row" not in line])  # the failure of campaign 9999, and the end
 ```
+
+## A web service of many accounts
+
+One aiohttp session and one `Limits` serve the clients of all accounts. Pulls run in the background: start one, follow
+it by server-sent events, cancel it.
+
+```python
+import asyncio
+import os
+from contextlib import AsyncExitStack
+
+import aiohttp
+
+from seorep_async import Limits
+
+KEYS = {name: os.environ["SEOREP_API_KEY"] for name in ("acme", "globex")}  # in yours, each has its own
+
+
+class Job:
+    def __init__(self, pull: Pull[KeywordRanking]) -> None:
+        self.counts = {"total": len(pull), "reports": 0, "failures": 0}
+        self.task = asyncio.create_task(self.run(pull))
+
+    async def run(self, pull: Pull[KeywordRanking]) -> None:
+        async with pull as outcomes:
+            async for outcome in outcomes:  # store outcome.report
+                self.counts["reports" if outcome.ok else "failures"] += 1
+
+    async def events(self) -> AsyncIterator[str]:
+        running = True
+        while running:
+            await asyncio.wait([self.task], timeout=0.5)
+            running = not self.task.done()
+            yield f"data: {json.dumps(self.counts | {'running': running})}\n\n"
+
+
+jobs: list[Job] = []
+
+
+@asynccontextmanager
+async def clients_of_all(app: FastAPI) -> AsyncIterator[dict[str, dict[str, SeoRepClient]]]:
+    connector, limits = aiohttp.TCPConnector(limit=0), Limits()  # where the service limits your address
+    async with aiohttp.ClientSession(connector=connector) as session, AsyncExitStack() as stack:
+        clients: dict[str, SeoRepClient] = {}
+        for name, key in KEYS.items():
+            client = SeoRepClient(api_key=key, account=name, session=session, limits=limits)
+            clients[name] = await stack.enter_async_context(client)
+        yield {"clients": clients}
+        running = [job.task for job in jobs if job.task.cancel()]
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+accounts = FastAPI(lifespan=clients_of_all)
+
+
+@accounts.get("/{account}/campaigns/{campaign}")
+async def company(request: Request, account: str, campaign: int) -> str:
+    client = request.state.clients[account]
+    with client.timeout(2.0):  # it gets its turn beside all pulls
+        return (await client.campaigns.get(campaign)).company
+
+
+@accounts.post("/{account}/pulls")
+async def start(request: Request, account: str, campaign: Annotated[list[int], Query()]) -> int:
+    jobs.append(Job(request.state.clients[account].rankings.pull(campaign, "2023-01-01", "2023-03-31")))
+    return len(jobs) - 1
+
+
+@accounts.get("/pulls/{number}")
+async def follow(number: int) -> StreamingResponse:
+    return StreamingResponse(jobs[number].events(), media_type="text/event-stream")
+
+
+@accounts.delete("/pulls/{number}")
+async def cancel(number: int) -> None:
+    jobs[number].task.cancel()
+
+
+with TestClient(accounts) as web:
+    started = web.post("/acme/pulls", params={"campaign": [1, 2, 9999]}).json()
+    print(web.get("/globex/campaigns/1").json(), web.get(f"/pulls/{started}").text.splitlines()[-2])
+```
+
+Serve it with `uvicorn --timeout-graceful-shutdown 0`: by default it stops only when nobody follows a pull any more.
 """
 
 __all__: list[str] = []

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.session.calls import KEY
@@ -93,3 +94,26 @@ def test_no_span_metric_or_line_holds_the_key(names: dict[str, Any]) -> None:
         assert_key_is_not_in(span.to_json())
     assert_key_is_not_in("\n".join(names["printed"]))
     assert_key_is_not_in(repr(names["failed"]))
+
+
+def test_a_pull_in_the_background_is_followed_to_its_end(names: dict[str, Any]) -> None:
+    (line,) = [text for text in names["printed"] if "data: " in text]
+    end = {"total": 3, "reports": 2, "failures": 1, "running": False}
+    assert json.loads(line.partition("data: ")[2]) == end
+
+
+def test_the_end_of_the_service_cancels_its_pulls(names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    many = {"campaign": list(range(1, 3000))}
+    with serving(KEY) as service:
+        monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
+        cancelled = pulls_of_a_service_that_ends(names, many)
+    assert cancelled == [True, True]
+
+
+def pulls_of_a_service_that_ends(names: dict[str, Any], many: dict[str, list[int]]) -> list[bool]:
+    """Start two pulls, cancel the first and end the service; return whether each was cancelled."""
+    with TestClient(names["accounts"]) as web:
+        numbers = [web.post("/acme/pulls", params=many).json() for _ in range(2)]
+        web.delete(f"/pulls/{numbers[0]}")
+        assert web.get(f"/pulls/{numbers[0]}").text.endswith('"running": false}\n\n')
+    return [names["jobs"][number].task.cancelled() for number in numbers]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import logging
 import math
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,17 +17,17 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.session.call import Call
+from seorep_async.session.contexts import added
 from seorep_async.session.flow_control.admission_control import AdmissionControl
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Failure
 from seorep_async.settings import Settings
 
-_SECRET_HEADERS = {
-    *("set-cookie", "set-cookie2", "authorization", "proxy-authorization"),
-    *("authentication-info", "proxy-authentication-info"),
-}
-_PRIVATE_HEADERS = {"location", "content-location", "link", "refresh"}  # they may hold a login URL
+_SECRET_HEADERS = re.compile(  # links may hold a login URL
+    "cookie|authorization|authentication-info|(token|secret|password|api-?key)$|location$|^(link|refresh)$",
+    re.IGNORECASE,
+)
 _log = logging.getLogger("seorep_async")
 _recordings: ContextVar[tuple[tuple[Observer, list[RawAnswer]], ...]] = ContextVar(
     "seorep_async_recordings", default=()
@@ -96,7 +98,7 @@ class RawAnswer:
         path: its path, without the query.
         status: HTTP status.
         body: the whole body, decompressed; not in the repr, as it may hold secrets.
-        headers: the headers, by names in any case; without cookies, and with the key replaced by `***`.
+        headers: by names in any case; without cookies, tokens and links, and with the key replaced by `***`.
         number: number of the attempt among those of its request, from 1.
         seconds: from the start of the attempt to the last byte.
     """
@@ -111,13 +113,7 @@ class RawAnswer:
 
 
 class Observer:
-    """Passes what a client's attempts show to `on_attempt`, to recordings and to the log.
-
-    Args:
-        on_attempt: called after each attempt, or None.
-        scrub: removes secrets from a string of the service's.
-        settings: limits that hold before anything is refused.
-    """
+    """Passes what a client's attempts show to `on_attempt`, to recordings and to the log."""
 
     def __init__(
         self,
@@ -134,11 +130,8 @@ class Observer:
     def record_answers(self) -> Generator[list[RawAnswer]]:
         """Collect the responses to all requests that are sent from inside a block."""
         answers: list[RawAnswer] = []
-        token = _recordings.set((*_recordings.get(), (self, answers)))
-        try:
+        with added(_recordings, (self, answers)):
             yield answers
-        finally:
-            _recordings.reset(token)
 
     def record(self, call: Call[Any], response: Response) -> None:
         """Add a response to the recordings that it belongs to."""
@@ -148,21 +141,14 @@ class Observer:
 
     def _raw_answer(self, call: Call[Any], response: Response) -> RawAnswer:
         request = call.request
-        hidden = _SECRET_HEADERS | _PRIVATE_HEADERS if request.private else _SECRET_HEADERS
-        fields = ((name, value) for name, value in response.headers.items() if name.lower() not in hidden)
+        fields = (field for field in response.headers.items() if not _SECRET_HEADERS.search(field[0]))
         headers = Headers((name, self._scrub(value, request)) for name, value in fields)
         body, seconds = bytes(response.body), call.ended - call.started
         return RawAnswer(request.method, request.path, response.status, body, headers, call.attempts, seconds)
 
     def report(self, call: Call[Any], response: object, result: object) -> None:
-        """Call `on_attempt`.
-
-        Args:
-            call: the call, during its attempt.
-            response: the whole response, if there was one, else anything.
-            result: the failure, the exception that ended the attempt, or anything after a success.
-        """
-        if self.on_attempt is None:
+        """Call `on_attempt`; `result` is the failure, the exception that ended the attempt, or that of a success."""
+        if self.on_attempt is None or isinstance(result, ConfigurationError):  # raised before anything was sent
             return
         status, size = (response.status, response.size) if isinstance(response, Response) else (None, 0)
         error: type[BaseException] | None = None
@@ -179,8 +165,8 @@ class Observer:
         call.idle_since = call.ended
         try:
             self.on_attempt(attempt)
-        except Exception:
-            _log.exception("on_attempt failed", extra=_log_fields(call))
+        except (Exception, asyncio.CancelledError):
+            _log.exception("on_attempt failed", extra=_log_fields(call, status=status, cause=cause))
 
     def log_limits(self, call: Call[Any], found: AdmissionControl) -> None:
         """Log the first decrease of the pace, and the first limit of attempts in flight."""
@@ -223,7 +209,8 @@ def check_callback(name: str, function: object, takes: str) -> None:
     unwrapped = function
     while isinstance(unwrapped, functools.partial):
         unwrapped = unwrapped.func
-    is_async = inspect.iscoroutinefunction(unwrapped) or inspect.iscoroutinefunction(type(unwrapped).__call__)
+    called = unwrapped, type(unwrapped).__call__
+    is_async = any(map(inspect.iscoroutinefunction, called)) or any(map(inspect.isasyncgenfunction, called))
     if function is not None and (not callable(function) or is_async):
         raise ConfigurationError(
             f"{name} must be a function that takes {takes}, and not an async one, got {shown(function)}", argument=name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -85,6 +85,18 @@ async def test_a_limit_is_of_its_client_only(scripted_server: StartServer, open_
     client = await open_client(server.base_url, backoff_initial=50, backoff_max=50)
     with limited.timeout(1):
         await ask(client)
+
+
+async def test_a_generator_may_be_closed_in_another_context() -> None:
+    client = SeoRepClient("https://api.example.com", KEY)
+
+    async def numbers() -> AsyncGenerator[int, None]:
+        with client.timeout(60), client.record_answers():
+            yield 1
+
+    generator = numbers()
+    await asyncio.create_task(generator.__anext__())
+    await generator.aclose()
 
 
 @pytest.mark.parametrize("seconds", [0, -1, math.inf, math.nan, True, "2", None, 1e10])

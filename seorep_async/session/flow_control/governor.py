@@ -18,14 +18,7 @@ from seorep_async.settings import Settings
 
 
 class Governor:
-    """Gets a permit for each attempt of one client.
-
-    Args:
-        settings: `max_concurrency`, `requests_per_second`, `retry_after_max`, `call_timeout`.
-        clock: time and alarms.
-        limits: shared with other clients, or None.
-        origin: of the service.
-    """
+    """Gets a permit for each attempt of one client."""
 
     def __init__(
         self, settings: Settings, clock: Clock, limits: Limits | None = None, origin: Origin | None = None
@@ -60,13 +53,7 @@ class Governor:
             raise
 
     def try_acquire(self, deadline: float, refused: bool = False, subject: str | None = None) -> Permit | None:
-        """Return a permit if one is free at once and nobody waits, else None, without awaiting.
-
-        Args:
-            deadline: monotonic time after which a permit is of no use.
-            refused: whether the request was refused before (429, 503).
-            subject: what the request is about, such as a campaign, or None.
-        """
+        """Return a permit if one is free at once and nobody waits, else None, without awaiting; see `acquire`."""
         admission = self.admission
         if self._queue.turns or self._closed or admission.is_full:
             return None
@@ -166,13 +153,7 @@ class Governor:
         self._queue.leave(self._subjects)
 
     def release(self, permit: Permit, signal: Signal | None, retry_after: float | None = None) -> None:
-        """Take a permit back.
-
-        Args:
-            permit: from `acquire` or `try_acquire`.
-            signal: the attempt's outcome, or None if it was cancelled.
-            retry_after: seconds that the service asked to wait, or None.
-        """
+        """Take a permit back; an attempt that was cancelled has no signal, and `retry_after` is in seconds."""
         now, queue = self._clock.monotonic(), self._queue
         self.in_flight -= 1
         self.admission.end(permit, signal, retry_after, self._longest_wait, now)
@@ -181,13 +162,7 @@ class Governor:
             queue.dispatch()
 
     def observe(self, permit: Permit, signal: Signal, retry_after: float | None) -> None:
-        """Learn from a response of which the status said nothing; the permit was released.
-
-        Args:
-            permit: of the attempt.
-            signal: the outcome.
-            retry_after: seconds that the service asked to wait, or None.
-        """
+        """Learn from a response of which the status said nothing; the permit was released."""
         now = self._clock.monotonic()
         self.admission.record(permit, signal, retry_after, self._longest_wait, now)
         self._queue.end_hopeless(now)

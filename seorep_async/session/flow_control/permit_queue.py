@@ -42,12 +42,7 @@ class Waiter(msgspec.Struct, eq=False):
 
 
 class PermitQueue:
-    """Grants permits to the clients of one service as soon as `AdmissionControl` admits an attempt.
-
-    Args:
-        admission: says when an attempt may start.
-        clock: time and alarms.
-    """
+    """Grants permits to the clients of one service as soon as `AdmissionControl` admits an attempt."""
 
     def __init__(self, admission: AdmissionControl, clock: Clock) -> None:
         self.admission: AdmissionControl = admission
