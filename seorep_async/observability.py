@@ -33,7 +33,7 @@ may have reached the service.
 A histogram of the attempts, and gauges of the present limits:
 
 ```python
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -169,7 +169,7 @@ from seorep_async import ConfigurationError, KeywordRanking, Pull, SeoRepClient
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, SeoRepClient]]:
+async def lifespan(app: FastAPI) -> AsyncGenerator[dict[str, SeoRepClient], None]:
     async with SeoRepClient() as client:  # one for all requests, which together stay within the service's limits
         yield {"client": client}
 
@@ -254,7 +254,7 @@ jobs: list[Job] = []
 
 
 @asynccontextmanager
-async def clients_of_all(app: FastAPI) -> AsyncIterator[dict[str, dict[str, SeoRepClient]]]:
+async def clients_of_all(app: FastAPI) -> AsyncGenerator[dict[str, dict[str, SeoRepClient]], None]:
     connector, limits = aiohttp.TCPConnector(limit=0), Limits()  # where the service limits your address
     async with aiohttp.ClientSession(connector=connector) as session, AsyncExitStack() as stack:
         clients: dict[str, SeoRepClient] = {}

@@ -41,6 +41,10 @@ Profiles, in ~/.config/seorep/config.toml (elsewhere on other systems):
   key_command = "pass show acme"   # no shell; or key_file, key_env, key
   requests_per_second = 5          # and any other setting
   storage_options = {region = "eu-west-1"}   # of an object store
+
+\b
+Completion, for bash; or zsh_source, fish_source:
+  eval "$(_SEOREP_COMPLETE=bash_source seorep)"
 """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import Any
@@ -221,7 +221,7 @@ def _write_many(items: Sequence[Any], columns: Sequence[str], kind: OutputFormat
 
 
 @contextmanager
-def _status(*, hidden: bool = False) -> Iterator[Callable[[str], None]]:
+def _status(*, hidden: bool = False) -> Generator[Callable[[str], None], None, None]:
     """Show on a terminal, while the block runs, that a request is under way and how much was received."""
     console = stderr_console()
     if hidden or not console.is_terminal:

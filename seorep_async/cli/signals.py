@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar, cast
 
 from seorep_async.cli.stop_signals import STOP_SIGNALS
@@ -79,7 +79,7 @@ async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
 
 
 @contextlib.contextmanager
-def _signals_cancel(task: asyncio.Task[Any] | None) -> Iterator[None]:
+def _signals_cancel(task: asyncio.Task[Any] | None) -> Generator[None, None, None]:
     loop = asyncio.get_running_loop()
 
     def cancel(number: int) -> None:

@@ -6,7 +6,7 @@ import logging
 import os
 import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import click
@@ -38,7 +38,7 @@ def print_hanging(console: Console, text: Text, indent: int) -> None:
 
 
 @contextmanager
-def shown_warnings(console: Console) -> Iterator[list[str]]:
+def shown_warnings(console: Console) -> Generator[list[str], None, None]:
     """Collect the library's warnings, each once and in the words of the shell, and print them at the end."""
     warnings: list[str] = []
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from seorep_async.errors import ExportError, SeoRepError
@@ -48,7 +48,7 @@ def resolve(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def temporary_file(path: Path, target: Path) -> Iterator[Path]:
+def temporary_file(path: Path, target: Path) -> Generator[Path, None, None]:
     """Provide the path of a file to write, and delete the file after an error; errors name the target."""
     try:
         with translate_errors(target):
@@ -65,7 +65,7 @@ def export_error(file: Path | str, problem: str, verb: str = "write") -> ExportE
 
 
 @contextlib.contextmanager
-def translate_errors(file: Path) -> Iterator[None]:
+def translate_errors(file: Path) -> Generator[None, None, None]:
     """Translate OS and SQLite errors into an `ExportError` that names the file; our own errors pass."""
     try:
         yield

@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -271,7 +271,7 @@ class Checkpoint:
         return [int(id_) for (id_,) in self._query(query, *values)]
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self) -> Generator[None, None, None]:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             with self._db:  # it commits, or rolls back

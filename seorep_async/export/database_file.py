@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -55,7 +55,7 @@ _OPEN_HERE = "this program has it open already, read-only or with settings; clos
 @contextlib.contextmanager
 def connected(
     file: Path, path: Path, *, to_read: Mapping[str, str] | None = None
-) -> Iterator[duckdb.DuckDBPyConnection]:
+) -> Generator[duckdb.DuckDBPyConnection, None, None]:
     """Open a database; errors name the target, and ExportError reports one that is open elsewhere.
 
     `to_read` opens it only to read, with these settings.

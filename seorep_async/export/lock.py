@@ -17,7 +17,7 @@ import stat
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Annotated
 
@@ -194,7 +194,7 @@ class PullLock:
 
 
 @contextlib.contextmanager
-def write_lock(path: Path, check: Callable[[], None] = lambda: None) -> Iterator[None]:
+def write_lock(path: Path, check: Callable[[], None] = lambda: None) -> Generator[None, None, None]:
     """Wait until no other pull has a database open; an exception of `check` ends the waiting.
 
     AtWorkError: the other pull does not end.

@@ -12,7 +12,7 @@ import stat
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TypeVar
 
@@ -187,7 +187,7 @@ class StagingArea:
         return self.folder if self.folder.is_dir() else None
 
     @contextlib.contextmanager
-    def inspect(self) -> Iterator[Checkpoint | None]:
+    def inspect(self) -> Generator[Checkpoint | None, None, None]:
         """Open the checkpoint of an earlier run for a look, or None.
 
         ConfigurationError: others may open the folder. ExportError: another process is at work, or it is damaged.
@@ -207,7 +207,7 @@ class StagingArea:
             self._unlock()
 
     @contextlib.contextmanager
-    def emptied(self) -> Iterator[None]:
+    def emptied(self) -> Generator[None, None, None]:
         """Delete everything staged, and let no other run open it meanwhile; raises as `inspect`."""
         self._lock_folder(create=True)
         try:
@@ -288,7 +288,7 @@ class StagingArea:
                     os.unlink(entry.path)
 
     @contextlib.contextmanager
-    def translate_damage(self) -> Iterator[None]:
+    def translate_damage(self) -> Generator[None, None, None]:
         """Translate a checkpoint that is damaged, or another version's, into an ExportError."""
         try:
             yield

@@ -8,12 +8,14 @@ import inspect
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
@@ -165,7 +167,8 @@ def _commit(
         raise ConfigurationError("gather needs every shard of one pull; these have other campaigns than its plan")
     check_staged(storage, shard.night, shard.pull, (part for receipt in receipts for part in receipt.parts))
     with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
-        rows = arrow_table(pulls_table(), [pull_row(spec, outcomes, requests)])
+        whole = attrs.evolve(spec, campaigns=stored.ids)
+        rows = arrow_table(pulls_table(), [pull_row(whole, outcomes, requests)])
         file, pulls = write_part(Path(folder), pulls_table(), 0, [rows])
         stage(storage, shard.night, shard.pull, [(file, pulls)])
     parts = (*(part for receipt in receipts for part in receipt.parts), stored.campaigns, pulls)
@@ -216,7 +219,7 @@ async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
 
 
 @contextlib.contextmanager
-def found_limits(shard: Shard) -> Iterator[Limits]:
+def found_limits(shard: Shard) -> Generator[Limits, None, None]:
     """Lend the limits that an earlier shard of the pull has found in this process, or new ones."""
     pull, settings = (_checked(shard).pull, shard.settings), shard.settings
     try:

@@ -35,7 +35,7 @@ WHOSE: Mapping[str, Any] = {"account": "acme", "snapshot_date": NIGHT}
 _PROCESSES = "SEOREP_TEST_PROCESSES"
 _VARYING = {
     "failures": ("message", "attempts"),
-    "pulls": ("started_at", "requests", "retries", "waited", "version", "key_digest"),
+    "pulls": ("started_at", "selection", "requests", "retries", "refusals", "waited", "version", "key_digest"),
 }
 """Columns that differ between two runs which bring the same."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -126,7 +126,7 @@ class DatabaseTarget(Target):
         return bool(found)
 
     @contextmanager
-    def _opened(self, check: Callable[[], None]) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _opened(self, check: Callable[[], None]) -> Generator[duckdb.DuckDBPyConnection, None, None]:
         with write_lock(self.path, check), connected(self.path, self.path) as database:
             yield database
 

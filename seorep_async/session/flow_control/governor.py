@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from seorep_async.errors import RateLimitedError
@@ -38,7 +38,7 @@ class Governor:
         self.waited: defaultdict[str, float] = defaultdict(float)
 
     @contextmanager
-    def opening(self) -> Iterator[None]:
+    def opening(self) -> Generator[None, None, None]:
         """Begin in the running event loop, unless the rest of the client's opening fails.
 
         Raises:
