@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -60,9 +59,9 @@ class Backfill:
             )
             raise click.UsageError(f"-o {target.label}: {problem}.")
         if skip_complete and target.exists():
+            target.check(first, lambda: None)  # what another account under this name fetched is not complete
             labels: Any = {"account": first.account, "selection": first.selection, "compared": first.compares}
-            source = target.label if isinstance(target.label, Path) else str(target.label)
-            done = complete_feeds(source, storage_options=storage_options, **labels)
+            done = complete_feeds(target.label, storage_options=storage_options, **labels)
             missing = [
                 attrs.evolve(one, feeds=tuple(feed for feed in one.feeds if (*one.window, feed) not in done))
                 for one in self.specs

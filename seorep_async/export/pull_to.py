@@ -74,7 +74,7 @@ async def pull_to(
         account, key_renewed: the name in every row, by default the client's; the mark of its new key or address.
         snapshot_date: the night that rows are of; default: the UTC day on which the pull began.
         storage_options, work_dir: of the object store, by default the environment's; an existing folder for staging.
-        max_requests: begin no report once so many requests were sent; reports that have begun are finished.
+        max_requests: stop after this number of requests, retries included; reports that have begun are finished.
         options: further arguments of the feeds (see `Rankings`), such as `limit` or `compare_previous_period`.
 
     Raises:

@@ -42,7 +42,7 @@ def forget(
 ) -> None:
     """Delete everything that pulls of an account wrote: rows, receipts, plans of shards and staged reports.
 
-    Other accounts, and your own tables, views and files, are untouched. A database is written anew without the account
+    Other accounts, and your own tables, views and files, are untouched. A new database without the account is written
     and takes the old one's place in one step, so no deleted row is left in it. Backups, copies and files that were
     exported elsewhere are not reached. Killed in the middle, it is finished by the same call.
 

@@ -83,6 +83,12 @@ def test_a_pull_of_other_campaigns_is_not_complete(other: str, capfd: pytest.Cap
     assert '"feeds_skipped": 1' not in output
 
 
+def test_months_of_another_service_are_not_complete(capfd: pytest.CaptureFixture[str]) -> None:
+    assert pull("--month=2022-01", "--out=a.duckdb") == 0
+    assert pull("--month=2022-01", "--out=a.duckdb", "--skip-complete", "--seed=7") == 2
+    assert "give this account a name of its own" in " ".join(capfd.readouterr().err.split())
+
+
 def test_a_month_with_failures_is_pulled_again(capfd: pytest.CaptureFixture[str]) -> None:
     months = ("--month=2022-01", "--month=2022-02", "--out=a.duckdb", "--json")
     assert pull(*months, "--failing=2") == 4
