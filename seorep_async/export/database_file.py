@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from seorep_async.export.atomic_replace import export_error
 from seorep_async.tables.columns import Column, ColumnType, Table
+from seorep_async.tables.declared import all_tables
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -93,11 +94,20 @@ def names_of(database: duckdb.DuckDBPyConnection, kind: str) -> set[str]:
     return {name for (name,) in database.execute(query).fetchall()}
 
 
-def shadowing_macros(database: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the names of its macros that stand in place of functions of DuckDB's own, in our SQL too."""
-    functions = "SELECT function_name FROM system.main.duckdb_functions()"  # in full: a macro can have this name, too
-    query = f"{functions} WHERE NOT internal AND function_name IN ({functions} WHERE internal) GROUP BY 1 ORDER BY 1"
-    return [name for (name,) in database.execute(query).fetchall()]
+def shadowing_names(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """Yield its macros in place of DuckDB's functions, and its views in place of our tables, and what to do."""
+    # a macro can be in place of any function that is called without its schema, and an operator
+    query = "SELECT internal, schema_name, function_type, function_name FROM system.main.duckdb_functions()"
+    functions = database.execute(query).fetchall()
+    own = {name.lower() for internal, *_, name in functions if internal}
+    for internal, schema, kind, name in functions:
+        if not internal and schema == "main" and name.lower() in own:
+            drop = "DROP MACRO TABLE" if kind == "table_macro" else "DROP MACRO"
+            yield f"its macro {name} hides a function of DuckDB's; run {drop} {as_name(name)}"
+    views = names_of(database, "view")
+    for table in all_tables():
+        if table.name in views:
+            yield f"{table.name} is a view in it, where a table is needed; rename the view"
 
 
 def make_table(database: duckdb.DuckDBPyConnection, table: Table, existing: Columns) -> None:

@@ -16,7 +16,7 @@ from seorep_async.export.database_file import (
     Columns,
     as_name,
     names_of,
-    shadowing_macros,
+    shadowing_names,
 )
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Table
@@ -33,14 +33,11 @@ _OLDER = (
 
 def problems(database: duckdb.DuckDBPyConnection, existing: dict[str, Columns]) -> Iterator[str]:
     """Yield why the tables of a database can't take a pull, and what to do."""
-    for macro in shadowing_macros(database):
-        yield f"its macro {macro} hides a function of DuckDB's; run DROP MACRO {as_name(macro)}"
+    yield from shadowing_names(database)
     views, ours = names_of(database, "view"), {table.name for table in all_tables()}
     # a column may be missing in a table of an earlier version only
     is_current = "version" in existing.get("pulls", {}) and _has_pull_of_this_version(database)
     for table in all_tables():
-        if table.name in views:
-            yield f"{table.name} is a view in it, where a table is needed; rename the view"
         yield from _changes(table, existing.get(table.name, {}), is_current)
     if "pulls" not in existing and existing.keys() & ours:
         yield "its table pulls, which says whose rows it holds, is missing; put it back"

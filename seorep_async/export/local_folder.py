@@ -25,6 +25,8 @@ T = TypeVar("T")
 STAGING = "_staging"
 """The folder of a dataset for files in the making; readers of tables never open it."""
 _NEXT = "next"
+_IN_PLACE_OF_RECEIPT = re.compile(r"snapshot_date=.*\.json")
+"""The name of a folder that is listed as a file, so that reading it is an error."""
 _HAS_DESCRIPTORS = {os.open, os.mkdir, os.stat, os.unlink, os.rename, os.rmdir} <= os.supports_dir_fd
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
@@ -41,18 +43,20 @@ class _Place:
     path: Path
     name: str
     folder: int | None
+    verb: str = "write"
 
     def inside(self, name: str, folder: int | None) -> _Place:
         path = self.path / name
-        return _Place(path, str(path) if folder is None else name, folder)
+        return _Place(path, str(path) if folder is None else name, folder, self.verb)
 
     def refuse_link(self, *, or_other: bool = False) -> None:
         with contextlib.suppress(FileNotFoundError):
             found = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
             if stat.S_ISLNK(found.st_mode) or getattr(found, "st_file_attributes", 0) & _REPARSE_POINT:
-                raise export_error(self.path, "it is a link, and a dataset has no links below its folder; remove it")
+                problem = "it is a link, and a dataset has no links below its folder; remove it"
+                raise export_error(self.path, problem, self.verb)
             if or_other and not stat.S_ISREG(found.st_mode):
-                raise export_error(self.path, "it is not a regular file; delete it")
+                raise export_error(self.path, "it is not a regular file; delete it", self.verb)
 
     def open(self, flags: int) -> int:
         try:
@@ -145,7 +149,7 @@ class LocalFolder:
             return is_ours
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._at(name) as place:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._at(name, verb="read") as place:
             place.refuse_link(or_other=True)
             with open(place.open(_OPEN_FILE), "rb") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -159,7 +163,8 @@ class LocalFolder:
     def names(self, folder: str) -> list[str]:
         found: list[str] = []
         prefix = f"{folder.rstrip('/')}/" if folder else ""
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._at(f"{prefix}any") as place:
+        any_file = f"{prefix}any"
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._at(any_file, verb="read") as place:
             _collect(place.folder, place.path.parent, prefix, found)
         return sorted(found)
 
@@ -180,6 +185,14 @@ class LocalFolder:
                     with self._at(name) as place, contextlib.suppress(OSError):  # it is not empty
                         os.rmdir(place.name, dir_fd=place.folder)
 
+    def remove_empty_folders(self, folder: str) -> None:
+        """Remove a folder and its folders as far as they hold no files."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._at(folder) as place:
+            place.refuse_link()
+            for inner, _, _ in os.walk(place.path, topdown=False):
+                with contextlib.suppress(OSError):  # it is not empty
+                    os.rmdir(inner)
+
     def _publish(self, file: _Place, name: str) -> None:
         """Move a file to its name in one step; a missing one is a `FileNotFoundError`."""
         for more in reversed(range(_TRIES)):
@@ -194,11 +207,11 @@ class LocalFolder:
             os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
 
     @contextlib.contextmanager
-    def _at(self, name: str, *, make: bool = False) -> Generator[_Place]:
+    def _at(self, name: str, *, make: bool = False, verb: str = "write") -> Generator[_Place]:
         """Open the folders of a name one after the other, or make them; a missing one is an `OSError`."""
         *folders, last = parts_of(name)
         opened: list[int] = []
-        at = _Place(self._root, str(self._root), None)
+        at = _Place(self._root, str(self._root), None, verb)
         try:
             if make:
                 self._root.mkdir(parents=True, exist_ok=True)
@@ -219,7 +232,7 @@ class LocalFolder:
                 raise export_error(at.path, os_message(error)) from error
             raise
         except OSError as error:
-            raise export_error(at.path, os_message(error)) from error
+            raise export_error(at.path, os_message(error), verb) from error
         finally:
             for folder in opened:
                 os.close(folder)
@@ -254,8 +267,8 @@ def _collect(folder: int | None, path: Path, prefix: str, found: list[str]) -> N
     """Collect the names of all files in an open folder and its folders."""
     with os.scandir(path if folder is None else folder) as entries:
         for entry in entries:
-            at = _Place(path, "", folder).inside(entry.name, folder)
-            if not entry.is_dir(follow_symlinks=False):
+            at = _Place(path, "", folder, "read").inside(entry.name, folder)
+            if not entry.is_dir(follow_symlinks=False) or _IN_PLACE_OF_RECEIPT.fullmatch(entry.name):
                 if entry.is_symlink():
                     at.refuse_link()
                 found.append(f"{prefix}{entry.name}")

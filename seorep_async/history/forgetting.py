@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.atomic_replace import atomic_replace, export_error, translate_errors
-from seorep_async.export.database_file import all_columns, as_name, connected, first_line, quoted
-from seorep_async.export.local_folder import STAGING
+from seorep_async.export.database_file import all_columns, as_name, connected, first_line, quoted, shadowing_names
+from seorep_async.export.local_folder import STAGING, LocalFolder
 from seorep_async.export.lock import write_lock
 from seorep_async.export.night import escape, is_name_of_part
 from seorep_async.export.storage import RECEIPTS, Storage, is_address
@@ -78,6 +78,8 @@ def _forget_in_dataset(storage: Storage, account: str) -> None:
     parts = {name for table in all_tables() for name in storage.names(table.name) if is_name_of_part(name)}
     staged = {name for name in storage.names(STAGING) if _STAGED.fullmatch(name)}
     mine = f"account={escape(account)}"
+    if isinstance(storage, LocalFolder):
+        storage.remove_empty_folders(f"{STAGING}/{mine}")  # pulls leave them behind
     if not any(name.split("/")[1] == mine for name in receipts | parts | staged):
         _refuse(
             account, storage.address(), {unquote(name.split("/")[1].partition("=")[2]) for name in receipts | parts}
@@ -90,6 +92,8 @@ def _forget_in_database(path: Path, account: str, making: Path) -> None:
     duckdb, new = require("duckdb"), making / "new.duckdb"
     try:
         with translate_errors(path), connected(path, path) as database:
+            for problem in shadowing_names(database):
+                raise ConfigurationError(f"can't write {path}: {problem}")
             found = all_columns(database)
             tables = [table.name for table in all_tables() if "account" in found.get(table.name, {})]
             every = " UNION ".join(f"SELECT account FROM {table}" for table in tables)

@@ -21,8 +21,7 @@ from seorep_async.export.database_file import (
     all_columns,
     connected,
     first_line,
-    names_of,
-    shadowing_macros,
+    shadowing_names,
 )
 from seorep_async.export.night import Part, Partition, digest_of
 from seorep_async.export.receipts import committed_receipts
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
 _READ_AHEAD = {"batch_size": 1 << 14, "batch_readahead": 1, "fragment_readahead": 1}
 _MOST_NAMED = 10
+_PARTS = "parts_of_"
 
 
 @attrs.frozen
@@ -102,16 +102,16 @@ def open_history(
     if not isinstance(source, str | os.PathLike) or not isinstance(place := os.fspath(source), str) or "\0" in place:
         raise ConfigurationError(f"source must be a path or an address, got {shown(source)}")
     duckdb, pa = require("duckdb"), require("pyarrow")
-    storage, lost = storage_of(place, storage_options), list[ExportError]()
+    storage, parts = storage_of(place, storage_options), list[_PartFile]()
     with ExitStack() as opened:
         try:
             if is_address(place) or Path(place).is_dir():
-                history = _of_dataset(place, storage, lost, opened)
+                history = _of_dataset(place, storage, parts, opened)
             else:
                 history = _of_database(place, opened)
             for name, value in {"enable_progress_bar": "false", **(limits or {}), "lock_configuration": "true"}.items():
                 history.connection.execute(f"SET {name} = '{value}'")
-            known = history.accounts()
+            known = history.connection.execute("FROM pulls SELECT 1 LIMIT 1").fetchall()  # computes no column
         except duckdb.Error as error:
             raise _refusal(place, first_line(error)) from error
         if not known:
@@ -119,8 +119,8 @@ def open_history(
         try:
             yield history
         except (duckdb.Error, pa.ArrowException) as error:
-            if lost:
-                raise lost[0] from error
+            for part in parts:
+                part.check(decode=_PARTS in str(error))
             raise
 
 
@@ -135,12 +135,10 @@ def _of_database(place: str, opened: ExitStack) -> History:
     if not path.is_file():
         raise _refusal(place, "there is no such file")
     database = opened.enter_context(connected(path, path, to_read=_SETTINGS))
-    if macros := shadowing_macros(database):
-        raise _refusal(place, f"its macro {macros[0]} hides a function of DuckDB's; drop it")
-    found, views = all_columns(database), names_of(database, "view")
+    for problem in shadowing_names(database):
+        raise _refusal(place, problem)
+    found = all_columns(database)
     for table in all_tables():
-        if table.name in views:
-            raise _refusal(place, f"{table.name} is a view in it, not a pull's table; rename the view")
         for column in table.columns:
             held = found.get(table.name, {}).get(column.name)
             if held is None or held.type != TYPES[column.type]:
@@ -149,18 +147,18 @@ def _of_database(place: str, opened: ExitStack) -> History:
     return History(place, database)
 
 
-def _of_dataset(place: str, storage: Storage, lost: list[ExportError], opened: ExitStack) -> History:
+def _of_dataset(place: str, storage: Storage, parts: list[_PartFile], opened: ExitStack) -> History:
     receipts = committed_receipts(storage)
     database = opened.enter_context(require("duckdb").connect(config=_SETTINGS))
     # DuckDB doesn't know how many rows the parts have, and would guess wrong: joins stay as a query has them
     database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+    parts += [_PartFile(storage, one.night, part) for one in receipts for part in one.parts]
     for table in all_tables():
-        parts = [_PartFile(storage, one.night, part, lost) for one in receipts for part in one.parts]
-        parts = [part for part in parts if part.table == table.name]
-        database.register(f"parts_of_{table.name}", _arrow_dataset(table, parts))
+        of_table = [part for part in parts if part.table == table.name]
+        database.register(f"{_PARTS}{table.name}", _arrow_dataset(table, of_table))
         newest = f"QUALIFY row_number() OVER (PARTITION BY {', '.join(table.key)} ORDER BY snapshot_date DESC) = 1"
         chosen = "" if "snapshot_date" in table.key else newest
-        database.execute(f"CREATE VIEW {table.name} AS FROM parts_of_{table.name} {chosen}")
+        database.execute(f"CREATE VIEW {table.name} AS FROM {_PARTS}{table.name} {chosen}")
     database.execute(LATEST_VIEW)
     return History(place, database)
 
@@ -181,9 +179,10 @@ def _arrow_dataset(table: Table, parts: Sequence[_PartFile]) -> Any:
 class _PartFile(RawIOBase):
     """A part of a dataset, read and checked by its digest when the first byte is needed."""
 
-    def __init__(self, storage: Storage, night: Partition, part: Part, lost: list[ExportError]) -> None:
+    def __init__(self, storage: Storage, night: Partition, part: Part) -> None:
         self.night, self.table = night, part.table
-        self._storage, self._part, self._lost = storage, part, lost
+        self._storage, self._part = storage, part
+        self._error: ExportError | None = None
         self._data, self._position = memoryview(b""), 0
 
     def readable(self) -> bool:
@@ -202,20 +201,41 @@ class _PartFile(RawIOBase):
         self._position += len(data)
         return len(data)
 
+    def check(self, *, decode: bool) -> None:
+        """Raise the error for which it could not be read, if it was tried; find one in its rows, if asked to."""
+        if decode and self._data and not _is_readable(self._data):
+            self._error = self._foreign()
+        if self._error is not None:
+            raise self._error
+
     def _checked(self) -> memoryview:
         name = self._part.name(self.night)
         try:
             data = self._storage.read(name, self._part.bytes + 1)
-            if data is None or digest_of(data) != self._part.digest:
+            if data is None or (len(data), digest_of(data)) != (self._part.bytes, self._part.digest):
                 problem = "is missing, or does not match its receipt; run this again, or pull this night again"
                 raise ExportError(f"{self._storage.address(name)} {problem}")
             if not _has_columns(table_named(self.table), data):
-                raise ExportError(f"{self._storage.address(name)} is no part that a pull wrote; pull this night again")
+                raise self._foreign()
         except ExportError as error:
-            self._lost.append(error)
+            self._error = error
             raise
         self._data = memoryview(data)
         return self._data
+
+    def _foreign(self) -> ExportError:
+        address = self._storage.address(self._part.name(self.night))
+        return ExportError(f"{address} is no part that a pull wrote; pull this night again")
+
+
+def _is_readable(data: memoryview) -> bool:
+    pa, pq = require("pyarrow"), require("pyarrow.parquet")
+    try:
+        for _ in pq.ParquetFile(pa.BufferReader(data)).iter_batches():
+            pass
+    except (pa.ArrowException, OSError):
+        return False
+    return True
 
 
 def _has_columns(table: Table, data: bytes) -> bool:
@@ -223,7 +243,7 @@ def _has_columns(table: Table, data: bytes) -> bool:
     pa, pq = require("pyarrow"), require("pyarrow.parquet")
     try:
         held = {field.name: field for field in pq.read_schema(pa.BufferReader(data))}
-    except pa.ArrowException:
+    except (pa.ArrowException, OSError):
         return False
     fields = [field for field in arrow_schema(table) if field.name not in ("account", "snapshot_date")]
     return all(

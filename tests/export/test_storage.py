@@ -265,16 +265,16 @@ def test_a_folder_in_the_place_of_a_file_is_named(
     folder, place = LocalFolder(tmp_path / "rankings"), tmp_path / "rankings/a"
     folder.write("first", b"rows")
     planted(place, "folder")
-    for step in (
-        lambda: folder.put(file, "a"),
-        lambda: folder.write("a", b""),
-        lambda: folder.exchange("a", None, b""),
-        lambda: folder.read("a"),
-        lambda: folder.move("first", "a"),
-        lambda: folder.move("a", "b"),
-        lambda: folder.delete(["a"]),
+    for verb, step in (
+        ("write", lambda: folder.put(file, "a")),
+        ("write", lambda: folder.write("a", b"")),
+        ("read", lambda: folder.exchange("a", None, b"")),
+        ("read", lambda: folder.read("a")),
+        ("write", lambda: folder.move("first", "a")),
+        ("write", lambda: folder.move("a", "b")),
+        ("write", lambda: folder.delete(["a"])),
     ):
-        with pytest.raises(ExportError, match=rf"^can't write {place}: it is not a regular file; delete it$"):
+        with pytest.raises(ExportError, match=rf"^can't {verb} {place}: it is not a regular file; delete it$"):
             step()
 
 
@@ -290,18 +290,18 @@ def test_no_step_follows_a_link(
     folder = storage_of(str(tmp_path / "rankings"))
     folder.write("first", b"rows")
     (tmp_path / "rankings/linked").symlink_to(tmp_path / ("outside/a" if name == "linked" else "outside"))
-    for step in (
-        lambda: folder.put(file, name),
-        lambda: folder.write(name, b""),
-        lambda: folder.exchange(name, b"private", b""),
-        lambda: folder.read(name),
-        lambda: folder.names(name),
-        lambda: folder.names(""),
-        lambda: folder.move("first", name),
-        lambda: folder.move(name, "second"),
-        lambda: folder.delete([name]),
+    for verb, step in (
+        ("write", lambda: folder.put(file, name)),
+        ("write", lambda: folder.write(name, b"")),
+        ("read", lambda: folder.exchange(name, b"private", b"")),
+        ("read", lambda: folder.read(name)),
+        ("read", lambda: folder.names(name)),
+        ("read", lambda: folder.names("")),
+        ("write", lambda: folder.move("first", name)),
+        ("write", lambda: folder.move(name, "second")),
+        ("write", lambda: folder.delete([name])),
     ):
-        with pytest.raises(ExportError, match=r"^can't write [^\n]*linked: it is a link[^\n]*$"):
+        with pytest.raises(ExportError, match=rf"^can't {verb} [^\n]*linked: it is a link[^\n]*$"):
             step()
     assert (tmp_path / "rankings/linked").is_symlink()
     assert [path.read_bytes() for path in (tmp_path / "outside").rglob("?") if path.is_file()] == [b"private"] * 2

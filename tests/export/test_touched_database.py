@@ -145,12 +145,13 @@ async def test_pulls_of_an_earlier_version_get_the_new_columns(tmp_path: Path) -
     assert ask(path, "SELECT refusals FROM pulls ORDER BY started_at") == [(None,), (0,)]
 
 
-async def test_a_macro_that_hides_a_function_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["list_contains", "LIST_CONTAINS"])
+async def test_a_macro_that_hides_a_function_is_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / "a.duckdb"
     async with account(campaigns=1, keywords=2) as (sandbox, client):
         await fill(client, path)
-        change(path, "CREATE MACRO list_contains(a, b) AS false")
+        change(path, f'CREATE MACRO "{name}"(a, b) AS false')
         sent = sandbox.stats.requests
-        with pytest.raises(ConfigurationError, match='run DROP MACRO "list_contains"'):
+        with pytest.raises(ConfigurationError, match=f'run DROP MACRO "{name}"'):
             await fill(client, path)
         assert sandbox.stats.requests == sent

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +53,31 @@ def test_one_account_goes_and_the_other_stays(folder: Path, name: str) -> None:
     assert rows(place) == kept
     with pytest.raises(ConfigurationError, match=r"there is no account 'acme' in .*; it has 'other'"):
         forget(place, account="acme")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("CREATE MACRO lower(a) AS 'x'", "macro lower hides a function"),
+        ("ALTER TABLE totals RENAME TO mine; CREATE VIEW totals AS FROM mine", "totals is a view in it"),
+    ],
+)
+def test_a_database_that_answers_otherwise_is_refused(folder: Path, changed: str, said: str) -> None:
+    with duckdb.connect(str(folder / "a.duckdb")) as own:
+        own.execute(changed)
+    with pytest.raises(ConfigurationError, match=said):
+        forget(folder / "a.duckdb", account="acme")
+
+
+def test_no_folder_of_a_dataset_names_it_any_more(folder: Path) -> None:
+    forget(folder / "a", account="acme")
+    assert [path for path in (folder / "a").rglob("*") if "acme" in path.name] == []
+
+
+def test_parts_without_any_receipt_go_too(folder: Path) -> None:
+    shutil.rmtree(folder / "a/_receipts/account=acme")
+    forget(folder / "a", account="acme")
+    assert [path for path in (folder / "a").rglob("*") if "acme" in path.name] == []
 
 
 def test_no_byte_of_it_is_left_in_a_database(folder: Path) -> None:
@@ -136,6 +164,35 @@ def test_killed_a_database_is_as_it_was(folder: Path, monkeypatch: pytest.Monkey
     with pytest.raises(KeyboardInterrupt):
         forget(folder / "a.duckdb", account="acme")
     assert rows(folder / "a.duckdb") == before
+
+
+KILLED = """
+import os, signal, sys
+from seorep_async.history import forget
+
+def killed(real, left=[int(sys.argv[3])]):
+    def step(*args, **options):
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **options)
+    return step
+
+os.unlink, os.replace = killed(os.unlink), killed(os.replace)
+forget(sys.argv[1], account=sys.argv[2])
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize(("name", "step"), [("a.duckdb", 1), ("a", 1), ("a", 2), ("a", 9)])
+def test_after_sigkill_the_same_call_ends_it(folder: Path, name: str, step: int) -> None:
+    place = folder / name
+    expected = {table: [row for row in found if row[0] != "acme"] for table, found in rows(place).items()}
+    child = subprocess.run([sys.executable, "-c", KILLED, str(place), "acme", str(step)], check=False)
+    assert child.returncode == -signal.SIGKILL
+    forget(place, account="acme")
+    assert rows(place) == expected
+    assert [path for path in place.rglob("*") if "acme" in path.name] + staging_folders(folder) == []
 
 
 @pytest.mark.parametrize("calls", [1, 2])

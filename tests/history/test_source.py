@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.export.s3 import Bucket
 from tests.export.test_database_merge import opened_elsewhere
 from tests.history.left_behind import NIGHTS, pulled
 
+RECEIPT = "_receipts/account=acme/snapshot_date=2023-03-02.json"
 PART = "keyword_rankings/account=acme/snapshot_date=2023-03-02/part-00000.parquet"
 
 
@@ -191,7 +193,11 @@ async def test_a_dataset_in_a_bucket_opens_likewise(bucket: Bucket) -> None:
             "pulls is a view in it",
         ),
         ("CREATE MACRO list_contains(a, b) AS false", "macro list_contains hides a function"),
-        ("CREATE MACRO duckdb_functions() AS TABLE SELECT 1 AS one", "macro duckdb_functions hides a function"),
+        ('CREATE MACRO "LIST_CONTAINS"(a, b) AS false', "macro LIST_CONTAINS hides a function"),
+        (
+            "CREATE MACRO duckdb_functions() AS TABLE SELECT 1 AS one",
+            'macro duckdb_functions hides a function of DuckDB\'s; run DROP MACRO TABLE "duckdb_functions"',
+        ),
     ],
 )
 def test_a_database_that_answers_otherwise_is_refused(source: Path, changed: str, said: str) -> None:
@@ -201,9 +207,20 @@ def test_a_database_that_answers_otherwise_is_refused(source: Path, changed: str
         pass
 
 
+def test_opening_a_database_computes_no_column(source: Path) -> None:
+    computed = "CASE current_setting('access_mode') WHEN 'read_only' THEN error('computed') ELSE service END"
+    with duckdb.connect(str(source / "a.duckdb")) as database:
+        columns = database.execute("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'pulls'")
+        others = ", ".join(f"{name} {kind}" for name, kind in columns.fetchall() if name != "account")
+        database.execute(f"DROP TABLE pulls; CREATE TABLE pulls (account VARCHAR AS ({computed}), {others})")
+        database.execute("INSERT INTO pulls (service) VALUES ('x')")
+    with open_history(source / "a.duckdb") as history, pytest.raises(duckdb.Error, match="computed"):
+        history.accounts()
+
+
 def test_own_macros_stay(source: Path) -> None:
     with duckdb.connect(str(source / "a.duckdb")) as database:
-        database.execute("CREATE MACRO clicks(a) AS a + 1")
+        database.execute("CREATE MACRO clicks(a) AS a + 1; CREATE SCHEMA own; CREATE MACRO own.lower(a) AS a")
     with open_history(source / "a.duckdb") as history:
         assert history.connection.execute("SELECT clicks(1)").fetchall() == [(2,)]
 
@@ -218,18 +235,85 @@ def without_keywords(rows: pa.Table) -> pa.Table:
     return rows.drop_columns("keyword_id")
 
 
-@pytest.mark.parametrize("forge", [retyped, without_keywords, None])
-def test_a_forged_part_with_its_digest_is_refused(source: Path, forge: Callable[[pa.Table], pa.Table] | None) -> None:
-    part, receipt = source / "a" / PART, source / "a/_receipts/account=acme/snapshot_date=2023-03-02.json"
+def without_ids(rows: pa.Table) -> pa.Table:
+    place = rows.schema.get_field_index("keyword_id")
+    return rows.set_column(place, pa.field("keyword_id", pa.int64()), pa.nulls(len(rows), pa.int64()))
+
+
+def written(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    return bytes(sink.getvalue())
+
+
+def rewritten(forge: Callable[[pa.Table], pa.Table]) -> Callable[[bytes], bytes]:
+    return lambda data: written(forge(pq.read_table(pa.BufferReader(data))))
+
+
+def forged(source: Path, forge: Callable[[bytes], bytes], more_bytes: int = 0) -> None:
+    """Change a part, and its receipt with it."""
+    part, receipt = source / "a" / PART, source / "a" / RECEIPT
     before = part.read_bytes()
-    if forge is None:
-        part.write_bytes(b"PAR1" * 99)
-    else:
-        pq.write_table(forge(pq.read_table(pa.BufferReader(before))), part)
-    after = part.read_bytes()
+    after = forge(before)
+    part.write_bytes(after)
     facts = json.loads(receipt.read_text(encoding="utf-8"))
     (entry,) = (one for one in facts["parts"] if one["digest"] == hashlib.sha256(before).hexdigest())
-    entry |= {"digest": hashlib.sha256(after).hexdigest(), "bytes": len(after)}
+    entry |= {"digest": hashlib.sha256(after).hexdigest(), "bytes": len(after) + more_bytes}
     receipt.write_text(json.dumps(facts), encoding="utf-8")
-    with pytest.raises(ExportError, match="is no part that a pull wrote"):
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        rewritten(retyped),
+        rewritten(without_keywords),
+        rewritten(without_ids),
+        lambda _: b"PAR1" * 99,
+        lambda data: data[:-2000] + bytes(1992) + data[-8:],
+        lambda data: data[:4] + bytes(200) + data[204:],
+    ],
+    ids=["retyped", "no keywords", "null keys", "garbage", "garbage at the end", "garbage in its rows"],
+)
+def test_a_forged_part_with_its_digest_is_refused(source: Path, forge: Callable[[bytes], bytes]) -> None:
+    forged(source, forge)
+    with pytest.raises(ExportError, match=f"{PART} is no part that a pull wrote"):
+        changes(source / "a", account="acme")
+
+
+def test_a_part_shorter_than_its_receipt_says_is_refused(source: Path) -> None:
+    forged(source, bytes, more_bytes=10)
+    with pytest.raises(ExportError, match=f"{PART} is missing, or does not match its receipt"):
+        changes(source / "a", account="acme")
+
+
+def pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def full_folder(file: Path) -> None:
+    folder(file)
+    (file / "notes.txt").write_text("mine")
+
+
+@pytest.mark.parametrize("name", [PART, RECEIPT])
+@pytest.mark.parametrize(
+    ("touch", "said"),
+    [
+        (link, "it is a link"),
+        (pipe, "it is not a regular file"),
+        (folder, "it is not a regular file"),
+        (full_folder, "it is not a regular file"),
+    ],
+)
+def test_what_stands_for_a_file_can_not_be_read(
+    source: Path, name: str, touch: Callable[[Path], None], said: str
+) -> None:
+    touch(source / "a" / name)
+    with pytest.raises(ExportError, match=f"can't read .*{said}"):
         changes(source / "a", account="acme")
