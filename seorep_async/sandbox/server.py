@@ -10,21 +10,20 @@ from typing import Any, Self
 from aiohttp import web
 from attrs import Attribute, define, field
 
-from seorep_async.sandbox.api.rankings import SORT_METRICS
-from seorep_async.sandbox.api.service import Service
-from seorep_async.sandbox.api.shapes import Rows, Shape, Shapes
-from seorep_async.sandbox.application import application
-from seorep_async.sandbox.data.account import MOST_CAMPAIGNS, Account
-from seorep_async.sandbox.data.seeded import BACKLINKS_PER_CAMPAIGN, KEYWORDS_PER_CAMPAIGN
+from seorep_async.sandbox.account import MOST_CAMPAIGNS, Account
+from seorep_async.sandbox.application import Chain
 from seorep_async.sandbox.faults import Faults
+from seorep_async.sandbox.feeds import FEEDS
 from seorep_async.sandbox.options import at_least, between, callable_, integer, not_empty, not_negative, one_of
 from seorep_async.sandbox.rate_limit import Limiter, RateLimit
+from seorep_async.sandbox.seeded import IDS_PER_CAMPAIGN
+from seorep_async.sandbox.service import Rows, Service, Shape
 from seorep_async.sandbox.traffic import Stats, Traffic
 
 _SHUTDOWN_SECONDS = 0.1
 _BACKLOG = 1024
 _MOST_USERS = 100_000
-_FEEDS = tuple(SORT_METRICS)
+_FEEDS = tuple(feed.name for feed in FEEDS)
 
 
 def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> dict[int, int]:
@@ -92,9 +91,9 @@ class Sandbox:
     """
 
     campaigns: int = field(default=20, validator=between(0, MOST_CAMPAIGNS))
-    keywords: int = field(default=50, validator=between(0, KEYWORDS_PER_CAMPAIGN - 1))
+    keywords: int = field(default=50, validator=between(0, IDS_PER_CAMPAIGN - 1))
     users: int = field(default=5, validator=between(0, _MOST_USERS))
-    backlinks: int = field(default=3, validator=between(0, BACKLINKS_PER_CAMPAIGN - 1))
+    backlinks: int = field(default=3, validator=between(0, IDS_PER_CAMPAIGN - 1))
     seed: int = field(default=1, validator=integer)
     shape: Shape = field(default="nested", validator=one_of("nested", "flat", "mixed"))
     rows: Rows = field(default="current", validator=one_of("current", "older", "mixed"))
@@ -110,7 +109,7 @@ class Sandbox:
     api_key: str = field(default="sandbox", validator=not_empty, repr=False)
     host: str = field(default="127.0.0.1", validator=not_empty)
     port: int = field(default=0, validator=between(0, 65535))
-    _service: Service | None = field(init=False, default=None, repr=False)
+    _chain: Chain = field(init=False, repr=False)
     _limiter: Limiter | None = field(init=False, default=None, repr=False)
     _traffic: Traffic = field(init=False, factory=Traffic, repr=False)
     _listener: asyncio.Server | None = field(init=False, default=None, repr=False)
@@ -164,23 +163,25 @@ class Sandbox:
             raise RuntimeError("the sandbox is running already")
         self._traffic, self._limiter = Traffic(), None
         account = Account(self.seed, self.campaigns, self.keywords, self.users, self.backlinks)
-        self._service = Service(
+        service = Service(
             account=account,
-            shapes=Shapes(account.key, self.shape, self.rows),
+            shape=self.shape,
+            rows=self.rows,
             clock=self.clock,
             default_limit=self.default_limit,
             max_limit=self.max_limit,
             reports={key: [dict(row) for row in rows] for key, rows in self.reports.items()},
             failing={**self.failing, **dict.fromkeys(self.forbidden, 403)},
         )
-        app = application(
-            self._current_service,
+        self._chain = Chain(
+            service,
             self._traffic,
-            api_key=self.api_key,
-            latency=self.latency,
+            self.api_key,
+            self.latency,
             limiter=self._current_limiter,
             fault=lambda number: self.faults.draw(self.seed, number),
         )
+        app = self._chain.application()
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, auto_decompress=False)
         await runner.setup()
         connect, loop = runner.server, asyncio.get_running_loop()
@@ -189,7 +190,7 @@ class Sandbox:
             self._listener = await loop.create_server(connect, self.host, self.port, backlog=_BACKLOG)
         except OSError as error:
             await runner.cleanup()
-            self._service = None
+            self._chain.service = None
             problem = f"the sandbox cannot listen on {self.host}:{self.port}: {error.strerror}"
             raise OSError(error.errno, problem) from error
         self._runner = runner
@@ -212,11 +213,7 @@ class Sandbox:
         try:
             await runner.cleanup()
         finally:
-            self._service = None
-
-    def _current_service(self) -> Service:
-        assert self._service is not None, "a request is served before the sandbox is left"  # noqa: S101
-        return self._service
+            self._chain.service = None
 
     def _current_limiter(self) -> Limiter | None:
         if self.rate_limit is None:
