@@ -1,7 +1,7 @@
 """The sandbox itself: its options, and the listening and leaving."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
@@ -26,7 +26,7 @@ _MOST_USERS = 100_000
 _FEEDS = tuple(feed.name for feed in FEEDS)
 
 
-def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> dict[int, int]:
+def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> Mapping[int, int]:
     return dict(campaigns) if isinstance(campaigns, Mapping) else dict.fromkeys(_ids("failing", campaigns), 500)
 
 
@@ -116,20 +116,11 @@ class Sandbox:
     _runner: web.AppRunner | None = field(init=False, default=None, repr=False)
 
     @failing.validator
-    def _check_failing(self, attribute: "Attribute[Mapping[int, int]]", failing: Mapping[Any, Any]) -> None:
-        for id_, status in failing.items():
-            if not isinstance(id_, int) or not 1 <= id_ <= self.campaigns:
-                raise ValueError(f"failing must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}")
-            if not isinstance(status, int) or not 400 <= status <= 599:
-                raise ValueError(f"failing must map to statuses from 400 to 599, not {status!r}")
-
     @forbidden.validator
-    def _check_forbidden(self, attribute: "Attribute[frozenset[int]]", forbidden: frozenset[Any]) -> None:
-        for id_ in forbidden:
+    def _check_ids(self, attribute: "Attribute[Any]", campaigns: Collection[Any]) -> None:
+        for id_ in campaigns:
             if not isinstance(id_, int) or not 1 <= id_ <= self.campaigns:
-                raise ValueError(f"forbidden must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}")
-            if id_ in self.failing:
-                raise ValueError(f"forbidden and failing must not hold the same campaign, {id_}")
+                raise ValueError(f"{attribute.name} must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}")
 
     @reports.validator
     def _check_reports(self, attribute: "Attribute[Any]", reports: Mapping[Any, Any]) -> None:
@@ -142,6 +133,11 @@ class Sandbox:
                 raise ValueError(f"reports must have a date in each row, such as '2023-01': {key!r}")
 
     def __attrs_post_init__(self) -> None:
+        for status in self.failing.values():
+            if not isinstance(status, int) or not 400 <= status <= 599:
+                raise ValueError(f"failing must map to statuses from 400 to 599, not {status!r}")
+        if both := self.forbidden & self.failing.keys():
+            raise ValueError(f"forbidden and failing must not hold the same campaign, {min(both)}")
         if self.default_limit > self.max_limit:
             raise ValueError(f"default_limit ({self.default_limit}) must not be over max_limit ({self.max_limit})")
 
