@@ -27,7 +27,7 @@ from seorep_async import (
 )
 from seorep_async.export import pull_to
 from seorep_async.sandbox import Sandbox
-from tests.session.calls import KEY, OpenClient, StartServer, ask
+from tests.session.calls import KEY, Connect, OpenClient, ask
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, SeenRequest, answer, reset
 
@@ -44,28 +44,17 @@ def parameters(query: str) -> list[tuple[str, str]]:
 # --- request: what it gives back
 
 
-@every_method
-async def test_any_request_gives_back_the_envelope(
-    method: str, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(answer(ENVELOPE))
-    client = await open_client(server.base_url)
+@pytest.mark.parametrize("method", [*METHODS, "get"])
+async def test_any_request_gives_back_the_envelope(method: str, connect: Connect) -> None:
+    client, server = await connect(answer(ENVELOPE))
     assert await client.request(method, "/v3/campaigns/7") == ENVELOPE
-    assert (server.requests[0].method, server.requests[0].target) == (method, "/v3/campaigns/7")
+    assert (server.requests[0].method, server.requests[0].target) == (method.upper(), "/v3/campaigns/7")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-async def test_an_answer_without_a_body_is_an_empty_envelope(
-    method: str, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(answer(status=204))
-    assert await (await open_client(server.base_url)).request(method, "/v3/campaigns/7") == {}
-
-
-async def test_a_method_may_be_in_small_letters(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(FINE)
-    await (await open_client(server.base_url)).request("get", "/v3/campaigns")
-    assert server.requests[0].method == "GET"
+async def test_an_answer_without_a_body_is_an_empty_envelope(method: str, connect: Connect) -> None:
+    client, _ = await connect(answer(status=204))
+    assert await client.request(method, "/v3/campaigns/7") == {}
 
 
 async def test_any_request_walks_through_the_sandbox() -> None:
@@ -93,11 +82,8 @@ NO_ENVELOPES: dict[str, tuple[bytes, type[SeoRepError]]] = {
 
 
 @pytest.mark.parametrize(("body", "kind"), NO_ENVELOPES.values(), ids=NO_ENVELOPES)
-async def test_what_is_no_envelope_is_an_error(
-    body: bytes, kind: type[SeoRepError], scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(forever=answer(body))
-    client = await open_client(server.base_url, max_attempts=2)
+async def test_what_is_no_envelope_is_an_error(body: bytes, kind: type[SeoRepError], connect: Connect) -> None:
+    client, _ = await connect(forever=answer(body), max_attempts=2)
     with pytest.raises(kind) as refused:
         await client.request("GET", "/v3/campaigns/7")
     assert type(refused.value) is kind
@@ -107,20 +93,17 @@ async def test_what_is_no_envelope_is_an_error(
 # --- request: what it sends
 
 
-async def sent(
-    scripted_server: StartServer, open_client: OpenClient, *call: Any, params: Any = None, body: Any = None, **how: Any
-) -> SeenRequest:
-    server = await scripted_server(FINE)
-    client = await open_client(server.base_url, **how)
+async def sent(connect: Connect, *call: Any, params: Any = None, body: Any = None, **how: Any) -> SeenRequest:
+    client, server = await connect(FINE, **how)
     await client.request(*call, params=params, body=body)
     (request,) = server.requests
     return request
 
 
 @every_method
-async def test_params_are_the_query(method: str, scripted_server: StartServer, open_client: OpenClient) -> None:
+async def test_params_are_the_query(method: str, connect: Connect) -> None:
     given = {"page": 2, "filter": "a&b ü", "is_new": True, "not": None, "role": ["a", "b"]}
-    request = await sent(scripted_server, open_client, method, "/v3/things", params=given)
+    request = await sent(connect, method, "/v3/things", params=given)
     written = [("page", "2"), ("filter", "a&b ü"), ("is_new", "true"), ("role[]", "a"), ("role[]", "b")]
     assert parameters(request.target.partition("?")[2]) == written
     assert request.body == b""
@@ -128,11 +111,9 @@ async def test_params_are_the_query(method: str, scripted_server: StartServer, o
 
 @writing
 @pytest.mark.parametrize("encoding", RequestEncoding, ids=lambda encoding: encoding.value)
-async def test_a_body_is_encoded_as_the_settings_say(
-    encoding: RequestEncoding, method: str, scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_a_body_is_encoded_as_the_settings_say(encoding: RequestEncoding, method: str, connect: Connect) -> None:
     request = await sent(
-        scripted_server, open_client, method, "/v3/things",
+        connect, method, "/v3/things",
         params={"dry": "1"}, body={"name": "a&b ü", "tags": ("x",)},
         request_encoding=encoding, array_encoding=ArrayEncoding.REPEAT,
     )  # fmt: skip
@@ -157,27 +138,20 @@ async def test_a_body_is_encoded_as_the_settings_say(
         ("/status.json", "/status.json"),
     ],
 )
-async def test_a_path_arrives_as_it_was_given(
-    path: str, target: str, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    assert (await sent(scripted_server, open_client, "GET", path)).target == target
+async def test_a_path_arrives_as_it_was_given(path: str, target: str, connect: Connect) -> None:
+    assert (await sent(connect, "GET", path)).target == target
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-async def test_what_may_happen_twice_is_sent_again(
-    method: str, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(reset, answer(status=500), FINE)
-    await (await open_client(server.base_url)).request(method, "/v3/campaigns/7")
+async def test_what_may_happen_twice_is_sent_again(method: str, connect: Connect) -> None:
+    client, server = await connect(reset, answer(status=500), FINE)
+    await client.request(method, "/v3/campaigns/7")
     assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
-async def test_what_must_not_happen_twice_is_not_sent_again(
-    method: str, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(reset)
-    client = await open_client(server.base_url)
+async def test_what_must_not_happen_twice_is_not_sent_again(method: str, connect: Connect) -> None:
+    client, server = await connect(reset)
     with pytest.raises(OutcomeUnknownError):
         await client.request(method, "/v3/campaigns", body={"url": "u"})
     assert len(server.requests) == 1
@@ -234,17 +208,14 @@ async def test_a_body_where_none_belongs_is_refused(method: str) -> None:
 
 
 @pytest.mark.parametrize("argument", ["params", "body"])
-@pytest.mark.parametrize(
-    ("bad", "said"),
-    [
-        ("a=1", "{argument} must map names to values, got 'a=1'"),
-        ({"": 1}, "{argument}: a name must be a string, got ''"),
+async def test_what_can_not_be_sent_is_refused_by_its_own_name(argument: str) -> None:
+    for bad, said in [
+        ("a=1", f"{argument} must map names to values, got 'a=1'"),
+        ({"": 1}, f"{argument}: a name must be a string, got ''"),
         ({"x": object}, "x cannot be sent as <class 'object'>"),
-        ({"x": {"y": 1}}, "x cannot be sent as {{'y': 1}}"),
-    ],
-)
-async def test_what_can_not_be_sent_is_refused_by_its_own_name(argument: str, bad: Any, said: str) -> None:
-    assert await refusal("POST", "/v3/campaigns", **{argument: bad}) == said.format(argument=argument)
+        ({"x": {"y": 1}}, "x cannot be sent as {'y': 1}"),
+    ]:
+        assert await refusal("POST", "/v3/campaigns", **{argument: bad}) == said
 
 
 # --- record_answers
@@ -256,20 +227,16 @@ def page_of(number: int, pages: int) -> dict[str, Any]:
     return {"metadata": {"total_pages": pages, "total_records": pages}, "data": [{"id": number, **ROW}]}
 
 
-async def test_the_raw_answer_behind_a_result(scripted_server: StartServer, open_client: OpenClient) -> None:
+async def test_the_raw_answer_behind_a_result(connect: Connect) -> None:
     body = json.dumps(page_of(7, 1), indent=3).encode()
-    server = await scripted_server(answer(body))
-    client = await open_client(server.base_url)
+    client, _ = await connect(answer(body))
     with client.record_answers() as answers:
         await client.campaigns.list(filter="secret")
     assert [(one.method, one.path, one.status, one.body) for one in answers] == [("GET", "/v3/campaigns", 200, body)]
 
 
-async def test_answers_are_there_as_soon_as_they_have_come(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(FINE, FINE)
-    client = await open_client(server.base_url)
+async def test_answers_are_there_as_soon_as_they_have_come(connect: Connect) -> None:
+    client, _ = await connect(FINE, FINE)
     with client.record_answers() as answers:
         assert answers == []
         await ask(client)
@@ -278,21 +245,15 @@ async def test_answers_are_there_as_soon_as_they_have_come(
         assert len(answers) == 2
 
 
-async def test_responses_before_a_retry_or_error_are_recorded_too(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(answer(b"busy", status=500), reset, answer(b"no", status=404))
-    client = await open_client(server.base_url)
+async def test_responses_before_a_retry_or_error_are_recorded_too(connect: Connect) -> None:
+    client, _ = await connect(answer(b"busy", status=500), reset, answer(b"no", status=404))
     with client.record_answers() as answers, pytest.raises(NotFoundError):
         await ask(client)
     assert [(one.status, one.body) for one in answers] == [(500, b"busy"), (404, b"no")]
 
 
-async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(*(answer(page_of(number, 4)) for number in range(1, 5)))
-    client = await open_client(server.base_url, max_concurrency=1)
+async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(connect: Connect) -> None:
+    client, _ = await connect(*(answer(page_of(number, 4)) for number in range(1, 5)), max_concurrency=1)
     with client.record_answers() as answers:
         await client.campaigns.list()
     assert [json.loads(one.body)["data"][0]["id"] for one in answers] == [1, 2, 3, 4]
@@ -306,9 +267,8 @@ async def test_answers_of_a_pull_are_recorded() -> None:
     assert [one.path for one in answers] == ["/v3/resources/rankings/campaign"] * 3
 
 
-async def test_nothing_outside_the_block_is_recorded(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(FINE, FINE, FINE)
-    client = await open_client(server.base_url)
+async def test_nothing_outside_the_block_is_recorded(connect: Connect) -> None:
+    client, _ = await connect(FINE, FINE, FINE)
     await ask(client)
     with client.record_answers() as answers:
         await ask(client)
@@ -316,17 +276,14 @@ async def test_nothing_outside_the_block_is_recorded(scripted_server: StartServe
     assert len(answers) == 1
 
 
-async def test_another_task_at_the_same_time_is_not_recorded(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_another_task_at_the_same_time_is_not_recorded(connect: Connect) -> None:
     going_on = asyncio.Event()
 
     async def late(connection: Connection) -> None:
         await going_on.wait()
         await connection.send(answer(EMPTY_PAGE | {"note": "another's"}))
 
-    server = await scripted_server(late, FINE)
-    client = await open_client(server.base_url)
+    client, server = await connect(late, FINE)
     other = asyncio.create_task(ask(client))
     await server.first_request.wait()
     with client.record_answers() as answers:
@@ -336,9 +293,8 @@ async def test_another_task_at_the_same_time_is_not_recorded(
     assert [one.body for one in answers] == [json.dumps(EMPTY_PAGE).encode()]
 
 
-async def test_blocks_run_side_by_side_each_with_its_own(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(forever=FINE)
-    client = await open_client(server.base_url)
+async def test_blocks_run_side_by_side_each_with_its_own(connect: Connect) -> None:
+    client, _ = await connect(forever=FINE)
 
     async def recorded(times: int) -> int:
         with client.record_answers() as answers:
@@ -363,13 +319,9 @@ async def test_a_client_that_sent_nothing_has_no_figures(open_client: OpenClient
     assert (stats.bytes_received, stats.in_flight, stats.pace) == (0, 0, None)
 
 
-async def test_a_page_is_a_request_and_each_time_it_is_sent_an_attempt(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(
-        answer(page_of(1, 2)), reset, answer(status=503), answer(status=429), answer(page_of(2, 2))
-    )
-    client = await open_client(server.base_url)
+async def test_a_page_is_a_request_and_each_time_it_is_sent_an_attempt(connect: Connect) -> None:
+    busy = answer(status=503), answer(status=429)
+    client, _ = await connect(answer(page_of(1, 2)), reset, *busy, answer(page_of(2, 2)))
     await client.campaigns.list()
     stats = client.stats
     assert (stats.requests, stats.attempts, client.stats.attempts) == (2, 5, 5)
@@ -377,34 +329,29 @@ async def test_a_page_is_a_request_and_each_time_it_is_sent_an_attempt(
     assert stats.throttled == 1
 
 
-async def test_bytes_are_those_of_all_bodies(scripted_server: StartServer, open_client: OpenClient) -> None:
+async def test_bytes_are_those_of_all_bodies(connect: Connect) -> None:
     bodies = [b"x" * 1000, json.dumps(EMPTY_PAGE).encode()]
-    server = await scripted_server(answer(bodies[0], status=500), answer(bodies[1]))
-    client = await open_client(server.base_url)
+    client, _ = await connect(answer(bodies[0], status=500), answer(bodies[1]))
     await ask(client)
     assert client.stats.bytes_received == sum(map(len, bodies))
 
 
-async def test_figures_are_a_snapshot(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(FINE, FINE)
-    client = await open_client(server.base_url)
+async def test_figures_are_a_snapshot(connect: Connect) -> None:
+    client, _ = await connect(FINE, FINE)
     await ask(client)
     before = client.stats
     await ask(client)
     assert (before.requests, client.stats.requests) == (1, 2)
 
 
-async def test_what_is_in_flight_is_counted_and_what_has_landed_is_not(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_what_is_in_flight_is_counted_and_what_has_landed_is_not(connect: Connect) -> None:
     seen: list[int] = []
 
     async def looking(connection: Connection) -> None:
         seen.append(client.stats.in_flight)
         await connection.send(FINE)
 
-    server = await scripted_server(looking)
-    client = await open_client(server.base_url)
+    client, _ = await connect(looking)
     await ask(client)
     assert [*seen, client.stats.in_flight] == [1, 0]
 
@@ -418,12 +365,9 @@ async def test_refused_arguments_count_nowhere(open_client: OpenClient) -> None:
     assert client.stats.requests == 0
 
 
-async def test_a_password_in_any_request_comes_back_in_no_error(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_a_password_in_any_request_comes_back_in_no_error(connect: Connect) -> None:
     secret = "hunter2-hunter2"
-    server = await scripted_server(forever=answer(f"you sent {secret}".encode(), status=400))
-    client = await open_client(server.base_url)
+    client, _ = await connect(forever=answer(f"you sent {secret}".encode(), status=400))
     with pytest.raises(InvalidRequestError) as caught:
         await client.request("POST", "/v3/users", body={"password": secret})
     frames = traceback.TracebackException.from_exception(caught.value, capture_locals=True).stack
@@ -433,21 +377,15 @@ async def test_a_password_in_any_request_comes_back_in_no_error(
     assert all(secret not in str(frame.locals) for frame in ours)
 
 
-async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(answer(b'{"data": {"token": "abc-grant-tok'))
-    client = await open_client(server.base_url)
+async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(connect: Connect) -> None:
+    client, _ = await connect(answer(b'{"data": {"token": "abc-grant-tok'))
     with pytest.raises(OutcomeUnknownError) as caught:
         await client.request("GET", "/v3/users/1/loginGrant")
     assert "abc-grant" not in str(caught.value)
 
 
-async def test_closing_ends_a_call_that_waits_to_be_sent_again(
-    scripted_server: StartServer, open_client: OpenClient, fake_time: FakeTime
-) -> None:
-    server = await scripted_server(reset)
-    client = await open_client(server.base_url)
+async def test_closing_ends_a_call_that_waits_to_be_sent_again(connect: Connect, fake_time: FakeTime) -> None:
+    client, _ = await connect(reset)
     fake_time.going_on.clear()
     call = asyncio.create_task(client.campaigns.get(1))
     await fake_time.waiting.wait()
@@ -456,15 +394,14 @@ async def test_closing_ends_a_call_that_waits_to_be_sent_again(
         await call
 
 
-async def test_closing_ends_a_call_that_waits_for_leave(scripted_server: StartServer, open_client: OpenClient) -> None:
+async def test_closing_ends_a_call_that_waits_for_leave(connect: Connect) -> None:
     asked = asyncio.Event()
 
     async def hang(connection: Connection) -> None:
         asked.set()
         await asyncio.Event().wait()
 
-    server = await scripted_server(hang)
-    client = await open_client(server.base_url, max_concurrency=1)
+    client, _ = await connect(hang, max_concurrency=1)
     first = asyncio.create_task(client.campaigns.get(1))
     await asked.wait()
     second = asyncio.create_task(client.campaigns.get(2))
@@ -476,11 +413,9 @@ async def test_closing_ends_a_call_that_waits_for_leave(scripted_server: StartSe
         await first
 
 
-async def test_a_recording_holds_the_answers_of_its_own_client_only(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(forever=answer(EMPTY_PAGE))
-    one, other = await open_client(server.base_url), await open_client(server.base_url)
+async def test_a_recording_holds_the_answers_of_its_own_client_only(connect: Connect, open_client: OpenClient) -> None:
+    one, server = await connect(forever=answer(EMPTY_PAGE))
+    other = await open_client(server.base_url)
     with one.record_answers() as outer, one.record_answers() as inner:
         await ask(one)
         await ask(other)

@@ -21,6 +21,7 @@ from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
 
+_PERIODS = (CampaignPeriod, KeywordPeriod)
 _STEP = 20  # models to make before others on the loop get their turn
 
 
@@ -69,54 +70,35 @@ class ModelConverter:
 
     def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
         names = wire_names(model, self._engine_names)
-        overrides = {attribute: override(rename=name) for attribute, name in names.items()}
+        takes: dict[str, Callable[[Any], Any]] = {}  # what is not taken by its type
+        if model is RankingTotals:
+            takes = dict.fromkeys(names, values.metric)
+        elif model in _PERIODS:
+            takes = {"date": lambda value: values.period(value)[0]}
+        elif model is KeywordRanking:
+            takes = {"primary_keyword": _boolean_or_none}
+        hooks = {attribute: _ignoring_type(take) for attribute, take in takes.items()}
+        overrides = {name: override(rename=wire, struct_hook=hooks.get(name)) for name, wire in names.items()}
         for attribute in attrs.fields_dict(model).keys() - names.keys():
             overrides[attribute] = override(omit=True)
-        if model is RankingTotals:
-            overrides |= {a: override(rename=n, struct_hook=_ignoring_type(values.metric)) for a, n in names.items()}
-        elif model in (CampaignPeriod, KeywordPeriod):
-            overrides["date"] = override(rename=names["date"], struct_hook=lambda value, _: values.period(value)[0])
-        elif model is KeywordRanking:
-            overrides["primary_keyword"] = override(
-                rename=names["primary_keyword"],
-                struct_hook=_ignoring_type(_boolean_or_none),
-            )
         known = frozenset(names.values())
         structure: Callable[[Any, Any], Any] = make_dict_structure_fn(model, self._cattrs, **overrides)  # type: ignore[arg-type]
-        inexact = self._inexact_fields(model, names)
+        inexact = _inexact_fields(model, names)
 
         def hook(value: Any, _: Any) -> Any:
             if not isinstance(value, dict):
                 raise values.refusal("an object", value)
-            instance = structure(value, model)
             changes: dict[str, Any] = {}
-            extra = {name: value[name] for name in value if name not in known} | inexact(value)
+            instance = structure(value, model)
+            extra = {name: value[name] for name in value if name not in known}
+            extra |= {name: value[name] for name, is_inexact in inexact.items() if is_inexact(value.get(name))}
             if extra:
                 changes["extra"] = extra
-            if model in (CampaignPeriod, KeywordPeriod):
+            if model in _PERIODS:
                 changes["date_precision"] = values.period(value["date"])[1]
             return attrs.evolve(instance, **changes) if changes else instance
 
         return hook
-
-    def _inexact_fields(self, model: type, names: Mapping[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-        """Return a finder of known fields that the model can't hold in full."""
-        if model is RankingTotals:
-            metrics = list(names.values())
-            return lambda value: {name: value[name] for name in metrics if len(value.get(name) or ()) > 1}
-        hints = typing.get_type_hints(model)
-        dates = [name for attribute, name in names.items() if hints[attribute] == dt.date | None]
-        if not dates:
-            return lambda value: {}
-        primary = names.get("primary_keyword", "")
-
-        def inexact(value: dict[str, Any]) -> dict[str, Any]:
-            found = {name: value[name] for name in dates if values.has_time_of_day(value.get(name))}
-            if value.get(primary) is not None and not values.is_boolean(value[primary]):
-                found[primary] = value[primary]
-            return found
-
-        return inexact
 
     def _optional_model(self, value: Any, optional: Any) -> Any:
         if value is None or value in ([], {}):  # an empty map may be sent as an empty array
@@ -141,9 +123,7 @@ class ModelConverter:
             message = str(error)
         else:
             raise error
-        refused = DecodeError(f"{path}: {message}")
-        refused.field_path = path
-        return refused
+        return DecodeError(f"{path}: {message}", field_path=path)
 
     def _first_refusal(self, error: ClassValidationError | IterableValidationError) -> tuple[BaseException, str]:
         first: BaseException = error.exceptions[0]
@@ -154,6 +134,18 @@ class ModelConverter:
             if isinstance(note, IterableValidationNote):
                 return first, f"[{note.index}]"
         return first, ""
+
+
+def _inexact_fields(model: type, names: Mapping[str, str]) -> dict[str, Callable[[Any], bool]]:
+    """Return, for the wire names of known fields, whether the model can't hold a value in full."""
+    if model is RankingTotals:
+        return dict.fromkeys(names.values(), lambda value: len(value or ()) > 1)
+    hints = typing.get_type_hints(model)
+    dates = [name for attribute, name in names.items() if hints[attribute] == dt.date | None]
+    inexact: dict[str, Callable[[Any], bool]] = dict.fromkeys(dates, values.has_time_of_day)
+    if model is KeywordRanking:
+        inexact[names["primary_keyword"]] = lambda value: value is not None and not values.is_boolean(value)
+    return inexact
 
 
 def _ignoring_type(take: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:

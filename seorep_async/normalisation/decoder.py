@@ -87,33 +87,25 @@ class Decoder:
                 pass
         return (yield from self._feed_page_by_reference(body, row, number))
 
-    def _parsed_frame(self, frame: bytes) -> _Frame:
-        envelope = envelopes.parse(frame)
-        feed = envelopes.normalise_feed(envelope)
+    def _parsed_frame(self, text: bytes) -> _Frame:
+        feed = envelopes.normalise_feed(envelopes.parse(text))
         if feed.rows != [MARKER]:
             raise ValueError("the marker is not where the rows are")
-        parsed = self._frame(envelopes.metadata(envelope), feed)
-        if parsed.can_be_shared and len(frame) <= _LARGEST_FRAME:
+        frame = self._frame(feed)
+        if frame.can_be_shared and len(text) <= _LARGEST_FRAME:
             if len(self._frames) >= _FRAMES:
                 self._frames.clear()
-            self._frames[frame] = parsed
-        return parsed
+            self._frames[text] = frame
+        return frame
 
-    def _frame(self, metadata: envelopes.Metadata, feed: envelopes.FeedPayload) -> _Frame:
-        return _Frame(
-            total_pages=metadata.total_pages,
-            total_records=metadata.total_records,
-            totals=self._totals(feed.totals, feed.totals_path),
-            version=metadata.version,
-            extra=_with_metadata(feed.extra, metadata),
-        )
+    def _frame(self, feed: envelopes.FeedPayload) -> _Frame:
+        metadata, totals = feed.metadata, self._totals(feed.totals, feed.totals_path)
+        return _Frame(metadata.total_pages, metadata.total_records, totals, metadata.version, feed.extra)
 
     def _feed_page_by_reference(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M]]:
-        envelope = envelopes.parse(body)
-        metadata = envelopes.metadata(envelope)
-        feed = envelopes.normalise_feed(envelope)
+        feed = envelopes.normalise_feed(envelopes.parse(body))
         rows = yield from self._rows(feed, row)
-        return self._frame(metadata, feed).page(rows, number)
+        return self._frame(feed).page(rows, number)
 
     def _rows(self, feed: envelopes.FeedPayload, row: type[M]) -> Generator[None, None, Sequence[M]]:
         compiled: CompiledRows[M] = self._compiled[row]
@@ -138,7 +130,7 @@ class Decoder:
             total_pages=metadata.total_pages,
             total_records=metadata.total_records,
             version=metadata.version,
-            extra=_with_metadata({k: envelope[k] for k in envelope.keys() - {"metadata", "data"}}, metadata),
+            extra=envelopes.unknown_fields(envelope, metadata),
         )
 
     def single(self, body: Body, model: type[M]) -> M:
@@ -153,7 +145,3 @@ class Decoder:
         if totals is None or totals is False or totals == [] or totals == {}:
             return None
         return self._converter.structure(totals, RankingTotals, path)
-
-
-def _with_metadata(extra: Mapping[str, Any], metadata: envelopes.Metadata) -> Mapping[str, Any]:
-    return {**extra, "metadata": metadata.extra} if metadata.extra else extra

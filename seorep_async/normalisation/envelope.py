@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import msgspec
 
 from seorep_async.errors import DecodeError, ProtocolError, StatusError, status_error_type
 from seorep_async.normalisation import values
-from seorep_async.normalisation.undecodable import find_problem
 
 _MESSAGE_LENGTH = 200
 _METADATA = frozenset({"total_pages", "total_records", "version"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that is not UTF-8
+_NO_NUMBER = object()
+_OUT_OF_RANGE = object()
 
 
 class Metadata(msgspec.Struct):
@@ -26,6 +31,7 @@ class Metadata(msgspec.Struct):
 class FeedPayload(msgspec.Struct, frozen=True):
     """A feed's rows and totals, from either shape of response."""
 
+    metadata: Metadata
     rows: list[Any]
     rows_path: str
     totals: Any
@@ -46,7 +52,7 @@ def parse(body: bytes | memoryview, *, needs_data: bool = True) -> dict[str, Any
     try:
         envelope = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if problem := find_problem(body):
+        if problem := _find_problem(body):
             raise refused(*problem) from None
         if isinstance(error, msgspec.ValidationError):
             raise refused("", f"holds a number that is out of range ({error})") from None
@@ -82,11 +88,11 @@ def metadata(envelope: dict[str, Any]) -> Metadata:
 
 def normalise_feed(envelope: dict[str, Any]) -> FeedPayload:
     """Normalise the two shapes of a feed (reference, section 4.4), told apart by `data`; any other is a DecodeError."""
-    data = envelope["data"]
-    beside = {name: envelope[name] for name in envelope.keys() - {"metadata", "data"}}
+    found, data = metadata(envelope), envelope["data"]
+    beside = unknown_fields(envelope, found)
     if isinstance(data, list):
         totals = beside.pop("totals", None)
-        return FeedPayload(rows=data, rows_path="data", totals=totals, totals_path="totals", extra=beside)
+        return FeedPayload(found, rows=data, rows_path="data", totals=totals, totals_path="totals", extra=beside)
     if isinstance(data, dict):
         if "rows" not in data:
             raise refused("data.rows", "is missing")
@@ -94,6 +100,7 @@ def normalise_feed(envelope: dict[str, Any]) -> FeedPayload:
             raise refused("data.rows", str(values.refusal("an array", data["rows"])))
         unknown = {name: data[name] for name in data.keys() - {"rows", "totals"}}
         return FeedPayload(
+            found,
             rows=data["rows"],
             rows_path="data.rows",
             totals=data.get("totals"),
@@ -101,6 +108,12 @@ def normalise_feed(envelope: dict[str, Any]) -> FeedPayload:
             extra=beside | ({"data": unknown} if unknown else {}),
         )
     raise refused("data", str(values.refusal("an array of rows, or an object with rows", data)))
+
+
+def unknown_fields(envelope: dict[str, Any], found: Metadata) -> dict[str, Any]:
+    """Return what stands beside `metadata` and `data`, and what `metadata` holds besides."""
+    beside = {name: envelope[name] for name in envelope.keys() - {"metadata", "data"}}
+    return beside | ({"metadata": found.extra} if found.extra else {})
 
 
 def refused(path: str, problem: str) -> DecodeError:
@@ -149,3 +162,48 @@ def _strings(value: object, depth: int = 3) -> list[str]:
         found = [value.get(name) for name in ("message", "messages", "error", "errors", "results")]
         return [one for item in found for one in _strings(item, depth - 1)]
     return []
+
+
+def _number(digits: str) -> object:
+    try:
+        msgspec.json.decode(digits)
+    except msgspec.ValidationError:  # a float beyond the largest, or more digits than Python converts to an int
+        return _OUT_OF_RANGE
+    return None
+
+
+def _find_problem(body: bytes | memoryview) -> tuple[str, str] | None:
+    """Return path and problem of the first value that retrying won't fix, or None if the JSON is incomplete.
+
+    The path is empty if it is not known.
+    """
+    body = bytes(body).strip()
+    if not body.endswith((b"}", b"]")):
+        return None  # cut short, the most frequent problem
+    try:
+        parsed = json.loads(
+            body.decode(errors="surrogateescape"),
+            strict=False,
+            parse_int=_number,
+            parse_float=_number,
+            parse_constant=lambda _: _NO_NUMBER,
+        )
+    except (ValueError, RecursionError):
+        return None
+    remaining: list[tuple[str, Any]] = [("", parsed)]
+    while remaining:
+        path, value = remaining.pop()
+        if value is _NO_NUMBER:
+            return path, "is not a JSON number"
+        if value is _OUT_OF_RANGE:
+            return path, "holds a number that is out of range"
+        if isinstance(value, str) and _SURROGATE.search(value):
+            return path, "is not valid UTF-8" if _INVALID_BYTE.search(value) else "holds half a surrogate pair"
+        if isinstance(value, dict):
+            if any(map(_SURROGATE.search, value)):
+                return path, "has a field whose name is not valid Unicode"
+            parts = [(f"{path}.{name}" if path else name, item) for name, item in value.items()]
+            remaining += reversed(parts)
+        elif isinstance(value, list):
+            remaining += reversed([(f"{path}[{index}]", item) for index, item in enumerate(value)])
+    return "", "holds a character that JSON does not allow"

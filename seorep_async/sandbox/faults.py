@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 from attrs import field, frozen
 
-from seorep_async.sandbox.data.seeding import mix
+from seorep_async.sandbox.seeded import mix
 
 KINDS = (
     "resets", "cut", "hang", "slow", "closes", "empty", "html", "malformed", "errors", "redirects", "garbage",

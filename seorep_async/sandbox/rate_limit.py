@@ -8,11 +8,11 @@ from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any, Literal, Self
 
-from attrs import Attribute, field, frozen
+from attrs import field, frozen
 from attrs.validators import optional
 
-from seorep_async.sandbox.api.request import Refusal
-from seorep_async.sandbox.options import above_zero, at_least, one_of
+from seorep_async.sandbox.options import above_zero, at_least, one_of, require
+from seorep_async.sandbox.request import Refusal
 
 LimitKind = Literal["bucket", "fixed-window", "sliding-window"]
 KINDS = ("bucket", "fixed-window", "sliding-window")
@@ -47,15 +47,10 @@ class RateLimit:
     counts_refused: bool = field(default=False, kw_only=True)
     burst: int | None = field(default=None, kw_only=True, validator=optional(at_least(1)))
     at_once: int | None = field(default=None, kw_only=True, validator=optional(at_least(1)))
-    status: int = field(default=429, kw_only=True)
+    status: int = field(default=429, kw_only=True, validator=require("429 or 503", lambda value: value in (429, 503)))
     retry_after: Literal["seconds", "date"] | None = field(
         default=None, kw_only=True, validator=optional(one_of("seconds", "date"))
     )
-
-    @status.validator
-    def _check_status(self, attribute: "Attribute[int]", status: object) -> None:
-        if status not in (429, 503):
-            raise ValueError(f"status must be 429 or 503, not {status!r}")
 
     def __attrs_post_init__(self) -> None:
         if self.per_second is None and self.at_once is None:

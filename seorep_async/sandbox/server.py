@@ -1,7 +1,7 @@
 """The sandbox itself: its options, and the listening and leaving."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
@@ -10,24 +10,23 @@ from typing import Any, Self
 from aiohttp import web
 from attrs import Attribute, define, field
 
-from seorep_async.sandbox.api.rankings import SORT_METRICS
-from seorep_async.sandbox.api.service import Service
-from seorep_async.sandbox.api.shapes import Rows, Shape, Shapes
-from seorep_async.sandbox.application import application
-from seorep_async.sandbox.data.account import MOST_CAMPAIGNS, Account
-from seorep_async.sandbox.data.seeded import BACKLINKS_PER_CAMPAIGN, KEYWORDS_PER_CAMPAIGN
+from seorep_async.sandbox.account import MOST_CAMPAIGNS, Account
+from seorep_async.sandbox.application import Chain
 from seorep_async.sandbox.faults import Faults
+from seorep_async.sandbox.feeds import FEEDS
 from seorep_async.sandbox.options import at_least, between, callable_, integer, not_empty, not_negative, one_of
 from seorep_async.sandbox.rate_limit import Limiter, RateLimit
+from seorep_async.sandbox.seeded import IDS_PER_CAMPAIGN
+from seorep_async.sandbox.service import Rows, Service, Shape
 from seorep_async.sandbox.traffic import Stats, Traffic
 
 _SHUTDOWN_SECONDS = 0.1
 _BACKLOG = 1024
 _MOST_USERS = 100_000
-_FEEDS = tuple(SORT_METRICS)
+_FEEDS = tuple(feed.name for feed in FEEDS)
 
 
-def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> dict[int, int]:
+def _failing(campaigns: Iterable[int] | Mapping[int, int]) -> Mapping[int, int]:
     return dict(campaigns) if isinstance(campaigns, Mapping) else dict.fromkeys(_ids("failing", campaigns), 500)
 
 
@@ -92,9 +91,9 @@ class Sandbox:
     """
 
     campaigns: int = field(default=20, validator=between(0, MOST_CAMPAIGNS))
-    keywords: int = field(default=50, validator=between(0, KEYWORDS_PER_CAMPAIGN - 1))
+    keywords: int = field(default=50, validator=between(0, IDS_PER_CAMPAIGN - 1))
     users: int = field(default=5, validator=between(0, _MOST_USERS))
-    backlinks: int = field(default=3, validator=between(0, BACKLINKS_PER_CAMPAIGN - 1))
+    backlinks: int = field(default=3, validator=between(0, IDS_PER_CAMPAIGN - 1))
     seed: int = field(default=1, validator=integer)
     shape: Shape = field(default="nested", validator=one_of("nested", "flat", "mixed"))
     rows: Rows = field(default="current", validator=one_of("current", "older", "mixed"))
@@ -110,27 +109,18 @@ class Sandbox:
     api_key: str = field(default="sandbox", validator=not_empty, repr=False)
     host: str = field(default="127.0.0.1", validator=not_empty)
     port: int = field(default=0, validator=between(0, 65535))
-    _service: Service | None = field(init=False, default=None, repr=False)
+    _chain: Chain = field(init=False, repr=False)
     _limiter: Limiter | None = field(init=False, default=None, repr=False)
     _traffic: Traffic = field(init=False, factory=Traffic, repr=False)
     _listener: asyncio.Server | None = field(init=False, default=None, repr=False)
     _runner: web.AppRunner | None = field(init=False, default=None, repr=False)
 
     @failing.validator
-    def _check_failing(self, attribute: "Attribute[Mapping[int, int]]", failing: Mapping[Any, Any]) -> None:
-        for id_, status in failing.items():
-            if not isinstance(id_, int) or not 1 <= id_ <= self.campaigns:
-                raise ValueError(f"failing must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}")
-            if not isinstance(status, int) or not 400 <= status <= 599:
-                raise ValueError(f"failing must map to statuses from 400 to 599, not {status!r}")
-
     @forbidden.validator
-    def _check_forbidden(self, attribute: "Attribute[frozenset[int]]", forbidden: frozenset[Any]) -> None:
-        for id_ in forbidden:
+    def _check_ids(self, attribute: "Attribute[Any]", campaigns: Collection[Any]) -> None:
+        for id_ in campaigns:
             if not isinstance(id_, int) or not 1 <= id_ <= self.campaigns:
-                raise ValueError(f"forbidden must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}")
-            if id_ in self.failing:
-                raise ValueError(f"forbidden and failing must not hold the same campaign, {id_}")
+                raise ValueError(f"{attribute.name} must hold ids of campaigns, 1 to {self.campaigns}, not {id_!r}")
 
     @reports.validator
     def _check_reports(self, attribute: "Attribute[Any]", reports: Mapping[Any, Any]) -> None:
@@ -143,6 +133,11 @@ class Sandbox:
                 raise ValueError(f"reports must have a date in each row, such as '2023-01': {key!r}")
 
     def __attrs_post_init__(self) -> None:
+        for status in self.failing.values():
+            if not isinstance(status, int) or not 400 <= status <= 599:
+                raise ValueError(f"failing must map to statuses from 400 to 599, not {status!r}")
+        if both := self.forbidden & self.failing.keys():
+            raise ValueError(f"forbidden and failing must not hold the same campaign, {min(both)}")
         if self.default_limit > self.max_limit:
             raise ValueError(f"default_limit ({self.default_limit}) must not be over max_limit ({self.max_limit})")
 
@@ -164,23 +159,25 @@ class Sandbox:
             raise RuntimeError("the sandbox is running already")
         self._traffic, self._limiter = Traffic(), None
         account = Account(self.seed, self.campaigns, self.keywords, self.users, self.backlinks)
-        self._service = Service(
+        service = Service(
             account=account,
-            shapes=Shapes(account.key, self.shape, self.rows),
+            shape=self.shape,
+            rows=self.rows,
             clock=self.clock,
             default_limit=self.default_limit,
             max_limit=self.max_limit,
             reports={key: [dict(row) for row in rows] for key, rows in self.reports.items()},
             failing={**self.failing, **dict.fromkeys(self.forbidden, 403)},
         )
-        app = application(
-            self._current_service,
+        self._chain = Chain(
+            service,
             self._traffic,
-            api_key=self.api_key,
-            latency=self.latency,
+            self.api_key,
+            self.latency,
             limiter=self._current_limiter,
             fault=lambda number: self.faults.draw(self.seed, number),
         )
+        app = self._chain.application()
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, auto_decompress=False)
         await runner.setup()
         connect, loop = runner.server, asyncio.get_running_loop()
@@ -189,7 +186,7 @@ class Sandbox:
             self._listener = await loop.create_server(connect, self.host, self.port, backlog=_BACKLOG)
         except OSError as error:
             await runner.cleanup()
-            self._service = None
+            self._chain.service = None
             problem = f"the sandbox cannot listen on {self.host}:{self.port}: {error.strerror}"
             raise OSError(error.errno, problem) from error
         self._runner = runner
@@ -212,11 +209,7 @@ class Sandbox:
         try:
             await runner.cleanup()
         finally:
-            self._service = None
-
-    def _current_service(self) -> Service:
-        assert self._service is not None, "a request is served before the sandbox is left"  # noqa: S101
-        return self._service
+            self._chain.service = None
 
     def _current_limiter(self) -> Limiter | None:
         if self.rate_limit is None:

@@ -1,7 +1,7 @@
 """The sandbox's traffic, counted at the server to check a client's own figures."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -43,17 +43,16 @@ class Traffic:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._since = clock()
-        self._requests = self._in_flight = self._most_in_flight = self._bytes_sent = 0
+        self._in_flight = self._most_in_flight = self._bytes_sent = 0
         self._per_path: Counter[str] = Counter()
         self._per_operation: Counter[str] = Counter()
         self._faults: Counter[str | None] = Counter()
         self._per_status: Counter[int] = Counter()
-        self._at_in_flight: dict[int, float] = {}
+        self._at_in_flight: defaultdict[int, float] = defaultdict(float)
 
     def arrive(self, path: str, operation: str) -> None:
         """Count a request in."""
         self._pass_time()
-        self._requests += 1
         self._in_flight += 1
         self._most_in_flight = max(self._most_in_flight, self._in_flight)
         self._per_path[path] += 1
@@ -72,7 +71,7 @@ class Traffic:
         """Return the counts so far."""
         self._pass_time()
         return Stats(
-            requests=self._requests,
+            requests=self._per_path.total(),
             in_flight=self._in_flight,
             most_in_flight=self._most_in_flight,
             per_path=MappingProxyType(dict(self._per_path)),
@@ -87,5 +86,5 @@ class Traffic:
     def _pass_time(self) -> None:
         now = self._clock()
         if self._in_flight:
-            self._at_in_flight[self._in_flight] = self._at_in_flight.get(self._in_flight, 0.0) + now - self._since
+            self._at_in_flight[self._in_flight] += now - self._since
         self._since = now

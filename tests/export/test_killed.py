@@ -27,7 +27,7 @@ from seorep_async.cli.application import run
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.targets import target_of
 from seorep_async.sandbox import Sandbox
-from seorep_async.sandbox.api.service import Service
+from seorep_async.sandbox.service import Service
 from tests.cli.running import serving
 from tests.export.reports import FORMATS
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from aioresponses import aioresponses
 
-from seorep_async import ArrayEncoding, ConfigurationError, FeedSearchParam, RequestEncoding, SeoRepClient, Settings
+from seorep_async import ArrayEncoding, FeedSearchParam, RequestEncoding, SeoRepClient, Settings
 from tests.resources.operations import (
     BY_NAME,
     CHECKED,
@@ -49,17 +49,6 @@ def each(operations: Iterable[Operation]) -> pytest.MarkDecorator:
 def each_input(wanted: Callable[[Operation, str], bool]) -> pytest.MarkDecorator:
     found = [(operation, name) for operation in OPERATIONS for name in operation.inputs if wanted(operation, name)]
     return pytest.mark.parametrize(("operation", "name"), found, ids=lambda part: getattr(part, "name", part))
-
-
-def each_input_with(wanted: Callable[[Operation, str], bool], name: str, values: list[Any]) -> pytest.MarkDecorator:
-    """Pair each input with a value in turn, so that each input and each value occurs, but not every pair."""
-    inputs = [(one, its) for one in OPERATIONS for its in one.inputs if wanted(one, its)]
-    pairs = [(*inputs[n % len(inputs)], values[n % len(values)]) for n in range(max(len(inputs), len(values)))]
-    return pytest.mark.parametrize(
-        ("operation", "name", name),
-        pairs,
-        ids=lambda part: part if isinstance(part, str) else getattr(part, "name", type(part).__name__),
-    )
 
 
 every_operation = each(OPERATIONS)
@@ -407,107 +396,3 @@ async def test_a_member_of_an_enum_is_written_as_its_value(
 async def test_page_is_an_ordinary_parameter_outside_listings(operation: Operation, sent: Sent) -> None:
     request = await sent(operation, operation.changing | {"extra_params": {"page": 2}})
     assert ("page", "2") in all_parameters(request)
-
-
-# --- Refused before anything is sent: these clients were never opened
-
-
-HUGE = pytest.param(10**5000, id="huge")  # Python does not write out so many digits
-
-
-async def refusal(operation: Operation, arguments: Arguments) -> str:
-    with pytest.raises(ConfigurationError) as refused:
-        await operation.ask(SeoRepClient("http://127.0.0.1:9", "key"), **arguments)
-    assert refused.value.path is None
-    return refused.value.message
-
-
-@every_operation
-async def test_a_further_parameter_can_not_be_one_that_has_an_argument(operation: Operation) -> None:
-    for name in operation.inputs:
-        said = await refusal(operation, operation.changing | {"extra_params": {name: "1"}})
-        assert said == f"extra_params: {name!r} has a place of its own: {name}=…"
-
-
-@each([operation for operation in OPERATIONS if operation.is_listing])
-async def test_a_further_parameter_of_a_listing_can_not_be_the_page(operation: Operation) -> None:
-    said = await refusal(operation, operation.least | {"extra_params": {"page": 2}})
-    assert said == "extra_params: 'page' has a place of its own: .page(…)"
-
-
-@each_input_with(
-    lambda operation, name: name in IDS,
-    "bad",
-    [0, -1, True, False, "7", 7.0, None, 2**31, 10**5000, "../x", Name.TAG, [7], b"7"],
-)
-async def test_what_is_no_id_is_refused(bad: Any, operation: Operation, name: str) -> None:
-    said = await refusal(operation, operation.changing | {name: bad})
-    assert said.startswith(f"{name} must be an integer from 1 to 2147483647, got ")
-
-
-@each_input_with(
-    lambda operation, name: name in DATES, "bad", ["2023-1-1", "2023-02-30", "", 20230101, dt.datetime(2023, 1, 1)]
-)
-async def test_what_is_no_date_is_refused(bad: Any, operation: Operation, name: str) -> None:
-    said = await refusal(operation, operation.changing | {name: bad})
-    hint = "; pass its .date()" if isinstance(bad, dt.datetime) else ""
-    assert said == f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}{hint}'
-
-
-@each_input(lambda operation, name: name == "status")
-@pytest.mark.parametrize("bad", ["Published", "draft", "", 5, True, ["published"]])
-async def test_an_undocumented_status_of_a_backlink_is_refused(bad: Any, operation: Operation, name: str) -> None:
-    said = await refusal(operation, operation.changing | {name: bad})
-    assert said == f"status must be 'published' or 'unpublished', got {bad!r}"
-
-
-@each_input_with(lambda operation, name: name in operation.required and name not in CHECKED, "bad", ["", None, 5])
-async def test_a_required_string_must_be_one_and_not_empty(bad: Any, operation: Operation, name: str) -> None:
-    assert await refusal(operation, operation.least | {name: bad}) == f"{name} must be a string that is not empty"
-
-
-@each([operation for operation in OPERATIONS if operation.optional])
-async def test_an_argument_that_must_be_a_string_is_refused_if_not(operation: Operation) -> None:
-    others = CHECKED | {"email_credentials", "compare_previous_period", "role" * (operation.name == "users.list")}
-    wrong = [(name, (5, ["a"])[number % 2]) for number, name in enumerate(operation.optional) if name not in others]
-    found = [await refusal(operation, operation.changing | {name: bad}) for name, bad in wrong]
-    assert found == [f"{name} must be a string, got {bad!r}" for name, bad in wrong]
-
-
-@pytest.mark.parametrize("bad", [5, ["client", 5], b"client", {"client": 1}, [None]])
-async def test_roles_that_are_no_strings_are_refused(bad: Any) -> None:
-    assert (await refusal(BY_NAME["users.list"], {"role": bad})).startswith("role ")
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [("2023-01-01",), ("2023-01-01", "2023-01-02", "2023-01-03"), 5, dt.date(2023, 1, 1), {"2023-01-01", "2023-01-02"}],
-)
-async def test_a_date_string_of_other_than_two_dates_is_refused(bad: Any) -> None:
-    said = await refusal(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": bad})
-    assert said == f"date_string must be two dates, first and last, or a string; got {bad!r}"
-
-
-async def test_a_date_string_that_ends_before_it_starts_is_refused() -> None:
-    said = await refusal(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": ("2023-01-02", "2023-01-01")})
-    assert said == "date_string: 2023-01-01 is before 2023-01-02; swap them"
-
-
-@each([operation for operation in OPERATIONS if operation.verb == "update"])
-@pytest.mark.parametrize("nothing", [{}, {"extra_params": {}}, {"extra_params": {"x": None}}], ids=repr)
-async def test_a_change_of_nothing_is_refused(nothing: Arguments, operation: Operation) -> None:
-    said = await refusal(operation, {"id": 7} | nothing)
-    assert said == f"{operation.resource[:-1]} 7: there is nothing to change; give at least one value"
-
-
-@each_input(lambda operation, name: name in ("email_credentials", "compare_previous_period"))
-async def test_a_choice_that_is_no_single_value_is_refused(operation: Operation, name: str) -> None:
-    said = await refusal(operation, operation.least | {name: {"a": 1}})
-    assert said == f"{name} cannot be sent as {{'a': 1}}"
-
-
-@each(OPERATIONS)
-async def test_a_number_too_long_to_write_is_refused(operation: Operation) -> None:
-    for bad in (10**5000, -(10**5000), [10**5000]):
-        said = await refusal(operation, operation.changing | {"extra_params": {"x": bad}})
-        assert said.startswith("x cannot be sent as ")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from seorep_async.sandbox.data.account import Account
+from seorep_async.sandbox.account import Account
 from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, Caller, calling
 
 
@@ -60,7 +60,7 @@ def test_keyword_ids_are_unique_int32_and_name_their_campaign() -> None:
 def test_companies_and_their_addresses_are_unique() -> None:
     account = Account(1, 2000, 0)
     campaigns = [account.campaigns.get(id_) for id_ in account.campaign_ids()]
-    assert len({one.company for one in campaigns if one}) == len({one.url for one in campaigns if one}) == 2000
+    assert len({one["company"] for one in campaigns if one}) == len({one["url"] for one in campaigns if one}) == 2000
 
 
 def test_a_campaign_has_exactly_the_keywords_asked_for() -> None:

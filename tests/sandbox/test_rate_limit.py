@@ -7,8 +7,8 @@ from typing import Any, Literal
 import pytest
 
 from seorep_async.sandbox import Faults, RateLimit
-from seorep_async.sandbox.api.request import Refusal
 from seorep_async.sandbox.rate_limit import Limiter
+from seorep_async.sandbox.request import Refusal
 from tests.sandbox.calls import Clock, calling, in_flight
 
 

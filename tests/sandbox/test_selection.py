@@ -4,7 +4,19 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, FEEDS, KEYWORD_BY_DATE, Caller, calling, rows_of
+from tests.sandbox.calls import (
+    BACKLINKS,
+    CAMPAIGN,
+    CAMPAIGN_BY_DATE,
+    CAMPAIGNS,
+    FEEDS,
+    KEYWORD_BY_DATE,
+    LINKS,
+    USERS,
+    Caller,
+    calling,
+    rows_of,
+)
 
 
 @pytest.mark.parametrize("name", ["filter", "search"])
@@ -72,15 +84,23 @@ async def test_campaigns_are_listed_oldest_first() -> None:
     assert [one["date_created"] for one in campaigns] == sorted(one["date_created"] for one in campaigns)
 
 
-@pytest.mark.parametrize("field", ["company", "date_modified", "id", "group_title"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
-async def test_campaigns_are_ordered_by_a_field_with_nulls_last(field: str, direction: str) -> None:
-    async with calling(campaigns=50) as call:
-        natural = (await call.get("/v3/campaigns", limit=50))["data"]
-        ordered = (await call.get("/v3/campaigns", limit=50, order_by=field, order_direction=direction))["data"]
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        *((CAMPAIGNS, field) for field in ("company", "date_modified", "id", "group_title")),
+        *((f"{LINKS}?campaign_id=2", field) for field in ("domain_authority", "title", "date_published", "id")),
+    ],
+)
+async def test_a_list_is_ordered_by_a_field_nulls_last_before_paging(path: str, field: str, direction: str) -> None:
+    order = ("order_by", "order_direction") if path == CAMPAIGNS else ("sort_metric", "sort_direction")
+    async with calling(campaigns=50, backlinks=50) as call:
+        natural = (await call.get(path, limit=50))["data"]
+        query = dict(zip(order, (field, direction), strict=True))
+        pages = [(await call.get(path, **query, limit=20, page=page))["data"] for page in (1, 2, 3)]
     some = [one for one in natural if one[field] is not None]
     expected = sorted(some, key=lambda one: one[field], reverse=direction == "desc")
-    assert ordered == expected + [one for one in natural if one[field] is None]
+    assert [one for page in pages for one in page] == expected + [one for one in natural if one[field] is None]
 
 
 async def test_a_direction_alone_orders_by_id(call: Caller) -> None:
@@ -88,13 +108,19 @@ async def test_a_direction_alone_orders_by_id(call: Caller) -> None:
     assert [one["id"] for one in campaigns] == [6, 5, 4, 3, 2, 1]
 
 
-async def test_campaigns_are_filtered_by_part_of_their_name() -> None:
-    async with calling(campaigns=60) as call:
-        everything = (await call.get("/v3/campaigns", limit=60))["data"]
-        name = everything[7]["company"]
-        found = await call.get("/v3/campaigns", filter=name.upper(), limit=1)
-    assert found["data"][0]["company"] == name
-    assert found["metadata"]["total_records"] == sum(name in one["company"] for one in everything)
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        *((CAMPAIGNS, field) for field in ("company", "url")),
+        *((USERS, field) for field in ("first_name", "last_name", "username", "email")),
+        *((BACKLINKS, field) for field in ("title", "url", "notes")),
+    ],
+)
+async def test_records_are_found_by_part_of_a_field_in_any_case(path: str, field: str, call: Caller) -> None:
+    created = await call.create(path, **{field: "x-Ünlikely-x"})
+    listing, query = (path, {"filter": "ÜNLIKELY"}) if path != BACKLINKS else (LINKS, {"search": "ÜNLIKELY"})
+    found = await call.get(listing, **query, campaign_id=2, limit=1)
+    assert ([one["id"] for one in found["data"]], found["metadata"]["total_records"]) == ([created["id"]], 1)
 
 
 async def test_keywords_are_filtered_by_part_of_their_phrase(call: Caller) -> None:

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from seorep_async.sandbox import Sandbox, server
-from seorep_async.sandbox.data.account import Account
+from seorep_async.sandbox.account import Account
 from tests.sandbox.calls import USERS, Caller, calling
 
 

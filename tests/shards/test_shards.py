@@ -28,7 +28,7 @@ from seorep_async.errors import AuthenticationError, ConfigurationError, ExportE
 from seorep_async.export import PullSummary, pull_to, spec
 from seorep_async.export.targets.dataset import write_parts
 from seorep_async.sandbox import Sandbox
-from seorep_async.sandbox.api.service import Service
+from seorep_async.sandbox.service import Service
 from seorep_async.shards import Shard, ShardReceipt, gather, plan, read_shard, run_shard, target
 from seorep_async.tables.declared import all_tables
 from tests.cli.running import serving

@@ -5,21 +5,21 @@ of the last month in its own feed, and a campaign's month counts and averages th
 The previous period of a month is the month before; that of a range ends with the month before its first.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any
 
 from attrs import frozen
 
-from seorep_async.sandbox.data.account import Account
-from seorep_async.sandbox.data.seeded import Keyword, Trend
-from seorep_async.sandbox.data.seeding import mix
-from seorep_async.sandbox.data.vocabulary import VOLUMES
+from seorep_async.sandbox.account import Account
+from seorep_async.sandbox.seeded import Keyword, Trend, mix, text_boolean
+from seorep_async.sandbox.vocabulary import SEARCH_VOLUMES
 
 ENGINES = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
 RANKINGS = tuple(f"{engine}Ranking" for engine in ENGINES)
+CHANGES = tuple(f"{name}Change" for name in RANKINGS)
+VOLUMES = ("competitors", "localMonthlySearches")
 OLDER_METRICS = ("backlinks", "globalMonthlySearches", "wmtRanking", "wmtClicks", "wmtImpressions", "wmtCtr")
-METRICS = (*RANKINGS, "competitors", "localMonthlySearches", *OLDER_METRICS)
 
 AVERAGED = frozenset((*RANKINGS, "competitors", "backlinks", "wmtRanking", "wmtCtr"))
 """Metrics whose aggregate is the mean; every other metric is summed."""
@@ -43,14 +43,14 @@ def measure(keyword: Keyword, month: int) -> Measures:
         measures[name] = None if trend is None else _rank(trend, month, noise & 0xFF)
         noise >>= 8
     if not keyword.measured:
-        return measures | dict.fromkeys(METRICS[len(RANKINGS) :])
-    step = min(max(keyword.volume_step + noise % 5 - 2, 0), len(VOLUMES) - 1)
+        return measures | dict.fromkeys((*VOLUMES, *OLDER_METRICS))
+    step = min(max(keyword.volume_step + noise % 5 - 2, 0), len(SEARCH_VOLUMES) - 1)
     clicks_per_cent = (noise >> 8) % 12
-    shown = VOLUMES[step] * (60 + (noise >> 16) % 40) // 100
+    shown = SEARCH_VOLUMES[step] * (60 + (noise >> 16) % 40) // 100
     measures["competitors"] = keyword.competitors + (noise >> 4) % 3
-    measures["localMonthlySearches"] = VOLUMES[step]
+    measures["localMonthlySearches"] = SEARCH_VOLUMES[step]
     measures["backlinks"] = keyword.backlinks + (noise >> 6) % 4
-    measures["globalMonthlySearches"] = VOLUMES[step] * 4
+    measures["globalMonthlySearches"] = SEARCH_VOLUMES[step] * 4
     measures["wmtRanking"] = measures["engineARanking"]
     measures["wmtClicks"] = shown * clicks_per_cent // 100
     measures["wmtImpressions"] = shown
@@ -68,14 +68,6 @@ def aggregate(metric: str, values: Iterable[int | None]) -> int | None:
     return sum(present)
 
 
-def change(metric: str, now: Mapping[str, int | None], before: Mapping[str, int | None] | None) -> int | None:
-    """Return the growth of a metric since the period before: 0 without one, None if either value is missing."""
-    if before is None:
-        return 0
-    new, old = now[metric], before[metric]
-    return None if new is None or old is None else new - old
-
-
 def _rank(trend: Trend, month: int, noise: int) -> int | None:
     if noise < 10:  # now and then a keyword drops out of the results for a month
         return None
@@ -86,7 +78,6 @@ def _rank(trend: Trend, month: int, noise: int) -> int | None:
 
 Row = dict[str, Any]
 
-_CAMPAIGN_METRICS = (*(f"{engine}Ranking" for engine in ENGINES), "competitors", "localMonthlySearches")
 LAST_DATES = (
     "lastEngineARankingDate", "lastEngineAMobileRankingDate", "lastEngineAPlacesRankingDate", "lastEngineBRankingDate",
     "lastSearchVolumeDate", "lastStatPadderDate", "lastMetricRollupDate", "lastResultsDate",
@@ -121,25 +112,23 @@ def keywords_of_campaign(account: Account, campaign_id: int, span: Span, compare
 def months_of_campaign(account: Account, campaign_id: int, span: Span, compare: bool) -> list[Row]:
     """Return one row per month, oldest first, with averages, sums and position bands over the campaign's keywords."""
     keywords = account.keywords(campaign_id)
-    before = _over_keywords(keywords, span.months[0] - 1)[0] if compare else None
-    rows = []
-    for month in span.months:
-        measured, bands = _over_keywords(keywords, month)
-        rows.append({"date": _first_day(month), **measured, **_changes(measured, before), **bands})
-        before = measured if compare else None
-    return rows
+    return _by_month(span, compare, lambda month: _over_keywords(keywords, month))
 
 
-def months_of_keyword(keyword: Keyword, span: Span, compare: bool) -> list[Row]:
+def months_of_keyword(account: Account, keyword_id: int, span: Span, compare: bool) -> list[Row]:
     """Return one row per month, oldest first."""
-    before = measure(keyword, span.months[0] - 1) if compare else None
+    keyword = account.keyword(keyword_id)
+    assert keyword is not None, "only an existing one is reported"  # noqa: S101
+    return _by_month(span, compare, lambda month: _with_urls(keyword, measure(keyword, month)))
+
+
+def _by_month(span: Span, compare: bool, facts: Callable[[int], Row]) -> list[Row]:
+    before = facts(span.months[0] - 1) if compare else None
     rows = []
     for month in span.months:
-        measured = measure(keyword, month)
-        rows.append(
-            {"date": _first_day(month), **measured, **_changes(measured, before), **_ranking_urls(keyword, measured)}
-        )
-        before = measured if compare else None
+        now = facts(month)
+        rows.append({"date": _first_day(month), **now, **_changes(now, before)})
+        before = now if compare else None
     return rows
 
 
@@ -156,10 +145,9 @@ def _keyword_row(keyword: Keyword, now: Measures, before: Measures | None, last_
         "keywordPhrase": keyword.phrase,
         "searchLocation": keyword.location,
         "searchLanguage": keyword.language,
-        "primaryKeyword": "true" if keyword.primary else "false",
-        **now,
+        "primaryKeyword": text_boolean(keyword.primary),
+        **_with_urls(keyword, now),
         **_changes(now, before),
-        **_ranking_urls(keyword, now),
         "engineASerpUrl": f"https://www.engine-a{searched}",
         "engineAMobileSerpUrl": mobile and f"https://m.engine-a{searched}",
         "engineAMapsSerpUrl": places and f"https://maps.engine-a{searched}",
@@ -177,25 +165,32 @@ def _keyword_row(keyword: Keyword, now: Measures, before: Measures | None, last_
     return row
 
 
-def _over_keywords(keywords: Sequence[Keyword], month: int) -> tuple[Measures, dict[str, int]]:
+def _over_keywords(keywords: Sequence[Keyword], month: int) -> Row:
     measured = [measure(keyword, month) for keyword in keywords]
     bands = {
         f"{engine}Rankings_{band}": sum(one[f"{engine}Ranking"] in positions for one in measured)
         for engine in ENGINES
         for band, positions in BANDS.items()
     }
-    return {metric: aggregate(metric, (one[metric] for one in measured)) for metric in _CAMPAIGN_METRICS}, bands
+    return bands | {metric: aggregate(metric, (one[metric] for one in measured)) for metric in (*RANKINGS, *VOLUMES)}
 
 
-def _changes(now: Measures, before: Measures | None) -> Measures:
-    return {f"{engine}RankingChange": change(f"{engine}Ranking", now, before) for engine in ENGINES}
-
-
-def _ranking_urls(keyword: Keyword, measured: Measures) -> dict[str, str | None]:
+def _changes(now: Row, before: Row | None) -> Measures:
+    """Return the growth of each rank since the period before: 0 without one, None if either rank is missing."""
+    if before is None:
+        return dict.fromkeys(CHANGES, 0)
+    pairs = [(now[name], before[name]) for name in RANKINGS]
     return {
+        name: None if new is None or old is None else new - old for name, (new, old) in zip(CHANGES, pairs, strict=True)
+    }
+
+
+def _with_urls(keyword: Keyword, measured: Measures) -> Row:
+    urls = {
         f"{engine}RankingUrl": None if measured[f"{engine}Ranking"] is None else keyword.landing_url
         for engine in ("engineA", "engineAMobile", "engineB")
     }
+    return measured | urls
 
 
 def _month(day: date) -> int:

@@ -50,7 +50,7 @@ SITES = (
 LINK_TYPES = ("guest post", "resource page", "directory", "press release", "editorial link", "forum")
 
 # Search volumes come in the steps of keyword tools.
-VOLUMES = (
+SEARCH_VOLUMES = (
     0, 10, 20, 30, 40, 50, 70, 90, 110, 140, 170, 210, 260, 320, 390, 480, 590, 720, 880, 1000, 1300, 1600, 1900, 2400,
     2900, 3600, 4400, 5400, 6600, 8100, 9900, 12100, 14800, 18100, 22200, 27100, 33100, 40500, 49500,
 )  # fmt: skip

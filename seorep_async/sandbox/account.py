@@ -1,0 +1,154 @@
+"""The account: seeded campaigns, keywords, users and backlinks, with the changes since.
+
+Seeded objects depend on the seed and on their own id alone: neither on the order of requests nor on the number of
+others. Keywords and rankings are facts of the past: changing a campaign's address does not change them.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+
+from seorep_async.sandbox.seeded import (
+    IDS_PER_CAMPAIGN,
+    Keyword,
+    Record,
+    make_backlink,
+    make_campaign,
+    make_keywords,
+    make_user,
+    mix,
+)
+
+MOST_CAMPAIGNS = 2**31 // IDS_PER_CAMPAIGN - 1
+
+_CACHED_KEYWORDS = 50_000
+_CACHED_RECORDS = 20_000
+
+
+class Records:
+    """Records of one kind: seeded ones, made on demand, and those written since. An id is never used twice.
+
+    Args:
+        make: returns the seeded record of an id, or None if there is none.
+        first_new_id: the id of the first added record, above all seeded ones.
+    """
+
+    def __init__(self, make: Callable[[int], Record | None], first_new_id: int) -> None:
+        self._make = lru_cache(_CACHED_RECORDS)(make)
+        self._first_new_id = self._next_id = first_new_id
+        self._written: dict[int, Record | None] = {}
+        self.writes: int = 0
+
+    def get(self, id_: int) -> Record | None:
+        """Return a record, or None if there is none with this id."""
+        return self._written[id_] if id_ in self._written else self._make(id_)
+
+    def present(self, seeded: Sequence[int]) -> Sequence[int]:
+        """Return the seeded ids that remain, then the added ones, oldest first."""
+        if not self._written:
+            return seeded
+        added = [id_ for id_ in self._written if id_ >= self._first_new_id]
+        removed = {id_ for id_, record in self._written.items() if record is None}
+        return [id_ for id_ in (*seeded, *added) if id_ not in removed]
+
+    def add(self, record: Record) -> Record:
+        """Add a record under a new id."""
+        self._next_id += 1
+        return self.put(record | {"id": self._next_id - 1})
+
+    def put(self, record: Record) -> Record:
+        """Replace the record with the same id."""
+        self._written[record["id"]] = record
+        self.writes += 1
+        return record
+
+    def remove(self, id_: int) -> None:
+        """Remove the record with this id."""
+        self._written[id_] = None
+        self.writes += 1
+
+
+class Account:
+    """One account; the same seed, any integer, makes the same account.
+
+    Campaigns and users have the ids from 1 to their number. `keywords` and `backlinks` are numbers per campaign.
+    """
+
+    def __init__(self, seed: int, campaigns: int, keywords: int, users: int = 0, backlinks: int = 0) -> None:
+        self.key: int = mix(seed)
+        self.account_id: int = 1000 + mix(self.key) % 9000
+        self._seeded_campaigns = range(1, campaigns + 1)
+        self._seeded_users = range(1, users + 1)
+        self._keyword_numbers = range(1, keywords + 1)
+        self._backlink_numbers = range(1, backlinks + 1)
+        self._tokens = 0
+        self._seeded = lru_cache(_CACHED_RECORDS)(partial(make_campaign, self.key, self.account_id))
+        self._seeded_keywords = lru_cache(max(1, _CACHED_KEYWORDS // (keywords + 1)))(self._make_keywords)
+        self.campaigns = Records(self._make_campaign, campaigns + 1)
+        self.users = Records(self._make_user, users + 1)
+        self.backlinks = Records(self._make_backlink, (campaigns + 1) * IDS_PER_CAMPAIGN)
+
+    @property
+    def writes(self) -> int:
+        """The number of writes so far: as long as it stays the same, so does everything else."""
+        return self.campaigns.writes + self.users.writes + self.backlinks.writes
+
+    def campaign_ids(self) -> Sequence[int]:
+        """Return the ids of all campaigns, oldest first."""
+        return self.campaigns.present(self._seeded_campaigns)
+
+    def user_ids(self) -> Sequence[int]:
+        """Return the ids of all users, oldest first."""
+        return self.users.present(self._seeded_users)
+
+    def user_named(self, username: str) -> Record | None:
+        """Return the user with a username, or None."""
+        users = (self.users.get(id_) for id_ in self.user_ids())
+        return next((user for user in users if user and user["username"] == username), None)
+
+    def keyword_ids(self, campaign_id: int | None = None) -> Sequence[int]:
+        """Return the ids of one campaign's keywords, or of all, oldest campaign first."""
+        if campaign_id is None:
+            return [id_ for one in self.campaign_ids() for id_ in self.keyword_ids(one)]
+        if campaign_id not in self._seeded_campaigns or self.campaigns.get(campaign_id) is None:
+            return []
+        first = campaign_id * IDS_PER_CAMPAIGN + 1
+        return range(first, first + len(self._keyword_numbers))
+
+    def keywords(self, campaign_id: int) -> tuple[Keyword, ...]:
+        """Return all keywords of a campaign in the order of their ids."""
+        return self._seeded_keywords(campaign_id) if self.keyword_ids(campaign_id) else ()
+
+    def keyword(self, keyword_id: int) -> Keyword | None:
+        """Return a keyword, or None if there is none with this id."""
+        campaign_id, number = divmod(keyword_id, IDS_PER_CAMPAIGN)
+        if number not in self._keyword_numbers or not self.keyword_ids(campaign_id):
+            return None
+        return self.keywords(campaign_id)[number - 1]
+
+    def backlink_ids(self, campaign_id: int) -> Sequence[int]:
+        """Return the ids of a campaign's backlinks, oldest first."""
+        first = campaign_id * IDS_PER_CAMPAIGN + 1
+        seeded = range(first, first + len(self._backlink_numbers)) if campaign_id in self._seeded_campaigns else ()
+        found = ((id_, self.backlinks.get(id_)) for id_ in self.backlinks.present(seeded))
+        return [id_ for id_, backlink in found if backlink and backlink["campaign_id"] == campaign_id]
+
+    def token(self) -> str:
+        """Return a token that was never given before."""
+        self._tokens += 1
+        half = mix(self.key ^ mix(self._tokens + 2**35))
+        return f"{half:016x}{mix(half):016x}"
+
+    def _make_campaign(self, id_: int) -> Record | None:
+        return self._seeded(id_)[0] if id_ in self._seeded_campaigns else None
+
+    def _make_keywords(self, campaign_id: int) -> tuple[Keyword, ...]:
+        return make_keywords(self.key, self._seeded(campaign_id)[1], len(self._keyword_numbers))
+
+    def _make_user(self, id_: int) -> Record | None:
+        return make_user(self.key, self.account_id, id_) if id_ in self._seeded_users else None
+
+    def _make_backlink(self, id_: int) -> Record | None:
+        campaign_id, number = divmod(id_, IDS_PER_CAMPAIGN)
+        if campaign_id not in self._seeded_campaigns or number not in self._backlink_numbers:
+            return None
+        return make_backlink(self.key, self._seeded(campaign_id)[1], number)

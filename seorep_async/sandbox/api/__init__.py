@@ -1,1 +1,0 @@
-"""The service's operations, free of HTTP: requests, responses, and the description of both."""

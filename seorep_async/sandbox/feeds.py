@@ -1,0 +1,218 @@
+"""The three ranking feeds: their two row formats, their two envelopes, and the operation that reports them.
+
+The reference's sections 2.7 and 4.4 leave open which of `filter` and `search` is honoured; here both are: a row must
+hold each, in any case. `sort_metric` takes any field of the older rows that is a number or a string. Without a
+comparison every change is 0. Totals cover the whole result, not the page. They are false in the campaign feed, which
+has none, and if no row matches.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+from attrs import frozen
+
+from seorep_async.sandbox.account import Account
+from seorep_async.sandbox.reports import (
+    BANDS,
+    CHANGES,
+    ENGINES,
+    LAST_DATES,
+    OLDER_METRICS,
+    RANKINGS,
+    VOLUMES,
+    Row,
+    Span,
+    keywords_of_campaign,
+    months_of_campaign,
+    months_of_keyword,
+    totals,
+)
+from seorep_async.sandbox.request import DAY, DIRECTION, FLAG, INT32, SEARCH, ApiRequest, Fields, Refusal, choice
+from seorep_async.sandbox.seeded import mix
+from seorep_async.sandbox.service import PAGE, EncodedFeed, Service, found, in_order, matches
+
+_LONGEST_MONTHS = 1200
+_UNSORTABLE = ("searchLocation", "searchLanguage", "tags")
+
+
+@frozen
+class RowFormat:
+    """One variant of a feed's rows: the fields, the totals, and the format of dates."""
+
+    fields: tuple[str, ...]
+    totals: tuple[str, ...]
+    dates: tuple[str, ...]
+    write_date: Callable[[str], str]
+
+    def format(self, fact: Row) -> Row:
+        """Return a row in this format."""
+        row = dict(zip(self.fields, itemgetter(*self.fields)(fact), strict=True))
+        for name in self.dates:
+            if row[name] is not None:
+                row[name] = self.write_date(row[name])
+        return row
+
+
+@frozen
+class Feed:
+    """A feed: its facts in two row formats; `searched` is the field for filter and search."""
+
+    name: str
+    path: str
+    id_name: str
+    facts: Callable[[Account, int, Span, bool], list[Row]]
+    current: RowFormat
+    older: RowFormat
+    searched: str
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The required fields of a request."""
+        return self.id_name, "start_date", "end_date"
+
+    @property
+    def asked(self) -> Fields:
+        """The fields of a request."""
+        return {
+            self.id_name: INT32,
+            "start_date": DAY,
+            "end_date": DAY,
+            "filter": SEARCH,
+            "search": SEARCH,
+            **PAGE,
+            "sort_direction": DIRECTION,
+            "compare_previous_period": FLAG,
+            "sort_metric": choice([name for name in self.older.fields if name not in _UNSORTABLE]),
+        }
+
+    def report(self, service: Service, request: ApiRequest) -> dict[str, Any]:
+        """Report the rankings of a campaign or a keyword."""
+        id_ = campaign_id = request[self.id_name]
+        if self.id_name == "keyword_id":
+            campaign_id = found("keyword", id_, service.account.keyword(id_)).campaign_id
+        service.campaign(campaign_id)
+        span, question = _span(request), (self.name, request.question)
+        encoded = service.encoded.get(question)
+        if encoded is None:
+            encoded = self._encoded(service, request, id_, span)
+            service.encoded.store(question, encoded, weight=len(encoded.rows) + 1)
+        metadata, rows = service.page(request, encoded.rows)
+        if service.shape == "nested" or (service.shape == "mixed" and _choice(service, id_) & 1 > 0):
+            return {"metadata": metadata, "data": {"totals": encoded.totals, "rows": rows}}
+        return {"metadata": metadata | {"version": False}, "data": rows, "totals": encoded.totals}
+
+    def _encoded(self, service: Service, request: ApiRequest, id_: int, span: Span) -> EncodedFeed:
+        older = service.rows == "older" or (service.rows == "mixed" and _choice(service, id_) & 2 > 0)
+        row_format, compare = self.older if older else self.current, request["compare_previous_period"]
+        pairs = [(fact, row_format.format(fact)) for fact in self.facts(service.account, id_, span, compare)]
+        if (self.name, id_) in service.reports:
+            pairs = [*_replaced(pairs, service.reports[self.name, id_], row_format)]
+        wanted = request["filter"], request["search"]
+        pairs = [pair for pair in pairs if matches(str(pair[1].get(self.searched, "")), *wanted)]
+        if sort_metric := request["sort_metric"]:
+            pairs = in_order(pairs, lambda pair: pair[0].get(sort_metric), request["sort_direction"])
+        summary = totals([fact for fact, _ in pairs], row_format.totals) if pairs and row_format.totals else False
+        return EncodedFeed(
+            rows=tuple(msgspec.Raw(msgspec.json.encode(row)) for _, row in pairs),
+            totals=msgspec.Raw(msgspec.json.encode(summary)),
+        )
+
+
+def _choice(service: Service, id_: int) -> int:
+    """Return a number whose bits choose the formats of a mixed account, by seed and id, never by the page."""
+    return mix(service.account.key ^ mix(id_))
+
+
+def _span(request: ApiRequest) -> Span:
+    span = Span(request["start_date"], request["end_date"])
+    if span.end < span.start:
+        raise Refusal(400, "end_date is before start_date")
+    if len(span.months) > _LONGEST_MONTHS:
+        raise Refusal(400, f"the range from start_date to end_date is over {_LONGEST_MONTHS} months")
+    return span
+
+
+def _replaced(
+    seeded: Sequence[tuple[Row, Row]], given: Sequence[Row], row_format: RowFormat
+) -> Iterable[tuple[Row, Row]]:
+    """Yield given rows with their facts, completed from the seeded row in the same place or of the same month."""
+    dated = {fact.get("date", "")[:7]: (fact, row) for fact, row in seeded}
+    for place, values in enumerate(given):
+        fact, row = seeded[place] if place < len(seeded) else ({}, {})
+        if "date" in values:
+            if values["date"][:7] not in dated:
+                continue
+            fact, row = dated[values["date"][:7]]
+        numbers = {name: value for name, value in values.items() if value is None or type(value) is int}
+        yield dict.fromkeys(row_format.totals) | fact | numbers, row | values
+
+
+def _as_month(day: str) -> str:
+    return day[:7]
+
+
+def _as_midnight(day: str) -> str:
+    return f"{day} 00:00:00"
+
+
+_KEYWORD_FIELDS = (
+    "keywordId", "keywordPhrase", "searchLocation", "searchLanguage", "primaryKeyword",
+    "engineARanking", "engineARankingChange", "engineARankingUrl", "engineASerpUrl",
+    "engineAMobileRanking", "engineAMobileRankingChange", "engineAMobileRankingUrl", "engineAMobileSerpUrl",
+    "engineAPlacesRanking", "engineAPlacesRankingChange", "engineAMapsSerpUrl",
+    "engineBRanking", "engineBRankingChange", "engineBRankingUrl", "engineBSerpUrl",
+    "localMonthlySearches", "competitors", *LAST_DATES, "tags",
+)  # fmt: skip
+_CAMPAIGN_MONTH = RowFormat(
+    fields=(
+        "date",
+        *(
+            f"{engine}{field}"
+            for engine in ENGINES
+            for field in ("Ranking", "RankingChange", *(f"Rankings_{band}" for band in BANDS))
+        ),
+        *VOLUMES,
+    ),
+    totals=(*RANKINGS, *CHANGES, *VOLUMES),
+    dates=("date",),
+    write_date=_as_month,
+)
+_KEYWORD_MONTH = ("date", *RANKINGS, "engineARankingUrl", "engineAMobileRankingUrl", "engineBRankingUrl", *VOLUMES)
+
+FEEDS = (
+    Feed(
+        name="campaign",
+        path="/v3/resources/rankings/campaign",
+        id_name="campaign_id",
+        facts=keywords_of_campaign,
+        current=RowFormat(_KEYWORD_FIELDS, (), LAST_DATES, str),
+        older=RowFormat((*_KEYWORD_FIELDS, *OLDER_METRICS), (), LAST_DATES, _as_midnight),
+        searched="keywordPhrase",
+    ),
+    Feed(
+        name="campaign-by-date",
+        path="/v3/resources/rankings/campaign/date",
+        id_name="campaign_id",
+        facts=months_of_campaign,
+        current=_CAMPAIGN_MONTH,
+        older=_CAMPAIGN_MONTH,
+        searched="date",
+    ),
+    Feed(
+        name="keyword-by-date",
+        path="/v3/resources/rankings/keyword/date",
+        id_name="keyword_id",
+        facts=months_of_keyword,
+        current=RowFormat(_KEYWORD_MONTH, (*RANKINGS, *VOLUMES), ("date",), _as_month),
+        older=RowFormat(
+            (*_KEYWORD_MONTH, *OLDER_METRICS),
+            # The reference lists no engineAMobileRankingChange here.
+            (*RANKINGS, *VOLUMES, *(name for name in CHANGES if "Mobile" not in name), *OLDER_METRICS),
+            ("date",),
+            str,
+        ),
+        searched="date",
+    ),
+)

@@ -1,0 +1,201 @@
+"""Requests: their fields, the reading of their values, and their refusals.
+
+Each field describes its values in words and as a function. Any other value is a 400.
+
+Writes are understood as a form, as JSON and as query parameters alike; where a field comes both in the body and in the
+query, the body's value counts. Of a repeated field the first value counts. Fields that no operation knows are ignored.
+A bad id in a path is a 404: no such resource exists.
+"""
+
+import re
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from datetime import date
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+from attrs import field, frozen
+
+LAST_INT32 = 2**31 - 1
+_DIGITS = re.compile("[0-9]{1,10}")
+_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_RANGE = re.compile(f"({_DAY.pattern}) *- *({_DAY.pattern})")
+_YES_NO = {"true": True, "1": True, "false": False, "0": False}
+
+
+class Refusal(Exception):
+    """An error response: its status, 400 to 599, the caller's mistake in one sentence, and further headers."""
+
+    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, message)
+        self.status = status
+        self.message = message
+        self.headers: dict[str, str] = headers or {}
+
+
+@frozen
+class Field:
+    """The values that a field of a request takes.
+
+    Attributes:
+        expects: completes the sentence "NAME must be …".
+        read: returns the value of a string, or raises ValueError or KeyError.
+        absent: the value if the field is not given.
+        many: whether it is an array: `name=a&name=b`, `name[]=a&name[]=b` and `name=a,b` are all understood.
+        is_integer: whether JSON holds it as a number.
+    """
+
+    expects: str
+    read: Callable[[str], Any]
+    absent: Any = None
+    many: bool = False
+    is_integer: bool = False
+
+
+Fields = Mapping[str, Field]
+"""The fields of an operation, by the service's names for them."""
+
+
+def _read_filled(value: str) -> str:
+    if not value:
+        raise ValueError
+    return value
+
+
+def _read_int32(value: str) -> int:
+    number = int(value) if _DIGITS.fullmatch(value) else 0
+    if not 1 <= number <= LAST_INT32:
+        raise ValueError
+    return number
+
+
+def _read_day(value: str) -> date:
+    if not _DAY.fullmatch(value):
+        raise ValueError
+    return date.fromisoformat(value)
+
+
+def _read_days(value: str) -> tuple[date, date]:
+    parts = _RANGE.fullmatch(value)
+    if not parts:
+        raise ValueError
+    start, end = _read_day(parts[1]), _read_day(parts[2])
+    if end < start:
+        raise ValueError
+    return start, end
+
+
+STRING = Field("a string", str)
+FILLED = Field("a string that is not empty", _read_filled)
+SEARCH = Field("a string", str, absent="")
+"""A string to search for; an empty one is in everything."""
+STRINGS = Field("an array of strings", lambda value: tuple(filter(None, value.split(","))), absent=(), many=True)
+INT32 = Field("a positive 32-bit integer", _read_int32, is_integer=True)
+DAY = Field("a date, written YYYY-MM-DD", _read_day)
+DAYS = Field("a start and an end date with a dash between them: YYYY-MM-DD - YYYY-MM-DD", _read_days)
+FLAG = Field("true or false", lambda value: _YES_NO[value.lower()], absent=False)
+DIRECTION = Field("asc or desc", lambda value: {"asc": False, "desc": True}[value.lower()], absent=False)
+"""A sort direction; true if it is descending."""
+
+
+def choice(allowed: Collection[str]) -> Field:
+    """One of some strings."""
+    return Field(f"one of {', '.join(allowed)}", {one: one for one in allowed}.__getitem__)
+
+
+Values = Mapping[str, Sequence[str]]
+"""The values of each name, in the order of the request."""
+
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+
+
+@frozen
+class Body:
+    """The fields of a request's body: strings from a form, values of any type from JSON."""
+
+    form: Values = field(factory=dict)
+    json: Mapping[str, object] = field(factory=dict)
+
+    @classmethod
+    def read(cls, content_type: str, content: bytes) -> "Body":
+        """Read a body; one without content has no fields, whatever its type."""
+        if not content:
+            return cls()
+        if content_type == FORM:
+            try:
+                return cls(form=parse_qs(content.decode(), keep_blank_values=True))
+            except ValueError:
+                raise Refusal(400, "the body is not a form in UTF-8") from None
+        if content_type == JSON:
+            try:
+                json = msgspec.json.decode(content)
+            except (ValueError, RecursionError, msgspec.MsgspecError):
+                raise Refusal(400, "the body is not valid JSON") from None
+            if not isinstance(json, dict):
+                raise Refusal(400, "the body must be a JSON object")
+            return cls(json=json)
+        raise Refusal(415, f"the body must be {FORM} or {JSON}")
+
+
+class ApiRequest:
+    """One request to an operation: the values of its fields, from query and body, and the path's `:id`."""
+
+    def __init__(self, fields: Fields, required: Collection[str], query: Values, body: Body, path_id: str) -> None:
+        self._path_id = path_id
+        self._values = {name: known.absent for name, known in fields.items()}
+        self._given: set[str] = set()
+        for name, known in fields.items():
+            value = _find(name, known, query, body)
+            if not value and name in required:
+                raise Refusal(400, f"{name} is required")
+            if value is not None:
+                self._given.add(name)
+                try:
+                    self._values[name] = known.read(value)
+                except (ValueError, KeyError):
+                    raise Refusal(400, f"{name} must be {known.expects}") from None
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def given(self, names: Collection[str]) -> dict[str, Any]:
+        """Return the values of those of some fields that were given, by name."""
+        return {name: self._values[name] for name in names if name in self._given}
+
+    @property
+    def question(self) -> Hashable:
+        """The values of all fields but those that choose a page."""
+        return tuple(value for name, value in self._values.items() if name not in ("page", "limit"))
+
+    @property
+    def id(self) -> int:
+        """The path's id."""
+        try:
+            return _read_int32(self._path_id)
+        except ValueError:
+            raise Refusal(404, "the id in the path is not a positive 32-bit integer") from None
+
+
+def _find(name: str, known: Field, query: Values, body: Body) -> str | None:
+    if name in body.json:
+        return _as_string(name, known, body.json[name])
+    for values in (body.form, query):
+        if known.many:
+            parts = [*values.get(name, ()), *values.get(f"{name}[]", ())]
+            if parts:
+                return ",".join(parts)
+        elif name in values:
+            return values[name][0]
+    return None
+
+
+def _as_string(name: str, known: Field, value: object) -> str:
+    if known.is_integer:
+        if isinstance(value, float) and value.is_integer():  # 3.0 is an integer in JSON
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value if abs(value) < 2**63 else 0)  # Python writes no number of 5000 digits
+    elif isinstance(value, str):
+        return value
+    raise Refusal(400, f"{name} must be {known.expects}")
