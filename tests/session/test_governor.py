@@ -34,7 +34,7 @@ def govern(**options: Any) -> Governor:
     """Return a governor that is past its start."""
     governor = new_governor(**options)
     for now in (-2.0, -1.0):
-        governor.admission._concurrency.try_to_open(now)
+        governor.admission._concurrency.next_start(now)
     return governor
 
 

@@ -736,7 +736,7 @@ def test_burst_keeps_to_the_hard_cap() -> None:
 def past_the_start() -> ConcurrencyLimit:
     concurrency = ConcurrencyLimit(16)
     for now in (-2.0, -1.0):
-        concurrency.try_to_open(now)
+        concurrency.next_start(now)
     return concurrency
 
 
@@ -871,7 +871,7 @@ def test_success_from_before_the_row_makes_up_for_one_failure(started: float, is
 @pytest.mark.parametrize(("started", "closes"), [(4.9, False), (5.0, False), (5.1, True)])
 def test_success_of_an_attempt_that_started_later_closes_it(started: float, closes: bool) -> None:
     breaker = opened(5.0)
-    assert (breaker.record_success(started), breaker.is_open) == (closes, not closes)
+    assert (bool(breaker.record_success(started)), breaker.is_open) == (closes, not closes)
 
 
 def test_one_probe_is_out_at_a_time() -> None:

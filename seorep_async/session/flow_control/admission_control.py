@@ -45,10 +45,7 @@ class AdmissionControl:
         self._concurrency = ConcurrencyLimit(settings.max_concurrency)
         self._rate = RateLimiter(settings.requests_per_second)
         self._failing = FailingSubjects()
-        self._cause_unknown = False
         self.breaker: CircuitBreaker = CircuitBreaker()
-        self.paused_until: float = -math.inf
-        """The end of the pause that the service asked for last."""
         self.in_flight: int = 0
         """Attempts in flight."""
         self.refused_in_a_row: int = 0
@@ -56,11 +53,16 @@ class AdmissionControl:
 
     def forget_outage(self) -> None:
         """Begin again, with the limits that were found; an outage may have ended since the last attempt."""
-        self.breaker, self._cause_unknown, self.refused_in_a_row = CircuitBreaker(), False, 0
+        self.breaker, self.refused_in_a_row = CircuitBreaker(), 0
 
     def forget_subjects(self, prefix: str) -> None:
         """Forget subjects that nobody will ask about again."""
         self._failing.forget(prefix)
+
+    @property
+    def paused_until(self) -> float:
+        """The end of the pause that the service asked for last."""
+        return self._rate.waits_until
 
     @property
     def concurrency(self) -> int:
@@ -97,12 +99,12 @@ class AdmissionControl:
 
     def obstacle(self, now: float) -> tuple[str, float] | None:
         """Return why no attempt may start now, and when to look again; None where one may."""
-        if self.is_full and not self._concurrency.try_to_open(now):
-            return "concurrency", self._concurrency.opens_at
-        if self.paused_until > now:
-            return "asked to wait", self.paused_until
+        if self.is_full and (moment := self._concurrency.next_start(now)) > now:
+            return "concurrency", moment
+        if (moment := self.paused_until) > now:
+            return "asked to wait", moment
         if (moment := self.breaker.next_start(now)) > now:
-            return "pace" if self._cause_unknown else "outage", moment
+            return self.breaker.reason, moment
         if (moment := self._rate.next_start(now)) > now:
             return "pace", moment
         return None
@@ -159,13 +161,12 @@ class AdmissionControl:
         concurrency.record_success(self.in_flight)
         if breaker.is_open and permit.started <= breaker.opened:
             concurrency.count_in_sample()
-        if breaker.record_success(permit.started) and self._cause_unknown:
+        if breaker.record_success(permit.started) == "pace":
             self._decrease(now)
 
     def _decrease(self, now: float) -> None:
         """Judge the cause of the refusal that opened the breaker, as it closes."""
         breaker, rate = self.breaker, self._rate
-        self._cause_unknown = False
         if rate.is_known or self.paused_until > breaker.opened or not self._concurrency.end_sample():
             resumed = now if breaker.probes == 1 else max(breaker.opened, min(now, self.paused_until))
             rate.decrease(breaker.opened, now, resumed - breaker.opened)
@@ -180,9 +181,8 @@ class AdmissionControl:
             return
         if counts and not breaker.is_open and not concurrency.step_back(permit.started, now, self.in_flight):
             if self.paused_until > now or not self._rate.start_train(now):
-                self._cause_unknown = True
                 concurrency.start_sample(self.in_flight)
-                breaker.open(now, 1 / self._rate.rate)
+                breaker.open("pace", now, 1 / self._rate.rate)
         elif not is_doubtful or permit.probe:
             breaker.record_failure(now)
 
@@ -200,5 +200,4 @@ class AdmissionControl:
         is_long = signal is Signal.OVERLOADED and seconds > longest_wait
         if not is_long or self._failing.record_long_wait(permit.subject, permit.started, now):
             longest = max(longest_wait, self.LONGEST_PAUSE)
-            self.paused_until = max(self.paused_until, now + min(seconds, longest))
-            self._rate.record_wait(now, self.paused_until)
+            self._rate.record_wait(now, now + min(seconds, longest))

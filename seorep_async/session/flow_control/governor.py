@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from seorep_async.errors import RateLimitedError
 from seorep_async.session.clock import Clock
 from seorep_async.session.flow_control.admission_control import AdmissionControl, Permit
-from seorep_async.session.flow_control.limits import Limits, permit_queue
-from seorep_async.session.flow_control.permit_queue import Origin, Outcome, Waiter, asked_to_wait
+from seorep_async.session.flow_control.limits import Limits, Origin, Outcome, Waiter, asked_to_wait, permit_queue
 from seorep_async.session.retry_policy import RetryQuota, Signal
 from seorep_async.settings import Settings
 

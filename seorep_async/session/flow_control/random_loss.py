@@ -19,8 +19,6 @@ class RandomLoss:
     """Attempts in a packet train: as many as start in a third of a second, within these."""
     BY_CHANCE = 2
     """Attempts of a train that random loss may refuse."""
-    NEEDED = 2
-    """Refusals after decreases that are reason enough for a train; twice as many after each train in vain."""
     LEAST = 0.03
     MOST = 0.4
     """A smaller share is no longer tolerated; of a larger one, no more than this."""
@@ -34,10 +32,10 @@ class RandomLoss:
     def __init__(self) -> None:
         self._tried = self._refused = 0
         self._tried_before = self._refused_before = 0
-        self._needed = self.NEEDED
+        self._needed = 2  # refusals, one after each of two decreases; twice as many after each train in vain
         self._likelihood = 0.0
         self._train_began = math.inf
-        self._train_size = self._train_accepted = self._train_refused = 0
+        self._train_missing = self._train_refused = 0
         self.train_left: int = 0
         """Attempts of a train that may start now."""
         self.share: float = 0.0
@@ -60,8 +58,9 @@ class RandomLoss:
         if self._refused + self._refused_before < self._needed:
             return False
         self._add_up()
-        self._train_size = self.train_left = max(self.SHORTEST, min(self.LONGEST, int(rate / 3)))
-        self._train_began, self._train_accepted, self._train_refused = now, 0, 0
+        self.train_left = max(self.SHORTEST, min(self.LONGEST, int(rate / 3)))
+        self._train_missing = self.train_left - self.BY_CHANCE
+        self._train_began, self._train_refused = now, 0
         return True
 
     def _end_train(self) -> None:
@@ -74,8 +73,8 @@ class RandomLoss:
     def record_success(self, started: float) -> None:
         """Note an accepted attempt."""
         if started >= self._train_began:
-            self._train_accepted += 1
-            if self._train_accepted >= self._train_size - self.BY_CHANCE:
+            self._train_missing -= 1
+            if self._train_missing <= 0:
                 self._end_train()
                 self.share = min(self.MOST, self._refused_before / max(1, self._tried_before))
                 self._likelihood = 0.0
