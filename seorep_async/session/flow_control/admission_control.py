@@ -14,27 +14,19 @@ from seorep_async.settings import Settings
 
 
 class Permit(msgspec.Struct, eq=False):
-    """A permit for one attempt; release it with the attempt's outcome.
-
-    Attributes:
-        started: when it was granted.
-        probe: whether the attempt finds out if the service accepts anything again.
-        refused: whether the request was refused before.
-        subject: what the request is about, such as a campaign, or None.
-    """
+    """A permit for one attempt; release it with the attempt's outcome."""
 
     started: float
     probe: bool
+    """Whether the attempt finds out if the service accepts anything again."""
     refused: bool
+    """Whether the request was refused before."""
     subject: str | None
+    """What the request is about, such as a campaign."""
 
 
 class AdmissionControl:
-    """Admits attempts at the rate and in the number that the service accepts.
-
-    Args:
-        settings: `max_concurrency`, `requests_per_second`.
-    """
+    """Admits attempts at the rate and in the number that the service accepts."""
 
     LONGEST_PAUSE = 3600.0
     """Seconds for which a refusal can stop everything; no mistake in a header should do so for ever."""
@@ -111,12 +103,12 @@ class AdmissionControl:
 
     def start(self, now: float, refused: bool, subject: str | None) -> Permit:
         """Note that an attempt starts."""
-        breaker = self.breaker
+        is_probe = self.breaker.is_open
         self.in_flight += 1
-        self._rate.start(now, probe=breaker.is_open)
-        if breaker.is_open:
-            breaker.start_probe(now)
-        return Permit(now, breaker.is_open, refused, subject)
+        self._rate.start(now, probe=is_probe)
+        if is_probe:
+            self.breaker.start_probe(now)
+        return Permit(now, is_probe, refused, subject)
 
     def end(
         self, permit: Permit, signal: Signal | None, retry_after: float | None, longest_wait: float, now: float
@@ -131,15 +123,7 @@ class AdmissionControl:
     def record(
         self, permit: Permit, signal: Signal, retry_after: float | None, longest_wait: float, now: float
     ) -> None:
-        """Learn from an attempt's outcome.
-
-        Args:
-            permit: of the attempt.
-            signal: the outcome.
-            retry_after: seconds that the service asked to wait, or None.
-            longest_wait: seconds that the attempt's client waits at most.
-            now: the time.
-        """
+        """Learn from an outcome; waits are in seconds, and the client waits for `longest_wait` at most."""
         if signal in (Signal.THROTTLED, Signal.OVERLOADED):
             self.refused_in_a_row += 1
             if retry_after is not None:
@@ -174,8 +158,8 @@ class AdmissionControl:
 
     def _record_refusal(self, permit: Permit, now: float) -> None:
         breaker, concurrency = self.breaker, self._concurrency
-        is_doubtful = self.is_doubtful(permit.subject, permit.refused)
-        is_doubtful = is_doubtful and not (self._rate.is_first_guess or concurrency.is_first_guess)
+        is_first_guess = self._rate.is_first_guess or concurrency.is_first_guess
+        is_doubtful = not is_first_guess and self.is_doubtful(permit.subject, permit.refused)
         counts = self._counts(permit, now, is_doubtful)
         if permit.started <= breaker.opened:
             return

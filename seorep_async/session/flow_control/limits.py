@@ -60,11 +60,7 @@ class PermitQueue:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def join(self, origin: Origin | None, clock: Clock) -> None:
-        """Let in a client that opens.
-
-        Raises:
-            ConfigurationError: the limits are those of another service, or in use in another event loop.
-        """
+        """Let in a client that opens, if it is of the same service and event loop."""
         loop = asyncio.get_running_loop()
         if self._origin not in (None, origin):
             raise ConfigurationError(
@@ -178,11 +174,7 @@ class Limits:
 
 
 def settings_within(settings: Settings, limits: Limits | None) -> Settings:
-    """Return a client's settings with the numbers of the limits that it shares.
-
-    Raises:
-        ConfigurationError: it has other numbers of its own, or these are no limits.
-    """
+    """Return a client's settings with the numbers of the limits that it shares; others of its own are refused."""
     if limits is None:
         return settings
     if not isinstance(limits, Limits):

@@ -47,12 +47,7 @@ class RandomLoss:
         return self._train_began < math.inf
 
     def start_train(self, now: float, rate: float) -> bool:
-        """Start a packet train if there is reason to, and return whether it started.
-
-        Args:
-            now: the time.
-            rate: attempts that started a second.
-        """
+        """Start a packet train if there is reason to, at a rate a second, and return whether it started."""
         if self.share or self.is_train_out or not self._refused or not self._refused_before:
             return False
         if self._refused + self._refused_before < self._needed:
@@ -104,11 +99,7 @@ class RandomLoss:
         return 1.5 * self.share + self.EXCESS * (1 - self.share)
 
     def end_round(self, *, was_closed: bool) -> None:
-        """Measure the share of refusals at a held rate that is about to be decreased.
-
-        Args:
-            was_closed: whether nothing was accepted for a while, which no random loss does.
-        """
+        """Measure the share of refusals before a decrease; random loss does not close a service for a while."""
         self._end_train()
         self._likelihood = 0.0
         if self.share:

@@ -159,9 +159,8 @@ class RateLimiter:
     def record_refusal(self, started: float, now: float, *, is_doubtful: bool, same_subject: bool) -> bool:
         """Note a refusal, and return whether it counts.
 
-        Args:
-            is_doubtful: whether it may be about the request alone.
-            same_subject: whether nothing of its subject was accepted since the last refusal.
+        It is doubtful if it may be about the request alone, and of the same subject if nothing of that was accepted
+        since its last refusal.
         """
         self._refused += 1
         if not is_doubtful:
@@ -224,12 +223,9 @@ class RateLimiter:
         return accepted, accepted / max(span - idle - tolerated, self.CATCH_UP)
 
     def decrease(self, opened: float, now: float, idle_time: float) -> None:
-        """Cut the rate to a little less than what was accepted lately.
+        """Cut the rate to a little less than what was accepted lately, as the breaker closes.
 
-        Args:
-            opened: when the breaker opened.
-            now: when it closed.
-            idle_time: seconds of it in which nothing was tried that could have been accepted.
+        It was open for a time, of which in `idle_time` no attempt was allowed to start.
         """
         closed, elapsed = now - opened, now - self._since
         was_known, was_first_guess, had_risen = self.is_known, self.is_first_guess, self._last_cut is _Cut.RISE
