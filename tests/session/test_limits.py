@@ -720,11 +720,16 @@ def past_the_start() -> ConcurrencyLimit:
 def found(accepted: int, together: int, concurrency: ConcurrencyLimit | None = None) -> ConcurrencyLimit:
     concurrency = concurrency or past_the_start()
     concurrency.start_sample(together)
-    assert concurrency.limit == (concurrency.limit_after_start)
     for _ in range(accepted):
         concurrency.count_in_sample()
     concurrency.end_sample()
     return concurrency
+
+
+def test_refusals_at_the_start_leave_the_ceiling() -> None:
+    concurrency = ConcurrencyLimit(16)
+    concurrency.start_sample(8)
+    assert concurrency.limit == 16
 
 
 TOGETHER = {
