@@ -8,9 +8,9 @@ import logging
 import math
 import pickle
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import aiohttp
 import pytest
@@ -38,11 +38,7 @@ from tests.session.calls import KEY, Connect, ask, failure
 from tests.session.canary import assert_key_is_not_in
 from tests.session.scripted_server import FINE, Step, answer, hang, reset, then_close
 
-
-class Watch(Protocol):
-    """The fixture `watch`."""
-
-    async def __call__(self, *script: Step, forever: Step | None = None, **settings: Any) -> list[Attempt]: ...
+Watch: TypeAlias = Callable[..., Awaitable[list[Attempt]]]
 
 
 @pytest.fixture

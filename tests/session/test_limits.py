@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -732,19 +733,18 @@ def test_refusals_at_the_start_leave_the_ceiling() -> None:
     assert concurrency.limit == 16
 
 
-TOGETHER = {
-    "past the start": (16, {0: 16, 2: 16, 3: 3, 8: 8, 11: 11, 12: 16, 15: 16}),
-    "at the start": (8, {0: 16, 2: 16, 3: 3, 6: 6, 7: 7, 8: 16}),  # any refusal of the first eight shows it
-    "at a limit of 8": (8, {3: 16, 5: 16, 6: 6, 7: 7, 8: 16}),  # it is corrected or given up
-}
+TOGETHER = [
+    (past_the_start, 16, {0: 16, 2: 16, 3: 3, 8: 8, 11: 11, 12: 16, 15: 16}),
+    (lambda: ConcurrencyLimit(16), 8, {0: 16, 2: 16, 3: 3, 6: 6, 7: 7, 8: 16}),  # any refusal of the first shows it
+    (lambda: found(8, 16), 8, {3: 16, 5: 16, 6: 6, 7: 7, 8: 16}),  # it is corrected or given up
+]
 
 
-@pytest.mark.parametrize("when", TOGETHER)
-def test_attempts_accepted_together_are_the_limit(when: str) -> None:
-    together, limits = TOGETHER[when]
-    make = {"past the start": past_the_start, "at the start": lambda: ConcurrencyLimit(16)}
-    before = make.get(when, lambda: found(8, 16))
-    assert {accepted: found(accepted, together, before()).limit for accepted in limits} == limits
+@pytest.mark.parametrize(("make", "together", "limits"), TOGETHER, ids=["past the start", "start", "a limit of 8"])
+def test_attempts_accepted_together_are_the_limit(
+    make: Callable[[], ConcurrencyLimit], together: int, limits: dict[int, int]
+) -> None:
+    assert {accepted: found(accepted, together, make()).limit for accepted in limits} == limits
 
 
 @pytest.mark.parametrize(("accepted", "in_flight", "limit"), [(23, 16, 5), (24, 16, 16), (500, 15, 5)])
