@@ -20,7 +20,7 @@ from benchmarks.server import serving
 from seorep_async import Page, Settings
 from seorep_async.paging import Listing, Query, all_items
 from seorep_async.session import Decode, Request
-from seorep_async.session.call_timeout import CallTimeout
+from seorep_async.session.timeouts import CallTimeout
 
 _LISTED_ROWS = 500
 _STATUS, _REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")

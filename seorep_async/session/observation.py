@@ -17,11 +17,11 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.session.call import Call
-from seorep_async.session.contexts import added
 from seorep_async.session.flow_control.admission_control import AdmissionControl
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Failure
+from seorep_async.session.timeouts import added
 from seorep_async.settings import Settings
 
 _SECRET_HEADERS = re.compile(  # links may hold a login URL

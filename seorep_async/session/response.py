@@ -20,11 +20,10 @@ from seorep_async.errors import (
     one_line,
     status_error_type,
 )
-from seorep_async.session.authentication import Authentication
 from seorep_async.session.fair_queue import SHARE, FairQueue
 from seorep_async.session.request import Request
 from seorep_async.session.retry_policy import Cause, Failure, Sent, Signal, cause_of_status, signal_of_status
-from seorep_async.session.scrubbing import Scrubber
+from seorep_async.session.secrets import Authentication, Scrubber
 
 T = TypeVar("T")
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import enum
+from typing import TypeVar
 
 import attrs
 import msgspec
 
-from seorep_async.errors import (
-    DeadlineExceededError,
-    OutcomeUnknownError,
-    SeoRepError,
-)
+from seorep_async.errors import DeadlineExceededError, OutcomeUnknownError, SeoRepError
 from seorep_async.settings import Settings
+
+E = TypeVar("E", bound=SeoRepError)
 
 TRANSIENT_COST = 14
 REFUSED_COST = 5
@@ -203,16 +202,10 @@ def deadline_exceeded(
     elif last is None:
         advice = "raise Settings.call_timeout, or the seconds of client.timeout()"
         message += f"; {advice if others is None else f'other calls fail, too: {others.message}'}"
-    if last is None:
-        error = DeadlineExceededError(message)
-        error.__cause__ = others
-        return error
-    error = DeadlineExceededError(
-        f"{message}; last error: {last.error.message}",
-        status=last.error.status,
-        body_excerpt=last.error.body_excerpt,
-    )
-    error.__cause__ = last.error
+    if last is not None:
+        return _caused_by(last.error, DeadlineExceededError, f"{message}; last error: {last.error.message}")
+    error = DeadlineExceededError(message)
+    error.__cause__ = others
     return error
 
 
@@ -224,13 +217,17 @@ def certainly_not_executed(failure: Failure) -> bool:
 
 
 def _outcome_unknown(failure: Failure) -> OutcomeUnknownError:
-    error = OutcomeUnknownError(
+    return _caused_by(
+        failure.error,
+        OutcomeUnknownError,
         f"the request was sent, but whether it was carried out is not known ({failure.error.message}); "
         "look for it with list(), by filter or username, before you send it again",
-        status=failure.error.status,
-        body_excerpt=failure.error.body_excerpt,
     )
-    error.__cause__ = failure.error
+
+
+def _caused_by(cause: SeoRepError, kind: type[E], message: str) -> E:
+    error = kind(message, status=cause.status, body_excerpt=cause.body_excerpt)
+    error.__cause__ = cause
     return error
 
 
@@ -244,24 +241,19 @@ class RetryQuota:
     CAPACITY = 500
 
     def __init__(self) -> None:
-        self._tokens = self.CAPACITY
-
-    @property
-    def tokens(self) -> int:
-        """Remaining tokens."""
-        return self._tokens
+        self.tokens: int = self.CAPACITY
 
     def spend(self, cost: int) -> None:
         """Take the tokens of a retry."""
-        self._tokens -= cost
+        self.tokens -= cost
 
     def give_back(self, spent: int) -> None:
         """Give back the tokens of a cancelled call, which says nothing about the service."""
-        self._tokens = min(self.CAPACITY, self._tokens + spent)
+        self.tokens = min(self.CAPACITY, self.tokens + spent)
 
     def succeed(self, spent: int) -> None:
         """Give back the tokens of a successful call, and the price of a retry for a call that failed.
 
         While half of the attempts succeed, the tokens can't run out, however many calls wait for a retry.
         """
-        self._tokens = min(self.CAPACITY, self._tokens + spent + TRANSIENT_COST)
+        self.give_back(spent + TRANSIENT_COST)

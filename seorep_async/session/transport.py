@@ -28,14 +28,14 @@ from seorep_async.errors import (
     SeoRepError,
 )
 from seorep_async.session.aiohttp_workarounds import READ_SIZE, WireError, WriteResponse, reuse_freed_memory
-from seorep_async.session.attempt_timeouts import AttemptTimeouts, TimeLimit
-from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL, origin_of
 from seorep_async.session.fair_queue import HUGE, FairQueue
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response
 from seorep_async.session.retry_after import parse_retry_after
 from seorep_async.session.retry_policy import Cause, Failure, Sent
+from seorep_async.session.secrets import Authentication
+from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
 from seorep_async.settings import Settings
 
 _JOINED_AT_ONCE = 1024 * 1024  # bytes

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import duckdb
 import pytest
 
-from seorep_async.session.authentication import Authentication
+from seorep_async.session.secrets import Authentication
 from tests.export.both_targets import pull_to_both
 from tests.export.random_nights import COLUMNS, Pull, Tables, columns, expected, no_rows, pulls
 from tests.scripted_api import Asked, serving

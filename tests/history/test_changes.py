@@ -15,7 +15,7 @@ import pytest
 
 from seorep_async import Feed
 from seorep_async.history import Change, changes
-from seorep_async.session.authentication import Authentication
+from seorep_async.session.secrets import Authentication
 from tests.export.both_targets import pull_to_both
 from tests.export.random_nights import Pull, no_rows, pulls
 from tests.scripted_api import Asked, serving

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias, TypeVar
 
-import aiohttp
 import pytest
 
-from seorep_async import Attempt, Campaign, Page, SeoRepClient, SeoRepError, Settings
+from seorep_async import Campaign, Page, SeoRepClient, SeoRepError, Settings
 from seorep_async.session import Authentication, BaseURL, Request, Session
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import ScriptedServer, Step
+from tests.session.scripted_server import ScriptedServer
 
 E = TypeVar("E", bound=SeoRepError)
 
@@ -20,41 +18,11 @@ E = TypeVar("E", bound=SeoRepError)
 KEY = 'CANARY/7f3d+09 ä"\\&key-that-nobody-may-see'
 
 
-class StartServer(Protocol):
-    """The fixture `scripted_server`."""
-
-    async def __call__(
-        self, *script: Step, forever: Step | None = None, tls: ssl.SSLContext | None = None
-    ) -> ScriptedServer: ...
-
-
-class OpenClient(Protocol):
-    """The fixture `open_client`."""
-
-    async def __call__(
-        self,
-        base_url: str,
-        *,
-        session: aiohttp.ClientSession | None = None,
-        on_attempt: Callable[[Attempt], object] | None = None,
-        **settings: Any,
-    ) -> SeoRepClient: ...
-
-
-class Connect(Protocol):
-    """The fixture `connect`."""
-
-    async def __call__(
-        self, *script: Step, forever: Step | None = None, tls: ssl.SSLContext | None = None, **settings: Any
-    ) -> tuple[SeoRepClient, ScriptedServer]: ...
-
-
-class ConnectSession(Protocol):
-    """The fixture `connect_session`."""
-
-    async def __call__(
-        self, *script: Step, forever: Step | None = None, **settings: Any
-    ) -> tuple[Session, ScriptedServer]: ...
+# what the fixtures of these names give; `tests/conftest.py` says what they take
+StartServer: TypeAlias = Callable[..., Awaitable[ScriptedServer]]
+OpenClient: TypeAlias = Callable[..., Awaitable[SeoRepClient]]
+Connect: TypeAlias = Callable[..., Awaitable[tuple[SeoRepClient, ScriptedServer]]]
+ConnectSession: TypeAlias = Callable[..., Awaitable[tuple[Session, ScriptedServer]]]
 
 
 async def ask(client: SeoRepClient) -> Page[Campaign]:

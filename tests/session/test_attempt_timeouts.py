@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async.session.attempt_timeouts import AttemptTimeouts, TimeLimit
+from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
 from tests.session.virtual_loop import here, run
 
 NEVER = 3600.0

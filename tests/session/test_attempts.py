@@ -8,9 +8,9 @@ import logging
 import math
 import pickle
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 import aiohttp
 import pytest
@@ -34,23 +34,29 @@ from seorep_async import (
 )
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Headers
-from tests.session.calls import KEY, OpenClient, StartServer, ask
+from tests.session.calls import KEY, Connect, ask, failure
 from tests.session.canary import assert_key_is_not_in
-from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, Step, answer, hang, reset, then_close
 
+Watch: TypeAlias = Callable[..., Awaitable[list[Attempt]]]
 
-async def attempts_at(server: Any, open_client: OpenClient, **settings: Any) -> list[Attempt]:
+
+@pytest.fixture
+def watch(connect: Connect) -> Watch:
     """Return the attempts that one call needs."""
-    seen: list[Attempt] = []
-    with suppress(SeoRepError):
-        await ask(await open_client(server.base_url, on_attempt=seen.append, **settings))
-    return seen
+
+    async def watched(*script: Step, forever: Step | None = None, **settings: Any) -> list[Attempt]:
+        seen: list[Attempt] = []
+        client, _ = await connect(*script, forever=forever, on_attempt=seen.append, **settings)
+        with suppress(SeoRepError):
+            await ask(client)
+        return seen
+
+    return watched
 
 
-async def test_a_success_is_seen_with_status_and_bytes(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(answer({"data": [], "metadata": {}}))
-    (seen,) = await attempts_at(server, open_client)
+async def test_a_success_is_seen_with_status_and_bytes(watch: Watch) -> None:
+    (seen,) = await watch(answer({"data": [], "metadata": {}}))
     assert (seen.method, seen.path, seen.subject, seen.number) == ("GET", "/v3/campaigns", None, 1)
     assert (seen.status, seen.error, seen.cause) == (200, None, None)
     assert seen.bytes == len(b'{"data": [], "metadata": {}}')
@@ -72,19 +78,14 @@ FAILURES: dict[str, tuple[Step, int | None, type[SeoRepError], str]] = {
 
 @pytest.mark.parametrize(("step", "status", "error", "cause"), FAILURES.values(), ids=FAILURES)
 async def test_a_failed_attempt_and_its_retry_are_both_seen(
-    step: Step,
-    status: int | None,
-    error: type[SeoRepError],
-    cause: str,
-    scripted_server: StartServer,
-    open_client: OpenClient,
+    step: Step, status: int | None, error: type[SeoRepError], cause: str, watch: Watch
 ) -> None:
-    server = await scripted_server(step, FINE)
-    seen = await attempts_at(server, open_client)
-    assert [(one.number, one.status, one.error, one.cause) for one in seen] == [
-        (1, status, error, cause),
-        (2, 200, None, None),
-    ]
+    seen = await watch(step, FINE)
+    assert [shown(one) for one in seen] == [(1, status, error, cause), (2, 200, None, None)]
+
+
+def shown(one: Attempt) -> tuple[int, int | None, type[BaseException] | None, str | None]:
+    return one.number, one.status, one.error, one.cause
 
 
 @pytest.mark.parametrize(
@@ -95,110 +96,89 @@ async def test_a_failed_attempt_and_its_retry_are_both_seen(
         (answer({"data": 1}), DecodeError, "permanent"),
     ],
 )
-async def test_a_final_failure_is_seen_once(
-    step: Step, error: type[SeoRepError], cause: str, scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    seen = await attempts_at(await scripted_server(step), open_client)
-    assert [(one.number, one.error, one.cause) for one in seen] == [(1, error, cause)]
+async def test_a_final_failure_is_seen_once(step: Step, error: type[SeoRepError], cause: str, watch: Watch) -> None:
+    assert [(one.number, one.error, one.cause) for one in await watch(step)] == [(1, error, cause)]
 
 
-async def test_waited_is_the_back_off(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(answer(status=500), FINE)
-    first, second = await attempts_at(server, open_client, backoff_initial=50, backoff_max=50)
+async def test_waited_is_the_back_off(watch: Watch) -> None:
+    first, second = await watch(answer(status=500), FINE, backoff_initial=50, backoff_max=50)
     assert first.waited < 50 <= second.waited < 100
     assert second.seconds < 50
 
 
-async def test_waited_holds_the_pause_that_was_asked_for(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(answer(status=429, headers=[("Retry-After", "7")]), FINE)
-    assert (await attempts_at(server, open_client))[1].waited >= 7
+async def test_waited_holds_the_pause_that_was_asked_for(watch: Watch) -> None:
+    seen = await watch(answer(status=429, headers=[("Retry-After", "7")]), FINE)
+    assert seen[1].waited >= 7
 
 
-async def test_a_cancelled_attempt_is_seen(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server = await scripted_server(hang)
+async def test_a_cancelled_attempt_is_seen(connect: Connect) -> None:
     seen: list[Attempt] = []
-    call = asyncio.create_task(ask(await open_client(server.base_url, on_attempt=seen.append)))
+    client, server = await connect(hang, on_attempt=seen.append)
+    call = asyncio.create_task(ask(client))
     await server.first_request.wait()
     call.cancel()
     await asyncio.wait([call])
     assert call.cancelled()
-    assert [(one.number, one.status, one.error, one.cause) for one in seen] == [(1, None, asyncio.CancelledError, None)]
+    assert [shown(one) for one in seen] == [(1, None, asyncio.CancelledError, None)]
 
 
-async def test_attempts_without_a_response_are_seen(scripted_server: StartServer, open_client: OpenClient) -> None:
-    seen = await attempts_at(await scripted_server(forever=hang), open_client, attempt_timeout=0.2, max_attempts=2)
-    shown = [(one.number, one.status, one.error, one.cause) for one in seen]
-    assert shown == [(number, None, AttemptTimeoutError, "overload") for number in (1, 2)]
+async def test_attempts_without_a_response_are_seen(watch: Watch) -> None:
+    seen = await watch(forever=hang, attempt_timeout=0.2, max_attempts=2)
+    assert [shown(one) for one in seen] == [(number, None, AttemptTimeoutError, "overload") for number in (1, 2)]
 
 
-async def test_an_attempt_that_a_time_limit_ends_is_seen(scripted_server: StartServer, open_client: OpenClient) -> None:
-    seen = await attempts_at(await scripted_server(hang), open_client, call_timeout=2)
-    assert [(one.status, one.error, one.cause) for one in seen] == [(None, AttemptTimeoutError, "overload")]
+async def test_an_attempt_that_a_time_limit_ends_is_seen(watch: Watch) -> None:
+    seen = await watch(hang, call_timeout=2)
+    assert [shown(one) for one in seen] == [(1, None, AttemptTimeoutError, "overload")]
 
 
-async def test_a_post_whose_response_is_lost_is_seen_once(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_a_post_whose_response_is_lost_is_seen_once(connect: Connect) -> None:
     seen: list[Attempt] = []
-    server = await scripted_server(reset)
-    client = await open_client(server.base_url, on_attempt=seen.append)
+    client, _ = await connect(reset, on_attempt=seen.append)
     with pytest.raises(OutcomeUnknownError):
         await client.campaigns.create("https://example.com", "Example")
     assert [(one.method, one.error, one.cause) for one in seen] == [("POST", ConnectionFailedError, "transient")]
 
 
-async def test_the_probe_of_the_key_is_an_attempt_of_its_own(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -> None:
     seen: list[Attempt] = []
-    server = await scripted_server(answer(status=403), FINE, answer(status=404))
-    client = await open_client(server.base_url, on_attempt=seen.append, max_concurrency=1)
+    client, _ = await connect(answer(status=403), FINE, answer(status=404), on_attempt=seen.append, max_concurrency=1)
     async with client.rankings.pull([7, 8], "2023-01-01", "2023-01-31") as outcomes:
         assert [outcome.ok async for outcome in outcomes] == [False, False]
-    shown = [(one.subject, one.number, one.status) for one in seen]
-    assert shown == [("campaign 7", 1, 403), (None, 1, 200), ("campaign 8", 1, 404)]
+    found = [(one.subject, one.number, one.status) for one in seen]
+    assert found == [("campaign 7", 1, 403), (None, 1, 200), ("campaign 8", 1, 404)]
 
 
-async def test_a_pull_under_faults_is_seen_whole() -> None:
-    seen: list[Attempt] = []
+@pytest.mark.parametrize("clients", [1, 2])
+async def test_a_pull_under_faults_is_seen_whole_by_its_client(clients: int) -> None:
+    seen: list[list[Attempt]] = [[] for _ in range(clients)]
+    settings, campaigns = Settings(backoff_initial=0.01, backoff_max=0.05), 60 // clients
+    shared: dict[str, Any] = {"settings": settings, "limits": Limits() if clients > 1 else None}
     async with Sandbox(campaigns=60, keywords=20, seed=3, faults="500s=10%,resets=5%", rate_limit="200/s") as sandbox:
-        settings = Settings(backoff_initial=0.01, backoff_max=0.05)
-        async with SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings, on_attempt=seen.append) as client:
-            async with client.rankings.pull(range(1, 61), "2023-01-01", "2023-03-31", limit=5) as outcomes:
-                assert [outcome.error async for outcome in outcomes if not outcome.ok] == []
-            assert len(seen) == client.stats.attempts == sandbox.stats.requests
-            causes = Counter(one.cause for one in seen if one.cause)
-            assert causes == Counter(client.stats.retries)
-            assert sum(one.number == 1 for one in seen) == client.stats.requests
-            assert sum(one.bytes for one in seen) <= client.stats.bytes_received
-
-
-async def test_clients_that_share_limits_see_their_own_attempts() -> None:
-    limits, settings = Limits(), Settings(backoff_initial=0.01, backoff_max=0.05)
-    seen: list[list[Attempt]] = [[], []]
-
-    async with Sandbox(campaigns=30, keywords=20, seed=3, faults="500s=10%,resets=5%", rate_limit="200/s") as sandbox:
 
         async def pull(attempts: list[Attempt]) -> int:
-            shared: dict[str, Any] = {"settings": settings, "limits": limits, "on_attempt": attempts.append}
-            async with SeoRepClient(sandbox.base_url, sandbox.api_key, **shared) as client:
-                async with client.rankings.pull(range(1, 31), "2023-01-01", "2023-03-31", limit=5) as outcomes:
+            address = sandbox.base_url, sandbox.api_key
+            async with SeoRepClient(*address, **shared, on_attempt=attempts.append) as client:
+                ids = range(1, campaigns + 1)
+                async with client.rankings.pull(ids, "2023-01-01", "2023-03-31", limit=5) as outcomes:
                     assert [outcome.error async for outcome in outcomes if not outcome.ok] == []
-                assert Counter(one.cause for one in attempts if one.cause) == Counter(client.stats.retries)
-                return client.stats.attempts
+                stats = client.stats
+            assert Counter(one.cause for one in attempts if one.cause) == Counter(stats.retries)
+            assert sum(one.number == 1 for one in attempts) == stats.requests
+            assert sum(one.bytes for one in attempts) <= stats.bytes_received
+            return stats.attempts
 
         counted = await asyncio.gather(*map(pull, seen))
         assert counted == [len(attempts) for attempts in seen]
         assert sum(counted) == sandbox.stats.requests
 
 
-async def test_an_attempt_that_was_not_sent_is_not_seen(scripted_server: StartServer, open_client: OpenClient) -> None:
-    server, seen = await scripted_server(FINE), list[Attempt]()
+async def test_an_attempt_that_was_not_sent_is_not_seen(connect: Connect) -> None:
+    seen: list[Attempt] = []
     async with aiohttp.ClientSession() as borrowed:
-        client = await open_client(server.base_url, session=borrowed, on_attempt=seen.append)
+        client, _ = await connect(FINE, session=borrowed, on_attempt=seen.append)
         await ask(client)
-    with pytest.raises(ConfigurationError, match="was closed while the client was in use"):
-        await ask(client)
+    await failure(client, ConfigurationError, match="was closed while the client was in use")
     assert len(seen) == client.stats.attempts == 1
 
 
@@ -211,14 +191,14 @@ def test_an_attempt_is_frozen_and_pickles() -> None:
 
 @pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError])
 async def test_an_exception_of_the_callback_is_logged(
-    error: type[BaseException], scripted_server: StartServer, open_client: OpenClient, caplog: pytest.LogCaptureFixture
+    error: type[BaseException], connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(attempt: Attempt) -> None:
         if attempt.number == 2:
             raise error("mine")
 
-    server = await scripted_server(answer(status=500), FINE)
-    await ask(await open_client(server.base_url, on_attempt=fail))
+    client, _ = await connect(answer(status=500), FINE, on_attempt=fail)
+    await ask(client)
     (record,) = caplog.records
     assert (record.levelname, record.getMessage()) == ("ERROR", "on_attempt failed")
     assert (record.exc_info or [None])[0] is error
@@ -262,13 +242,9 @@ def test_any_other_callable_is_taken(taken: Callable[[Attempt], object]) -> None
 # --- recorded responses
 
 
-async def test_a_recorded_response_has_headers_number_and_time(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(
-        answer(status=500), answer({"data": {}}, headers=[("X-Trace", "a1"), ("X-Trace", "b2")])
-    )
-    client = await open_client(server.base_url)
+async def test_a_recorded_response_has_headers_number_and_time(connect: Connect) -> None:
+    sent = [("X-Trace", "a1"), ("X-Trace", "b2")]
+    client, _ = await connect(answer(status=500), answer({"data": {}}, headers=sent))
     with client.record_answers() as answers:
         await client.request("GET", "/v3/any")
     assert [one.number for one in answers] == [1, 2]
@@ -280,13 +256,10 @@ async def test_a_recorded_response_has_headers_number_and_time(
 SECRET_HEADERS = ["Set-Cookie", "Authorization", "Location", "Content-Location", "Link", "Refresh", "X-Auth-Token"]
 
 
-async def test_recorded_headers_hold_no_cookie_link_or_key(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
+async def test_recorded_headers_hold_no_cookie_link_or_key(connect: Connect) -> None:
     sent = [("X-Echo", f"key={KEY.encode()!r}"), ("X-Key", "CANARY/7f3d+09"), ("X-RateLimit-Remaining-Tokens", "7")]
     secret = [(name, "https://a.example/?t=canary") for name in SECRET_HEADERS]
-    server = await scripted_server(answer({"data": {}}, headers=[*secret, *sent]))
-    client = await open_client(server.base_url)
+    client, _ = await connect(answer({"data": {}}, headers=[*secret, *sent]))
     with client.record_answers() as answers:
         await client.request("GET", "/v3/any")
     headers = answers[0].headers
@@ -303,29 +276,23 @@ def test_headers_are_read_only() -> None:
 # --- the log
 
 
-async def test_each_retry_is_logged_with_its_fields(
-    scripted_server: StartServer, open_client: OpenClient, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_each_retry_is_logged_with_its_fields(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "seorep_async")
-    server = await scripted_server(answer(status=500), reset, FINE)
-    await ask(await open_client(server.base_url))
+    client, _ = await connect(answer(status=500), reset, FINE)
+    await ask(client)
     records = [vars(record) for record in caplog.records]
-    names = ("levelname", "method", "path", "status", "attempt", "cause")
+    names = ("levelname", "method", "path", "status", "attempt", "cause", "delay")
     assert [[record[name] for name in names] for record in records] == [
-        ["DEBUG", "GET", "/v3/campaigns", 500, 1, "transient"],
-        ["DEBUG", "GET", "/v3/campaigns", None, 2, "transient"],
+        ["DEBUG", "GET", "/v3/campaigns", 500, 1, "transient", 0.1],
+        ["DEBUG", "GET", "/v3/campaigns", None, 2, "transient", 0.2],
     ]
-    assert [record["delay"] for record in records] == [0.1, 0.2]
     assert all(record["seconds"] >= 0 for record in records)
 
 
-async def test_a_first_decrease_of_the_pace_is_logged_once(
-    scripted_server: StartServer, open_client: OpenClient, caplog: pytest.LogCaptureFixture, fake_time: FakeTime
-) -> None:
+async def test_a_first_decrease_of_the_pace_is_logged_once(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "seorep_async")
     refused = answer(status=429, headers=[("Retry-After", "1")])
-    server = await scripted_server(*[refused, refused, FINE, FINE] * 3)
-    client = await open_client(server.base_url)
+    client, _ = await connect(*[refused, refused, FINE, FINE] * 3)
     for _ in range(3):
         await asyncio.gather(ask(client), ask(client))
     (record,) = caplog.records

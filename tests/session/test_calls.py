@@ -94,8 +94,7 @@ SLOW_ANSWERS: dict[str, Step] = {
 async def test_slow_answer_ends_with_the_attempt_timeout(step: Step, connect: Connect) -> None:
     client, server = await connect(step, attempt_timeout=0.2, max_attempts=1)
     began = time.monotonic()
-    with pytest.raises(AttemptTimeoutError, match=r"0\.2 s"):
-        await ask(client)
+    await failure(client, AttemptTimeoutError, match=r"0\.2 s")
     assert 0.15 < time.monotonic() - began < SLOW
     await server.until_no_connection()
 
@@ -298,44 +297,31 @@ async def test_client_that_is_not_open_says_how_to_use_it(state: str, scripted_s
         await ask(client)
 
 
-async def test_client_is_opened_once(scripted_server: StartServer) -> None:
-    server = await scripted_server()
-    async with SeoRepClient(server.base_url, KEY) as client:
-        with pytest.raises(ConfigurationError, match="open already"):
+async def test_client_is_opened_once_and_may_be_closed_twice(scripted_server: StartServer) -> None:
+    client = SeoRepClient((await scripted_server()).base_url, KEY)
+    await client.close()
+    for state in ("open", "closed"):
+        await (client.open if state == "open" else client.close)()
+        with pytest.raises(ConfigurationError, match=f"{state} already"):
             await client.open()
-    with pytest.raises(ConfigurationError, match="closed already"):
-        await client.open()
-
-
-async def test_client_may_be_closed_twice_or_unopened(scripted_server: StartServer) -> None:
-    server = await scripted_server()
-    client = SeoRepClient(server.base_url, KEY)
-    await client.close()
-    await client.open()
-    await client.close()
     await client.close()
 
 
 async def test_client_of_another_loop_is_refused(connect: Connect) -> None:
     client, _ = await connect()
     with pytest.raises(ConfigurationError, match="another event loop"):
-        await asyncio.to_thread(lambda: asyncio.run(_awaited(client)))
+        await asyncio.to_thread(asyncio.run, ask(client))
 
 
-async def _awaited(client: SeoRepClient) -> None:
-    await ask(client)
-
-
-async def test_borrowed_session_that_is_closed_is_refused() -> None:
-    async with aiohttp.ClientSession() as session:
-        pass
-    with pytest.raises(ConfigurationError, match="passed in is closed"):
-        await SeoRepClient("https://api.example.com", KEY, session=session).open()
-
-
-async def test_borrowed_session_that_trusts_the_environment_is_refused() -> None:
-    async with aiohttp.ClientSession(trust_env=True) as session:
-        with pytest.raises(ConfigurationError, match="trust_env=False"):
+@pytest.mark.parametrize(
+    ("options", "is_closed", "said"),
+    [({}, True, "passed in is closed"), ({"trust_env": True}, False, "trust_env=False")],
+)
+async def test_borrowed_session_that_is_no_use_is_refused(options: Any, is_closed: bool, said: str) -> None:
+    async with aiohttp.ClientSession(**options) as session:
+        if is_closed:
+            await session.close()
+        with pytest.raises(ConfigurationError, match=said):
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
 
 
@@ -343,30 +329,21 @@ async def test_borrowed_session_that_is_closed_later_is_named(connect: Connect) 
     async with aiohttp.ClientSession() as session:
         client, _ = await connect(FINE, session=session)
         await ask(client)
-    with pytest.raises(ConfigurationError, match="passed in was closed"):
-        await ask(client)
+    await failure(client, ConfigurationError, match="passed in was closed")
 
 
-async def test_closing_the_client_ends_a_call_in_flight_and_says_so(connect: Connect, fake_time: FakeTime) -> None:
-    client, server = await connect(hang, max_concurrency=1)
-    calls = [asyncio.create_task(ask(client)) for _ in range(3)]
-    await server.first_request.wait()
+@pytest.mark.parametrize("step", [hang, answer(status=500)], ids=["in flight", "asleep"])
+async def test_closing_the_client_ends_its_calls_and_says_so(step: Step, connect: Connect, fake_time: FakeTime) -> None:
+    client, server = await connect(step, max_concurrency=1)
+    fake_time.going_on.clear()
+    calls = [asyncio.create_task(ask(client)) for _ in range(3 if step is hang else 1)]
+    await (server.first_request if step is hang else fake_time.waiting).wait()
     await client.close()
+    fake_time.going_on.set()
     for call in calls:
         with pytest.raises(ConfigurationError, match="this client is closed"):
             await call
-    assert fake_time.slept == []
-
-
-async def test_call_asleep_when_the_client_is_closed_ends_and_says_so(connect: Connect, fake_time: FakeTime) -> None:
-    client, _ = await connect(answer(status=500))
-    fake_time.going_on.clear()
-    call = asyncio.create_task(ask(client))
-    await fake_time.waiting.wait()
-    await client.close()
-    fake_time.going_on.set()
-    with pytest.raises(ConfigurationError, match="this client is closed"):
-        await call
+    assert not fake_time.slept or step is not hang
 
 
 async def test_closing_that_is_cancelled_closes_all_the_same(scripted_server: StartServer, fake_time: FakeTime) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -91,14 +92,18 @@ def after_the_search(until: float = 12.0) -> RateLimiter:
     return limiter
 
 
+def growth(limiter: RateLimiter, begin: float) -> float:
+    """Return by how much the rate grows in a second."""
+    before = limiter.rate
+    send(limiter, begin, begin + 1)
+    return limiter.rate - before
+
+
 def test_rate_is_held_after_a_cut_and_then_grows() -> None:
     limiter = after_the_search()
-    cut = limiter.rate
-    send(limiter, 12.1, 13.5)
-    held = limiter.rate
-    send(limiter, 13.6, 14.6)
-    assert held == cut
-    assert limiter.rate - cut == pytest.approx(RateLimiter.STEP, rel=0.1)
+    assert growth(limiter, 12.1) == 0
+    send(limiter, 13.1, 13.5)
+    assert growth(limiter, 13.6) == pytest.approx(RateLimiter.STEP, rel=0.1)
 
 
 @pytest.mark.parametrize("cuts", [1, 3, 30])
@@ -112,32 +117,27 @@ def test_cut_leaves_half_of_the_rate_at_least(cuts: int) -> None:
     assert limiter.rate >= RateLimiter.SLOWEST
 
 
-@pytest.mark.parametrize(("elapsed", "rate"), [(0.9, 36), (1.1, 0.8 * 10)])
-def test_cut_soon_after_the_first_leaves_half_of_the_rate(elapsed: float, rate: float) -> None:
-    limiter = slowed_down()  # to 72 a second
-    for _ in range(10):
-        limiter.record_success(0.0, 10.5)
-    limiter.decrease(10.1 + elapsed, 10.1 + elapsed, idle_time=0.0)
-    assert limiter.rate == pytest.approx(rate)
-
-
-@pytest.mark.parametrize(("excused", "rate"), [(1.0, 36), (0.0, 0.8 * 10 / 1.3)])
-def test_wait_that_was_asked_for_tries_no_first_guess(excused: float, rate: float) -> None:
-    limiter = slowed_down()  # to 72 a second at 10.1
-    for number in range(10):
-        limiter.record_success(0.0, 10.2 + number / 100)
-    limiter.decrease(10.4, 11.4, excused)
-    assert limiter.rate == pytest.approx(rate)
-
-
-def test_first_guess_of_which_few_are_accepted_was_tried() -> None:
-    limiter = slowed_down()
+@pytest.mark.parametrize(
+    ("accepted", "refused", "opened", "now", "idle", "rate"),
+    [
+        (10, 0, 11.0, 11.0, 0.0, 36),  # soon after the first
+        (10, 0, 11.2, 11.2, 0.0, 0.8 * 10),
+        (10, 0, 10.4, 11.4, 1.0, 36),  # a wait that was asked for tries nothing
+        (10, 0, 10.4, 11.4, 0.0, 0.8 * 10 / 1.3),
+        (1, 9, 10.4, 11.4, 1.0, 0.8 * 72 / 10),
+    ],
+)
+def test_second_cut_leaves_half_unless_the_first_rate_was_tried(
+    accepted: int, refused: int, opened: float, now: float, idle: float, rate: float
+) -> None:
+    limiter = slowed_down()  # to 72 a second, at 10.1
     limiter.reset_counts()
-    limiter.record_success(0.0, 10.2)
-    for _ in range(9):
-        refuse(limiter, 10.3)
-    limiter.decrease(10.4, 11.4, idle_time=1.0)
-    assert limiter.rate == pytest.approx(0.8 * 72 / 10)
+    for number in range(accepted):
+        limiter.record_success(0.0, 10.3 + number / 100)
+    for _ in range(refused):
+        refuse(limiter, 10.4)
+    limiter.decrease(opened, now, idle)
+    assert limiter.rate == pytest.approx(rate)
 
 
 @pytest.mark.parametrize(("until", "times", "part"), [(25.7, 2.4, 0.9), (26.1, 3.6, 1.0)])
@@ -220,8 +220,7 @@ def after_a_wait(rate: float) -> RateLimiter:
 def test_faster_one_grows_less_after_a_wait(rate: float, step: float) -> None:
     limiter = after_a_wait(rate)
     put(limiter, held_until=0.0)
-    send(limiter, 13.5, 14.5)
-    assert limiter.rate - rate == pytest.approx(step, rel=0.1)
+    assert growth(limiter, 13.5) == pytest.approx(step, rel=0.1)
 
 
 def test_slow_one_grows_by_two_fifths_after_a_wait() -> None:
@@ -235,8 +234,7 @@ def test_next_cut_without_a_wait_lets_all_grow_alike_again() -> None:
     limiter = after_a_wait(200.0)
     limiter.decrease(14.0, 14.1, idle_time=0.1)
     put(limiter, 200.0, held_until=0.0)
-    send(limiter, 14.1, 15.1)
-    assert limiter.rate - 200 == pytest.approx(RateLimiter.STEP, rel=0.1)
+    assert growth(limiter, 14.1) == pytest.approx(RateLimiter.STEP, rel=0.1)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 0.4])
@@ -245,8 +243,7 @@ def test_shortest_waits_change_no_growth(seconds: float) -> None:
     limiter.record_wait(12.5, 12.5 + seconds)
     limiter.decrease(12.5, 13.5, idle_time=1.0)
     put(limiter, 200.0, held_until=0.0)
-    send(limiter, 13.5, 14.5)
-    assert limiter.rate - 200 == pytest.approx(RateLimiter.STEP, rel=0.1)
+    assert growth(limiter, 13.5) == pytest.approx(RateLimiter.STEP, rel=0.1)
 
 
 def quiet_after_a_wait(accepted: int, rate: float = 150.0, refused_at: float = 100.0) -> RateLimiter:
@@ -258,14 +255,11 @@ def quiet_after_a_wait(accepted: int, rate: float = 150.0, refused_at: float = 1
     return limiter
 
 
-@pytest.mark.parametrize(("accepted", "is_search"), [(690, False), (710, True)])
-def test_limit_that_asked_to_wait_is_searched_again_later(accepted: int, is_search: bool) -> None:
-    assert quiet_after_a_wait(accepted)._is_search() is is_search
-
-
-@pytest.mark.parametrize(("rate", "is_search"), [(104.0, False), (106.0, True)])
-def test_limit_that_asked_to_wait_is_searched_where_it_is_higher(rate: float, is_search: bool) -> None:
-    assert quiet_after_a_wait(710, rate)._is_search() is is_search
+@pytest.mark.parametrize(
+    ("accepted", "rate", "is_search"), [(690, 150, False), (710, 150, True), (710, 104, False), (710, 106, True)]
+)
+def test_limit_that_asked_to_wait_is_searched_later_and_higher(accepted: int, rate: float, is_search: bool) -> None:
+    assert quiet_after_a_wait(accepted, rate)._is_search() is is_search
 
 
 @pytest.mark.parametrize(
@@ -343,13 +337,18 @@ def refused_after_waits(rate: float, since: float, *waits: tuple[float, float]) 
     return limiter
 
 
-@pytest.mark.parametrize("waits", [((16.0, 17.0),), ((18.5, 19.5),), ((18.9, 19.9),), ((17.5, 18.55), (18.6, 19.6))])
-def test_tolerated_wait_is_no_time_without_room(waits: tuple[tuple[float, float], ...]) -> None:
-    assert refused_after_waits(50.0, 13.0, *waits).rate == pytest.approx(0.8 * 50, rel=0.05)
-
-
-def test_tolerated_wait_is_no_time_without_room_in_a_long_pull() -> None:
-    assert refused_after_waits(1000.0, 13.0, (18.5, 19.5)).rate == pytest.approx(0.8 * 1000, rel=0.05)
+@pytest.mark.parametrize(
+    ("rate", "waits"),
+    [
+        (50.0, ((16.0, 17.0),)),
+        (50.0, ((18.5, 19.5),)),
+        (50.0, ((18.9, 19.9),)),
+        (50.0, ((17.5, 18.55), (18.6, 19.6))),
+        (1000.0, ((18.5, 19.5),)),
+    ],
+)
+def test_tolerated_wait_is_no_time_without_room(rate: float, waits: tuple[tuple[float, float], ...]) -> None:
+    assert refused_after_waits(rate, 13.0, *waits).rate == pytest.approx(0.8 * rate, rel=0.05)
 
 
 def test_wait_before_a_rest_is_no_tolerated_one() -> None:
@@ -372,23 +371,26 @@ def test_tolerated_wait_spares_no_rate_above_what_is_counted() -> None:
     assert limiter.rate < 3000
 
 
-def test_wait_that_lasts_beyond_a_cut_is_no_second_one() -> None:
-    limiter = after_a_wait(50.0)
-    limiter.record_wait(14.0, 16.0)
-    limiter.decrease(14.0, 15.0, idle_time=1.0)
-    limiter.record_wait(15.5, 16.5)
-    assert limiter.waits == 0
-
-
-def test_wait_that_is_asked_for_longer_is_one_wait() -> None:
+@pytest.mark.parametrize(
+    ("waits", "cut", "later", "count"),
+    [
+        ([(1.0, 2.0), (1.5, 2.5), (2.4, 2.5)], None, [], 1),  # the same, asked for longer
+        ([(1.0, 2.5)], None, [(2.5, 3.5)], 2),
+        ([(1.0, 2.5), (2.5, 3.5)], 3.0, [], 0),
+        ([(1.0, 3.0)], 2.0, [(2.5, 3.5)], 0),  # it lasts beyond the cut
+    ],
+)
+def test_waits_are_counted_since_the_last_cut(
+    waits: list[tuple[float, float]], cut: float | None, later: list[tuple[float, float]], count: int
+) -> None:
     limiter = RateLimiter(None)
-    for begin, end in ((1.0, 2.0), (1.5, 2.5), (2.4, 2.5)):
+    for begin, end in waits:
         limiter.record_wait(begin, end)
-    assert limiter.waits == 1
-    limiter.record_wait(2.5, 3.5)
-    assert limiter.waits == 2
-    limiter.decrease(3.0, 3.5, idle_time=0.5)
-    assert limiter.waits == 0
+    if cut is not None:
+        limiter.decrease(cut, cut + 0.5, idle_time=0.5)
+    for begin, end in later:
+        limiter.record_wait(begin, end)
+    assert limiter.waits == count
 
 
 def test_rate_is_not_held_for_long_however_slow_it_is() -> None:
@@ -522,34 +524,37 @@ def cut_in_vain(loss: RandomLoss, *refused: int, closed: bool = False) -> None:
             loss.record_refusal(0.0)
 
 
-@pytest.mark.parametrize(
-    ("refused", "begins"), [((1, 1), True), ((3,), False), ((2, 0), False), ((2, 0, 1), False), ((1, 1, 1), True)]
-)
-def test_burst_begins_if_each_of_two_cuts_did_not_help(refused: tuple[int, ...], begins: bool) -> None:
+def in_a_train(*refused: int, rate: float = 100.0, closed: bool = False) -> RandomLoss:
+    """Return what a packet train is to decide, sent at 1 s if there is reason to."""
     loss = RandomLoss()
-    cut_in_vain(loss, *refused)
-    assert loss.start_train(1.0, 100.0) is begins
-    assert loss.train_left == (loss.LONGEST if begins else 0)
-
-
-@pytest.mark.parametrize(("rate", "size"), [(0.5, 4), (17, 5), (24, 8), (1000, 8)])
-def test_burst_is_a_third_of_a_second_of_the_rate(rate: float, size: int) -> None:
-    loss = RandomLoss()
-    cut_in_vain(loss, 1, 1)
+    cut_in_vain(loss, *refused, closed=closed)
     loss.start_train(1.0, rate)
-    assert loss.train_left == size
+    return loss
 
 
-def test_no_burst_begins_after_refusals_with_nothing_accepted() -> None:
-    loss = RandomLoss()
-    cut_in_vain(loss, 3, 3, closed=True)
-    assert not loss.start_train(1.0, 100.0)
+@pytest.mark.parametrize(
+    ("refused", "rate", "closed", "size"),
+    [
+        ((1, 1), 1000.0, False, 8),  # a third of a second of the rate
+        ((1, 1), 24.0, False, 8),
+        ((1, 1), 17.0, False, 5),
+        ((1, 1), 0.5, False, 4),
+        ((1, 1, 1), 100.0, False, 8),
+        ((3,), 100.0, False, 0),
+        ((2, 0), 100.0, False, 0),
+        ((2, 0, 1), 100.0, False, 0),
+        ((3, 3), 100.0, True, 0),  # nothing was accepted
+    ],
+)
+def test_train_begins_if_each_of_two_cuts_did_not_help(
+    refused: tuple[int, ...], rate: float, closed: bool, size: int
+) -> None:
+    loss = in_a_train(*refused, rate=rate, closed=closed)
+    assert (loss.train_left, loss.is_train_out) == (size, size > 0)
 
 
 def tolerant(*refused: int) -> RandomLoss:
-    loss = RandomLoss()
-    cut_in_vain(loss, *refused)
-    assert loss.start_train(1.0, 100.0)
+    loss = in_a_train(*refused)
     for _ in range(6):
         assert not loss.share
         loss.record_success(1.0)
@@ -564,31 +569,24 @@ def test_refusals_are_tolerated_if_most_of_a_burst_is_accepted(refused: int, tol
     assert not loss.is_train_out
 
 
-@pytest.mark.parametrize(("rate", "accepted", "refused"), [(100.0, 6, 2), (18.0, 4, 2), (5.0, 2, 2)])
-def test_two_of_a_burst_may_be_refused_by_chance(rate: float, accepted: int, refused: int) -> None:
-    loss = RandomLoss()
-    cut_in_vain(loss, 3, 3)
-    loss.start_train(1.0, rate)
-    assert not any(loss.record_refusal(1.0) for _ in range(refused))
-    for _ in range(accepted - 1):
+@pytest.mark.parametrize(("rate", "accepted"), [(100.0, 6), (18.0, 4), (5.0, 2)])
+def test_two_of_a_train_may_be_refused_by_chance(rate: float, accepted: int) -> None:
+    loss = in_a_train(3, 3, rate=rate)
+    assert not any(loss.record_refusal(1.0) for _ in range(2))
+    for _ in range(accepted):
+        assert loss.is_train_out
         loss.record_success(1.0)
-    assert loss.is_train_out
-    loss.record_success(1.0)
     assert loss.share == pytest.approx(0.15)
 
 
-def test_burst_that_is_refused_shows_that_the_rate_is_the_reason() -> None:
-    loss = RandomLoss()
-    cut_in_vain(loss, 1, 1)
-    loss.start_train(1.0, 100.0)
+def test_train_that_is_refused_shows_that_the_rate_is_the_reason() -> None:
+    loss = in_a_train(1, 1)
     assert [loss.record_refusal(1.0) for _ in range(3)] == [False, False, True]
     assert (loss.is_train_out, loss.train_left, loss.share) == (False, 0, 0)
 
 
-def test_answers_to_earlier_attempts_tell_nothing_of_a_burst() -> None:
-    loss = RandomLoss()
-    cut_in_vain(loss, 1, 1)
-    loss.start_train(1.0, 100.0)
+def test_responses_to_earlier_attempts_tell_nothing_of_a_train() -> None:
+    loss = in_a_train(1, 1)
     for _ in range(9):
         loss.record_success(0.9)
         assert not loss.record_refusal(0.9)
@@ -606,10 +604,8 @@ def test_next_burst_after_one_in_vain_takes_twice_the_reason() -> None:
     assert not loss.start_train(1.0, 100.0)
 
 
-def test_no_burst_begins_while_another_is_on_or_was_accepted() -> None:
-    loss = RandomLoss()
-    cut_in_vain(loss, 2, 2)
-    assert [loss.start_train(1.0, 100.0), loss.start_train(1.0, 100.0)] == [True, False]
+def test_no_train_begins_while_another_is_out_or_was_accepted() -> None:
+    assert not in_a_train(2, 2).start_train(1.0, 100.0)
     assert not tolerant(2, 2).start_train(2.0, 100.0)
 
 
@@ -628,28 +624,20 @@ def test_more_refusals_than_by_chance_are_due_to_the_rate(share: float, least: i
     assert least <= refusals_until_news(tolerant(2, 2), share) <= most
 
 
-@pytest.mark.parametrize(("refused", "tolerated"), [(0, 0.05), (8, 0.1), (16, 0.15)])
-def test_tolerated_share_follows_what_is_refused_after_cuts(refused: int, tolerated: float) -> None:
+@pytest.mark.parametrize(("refused", "tolerated"), [((0,), 0.05), ((8,), 0.1), ((16,), 0.15), ((0, 0), 0)])
+def test_tolerated_share_follows_what_is_refused_after_cuts(refused: tuple[int, ...], tolerated: float) -> None:
     loss = tolerant(2, 2)
-    for _ in range(80):
-        loss.record_start()
-    for _ in range(refused):
-        loss.record_refusal(2.0)
-    loss.end_round(was_closed=False)
+    for count in refused:
+        for _ in range(80):
+            loss.record_start()
+        for _ in range(count):
+            loss.record_refusal(2.0)
+        loss.end_round(was_closed=False)
     assert loss.share == pytest.approx(tolerated)
 
 
-def test_refusals_that_come_no_more_are_not_tolerated_any_more() -> None:
-    loss = tolerant(2, 2)
-    for _ in range(2):
-        for _ in range(80):
-            loss.record_start()
-        loss.end_round(was_closed=False)
-    assert loss.share == 0
-
-
-def in_a_burst(cap: float | None) -> RateLimiter:
-    """Return a limiter whose burst begins at 14."""
+def before_a_train(cap: float | None) -> RateLimiter:
+    """Return a limiter whose packet train begins at 14."""
     limiter = RateLimiter(cap)
     limiter.start(9.0)
     for number in range(20):
@@ -660,24 +648,13 @@ def in_a_burst(cap: float | None) -> RateLimiter:
         for moment in range(5):
             limiter.start(now + 0.1 + moment / 10)
             limiter.record_success(now, now + 0.1 + moment / 10)
-        limiter.record_refusal(now, now + 0.6, is_doubtful=False, same_subject=False)
+        refuse(limiter, now + 0.6, now)
     assert limiter.start_train(14.0)
     return limiter
 
 
-def burst_of(cap: float | None) -> list[float]:
-    """Return when the attempts of a burst start that begins at 14, and the one after it."""
-    limiter = in_a_burst(cap)
-    starts, now = [], 14.0
-    for _ in range(RandomLoss.SHORTEST + 1):
-        now = limiter.next_start(now)
-        limiter.start(now)
-        starts.append(now)
-    return [start - 14 for start in starts]
-
-
-def test_refusals_count_for_the_burst_when_the_rate_is_not_held() -> None:
-    limiter = in_a_burst(None)
+def test_refusals_count_for_the_train_when_the_rate_is_not_held() -> None:
+    limiter = before_a_train(None)
     assert not limiter._is_held(100.0)
     counts = [refuse(limiter, 100.0, 14.0) for _ in range(3)]
     assert counts == [False, False, True]
@@ -689,7 +666,7 @@ def test_share_of_slow_attempts_that_is_refused_is_measured() -> None:
         for number in range(10):  # far below the rate
             limiter.start(cut + number)
             limiter.record_success(cut, cut + number)
-        limiter.record_refusal(cut + 10, cut + 10, is_doubtful=False, same_subject=False)
+        refuse(limiter, cut + 10)
         limiter.decrease(cut + 11, cut + 11.1, idle_time=0.1)
     limiter.start(60.0)
     refuse(limiter, 60.0)
@@ -720,14 +697,15 @@ def test_most_is_tolerated_where_no_attempt_was_counted() -> None:
     assert loss.share == RandomLoss.MOST
 
 
-def test_burst_starts_at_once_and_the_next_attempt_at_the_rate() -> None:
-    *burst, after = burst_of(None)
-    assert burst == [0, 0, 0, 0]
-    assert after >= 1 / 20
-
-
-def test_burst_keeps_to_the_hard_cap() -> None:
-    assert burst_of(50)[:4] == pytest.approx([0.02, 0.04, 0.06, 0.08])
+@pytest.mark.parametrize(("cap", "gap"), [(None, 0.0), (50, 0.02)])
+def test_train_starts_at_the_cap_and_the_next_attempt_at_the_rate(cap: float | None, gap: float) -> None:
+    limiter, starts = before_a_train(cap), [14.0]
+    for _ in range(RandomLoss.SHORTEST + 1):
+        starts.append(limiter.next_start(starts[-1]))
+        limiter.start(starts[-1])
+    gaps = [later - earlier for earlier, later in pairwise(starts)]
+    assert gaps[:-1] == pytest.approx([gap] * RandomLoss.SHORTEST)
+    assert gaps[-1] >= 1 / 20
 
 
 # requests at once
@@ -736,7 +714,7 @@ def test_burst_keeps_to_the_hard_cap() -> None:
 def past_the_start() -> ConcurrencyLimit:
     concurrency = ConcurrencyLimit(16)
     for now in (-2.0, -1.0):
-        concurrency.try_to_open(now)
+        concurrency.next_start(now)
     return concurrency
 
 
@@ -749,20 +727,24 @@ def found(accepted: int, together: int, concurrency: ConcurrencyLimit | None = N
     return concurrency
 
 
-@pytest.mark.parametrize(("accepted", "limit"), [(0, 16), (2, 16), (3, 3), (8, 8), (11, 11), (12, 16), (15, 16)])
-def test_attempts_accepted_together_are_the_limit(accepted: int, limit: int) -> None:
-    assert found(accepted, 16).limit == limit
-
-
-@pytest.mark.parametrize(("accepted", "limit"), [(0, 16), (2, 16), (3, 3), (6, 6), (7, 7), (8, 16)])
-def test_any_refusal_of_the_first_eight_shows_the_limit(accepted: int, limit: int) -> None:
-    assert found(accepted, 8, ConcurrencyLimit(16)).limit == limit
-
-
 def test_refusals_at_the_start_leave_the_ceiling() -> None:
     concurrency = ConcurrencyLimit(16)
     concurrency.start_sample(8)
     assert concurrency.limit == 16
+
+
+TOGETHER = [
+    (past_the_start, 16, {0: 16, 2: 16, 3: 3, 8: 8, 11: 11, 12: 16, 15: 16}),
+    (lambda: ConcurrencyLimit(16), 8, {0: 16, 2: 16, 3: 3, 6: 6, 7: 7, 8: 16}),  # any refusal of the first shows it
+    (lambda: found(8, 16), 8, {3: 16, 5: 16, 6: 6, 7: 7, 8: 16}),  # it is corrected or given up
+]
+
+
+@pytest.mark.parametrize(("make", "together", "limits"), TOGETHER, ids=["past the start", "start", "a limit of 8"])
+def test_attempts_accepted_together_are_the_limit(
+    make: Callable[[], ConcurrencyLimit], together: int, limits: dict[int, int]
+) -> None:
+    assert {accepted: found(accepted, together, make()).limit for accepted in limits} == limits
 
 
 @pytest.mark.parametrize(("accepted", "in_flight", "limit"), [(23, 16, 5), (24, 16, 16), (500, 15, 5)])
@@ -779,11 +761,6 @@ def test_attempts_accepted_at_a_lower_limit_prove_no_ceiling() -> None:
     for _ in range(100):
         concurrency.record_success(11)
     assert found(5, 16, concurrency).limit == 5
-
-
-@pytest.mark.parametrize(("accepted", "limit"), [(3, 16), (5, 16), (6, 6), (7, 7), (8, 16)])
-def test_limit_at_once_that_fails_is_corrected_or_given_up(accepted: int, limit: int) -> None:
-    assert found(accepted, 8, found(8, 16)).limit == limit
 
 
 def proven() -> ConcurrencyLimit:
@@ -871,7 +848,7 @@ def test_success_from_before_the_row_makes_up_for_one_failure(started: float, is
 @pytest.mark.parametrize(("started", "closes"), [(4.9, False), (5.0, False), (5.1, True)])
 def test_success_of_an_attempt_that_started_later_closes_it(started: float, closes: bool) -> None:
     breaker = opened(5.0)
-    assert (breaker.record_success(started), breaker.is_open) == (closes, not closes)
+    assert (bool(breaker.record_success(started)), breaker.is_open) == (closes, not closes)
 
 
 def test_one_probe_is_out_at_a_time() -> None:
@@ -929,31 +906,31 @@ def test_request_without_subject_is_no_failing_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("costs", "refunds", "tokens"),
+    ("costs", "succeeded", "cancelled", "tokens"),
     [
-        ([], [], 500),
-        ([14, 14, 5], [], 467),
-        ([14, 14, 5], [33], 500),
-        ([14, 14, 14], [14], 486),
-        ([14], [14], 500),
-        ([14, 14], [0], 486),
-        ([14, 14], [0] * 2, 500),
-        ([], [0, 0], 500),
-        ([400, 200], [], -100),
+        ([], [], [], 500),
+        ([14, 14, 5], [], [], 467),
+        ([14, 14, 5], [33], [], 500),
+        ([14, 14, 14], [14], [], 486),
+        ([14], [14], [], 500),
+        ([14, 14], [0], [], 486),
+        ([14, 14], [0] * 2, [], 500),
+        ([], [0, 0], [], 500),
+        ([400, 200], [], [], -100),
+        ([28], [], [28], 500),
+        ([28], [], [14], 486),
+        ([0], [], [0], 500),
+        ([5], [], [14], 500),
     ],
 )
-def test_success_gives_back_what_the_call_spent_and_more(costs: list[int], refunds: list[int], tokens: int) -> None:
+def test_call_gives_back_what_it_spent_and_a_success_more(
+    costs: list[int], succeeded: list[int], cancelled: list[int], tokens: int
+) -> None:
     quota = RetryQuota()
     for cost in costs:
         quota.spend(cost)
-    for spent in refunds:
+    for spent in succeeded:
         quota.succeed(spent)
-    assert quota.tokens == tokens
-
-
-@pytest.mark.parametrize(("cost", "given_back", "tokens"), [(28, 28, 500), (28, 14, 486), (0, 0, 500), (5, 14, 500)])
-def test_cancelled_call_gives_back_what_it_spent(cost: int, given_back: int, tokens: int) -> None:
-    quota = RetryQuota()
-    quota.spend(cost)
-    quota.give_back(given_back)
+    for spent in cancelled:
+        quota.give_back(spent)
     assert quota.tokens == tokens

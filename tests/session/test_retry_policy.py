@@ -145,25 +145,33 @@ NOT_EXECUTED |= dict.fromkeys(product([Sent.RESPONDED], [Cause.OVERLOAD], [0.0, 
 
 
 @pytest.mark.parametrize(("sent", "cause", "retry_after"), NOT_EXECUTED)
-def test_failure_is_proof_that_nothing_was_executed_or_not(sent: Sent, cause: Cause, retry_after: float | None) -> None:
-    assert certainly_not_executed(failure(sent, cause, retry_after)) is NOT_EXECUTED[sent, cause, retry_after]
-
-
-@pytest.mark.parametrize(("sent", "cause", "retry_after"), NOT_EXECUTED)
 def test_a_write_is_retried_only_if_certainly_not_executed(sent: Sent, cause: Cause, retry_after: float | None) -> None:
+    is_unexecuted = NOT_EXECUTED[sent, cause, retry_after]
+    assert certainly_not_executed(failure(sent, cause, retry_after)) is is_unexecuted
     decided = verdict(sent, cause, retry_after=retry_after, idempotent=False)
-    assert isinstance(decided, Retry if NOT_EXECUTED[sent, cause, retry_after] else OutcomeUnknownError)
+    assert isinstance(decided, Retry if is_unexecuted else OutcomeUnknownError)
 
 
-def test_unknown_outcome_tells_what_is_known_and_how_to_find_out() -> None:
-    error = verdict(Sent.MAYBE, idempotent=False)
-    assert isinstance(error, OutcomeUnknownError)
-    assert (error.status, error.body_excerpt) == (500, "its body")
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (
+            verdict(Sent.MAYBE, idempotent=False),
+            OutcomeUnknownError,
+            "the request was sent, but whether it was carried out is not known (as it was); look for it with list(), "
+            "by filter or username, before you send it again",
+        ),
+        (
+            verdict(remaining=0.1),
+            DeadlineExceededError,
+            "the call timed out before it succeeded; last error: as it was",
+        ),
+    ],
+)
+def test_error_tells_what_is_known_and_how_to_find_out(error: Any, kind: type[SeoRepError], message: str) -> None:
+    assert type(error) is kind
+    assert (error.status, error.body_excerpt, error.message) == (500, "its body", message)
     assert isinstance(error.__cause__, ServerError)
-    assert error.message == (
-        "the request was sent, but whether it was carried out is not known (as it was); look for it with list(), by "
-        "filter or username, before you send it again"
-    )
 
 
 @pytest.mark.parametrize("spent", [{"attempts": 99}, {"tokens": 0}, {"remaining": 0.0}, {"retry_after": 99.0}])
@@ -195,15 +203,13 @@ def test_back_off_doubles_with_failures_of_a_kind_and_is_random(
     assert decided == Retry(delay, COST[cause])
 
 
-@pytest.mark.parametrize(("attempts", "longest"), [(31, 1.0), (32, 1.0)])
-def test_back_off_of_a_late_attempt_is_finite(attempts: int, longest: float) -> None:
-    # 30 doublings at most: 0.5 ** 30 s become 1 s and no more
-    patient = Settings(max_attempts=100, backoff_initial=0.5**30, backoff_max=1e9)
-    assert verdict(attempts=attempts, settings=patient) == Retry(longest, 14)
-
-
-def test_back_off_of_the_hundredth_attempt_has_its_maximum() -> None:
-    assert verdict(attempts=99, settings=Settings(max_attempts=100, backoff_max=7.0)) == Retry(7.0, 14)
+@pytest.mark.parametrize(
+    ("attempts", "initial", "longest", "delay"),
+    [(31, 0.5**30, 1e9, 1.0), (32, 0.5**30, 1e9, 1.0), (99, 0.5, 7.0, 7.0)],  # 30 doublings at most
+)
+def test_back_off_of_a_late_attempt_is_finite(attempts: int, initial: float, longest: float, delay: float) -> None:
+    patient = Settings(max_attempts=100, backoff_initial=initial, backoff_max=longest)
+    assert verdict(attempts=attempts, settings=patient) == Retry(delay, 14)
 
 
 @pytest.mark.parametrize(
@@ -263,14 +269,6 @@ def test_wait_fits_its_limits_or_the_call_ends_at_once(
 ) -> None:
     decided = verdict(Sent.RESPONDED, Cause.OVERLOAD, retry_after=retry_after, remaining=remaining)
     assert decided == expected or type(decided) is expected
-
-
-def test_end_of_time_tells_the_last_failure() -> None:
-    error = verdict(remaining=0.1)
-    assert isinstance(error, DeadlineExceededError)
-    assert (error.status, error.body_excerpt) == (500, "its body")
-    assert isinstance(error.__cause__, ServerError)
-    assert error.message == "the call timed out before it succeeded; last error: as it was"
 
 
 def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:

@@ -81,6 +81,7 @@ def body_with_key(**fields: Any) -> bytes:
     return answer(json.dumps(fields, ensure_ascii=False).encode())
 
 
+UNTIL_LATE = {"max_attempts": 99, "call_timeout": 3}
 CASES: dict[str, tuple[Step, type[SeoRepError], dict[str, Any]]] = {
     "401": (answer(KEY.encode(), status=401), AuthenticationError, {}),
     "403": (answer(KEY.encode(), status=403), AuthenticationError, {}),
@@ -88,21 +89,21 @@ CASES: dict[str, tuple[Step, type[SeoRepError], dict[str, Any]]] = {
     "422": (answer(KEY.encode(), status=422), InvalidRequestError, {}),
     "429": (answer(KEY.encode(), status=429, headers=[("Retry-After", "3600")]), RateLimitedError, {}),
     "500": (answer(KEY.encode(), status=500), ServerError, {}),
-    "deadline": (answer(KEY.encode(), status=500), DeadlineExceededError, {"max_attempts": 99, "call_timeout": 3}),
+    "deadline": (answer(KEY.encode(), status=500), DeadlineExceededError, UNTIL_LATE),
     "deadline after half an answer": (
         answer(f'{{"data": ["{KEY}'.encode()),
         DeadlineExceededError,
-        {"max_attempts": 99, "call_timeout": 3},
+        UNTIL_LATE,
     ),
     "deadline after an error under 200": (
         body_with_key(status="error", message=f"no such key: {KEY}"),
         DeadlineExceededError,
-        {"max_attempts": 99, "call_timeout": 3},
+        UNTIL_LATE,
     ),
     "deadline after garbage": (
         then_close(f"HTTP/1.1 {KEY}\r\n\r\n".encode()),
         DeadlineExceededError,
-        {"max_attempts": 99, "call_timeout": 3},
+        UNTIL_LATE,
     ),
     "error under 200": (body_with_key(status="error", message=f"no such key: {KEY}"), StatusError, {}),
     "error under 200, the key cut": (

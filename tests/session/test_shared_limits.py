@@ -28,6 +28,8 @@ from tests.session.limiters import AtOnce, FixedWindow, Limiter, TokenBucket
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, run
 
+pytestmark = pytest.mark.virtual
+
 PAUSE = 30.0
 
 
@@ -101,7 +103,6 @@ def test_one_client_with_limits_is_as_one_without(limiter: Limiter) -> None:
     assert shared == alone
 
 
-@pytest.mark.virtual
 async def test_a_pause_holds_for_all() -> None:
     service = SimulatedService(TokenBucket(1, 1), retry_after=PAUSE)
     async with sharing(service, 2) as (one, other):
@@ -113,7 +114,6 @@ async def test_a_pause_holds_for_all() -> None:
         assert min(service.started[2:]) >= service.announced[0][1]
 
 
-@pytest.mark.virtual
 async def test_an_outage_is_probed_once_for_all() -> None:
     service = SimulatedService(down=(0, 60), outage="refused")
     async with sharing(service, 10, max_attempts=100) as sessions:
@@ -146,7 +146,6 @@ def test_a_bulk_pull_leaves_single_calls_their_turns(rate: float, burst: float) 
     assert waits[2500] <= 2 * waits[0]
 
 
-@pytest.mark.virtual
 async def test_clients_take_turns_and_each_its_most_urgent_first() -> None:
     service = SimulatedService(latency=1.0)
     served: list[str] = []
@@ -164,7 +163,6 @@ async def test_clients_take_turns_and_each_its_most_urgent_first() -> None:
 @pytest.mark.parametrize(
     ("newcomers", "order"), [([1.5], "AABAA"), ([1.5, 1.5], "AABCAA"), ([1.5, 2.5], "AABACA"), ([1.5, 3.5], "AABACA")]
 )
-@pytest.mark.virtual
 async def test_newcomers_go_before_who_was_just_served_once(newcomers: list[float], order: str) -> None:
     served: list[str] = []
     async with sharing(SimulatedService(latency=1.0), 3, Limits(max_concurrency=1)) as sessions:
@@ -181,7 +179,6 @@ async def test_newcomers_go_before_who_was_just_served_once(newcomers: list[floa
 # what each keeps
 
 
-@pytest.mark.virtual
 async def test_each_client_has_its_own_figures() -> None:
     service = SimulatedService(TokenBucket(5, 1), latency=1.0)
     async with sharing(service, 2) as (one, other):
@@ -196,7 +193,6 @@ async def test_each_client_has_its_own_figures() -> None:
         assert one.stats.in_flight == 0
 
 
-@pytest.mark.virtual
 async def test_campaigns_of_two_accounts_are_not_the_same() -> None:
     service = SimulatedService(dead=lambda path, now: path == "/dead")
     async with sharing(service, 2, max_attempts=100) as (one, other):
@@ -209,7 +205,6 @@ async def test_campaigns_of_two_accounts_are_not_the_same() -> None:
         await asyncio.wait([failing])
 
 
-@pytest.mark.virtual
 async def test_a_refused_key_ends_the_waits_of_its_own_pull_only() -> None:
     async with sharing(SimulatedService(latency=1.0), 2, Limits(max_concurrency=1)) as (one, other):
         scope = CancelScope()
@@ -226,7 +221,6 @@ async def test_a_refused_key_ends_the_waits_of_its_own_pull_only() -> None:
         assert {type(error) for error in await asyncio.gather(*mine, return_exceptions=True)} == {AuthenticationError}
 
 
-@pytest.mark.virtual
 async def test_a_client_that_waits_less_long_fails_alone() -> None:
     service = SimulatedService(TokenBucket(1, 1), retry_after=PAUSE)
     limits = Limits()
@@ -243,7 +237,6 @@ async def test_a_client_that_waits_less_long_fails_alone() -> None:
 # coming and going
 
 
-@pytest.mark.virtual
 async def test_a_call_cancelled_as_it_is_served_is_not_in_flight() -> None:
     async with sharing(SimulatedService(latency=1.0), 2, Limits(max_concurrency=1)) as (one, other):
         held = await other.governor.acquire(0, math.inf)
@@ -257,7 +250,6 @@ async def test_a_call_cancelled_as_it_is_served_is_not_in_flight() -> None:
 
 
 @pytest.mark.parametrize("leave", ["close", "cancel"])
-@pytest.mark.virtual
 async def test_who_leaves_in_a_pause_holds_nobody_up(leave: str) -> None:
     service = SimulatedService(TokenBucket(1, 1), retry_after=PAUSE)
     limits = Limits(max_concurrency=4)
@@ -280,7 +272,6 @@ async def test_who_leaves_in_a_pause_holds_nobody_up(leave: str) -> None:
             await leaving.__aexit__(None, None, None)
 
 
-@pytest.mark.virtual
 async def test_who_closes_with_attempts_in_flight_keeps_no_permit() -> None:
     service = SimulatedService(latency=5.0)
     limits = Limits(max_concurrency=2)
@@ -315,7 +306,6 @@ def test_clients_that_come_and_go_lose_nothing() -> None:
     assert service.refused <= 0.05 * 60 * 20
 
 
-@pytest.mark.virtual
 async def test_a_closed_client_leaves_no_subjects() -> None:
     limits = Limits()
     async with session_above(SimulatedService(), limits=limits) as stays:
@@ -377,18 +367,22 @@ def test_clients_of_two_loops_share_no_limits_at_once() -> None:
         two.run(second.close())
 
 
-async def test_a_client_that_can_not_open_leaves_limits_free() -> None:
+def test_a_client_that_can_not_open_leaves_limits_free() -> None:
     limits = Limits()
-    async with aiohttp.ClientSession() as session:
-        pass
-    with pytest.raises(ConfigurationError):
-        await client_of(limits=limits, session=session).open()
+
+    async def fail() -> None:
+        async with aiohttp.ClientSession() as session:
+            pass
+        with pytest.raises(ConfigurationError):
+            await client_of(limits=limits, session=session).open()
 
     async def elsewhere() -> None:
         async with client_of(limits=limits):
             pass
 
-    await asyncio.to_thread(asyncio.run, elsewhere())
+    with asyncio.Runner() as one, asyncio.Runner() as two:
+        one.run(fail())
+        two.run(elsewhere())
 
 
 @pytest.mark.parametrize(

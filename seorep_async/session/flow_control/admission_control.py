@@ -14,27 +14,19 @@ from seorep_async.settings import Settings
 
 
 class Permit(msgspec.Struct, eq=False):
-    """A permit for one attempt; release it with the attempt's outcome.
-
-    Attributes:
-        started: when it was granted.
-        probe: whether the attempt finds out if the service accepts anything again.
-        refused: whether the request was refused before.
-        subject: what the request is about, such as a campaign, or None.
-    """
+    """A permit for one attempt; release it with the attempt's outcome."""
 
     started: float
     probe: bool
+    """Whether the attempt finds out if the service accepts anything again."""
     refused: bool
+    """Whether the request was refused before."""
     subject: str | None
+    """What the request is about, such as a campaign."""
 
 
 class AdmissionControl:
-    """Admits attempts at the rate and in the number that the service accepts.
-
-    Args:
-        settings: `max_concurrency`, `requests_per_second`.
-    """
+    """Admits attempts at the rate and in the number that the service accepts."""
 
     LONGEST_PAUSE = 3600.0
     """Seconds for which a refusal can stop everything; no mistake in a header should do so for ever."""
@@ -45,10 +37,7 @@ class AdmissionControl:
         self._concurrency = ConcurrencyLimit(settings.max_concurrency)
         self._rate = RateLimiter(settings.requests_per_second)
         self._failing = FailingSubjects()
-        self._cause_unknown = False
         self.breaker: CircuitBreaker = CircuitBreaker()
-        self.paused_until: float = -math.inf
-        """The end of the pause that the service asked for last."""
         self.in_flight: int = 0
         """Attempts in flight."""
         self.refused_in_a_row: int = 0
@@ -56,11 +45,16 @@ class AdmissionControl:
 
     def forget_outage(self) -> None:
         """Begin again, with the limits that were found; an outage may have ended since the last attempt."""
-        self.breaker, self._cause_unknown, self.refused_in_a_row = CircuitBreaker(), False, 0
+        self.breaker, self.refused_in_a_row = CircuitBreaker(), 0
 
     def forget_subjects(self, prefix: str) -> None:
         """Forget subjects that nobody will ask about again."""
         self._failing.forget(prefix)
+
+    @property
+    def paused_until(self) -> float:
+        """The end of the pause that the service asked for last."""
+        return self._rate.waits_until
 
     @property
     def concurrency(self) -> int:
@@ -97,24 +91,24 @@ class AdmissionControl:
 
     def obstacle(self, now: float) -> tuple[str, float] | None:
         """Return why no attempt may start now, and when to look again; None where one may."""
-        if self.is_full and not self._concurrency.try_to_open(now):
-            return "concurrency", self._concurrency.opens_at
-        if self.paused_until > now:
-            return "asked to wait", self.paused_until
+        if self.is_full and (moment := self._concurrency.next_start(now)) > now:
+            return "concurrency", moment
+        if (moment := self.paused_until) > now:
+            return "asked to wait", moment
         if (moment := self.breaker.next_start(now)) > now:
-            return "pace" if self._cause_unknown else "outage", moment
+            return self.breaker.reason, moment
         if (moment := self._rate.next_start(now)) > now:
             return "pace", moment
         return None
 
     def start(self, now: float, refused: bool, subject: str | None) -> Permit:
         """Note that an attempt starts."""
-        breaker = self.breaker
+        is_probe = self.breaker.is_open
         self.in_flight += 1
-        self._rate.start(now, probe=breaker.is_open)
-        if breaker.is_open:
-            breaker.start_probe(now)
-        return Permit(now, breaker.is_open, refused, subject)
+        self._rate.start(now, probe=is_probe)
+        if is_probe:
+            self.breaker.start_probe(now)
+        return Permit(now, is_probe, refused, subject)
 
     def end(
         self, permit: Permit, signal: Signal | None, retry_after: float | None, longest_wait: float, now: float
@@ -129,15 +123,7 @@ class AdmissionControl:
     def record(
         self, permit: Permit, signal: Signal, retry_after: float | None, longest_wait: float, now: float
     ) -> None:
-        """Learn from an attempt's outcome.
-
-        Args:
-            permit: of the attempt.
-            signal: the outcome.
-            retry_after: seconds that the service asked to wait, or None.
-            longest_wait: seconds that the attempt's client waits at most.
-            now: the time.
-        """
+        """Learn from an outcome; waits are in seconds, and the client waits for `longest_wait` at most."""
         if signal in (Signal.THROTTLED, Signal.OVERLOADED):
             self.refused_in_a_row += 1
             if retry_after is not None:
@@ -159,13 +145,12 @@ class AdmissionControl:
         concurrency.record_success(self.in_flight)
         if breaker.is_open and permit.started <= breaker.opened:
             concurrency.count_in_sample()
-        if breaker.record_success(permit.started) and self._cause_unknown:
+        if breaker.record_success(permit.started) == "pace":
             self._decrease(now)
 
     def _decrease(self, now: float) -> None:
         """Judge the cause of the refusal that opened the breaker, as it closes."""
         breaker, rate = self.breaker, self._rate
-        self._cause_unknown = False
         if rate.is_known or self.paused_until > breaker.opened or not self._concurrency.end_sample():
             resumed = now if breaker.probes == 1 else max(breaker.opened, min(now, self.paused_until))
             rate.decrease(breaker.opened, now, resumed - breaker.opened)
@@ -173,16 +158,15 @@ class AdmissionControl:
 
     def _record_refusal(self, permit: Permit, now: float) -> None:
         breaker, concurrency = self.breaker, self._concurrency
-        is_doubtful = self.is_doubtful(permit.subject, permit.refused)
-        is_doubtful = is_doubtful and not (self._rate.is_first_guess or concurrency.is_first_guess)
+        is_first_guess = self._rate.is_first_guess or concurrency.is_first_guess
+        is_doubtful = not is_first_guess and self.is_doubtful(permit.subject, permit.refused)
         counts = self._counts(permit, now, is_doubtful)
         if permit.started <= breaker.opened:
             return
         if counts and not breaker.is_open and not concurrency.step_back(permit.started, now, self.in_flight):
             if self.paused_until > now or not self._rate.start_train(now):
-                self._cause_unknown = True
                 concurrency.start_sample(self.in_flight)
-                breaker.open(now, 1 / self._rate.rate)
+                breaker.open("pace", now, 1 / self._rate.rate)
         elif not is_doubtful or permit.probe:
             breaker.record_failure(now)
 
@@ -200,5 +184,4 @@ class AdmissionControl:
         is_long = signal is Signal.OVERLOADED and seconds > longest_wait
         if not is_long or self._failing.record_long_wait(permit.subject, permit.started, now):
             longest = max(longest_wait, self.LONGEST_PAUSE)
-            self.paused_until = max(self.paused_until, now + min(seconds, longest))
-            self._rate.record_wait(now, self.paused_until)
+            self._rate.record_wait(now, now + min(seconds, longest))

@@ -19,12 +19,17 @@ class CircuitBreaker:
         self._row_began = -math.inf
         self._probing = False
         self._next_probe = 0.0
-        self.is_open: bool = False
-        """Whether only probes go out."""
+        self.reason: str = ""
+        """Why only probes go out: `pace`, after a refusal, or `outage`, after a row of failures."""
         self.opened: float = -math.inf
         """When it opened last."""
         self.probes: int = 0
         """How many probes went out since then."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether only probes go out."""
+        return self.reason != ""
 
     def next_start(self, now: float) -> float:
         """Return the time from which the next attempt may start; infinite while a probe is out."""
@@ -42,15 +47,15 @@ class CircuitBreaker:
         """Note that the probe is over, whatever its outcome."""
         self._probing = False
 
-    def open(self, now: float, interval: float = 0.0) -> None:
+    def open(self, reason: str, now: float, interval: float = 0.0) -> None:
         """Let only probes through, the first after an interval in seconds."""
-        self.is_open = True
+        self.reason = reason
         self.opened = now
         self.probes = 0
         self._next_probe = now + max(self.SHORTEST, interval)
 
-    def record_success(self, started: float) -> bool:
-        """Note an accepted attempt, and return whether it closed the breaker.
+    def record_success(self, started: float) -> str:
+        """Note an accepted attempt, and return the reason if it closed the breaker.
 
         One that started before the breaker opened can't; one that started before the row of failures only makes up for
         one of them.
@@ -58,12 +63,12 @@ class CircuitBreaker:
         if not self.is_open:
             if self._row:
                 self._row = 0 if started > self._row_began else self._row - 1
-            return False
+            return ""
         if started <= self.opened:
-            return False
-        self.is_open = False
+            return ""
+        reason, self.reason = self.reason, ""
         self._row = 0
-        return True
+        return reason
 
     def record_failure(self, now: float) -> None:
         """Note a failure."""
@@ -71,7 +76,7 @@ class CircuitBreaker:
             self._row_began = now
         self._row += 1
         if self._row >= self.ROW and not self.is_open:
-            self.open(now)
+            self.open("outage", now)
 
 
 class FailingSubjects:

@@ -27,8 +27,8 @@ class ConcurrencyLimit:
     """Fewer accepted attempts show no limit: one of the rate without a burst accepts one or two as well."""
     STEP = 128
     """Accepted attempts after which one more is tried."""
-    QUICK_STEP, QUICK_ROUNDS = 8, 2
-    """The same, at least and in rounds of attempts, until a step was refused: the first guess may be too low."""
+    QUICK_ROUNDS = 2
+    """The same in rounds of attempts, `FIRST` at least, until a step was refused: the first guess may be too low."""
     PROOF = 24
     """Attempts accepted while the ceiling was in flight, which show that it is not too high."""
     SOON = 48
@@ -37,21 +37,26 @@ class ConcurrencyLimit:
     def __init__(self, ceiling: int) -> None:
         self._ceiling = self._maximum = ceiling
         self._window = float(min(ceiling, self.FIRST))
-        self._is_start = ceiling > self.FIRST
+        self._start_ends = math.inf if ceiling > self.FIRST else -math.inf
         self._last_cut = self._last_step = -math.inf
         self._accepted = self._accepted_at_ceiling = 0
-        self._accepted_at_step, self._next_step = -math.inf, 0
+        self._accepted_at_step = -math.inf
         self._was_step_refused = False
         self._sample, self._enough = 0, 0.0
-        self.limit: int = int(self._window)
+
+    @property
+    def limit(self) -> int:
         """Attempts that may be in flight now, at least 1."""
-        self.opens_at: float = math.inf
-        """When the start ends, unless an attempt is refused before."""
+        return int(self._window)
 
     @property
     def limit_after_start(self) -> int:
         """Attempts that may be in flight now, or as soon as the start is over."""
         return self._ceiling if self._is_start else self.limit
+
+    @property
+    def _is_start(self) -> bool:
+        return self._start_ends > -math.inf
 
     @property
     def is_known(self) -> bool:
@@ -71,33 +76,38 @@ class ConcurrencyLimit:
             if self._accepted >= self.FIRST:
                 self._end_start()
         elif self._window < self._maximum:
-            self._set_window(min(self._maximum, self._window + 1 / self._window))
+            self._window = min(self._maximum, self._window + 1 / self._window)
         elif self._window < self._ceiling and self._accepted >= self._next_step:
             self._accepted_at_step = self._accepted
-            self._set_maximum(self._maximum + 1)
-            self._set_window(self._maximum)
+            self._maximum += 1
+            self._window = self._maximum
 
-    def try_to_open(self, now: float) -> bool:
-        """End the start if it lasted long enough, and return whether it ended so."""
+    @property
+    def _next_step(self) -> float:
+        """Attempts accepted at which one more is tried."""
+        quick_step = max(self.FIRST, self.QUICK_ROUNDS * self._maximum)
+        return max(0, self._accepted_at_step) + (self.STEP if self._was_step_refused else quick_step)
+
+    def next_start(self, now: float) -> float:
+        """Return when an attempt beyond the limit may start: infinite, or when the start has lasted long enough."""
         if not self._is_start:
-            return False
-        self.opens_at = min(self.opens_at, now + self.PAUSE)
-        if now < self.opens_at:
-            return False
+            return math.inf
+        self._start_ends = min(self._start_ends, now + self.PAUSE)
+        if now < self._start_ends:
+            return self._start_ends
         self._end_start()
-        return True
+        return now
 
     def _end_start(self) -> None:
         if self._is_start:
-            self._is_start, self.opens_at = False, math.inf
-            self._set_window(self._ceiling)
+            self._start_ends, self._window = -math.inf, self._ceiling
 
     def record_timeout(self, started: float, now: float) -> None:
         """Cut the window, unless the attempt started before the last cut."""
         if started > self._last_cut:
             self._last_cut = now
             self._end_start()
-            self._set_window(max(1.0, self._window * self.CUT))
+            self._window = max(1.0, self._window * self.CUT)
 
     def step_back(self, started: float, now: float, in_flight: int) -> bool:
         """Take the last step back if a refusal is due to it, and return whether it is."""
@@ -108,8 +118,8 @@ class ConcurrencyLimit:
                 return False
             self._last_step, self._was_step_refused = now, True
             self._reset_counts()
-            self._set_maximum(self._maximum - 1)
-            self._set_window(min(self._window, self._maximum))
+            self._maximum -= 1
+            self._window = min(self._window, self._maximum)
         return True
 
     def start_sample(self, in_flight: int) -> None:
@@ -132,18 +142,8 @@ class ConcurrencyLimit:
             is_cause = is_unproven and self.FEWEST <= self._sample < self._enough
         self._reset_counts()
         self._accepted_at_ceiling = 0
-        self._set_maximum(self._sample if is_cause else self._ceiling)
-        self._set_window(self._maximum)
+        self._window = self._maximum = self._sample if is_cause else self._ceiling
         return self.is_known
 
     def _reset_counts(self) -> None:
         self._accepted, self._accepted_at_step = 0, -math.inf
-
-    def _set_maximum(self, maximum: int) -> None:
-        self._maximum = maximum
-        quick_step = max(self.QUICK_STEP, self.QUICK_ROUNDS * maximum)
-        self._next_step = self._accepted + (self.STEP if self._was_step_refused else quick_step)
-
-    def _set_window(self, window: float) -> None:
-        self._window = window
-        self.limit = int(window)

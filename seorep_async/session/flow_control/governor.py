@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from seorep_async.errors import RateLimitedError
 from seorep_async.session.clock import Clock
 from seorep_async.session.flow_control.admission_control import AdmissionControl, Permit
-from seorep_async.session.flow_control.limits import Limits, permit_queue
-from seorep_async.session.flow_control.permit_queue import Origin, Outcome, Waiter, asked_to_wait
+from seorep_async.session.flow_control.limits import Limits, Origin, Outcome, Waiter, asked_to_wait, permit_queue
 from seorep_async.session.retry_policy import RetryQuota, Signal
 from seorep_async.settings import Settings
 
@@ -39,11 +38,7 @@ class Governor:
 
     @contextmanager
     def opening(self) -> Generator[None, None, None]:
-        """Begin in the running event loop, unless the rest of the client's opening fails.
-
-        Raises:
-            ConfigurationError: the limits are another service's, or in use in another event loop.
-        """
+        """Begin in the running event loop, unless the limits are another's, or the rest of the client can't open."""
         self._queue.join(self._origin, self._clock)
         self._closed = False
         try:
@@ -64,28 +59,13 @@ class Governor:
         return admission.start(now, refused, subject and self._subjects + subject)
 
     async def acquire(
-        self,
-        priority: int,
-        deadline: float,
-        group: object = None,
-        refused: bool = False,
-        subject: str | None = None,
+        self, priority: int, deadline: float, group: object = None, refused: bool = False, subject: str | None = None
     ) -> Permit | None:
-        """Wait for a permit for one attempt.
+        """Wait for a permit for one attempt, the lowest priority first, equals in the order of their arrival.
 
-        Args:
-            priority: the lowest is served first, equals in the order of their arrival.
-            deadline: monotonic time after which a permit is of no use.
-            group: identifies the request for `withdraw`, or None.
-            refused: whether the request was refused before (429, 503).
-            subject: what the request is about, such as a campaign, or None.
-
-        Returns:
-            The permit, to be given to `release`; or None if the deadline passed, or an outage has lasted for
-            `call_timeout`, or the attempt was withdrawn, or the governor closed.
-
-        Raises:
-            RateLimitedError: the service asked for a pause past the deadline, or past `retry_after_max`.
+        Return None if the deadline passed, or an outage has lasted for `call_timeout`, or the attempt was withdrawn
+        with its group, or the governor closed. Raise a RateLimitedError if the service asked for a pause past the
+        deadline, or past `retry_after_max`.
         """
         now = self._clock.monotonic()
         if now >= deadline or self._closed:
@@ -98,14 +78,14 @@ class Governor:
         if obstacle is None and not queue.turns:
             self.in_flight += 1
             return admission.start(now, refused, subject)
-        reason = "concurrency" if obstacle is None else obstacle[0]
+        reason, moment = obstacle or ("concurrency", now)
         if deadline == math.inf and admission.outage_is_too_long(now, self._longest_outage):
             return None
         turn: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         place, patience = (priority, next(queue.numbers)), (self._longest_wait, self._longest_outage)
         waiter = Waiter(*place, deadline, *patience, group, refused, subject, turn)
         queue.add(waiter, self._waiting)
-        if obstacle is None or obstacle[1] < math.inf:  # else there is nothing to do until an attempt ends
+        if moment < math.inf:  # else there is nothing to do until an attempt ends
             queue.dispatch()
         try:
             return await self._turn_of(waiter, now)

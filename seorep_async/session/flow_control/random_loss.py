@@ -19,8 +19,6 @@ class RandomLoss:
     """Attempts in a packet train: as many as start in a third of a second, within these."""
     BY_CHANCE = 2
     """Attempts of a train that random loss may refuse."""
-    NEEDED = 2
-    """Refusals after decreases that are reason enough for a train; twice as many after each train in vain."""
     LEAST = 0.03
     MOST = 0.4
     """A smaller share is no longer tolerated; of a larger one, no more than this."""
@@ -34,10 +32,10 @@ class RandomLoss:
     def __init__(self) -> None:
         self._tried = self._refused = 0
         self._tried_before = self._refused_before = 0
-        self._needed = self.NEEDED
+        self._needed = 2  # refusals, one after each of two decreases; twice as many after each train in vain
         self._likelihood = 0.0
         self._train_began = math.inf
-        self._train_size = self._train_accepted = self._train_refused = 0
+        self._train_missing = self._train_refused = 0
         self.train_left: int = 0
         """Attempts of a train that may start now."""
         self.share: float = 0.0
@@ -49,19 +47,15 @@ class RandomLoss:
         return self._train_began < math.inf
 
     def start_train(self, now: float, rate: float) -> bool:
-        """Start a packet train if there is reason to, and return whether it started.
-
-        Args:
-            now: the time.
-            rate: attempts that started a second.
-        """
+        """Start a packet train if there is reason to, at a rate a second, and return whether it started."""
         if self.share or self.is_train_out or not self._refused or not self._refused_before:
             return False
         if self._refused + self._refused_before < self._needed:
             return False
         self._add_up()
-        self._train_size = self.train_left = max(self.SHORTEST, min(self.LONGEST, int(rate / 3)))
-        self._train_began, self._train_accepted, self._train_refused = now, 0, 0
+        self.train_left = max(self.SHORTEST, min(self.LONGEST, int(rate / 3)))
+        self._train_missing = self.train_left - self.BY_CHANCE
+        self._train_began, self._train_refused = now, 0
         return True
 
     def _end_train(self) -> None:
@@ -74,8 +68,8 @@ class RandomLoss:
     def record_success(self, started: float) -> None:
         """Note an accepted attempt."""
         if started >= self._train_began:
-            self._train_accepted += 1
-            if self._train_accepted >= self._train_size - self.BY_CHANCE:
+            self._train_missing -= 1
+            if self._train_missing <= 0:
                 self._end_train()
                 self.share = min(self.MOST, self._refused_before / max(1, self._tried_before))
                 self._likelihood = 0.0
@@ -105,11 +99,7 @@ class RandomLoss:
         return 1.5 * self.share + self.EXCESS * (1 - self.share)
 
     def end_round(self, *, was_closed: bool) -> None:
-        """Measure the share of refusals at a held rate that is about to be decreased.
-
-        Args:
-            was_closed: whether nothing was accepted for a while, which no random loss does.
-        """
+        """Measure the share of refusals before a decrease; random loss does not close a service for a while."""
         self._end_train()
         self._likelihood = 0.0
         if self.share:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections import deque
 
 from seorep_async.session.flow_control.random_loss import RandomLoss
 
 
+class _Cut(enum.Enum):
+    """What the last cut followed, which decides how the rate grows from there."""
+
+    REFUSAL = enum.auto()
+    WAIT = enum.auto()
+    """A long wait that the service asked for."""
+    RISE = enum.auto()
+    """A search that went far beyond the rate that was refused before."""
+
+
 class RateLimiter:
     """Attempts that may start a second: any number at first, then a little less than was accepted, then slowly more.
+
+    A search raises the rate by one with each attempt (slow start): at first, and once a limit seems to have risen.
 
     Args:
         cap: never more than this, or None.
@@ -27,27 +40,20 @@ class RateLimiter:
     STEP = 8.0
     """Attempts a second by which the rate grows in a second, unless it is so small that a fifth is less."""
     STEP_AFTER_WAIT = 600.0
-    """After a wait that the service asked for, it grows by this divided by the rate: half of `STEP` at least, and two
-    fifths of the rate at most."""
-    LONG_WAIT = 0.5
-    """Seconds, at least, of a wait that changes how the rate grows, is searched and is cut."""
+    """After a long wait it grows by this divided by the rate: half of `STEP` at least, and two fifths of the rate at
+    most."""
     ENOUGH = 90
     """Attempts accepted in a row, at least, that show that a limit rose."""
-    QUIET = 2.0
-    """As many as start in so many seconds at the rate that was refused."""
-    QUIET_AFTER_WAIT = 7.0
-    """The same after such a wait: while others wait, the limit seems higher."""
-    HIGHER = 1.1
+    QUIET, QUIET_AFTER_WAIT = 2.0, 7.0
+    """As many as start in so many seconds at the rate that was refused; while others wait, the limit seems higher."""
+    HIGHER, HIGHER_AFTER_WAIT = 1.1, 1.05
     """A limit is searched again only if the rate is at least so many times the one that was refused, too."""
-    HIGHER_AFTER_WAIT = 1.05
-    """The same after such a wait."""
-    SEARCH_STEP = 1.0
-    """Attempts a second by which each attempt of a search raises the rate, unless a fourth of it is less."""
     SEARCH_STEP_AFTER_WAIT = 0.2
-    """The same after such a wait, times the rate divided by the one that was refused; never more than without a wait,
-    nor less than the rate grows anyway. To go too far costs all a wait again; the first search begins far below."""
+    """A step of a search after a long wait, times the rate divided by the one that was refused; at most that of other
+    searches, and at least as the rate grows anyway: overshooting costs all a wait, and the first search begins low."""
     SPAN = 1.0
-    """Seconds over which accepted attempts are counted, or longer: 16 attempts, or 8 times what it was closed."""
+    """Seconds over which accepted attempts are counted, or longer: 16 attempts, or 8 times what it was closed. After
+    a rest of as many, earlier ones show no rate; a wait of half of them is a long one."""
     FEW = 8
     """Fewer accepted attempts show no rate."""
     SLOWEST = 0.2
@@ -57,22 +63,19 @@ class RateLimiter:
     """Accepted attempts after which a refusal is the first in a long time."""
     CATCH_UP = 0.02
     """Seconds that late timers may make up for; what a longer stall cost stays lost, or there would be a burst."""
-    REST = 1.0
-    """Seconds without any attempt after which earlier ones show no rate."""
 
     def __init__(self, cap: float | None) -> None:
         self._cap = math.inf if cap is None else cap
-        self._known = math.inf
-        self._searching = False
-        self._refused_at = math.inf
-        self._next = self._last = self._since = self._held_until = -math.inf
+        self._known = self._refused_at = math.inf
+        self._next = self._last = self._since = -math.inf
+        self._held_until = -math.inf  # and as long as the rate is a first guess
         self._accepted_at: deque[float] = deque(maxlen=4096)
-        self._accepted = self._refused = self._grace_until = 0
-        self._accepted_in_a_row = 0
-        self._went_too_far = self._has_risen = False
+        self._accepted = self._refused = self._grace_until = self._accepted_in_a_row = 0
+        self._went_too_far = False
+        self._last_cut = _Cut.REFUSAL
         self._waits: deque[tuple[float, float]] = deque(maxlen=64)
-        self._waits_until = -math.inf
-        self._is_after_wait = False
+        self.waits_until: float = -math.inf
+        """The end of the wait that the service asked for last."""
         self._loss = RandomLoss()
 
     @property
@@ -87,8 +90,8 @@ class RateLimiter:
 
     @property
     def is_first_guess(self) -> bool:
-        """Whether the first decrease is not confirmed by a second."""
-        return self._searching
+        """Whether the first cut is not confirmed by a second; until then the limit is searched, and no rate held."""
+        return self.is_known and self._held_until == -math.inf
 
     @property
     def waits(self) -> int:
@@ -101,7 +104,7 @@ class RateLimiter:
 
     def start(self, now: float, *, probe: bool = False) -> None:
         """Note that an attempt starts; before a probe nothing may start, which is no rest."""
-        if not probe and now > max(self._next, self._last) + self.REST:
+        if not probe and now > max(self._next, self._last) + self.SPAN:
             self._since = now
             self._accepted_at.clear()
         self._last = now
@@ -122,27 +125,27 @@ class RateLimiter:
         self._next += 1 / self.rate
 
     def _is_held(self, now: float) -> bool:
-        return now < self._held_until and not self._searching
+        return now < self._held_until
 
     def _is_search(self) -> bool:
         """Whether the limit is not known yet, or was found to be higher."""
         quiet, higher = self.QUIET, self.HIGHER
-        if self._is_after_wait:
+        if self._last_cut is _Cut.WAIT:
             quiet, higher = self.QUIET_AFTER_WAIT, self.HIGHER_AFTER_WAIT
         is_quiet = self._accepted_in_a_row > max(self.ENOUGH, quiet * self._refused_at)
-        return self._searching or (is_quiet and self._known > higher * self._refused_at)
+        return self.is_first_guess or (is_quiet and self._known > higher * self._refused_at)
 
     def _grow(self) -> None:
-        rate = self._known
-        if self._is_after_wait:
+        rate, search_step = self._known, 1.0
+        step = min(0.2, self.STEP / rate)
+        if self._last_cut is _Cut.WAIT:
             step = min(0.4, max(self.STEP_AFTER_WAIT / rate, self.STEP / 2) / rate)
-            search_step = max(step, self.SEARCH_STEP_AFTER_WAIT * rate / max(self.SLOWEST, self._refused_at))
-        else:
-            step, search_step = min(0.2, self.STEP / rate), self.SEARCH_STEP
-        if self._searching or self._loss.share:
-            step = self.SEARCH_STEP
+            slow = self.SEARCH_STEP_AFTER_WAIT * rate / max(self.SLOWEST, self._refused_at)
+            search_step = min(1.0, max(step, slow))
+        if self.is_first_guess or self._loss.share:
+            step = 1.0
         elif self._is_search():
-            step = min(self.SEARCH_STEP, search_step)
+            step = search_step
         self._known += min(step, rate / 4)
 
     def record_success(self, started: float, now: float) -> None:
@@ -154,12 +157,10 @@ class RateLimiter:
         self._loss.record_success(started)
 
     def record_refusal(self, started: float, now: float, *, is_doubtful: bool, same_subject: bool) -> bool:
-        """Note a refusal, and return whether it is news.
+        """Note a refusal, and return whether it counts.
 
-        Args:
-            now: the time.
-            is_doubtful: whether it may be about the request alone.
-            same_subject: whether nothing of its subject was accepted since the last refusal.
+        It is doubtful if it may be about the request alone, and of the same subject if nothing of that was accepted
+        since its last refusal.
         """
         self._refused += 1
         if not is_doubtful:
@@ -180,15 +181,16 @@ class RateLimiter:
 
     def record_wait(self, begin: float, end: float) -> None:
         """Note a wait that the service asked for, or that it asked to wait longer."""
-        if begin >= self._waits_until:
+        end = max(end, self.waits_until)
+        if begin >= self.waits_until:
             self._waits.append((begin, end))
         elif self._waits:
             self._waits[-1] = (self._waits[-1][0], end)
-        self._waits_until = end
+        self.waits_until = end
 
     def start_train(self, now: float) -> bool:
         """Begin a burst in place of a cut if there is reason to, and return whether it began."""
-        if not self.is_known or self._searching or not self._loss.start_train(now, self._known):
+        if not self.is_known or self.is_first_guess or not self._loss.start_train(now, self._known):
             return False
         self._next = now + 1 / self._cap
         return True
@@ -221,37 +223,36 @@ class RateLimiter:
         return accepted, accepted / max(span - idle - tolerated, self.CATCH_UP)
 
     def decrease(self, opened: float, now: float, idle_time: float) -> None:
-        """Cut the rate to a little less than what was accepted lately.
+        """Cut the rate to a little less than what was accepted lately, as the breaker closes.
 
-        Args:
-            opened: when the breaker opened.
-            now: when it closed.
-            idle_time: seconds of it in which nothing was tried that could have been accepted.
+        It was open for a time, of which in `idle_time` no attempt was allowed to start.
         """
         closed, elapsed = now - opened, now - self._since
-        idle = idle_time if self.is_known and elapsed > closed + self.SPAN / 2 else 0.0
+        was_known, was_first_guess, had_risen = self.is_known, self.is_first_guess, self._last_cut is _Cut.RISE
+        idle = idle_time if was_known and elapsed > closed + self.SPAN / 2 else 0.0
         accepted, seen = self._count_accepted(opened, now, idle)
         least, tried = self.FIRST, elapsed - idle_time
-        if self.is_known:
-            if accepted < self.FEW:  # a share of the rate, which no wait distorts
+        if was_known:
+            if accepted < self.FEW:  # use the acceptance ratio, which is independent of pauses
                 seen, tried = self._known * self._accepted / max(1, self._accepted + self._refused), elapsed
-            least = self.SLOWEST if self._searching and tried >= self.SPAN else self._known / 2
-        back_off, had_risen, self._has_risen = self.BACK_OFF, self._has_risen, False
-        self._is_after_wait = any(until - start >= self.LONG_WAIT for start, until in self._waits)
-        if self._went_too_far and not self._searching:
+            least = self.SLOWEST if was_first_guess and tried >= self.SPAN else self._known / 2
+        back_off = self.BACK_OFF
+        self._last_cut = _Cut.WAIT if any(end - begin >= self.SPAN / 2 for begin, end in self._waits) else _Cut.REFUSAL
+        if self._went_too_far and not was_first_guess:
             if closed - idle < self.CATCH_UP:  # else the count is too low
                 least = self._refused_at / 2
-                self._has_risen = not self._is_after_wait and self._known > self.RISEN * self._refused_at
-            if not self._is_after_wait:
-                back_off = 1.0 if self._has_risen else self.BACK_OFF_SEARCH
+                if self._last_cut is _Cut.REFUSAL and self._known > self.RISEN * self._refused_at:
+                    self._last_cut = _Cut.RISE
+            if self._last_cut is not _Cut.WAIT:
+                back_off = 1.0 if self._last_cut is _Cut.RISE else self.BACK_OFF_SEARCH
         elif had_risen and elapsed < 2 * self.HOLD:
             least = max(least, self.BACK_OFF_SEARCH * self._refused_at)
         self._loss.end_round(was_closed=closed - idle > self.SPAN / 2 + 2 / self._known)
         remaining = back_off * seen / (1 - self._loss.share)
         hold = max(min(elapsed, self.HOLD), 4 * (closed - idle_time) + 3 * idle_time)
-        self._searching, self._refused_at = not self.is_known, min(self._known, seen)
+        self._refused_at = min(self._known, seen)
         self._known = max(self.SLOWEST, least, min(self._known, remaining))
-        self._held_until = now + max(hold, min(10.0, 20 / self._known))
+        self._held_until = now + max(hold, min(10.0, 20 / self._known)) if was_known else -math.inf
         self._since, self._went_too_far = now, False
         self._waits.clear()
         self._next = now + 1 / self.rate

@@ -1,21 +1,26 @@
-"""Time limits of attempts: one alarm for all, as one each takes 10 microseconds."""
+"""Time limits: of single attempts, and of the calls of a context."""
 
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 LATE = 0.05
 """Seconds by which an alarm is late only if the loop stood still: it was blocked, or the process stopped."""
-GRACE = 0.1
-"""Seconds that the loop runs on after a late alarm, so that attempts read responses that have arrived."""
-GRACES = 3
-"""The most in a row, if the loop stands still again and again."""
+GRACE, GRACES = 0.1, 3
+"""Seconds that the loop runs on after a late alarm, so that attempts read responses that have arrived; at most so many
+times in a row, if it stands still again and again."""
 
 
 class AttemptTimeouts:
-    """Ends attempts that take too long, as `asyncio.timeout` does."""
+    """Ends attempts that take too long, as `asyncio.timeout` does; one alarm for all, as each takes 10 microseconds."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -97,3 +102,43 @@ class TimeLimit:
         # another cancellation takes precedence
         if self._is_over and self._task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError:
             raise TimeoutError from error
+
+
+@contextmanager
+def added(variable: ContextVar[tuple[T, ...]], value: T) -> Generator[None]:
+    """Add a value for what happens inside a block, and in tasks that are started there."""
+    token = variable.set((*variable.get(), value))
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # an asynchronous generator may be closed in another context, which hasn't got it
+            variable.reset(token)
+
+
+_limits: ContextVar[tuple[tuple[CallTimeout, float], ...]] = ContextVar("seorep_async_call_timeouts", default=())
+
+
+class CallTimeout:
+    """The time limit of one client's calls: `Settings.call_timeout`, or a shorter one for the calls of a context."""
+
+    def __init__(self, seconds: float | None, monotonic: Callable[[], float]) -> None:
+        self.seconds: float = math.inf if seconds is None else seconds
+        self._monotonic = monotonic
+
+    @contextmanager
+    def limit(self, seconds: float) -> Generator[None]:
+        """Limit every call that begins inside a block, or in a task that is started there."""
+        with added(_limits, (self, seconds)):
+            yield
+
+    def deadline(self) -> float:
+        """Return the monotonic time at which a call that begins now must have ended."""
+        return self._monotonic() + min(self.seconds, self._shortest())
+
+    def stream_deadline(self) -> float | None:
+        """Return the same for a call whose results are streamed, or None if only its requests are limited, each."""
+        shortest = self._shortest()
+        return None if shortest == math.inf else self._monotonic() + shortest
+
+    def _shortest(self) -> float:
+        return min((seconds for timeout, seconds in _limits.get() if timeout is self), default=math.inf)
