@@ -16,13 +16,24 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seorep_async.export.checkpoint_file import as_damage, open_database
-from seorep_async.export.staged_report import DamagedError, RowsFile, RowsLocation, StagedReport
+from seorep_async.export.staged_report import DamagedError, OtherVersionError, RowsFile, RowsLocation, StagedReport
 from seorep_async.models import Feed
 from seorep_async.tables.declared import campaigns_table, table_of
 
 CAMPAIGNS = campaigns_table().name
 _BY_KEYWORD = table_of(Feed.KEYWORD_BY_DATE).name
+# ids from the service have no documented range; one of more than 64 bits is stored as a string
+_SCHEMA = [
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT, checksum INTEGER)",
+    "CREATE TABLE campaigns (place INTEGER PRIMARY KEY, id UNIQUE, keywords_found INTEGER, checksum INTEGER)",
+    "CREATE TABLE keywords (campaign_id INTEGER, number INTEGER, id, PRIMARY KEY (campaign_id, number)) WITHOUT ROWID",
+    "CREATE INDEX keywords_by_id ON keywords (id)",
+    "CREATE TABLE reports (number INTEGER PRIMARY KEY, name TEXT, campaign_id INTEGER, id INTEGER, rows INTEGER, "
+    "totals TEXT, start INTEGER, size INTEGER, data_checksum INTEGER, checksum INTEGER)",
+    "CREATE UNIQUE INDEX reports_by_id ON reports (name, campaign_id, id)",
+]
+# the staging area is locked; SQLite's own locks fail where the file system has none
+_UNLOCKED = "?vfs=unix-none" if os.name == "posix" else ""
 _REPORT = "r.name, r.campaign_id, r.id, r.rows, r.totals, r.start, r.size, r.data_checksum, r.checksum"
 
 
@@ -38,7 +49,7 @@ class Checkpoint:
         self._rows = RowsFile(path and path.with_name(f"{path.name}-rows"))
         with contextlib.ExitStack() as opening:
             opening.callback(self._rows.close)
-            self._db = opening.enter_context(contextlib.closing(open_database(path)))
+            self._db = opening.enter_context(contextlib.closing(_open(path)))
             self._salt = ""
             self._salt = self.read("salt") or self._clear()
             opening.pop_all()
@@ -265,7 +276,7 @@ class Checkpoint:
             for record in self._db.execute(query, values):  # noqa: UP028  # `yield from` would close the cursor, late
                 yield record
         except sqlite3.Error as error:
-            raise as_damage(error) from error
+            raise _as_damage(error) from error
 
     def _ids(self, query: str, *values: object) -> list[int]:
         return [int(id_) for (id_,) in self._query(query, *values)]
@@ -277,7 +288,7 @@ class Checkpoint:
             with self._db:  # it commits, or rolls back
                 yield
         except sqlite3.Error as error:
-            raise as_damage(error) from error
+            raise _as_damage(error) from error
 
 
 def fits(number: int) -> bool:
@@ -287,3 +298,44 @@ def fits(number: int) -> bool:
 
 def _storable(id_: int) -> int | str:
     return id_ if fits(id_) else str(id_)
+
+
+def _open(path: Path | None) -> sqlite3.Connection:
+    """Open the file of a checkpoint, or create it; None for one in memory; raises as `Checkpoint`."""
+    name = ":memory:" if path is None else f"{path.absolute().as_uri()}{_UNLOCKED}"
+    try:
+        database = sqlite3.connect(name, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            for setting in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL"):
+                database.execute(f"PRAGMA {setting}")
+            database.execute("BEGIN IMMEDIATE")
+            with database:  # it commits, or rolls back
+                _check_schema(database)
+        except BaseException:
+            database.close()
+            raise
+    except sqlite3.Error as error:
+        raise _as_damage(error) from error
+    return database
+
+
+def _check_schema(database: sqlite3.Connection) -> None:
+    found = [sql for (sql,) in database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
+    if not found:
+        for statement in (*_SCHEMA, f"PRAGMA user_version={_mark(_SCHEMA)}"):
+            database.execute(statement)
+    elif found != _SCHEMA:
+        ((mark,),) = database.execute("PRAGMA user_version").fetchall()
+        if mark in (0, _mark(found)):  # 0: of a version that set no mark
+            raise OtherVersionError
+        raise DamagedError("its tables are not as they were made")
+
+
+def _mark(schema: list[str]) -> int:
+    return zlib.crc32(repr(schema).encode()) >> 1  # SQLite has 31 bits for it
+
+
+def _as_damage(error: sqlite3.Error) -> Exception:
+    """Return damage for an error of SQLite's, or the error itself if the file may be sound."""
+    sound = ("locked", "unable to open", "disk I/O error", "readonly", "full")
+    return error if any(words in str(error) for words in sound) else DamagedError(str(error))

@@ -1,4 +1,4 @@
-"""Planning: the campaigns to pull, and their division into shards."""
+"""Planning: the campaigns to pull, their division into shards, and the stored plan that the same call resumes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
 import attrs
+import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, shown
@@ -21,13 +22,13 @@ from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.formats import Format, arrow_tables
-from seorep_async.export.night import Partition
+from seorep_async.export.night import PLAN, Part, Partition, escape
 from seorep_async.export.progress import ProgressTracker
-from seorep_async.export.receipts import delete_pull, read_receipt
+from seorep_async.export.receipts import delete_pull, read_json, read_receipt
 from seorep_async.export.sinks import encoded_campaigns
 from seorep_async.export.spec import PullSpec, SpecOptions
 from seorep_async.export.staging_area import in_thread
-from seorep_async.export.storage import Storage
+from seorep_async.export.storage import RECEIPTS, Storage
 from seorep_async.export.targets import dataset_of
 from seorep_async.export.targets.dataset import stage, write_part
 from seorep_async.models import Campaign, Feed
@@ -35,10 +36,11 @@ from seorep_async.reports import RankingReport
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.settings import Settings
 from seorep_async.shards.shard import MOST_SHARDS, Shard, check_key_from, check_options
-from seorep_async.shards.stored_plan import StoredPlan, plans_of, read_plan
 from seorep_async.tables.declared import campaigns_table
 
 T = TypeVar("T")
+
+_LARGEST_ID = 2**31 - 1
 
 
 async def plan(
@@ -220,3 +222,68 @@ def _store_plan(
     )
     plan.write(storage, night)
     return plan
+
+
+@attrs.frozen(kw_only=True)
+class StoredPlan:
+    """A plan.
+
+    Attributes:
+        parameters: a resuming call must have the same.
+        started_at: when it was planned, in UTC.
+        ids: the campaigns of all shards.
+        campaigns: the staged part with these campaigns.
+    """
+
+    parameters: dict[str, Any]
+    pull: str
+    snapshot_date: dt.date
+    started_at: dt.datetime
+    ids: tuple[int, ...]
+    campaigns: Part
+
+    def is_of(self, night: Partition) -> bool:
+        """Return whether a pull of a night wrote it like this."""
+        return (
+            (self.started_at.tzinfo, self.snapshot_date) == (None, night.snapshot_date)
+            and self.pull == night.pull_name(self.started_at)
+            and (self.campaigns.table, self.campaigns.number) == (campaigns_table().name, 0)
+            and len({*self.ids}) == len(self.ids)
+            and all(0 < id_ <= _LARGEST_ID for id_ in self.ids)
+        )
+
+    def write(self, storage: Storage, night: Partition) -> None:
+        """Store it; raises as the methods of `Storage`."""
+        storage.write(night.plan(self.pull), msgspec.json.format(msgspec.json.encode(self), indent=1))
+
+
+def read_plan(storage: Storage, night: Partition, pull: str) -> StoredPlan | None:
+    """Return the plan of a pull, or None if there is none; ExportError if it can't be read, or no pull wrote it."""
+    name = night.plan(pull)
+    try:
+        found = read_json(storage, name, StoredPlan)
+    except ValueError:
+        found = None
+    else:
+        if found is None:
+            return None
+    if found is None or found.pull != pull or not found.is_of(night):
+        raise _damaged(storage, name)
+    return found
+
+
+def plans_of(storage: Storage, account: str) -> list[tuple[Partition, str]]:
+    """Return the night and the pull of every plan of an account, the oldest night first."""
+    found = []
+    for name in storage.names(f"{RECEIPTS}/account={escape(account)}"):
+        *_, day, file = name.split("/")
+        pull = file.removesuffix(PLAN)
+        with contextlib.suppress(ValueError):  # no plan is there
+            night = Partition(account, dt.date.fromisoformat(day.removeprefix("snapshot_date=")))
+            if name == night.plan(pull):
+                found.append((night, pull))
+    return found
+
+
+def _damaged(storage: Storage, name: str) -> ExportError:
+    return ExportError(f"{storage.address(name)} is not a plan of this version; move it away, or pass restart=True")

@@ -41,8 +41,8 @@ from seorep_async.export.targets.target import shard_tables
 from seorep_async.resources.arguments import Secret
 from seorep_async.session import Limits
 from seorep_async.settings import Settings
+from seorep_async.shards.planning import read_plan
 from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from
-from seorep_async.shards.stored_plan import read_plan
 from seorep_async.shards.target import ShardTarget
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.declared import pulls_table, table_named

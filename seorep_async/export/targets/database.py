@@ -22,9 +22,9 @@ from seorep_async.export.database_file import (
     first_line,
     make_table,
     names_of,
+    problems,
     quoted,
 )
-from seorep_async.export.existing_database import problems
 from seorep_async.export.formats import Format
 from seorep_async.export.lock import write_lock
 from seorep_async.export.replacement import LATEST_TABLES, Replacement, same_key

@@ -24,12 +24,12 @@ from seorep_async.export.contents import Contents
 from seorep_async.export.formats import Format, write_table
 from seorep_async.export.local_folder import STAGING, LocalFolder
 from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, is_name_of_part
-from seorep_async.export.own_files import is_one_of_ours
 from seorep_async.export.progress import CampaignOutcome
 from seorep_async.export.receipts import busy, commit, holds, last_receipt, names_of_parts, read_receipt
 from seorep_async.export.replacement import Replacement
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.storage import RECEIPTS, Storage, each
+from seorep_async.export.targets.files import is_one_of_ours
 from seorep_async.export.targets.target import Place, Target, mark, refusal, tables_of
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import itertools
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 import attrs
 
 from seorep_async.export.atomic_replace import atomic_replace, export_error, resolve, temporary_file, translate_errors
 from seorep_async.export.contents import Contents
-from seorep_async.export.formats import write_table
-from seorep_async.export.own_files import is_one_of_ours, is_ours
+from seorep_async.export.formats import Format, write_table
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.storage import Storage
 from seorep_async.export.targets.target import Place, Target, check_file, mark, refusal, tables_of
+from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.declared import failures_table, keywords_table, pulls_table, table_of
+from seorep_async.tables.optional import require
 
 _FOREIGN = "{} exists, and no pull of this version wrote it; name another file, or replace it with force=True"
+_LONGEST_LINE = 1 << 20
+_COMMON_COLUMNS = 3  # account, snapshot date and the table's first own column, in every version
 
 
 @attrs.frozen
@@ -96,7 +103,7 @@ class FilesTarget(Target):
             if not isinstance(table, FeedTable):
                 with translate_errors(path):
                     may_replace = self.may_replace(path, table)
-                    is_outdated = path.exists() and is_ours(path, self.format, table)
+                    is_outdated = path.exists() and _is_ours(path, self.format, table)
                 first = next(chunks, None)
                 if first is None:
                     outdated += [path] if is_outdated else []
@@ -109,7 +116,7 @@ class FilesTarget(Target):
             finished.append((file, path))
         for path, table in self.outdated():
             with translate_errors(path):
-                outdated += [path] if path.exists() and is_ours(path, self.format, table) else []
+                outdated += [path] if path.exists() and _is_ours(path, self.format, table) else []
         # the rows come last: a reader who sees them finds the others
         for file, path in (*finished[len(self.feeds) :], *finished[: len(self.feeds)]):
             atomic_replace(file, path)
@@ -178,3 +185,43 @@ class StoredFilesTarget(FilesTarget):
             self.storage.put(Path(path), names[-1])
         self.storage.delete(name for name in before if name not in names and not (folder / name).exists())
         return [self.storage.address(name) for name in reversed(names)]
+
+
+def _is_ours(file: Path, kind: Format, table: Table) -> bool:
+    """Return whether a file has the columns of a table."""
+    with open(file, "rb") as opened:
+        return _has_columns(_columns(opened, kind), table)
+
+
+def is_one_of_ours(opened: BinaryIO, *, kind: Format, table: Table) -> bool:
+    """Return whether a file has the columns of a table, or of another feed's, or is empty: JSON lines of no rows."""
+    if not opened.read(1):
+        return True
+    opened.seek(0)
+    tables = map(table_of, Feed) if isinstance(table, FeedTable) else (table,)
+    found = _columns(opened, kind)
+    return any(_has_columns(found, one) for one in tables)
+
+
+def _has_columns(found: Sequence[str], table: Table) -> bool:
+    """Return whether columns are those of a table; other versions of it may have fewer."""
+    ours = [column.name for column in table.columns]
+    return found[:_COMMON_COLUMNS] == ours[:_COMMON_COLUMNS] and set(found) <= set(ours)
+
+
+def _columns(opened: BinaryIO, kind: Format) -> Sequence[str]:
+    """Return the names of a file's columns, or none if it has another format."""
+    try:
+        if kind is Format.PARQUET:
+            return list(require("pyarrow.parquet").read_schema(opened).names)
+        line = BytesIO(opened.read(_LONGEST_LINE)).readline().decode("utf-8-sig")
+        if kind is Format.CSV:
+            return next(csv.reader([line]), [])
+        first = json.loads(line)
+        return list(first) if isinstance(first, dict) else []
+    except (ValueError, RecursionError, csv.Error):  # pyarrow's own error is a ValueError
+        return []
+    except OSError as error:
+        if error.errno is None:  # pyarrow's error for a damaged file
+            return []
+        raise
