@@ -45,7 +45,7 @@ from tests.session.scripted_server import ScriptedServer, Step
 from tests.session.virtual_loop import VirtualLoop
 
 _SLOW_SECONDS = 1800
-_LONGEST = ("test_benchmarks.py", "test_user_code.py")
+_LONGEST = ("test_benchmarks.py",)
 
 # how fast the machine is does not matter
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import datetime as dt
 import logging
-import threading
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -27,24 +26,14 @@ from seorep_async.shards import gather, plan, run_shard
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
+from tests.export.cut_off import Interposed, PowerFailure, cut
+from tests.export.made_nights import NEWER, OLDER, found, receipt, replace, vouched_for
+from tests.export.made_nights import NIGHT as ACME
 from tests.export.reports import END, NIGHT, START, account, spec_of
 from tests.export.s3 import Bucket
 from tests.export.test_dataset import Fail, fail, parts, rows
-from tests.export.test_receipts import (
-    NEWER,
-    OLDER,
-    Cut,
-    PowerFailure,
-    found,
-    points,
-    receipt,
-    replace,
-    storage,
-    vouched_for,
-)
-from tests.export.test_receipts import NIGHT as ACME
 
-__all__ = ["fail", "storage"]
+__all__ = ["fail"]
 
 PARTITION = f"account=acme/snapshot_date={NIGHT}"
 
@@ -149,7 +138,7 @@ async def test_a_lost_part_of_another_feed_is_vouched_for_no_more(tmp_path: Path
 def test_a_night_whose_staged_parts_were_lost_is_pulled_again(storage: Storage) -> None:
     replace(storage, "older", OLDER)
     with pytest.raises(PowerFailure):
-        replace(Cut(storage, 5), "newer", NEWER)
+        replace(cut(storage, 5), "newer", NEWER)
     storage.delete(storage.names("_staging"))
     there = read_receipt(storage, ACME)
     assert there is not None
@@ -162,7 +151,7 @@ def test_a_second_writer_of_a_night_has_to_run_again(storage: Storage) -> None:
     replace(storage, "older", OLDER)
     before = read_receipt(storage, ACME)
     with pytest.raises(PowerFailure):
-        replace(Cut(storage, 5), "newer", NEWER)
+        replace(cut(storage, 5), "newer", NEWER)
     with pytest.raises(ExportError, match=r"another pull is committing .*; run this again"):
         commit(storage, receipt("older", OLDER), (), before)
     replace(storage, "newer", NEWER)  # run again, it finishes first what the other one had begun
@@ -180,22 +169,17 @@ def test_a_night_that_another_writer_replaced_is_not_mixed(storage: Storage) -> 
 
 @pytest.mark.parametrize("step", ["names", "move", "delete"])
 def test_two_that_finish_one_log_agree(storage: Storage, step: str) -> None:
-    class Overtaken:
-        """A storage in which somebody else finishes the night before the first step of a kind."""
+    others = iter([step])
 
-        lock, done = threading.Lock(), False
-
-        def __getattr__(self, name: str) -> Any:
-            with self.lock:
-                if name == step and not self.done:
-                    self.done = True
-                    read_receipt(storage, ACME)
-            return getattr(storage, name)
+    def overtake(name: str) -> None:
+        """Let somebody else finish the night before the first step of a kind."""
+        if name == step and next(others, None):
+            read_receipt(storage, ACME)
 
     replace(storage, "older", OLDER)
     with pytest.raises(PowerFailure):
-        replace(Cut(storage, 5), "newer", NEWER)
-    assert read_receipt(Overtaken(), ACME) == receipt("newer", NEWER)
+        replace(cut(storage, 5), "newer", NEWER)
+    assert read_receipt(Interposed(storage, overtake, ("names", "move", "delete")), ACME) == receipt("newer", NEWER)
     assert vouched_for(storage) == "newer"
 
 
@@ -203,10 +187,10 @@ def test_two_that_finish_one_log_agree(storage: Storage, step: str) -> None:
 def test_no_reader_sees_a_row_twice(storage: Storage, last: int) -> None:
     older = {("keyword_rankings", 0): b"1 2", ("keyword_rankings", 1): b"3", ("keyword_rankings", 2): b"4"}
     newer = {("keyword_rankings", 0): b"4", ("keyword_rankings", 1): b"2", ("keyword_rankings", last): b"1 3"}
-    for steps in points(storage, 20):
+    for steps in range(20):
         replace(storage, "older", older)
         try:
-            replace(Cut(storage, steps), "newer", newer)
+            replace(cut(storage, steps), "newer", newer)
         except PowerFailure:
             seen = list(chain.from_iterable(data.split() for data in found(storage).values()))
             assert len(seen) == len(set(seen)), steps
@@ -215,10 +199,10 @@ def test_no_reader_sees_a_row_twice(storage: Storage, last: int) -> None:
 
 def test_a_single_part_is_replaced_in_one_step(storage: Storage) -> None:
     older, newer = {("totals", 0): b"older"}, {("totals", 0): b"newer"}
-    for steps in points(storage, 10):
+    for steps in range(10):
         replace(storage, "older", older)
         with contextlib.suppress(PowerFailure):
-            replace(Cut(storage, steps), "newer", newer)
+            replace(cut(storage, steps), "newer", newer)
         assert found(storage) in (older, newer)
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import random
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import obstore
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
@@ -22,13 +21,12 @@ from seorep_async import Feed, SeoRepClient
 from seorep_async.export import pull_to
 from seorep_async.export.night import Partition, Receipt, digest_of
 from seorep_async.export.storage import RECEIPTS
-from seorep_async.sandbox import Sandbox
+from seorep_async.shards import gather, plan, run_shard
 from tests.cli.running import serving
-from tests.export.killed_night import pull_night
+from tests.export.cut_off import PowerFailure, Steps
 from tests.export.reports import END, NIGHT, START
 from tests.export.s3 import Bucket
 
-REPO = str(Path(__file__).parents[2])
 STEPS = {"one": 27, "shards": 60}
 """Requests that change the bucket, in a pull that replaces a night; at least so many."""
 
@@ -37,16 +35,21 @@ STEPS = {"one": 27, "shards": 60}
 def night_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bucket: Bucket) -> None:
     """Let nights be pulled in this folder, with the options of the bucket."""
     monkeypatch.chdir(tmp_path)
-    for name, value in (bucket.server.environment | {"SEOREP_API_KEY": "sandbox", "PYTHONPATH": REPO}).items():
+    for name, value in (bucket.server.environment | {"SEOREP_API_KEY": "sandbox"}).items():
         monkeypatch.setenv(name, value)
 
 
-def pull_until_killed(bucket: Bucket, sandbox: Sandbox, steps: int, way: str) -> None:
-    """Pull in a process that kills itself after so many changes of the bucket."""
-    arguments = (f"{bucket.url}/rankings/", sandbox.base_url, str(steps), way)
-    command = [sys.executable, "-m", "tests.export.killed_night", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+async def pull_night(out: str, base_url: str, way: str) -> None:
+    """Pull the night in one, or in shards."""
+    options: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": NIGHT, "work_dir": os.getcwd()}
+    async with SeoRepClient(base_url, "sandbox") as client:
+        if way == "one":
+            await pull_to(client, None, START, END, out=out, **options)
+            return
+        shards = await plan(client, None, START, END, out=out, shards=3, **options)
+    for shard in shards:
+        await asyncio.to_thread(run_shard, shard)
+    await asyncio.to_thread(gather, shards)
 
 
 def seen(bucket: Bucket) -> dict[str, str]:
@@ -90,7 +93,12 @@ async def check(tmp_path: Path, bucket: Bucket, steps: int, way: str) -> None:
     port = await pull_older(bucket, tmp_path)
     older = seen(bucket)
     with serving(campaigns=6, keywords=2, seed=2, port=port) as sandbox:
-        await asyncio.to_thread(pull_until_killed, bucket, sandbox, steps, way)
+        left = Steps(steps)
+        with pytest.MonkeyPatch.context() as patched:
+            for name in ("put", "copy", "delete"):
+                patched.setattr(obstore, name, left.counted(getattr(obstore, name)))
+            with pytest.raises(PowerFailure):
+                await pull_night(f"{bucket.url}/rankings/", sandbox.base_url, way)
         seen(bucket)
         await pull_night(f"{bucket.url}/rankings/", sandbox.base_url, way)
         found = seen(bucket)

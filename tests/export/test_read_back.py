@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,13 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from seorep_async import Feed, RankingReport
+from seorep_async import Feed, RankingReport, SeoRepClient
 from seorep_async.export import pull_to, schema, to_arrow, to_pandas, to_polars
 from seorep_async.reports import column_values
 from seorep_async.tables.columns import ColumnType
 from seorep_async.tables.declared import table_of
-from tests.export.reports import END, NIGHT, START, account
+from tests.cli.running import serving
+from tests.export.reports import END, FORMATS, NIGHT, START
 
 POLARS = {
     ColumnType.INTEGER: pl.Int64,
@@ -66,9 +69,9 @@ def named(kind: object) -> str:
 
 @attrs.frozen
 class Pulled:
-    """What was pulled, and what the models say should be there."""
+    """What was pulled in every format, and what the models say should be there."""
 
-    path: Path
+    folder: Path
     feed: Feed
     rows: list[dict[str, Any]]
     reports: list[RankingReport[Any]]
@@ -77,110 +80,132 @@ class Pulled:
     def kinds(self) -> dict[str, ColumnType]:
         return {column.name: column.type for column in table_of(self.feed).columns}
 
+    @property
+    def integers(self) -> list[str]:
+        return [name for name, kind in self.kinds.items() if kind is ColumnType.INTEGER]
 
-async def pulled(folder: Path, feed: Feed, ending: str) -> Pulled:
-    path = folder / f"a.{ending}"
-    async with account(campaigns=6, keywords=8, shape="mixed", rows="mixed") as (_, client):
-        await pull_to(client, None, START, END, out=path, feeds=feed, snapshot_date=NIGHT)
+    def file(self, ending: str) -> Path:
+        return self.folder / f"a.{ending}"
+
+    def table(self, ending: str) -> duckdb.DuckDBPyRelation:
+        """Return a file or the table of a database as DuckDB reads it."""
+        if ending != "duckdb":
+            return duckdb.read_parquet(str(self.file(ending)))
+        database = duckdb.connect(str(self.file(ending)), read_only=True)
+        return database.table(table_of(self.feed).name)
+
+
+async def pulled(base_url: str, folder: Path, feed: Feed) -> Pulled:
+    async with SeoRepClient(base_url, "sandbox") as client:
+        for ending in FORMATS:
+            await pull_to(client, None, START, END, out=folder / f"a.{ending}", feeds=feed, snapshot_date=NIGHT)
+        reports: list[RankingReport[Any]] = []
         expected: list[dict[str, Any]] = []
-        received: list[RankingReport[Any]] = []
         names = [column.name for column in table_of(feed).columns]
         for campaign_id in range(1, 7):
-            reports: list[RankingReport[Any]]
             rankings = await client.rankings.campaign(campaign_id, START, END)
+            received: list[RankingReport[Any]] = [rankings]
             if feed is Feed.KEYWORD_BY_DATE:
-                reports = [await client.rankings.keyword_by_date(row.keyword_id, START, END) for row in rankings.rows]
-            elif feed is Feed.CAMPAIGN:
-                reports = [rankings]
-            else:
-                reports = [await client.rankings.campaign_by_date(campaign_id, START, END)]
-            received += [attrs.evolve(report, snapshot_date=NIGHT) for report in reports]
-            for report in reports:
+                received = [await client.rankings.keyword_by_date(row.keyword_id, START, END) for row in rankings.rows]
+            elif feed is Feed.CAMPAIGN_BY_DATE:
+                received = [await client.rankings.campaign_by_date(campaign_id, START, END)]
+            reports += [attrs.evolve(report, snapshot_date=NIGHT) for report in received]
+            for report in received:
                 for values in zip(*column_values(report, campaign_id=campaign_id, snapshot_date=NIGHT), strict=True):
                     expected.append(dict(zip(names, map(plain, values), strict=True)))
     assert any(None in row.values() for row in expected)
-    return Pulled(path, feed, expected, received)
+    return Pulled(folder, feed, expected, reports)
 
 
-@pytest.mark.parametrize("feed", Feed)
-async def test_parquet_by_duckdb(tmp_path: Path, feed: Feed) -> None:
-    found = await pulled(tmp_path, feed, "parquet")
-    table = duckdb.read_parquet(str(found.path))
+@pytest.fixture(scope="module", params=Feed, ids=lambda feed: feed.value)
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pulled:
+    with serving(campaigns=6, keywords=8, shape="mixed", rows="mixed") as sandbox:
+        return asyncio.run(pulled(sandbox.base_url, tmp_path_factory.mktemp("pulled"), request.param))
+
+
+def records(frame: pd.DataFrame, names: list[str]) -> list[dict[str, Any]]:
+    """Return columns of a frame of pandas, with None where nothing is."""
+    found: list[dict[str, Any]] = frame[names].astype(object).where(frame[names].notna(), None).to_dict("records")
+    return found
+
+
+@pytest.mark.parametrize("ending", ["parquet", "duckdb"])
+def test_duckdb_reads_every_value_and_type(found: Pulled, ending: str) -> None:
+    table = found.table(ending)
     assert dict(zip(table.columns, map(named, table.types), strict=True)) == {
         name: DUCKDB[kind] for name, kind in found.kinds.items()
     }
     assert [dict(zip(table.columns, row, strict=True)) for row in table.fetchall()] == found.rows
 
 
-@pytest.mark.parametrize("feed", Feed)
-async def test_parquet_by_polars(tmp_path: Path, feed: Feed) -> None:
-    found = await pulled(tmp_path, feed, "parquet")
-    frame = pl.read_parquet(found.path)
+def test_polars_reads_every_value_and_type(found: Pulled) -> None:
+    frame = pl.read_parquet(found.file("parquet"))
     assert {name: kind for name, kind in frame.schema.items() if name != "tags"} == {
         name: POLARS[kind] for name, kind in found.kinds.items() if name != "tags"
     }
     assert frame.to_dicts() == found.rows
+    assert pl.DataFrame(pl.from_arrow(found.table("duckdb").to_arrow_table())).to_dicts() == found.rows
 
 
-@pytest.mark.parametrize("feed", Feed)
-async def test_parquet_by_pandas_as_it_is(tmp_path: Path, feed: Feed) -> None:
-    found = await pulled(tmp_path, feed, "parquet")
-    frame = pd.read_parquet(found.path)
+def test_pandas_reads_parquet_as_it_is(found: Pulled) -> None:
+    frame = pd.read_parquet(found.file("parquet"))
+    kinds = {ColumnType.INTEGER: "Int64", ColumnType.BOOLEAN: "boolean"}
     for name, kind in found.kinds.items():
         assert not pd.api.types.is_float_dtype(frame[name]), name
-        if kind is ColumnType.INTEGER:
-            assert str(frame[name].dtype) == "Int64"
-        if kind is ColumnType.BOOLEAN:
-            assert str(frame[name].dtype) == "boolean"
-        values = [None if kind is not ColumnType.TAGS and pd.isna(value) else value for value in frame[name]]
-        if kind is ColumnType.TAGS:
-            values = [list(value) for value in frame[name]]
+        assert str(frame[name].dtype) == kinds.get(kind, str(frame[name].dtype))
+        is_list = kind is ColumnType.TAGS
+        values = [list(value) if is_list else None if pd.isna(value) else value for value in frame[name]]
         assert values == [row[name] for row in found.rows], name
 
 
-@pytest.mark.parametrize("feed", Feed)
-async def test_a_database_by_duckdb(tmp_path: Path, feed: Feed) -> None:
-    found = await pulled(tmp_path, feed, "duckdb")
-    with duckdb.connect(str(found.path), read_only=True) as database:
-        table = database.table(table_of(feed).name)
-        assert dict(zip(table.columns, map(named, table.types), strict=True)) == {
-            name: DUCKDB[kind] for name, kind in found.kinds.items()
-        }
-        assert [dict(zip(table.columns, row, strict=True)) for row in table.fetchall()] == found.rows
-
-
-@pytest.mark.parametrize("feed", Feed)
-async def test_a_database_by_polars_and_pandas(tmp_path: Path, feed: Feed) -> None:
-    found = await pulled(tmp_path, feed, "duckdb")
-    with duckdb.connect(str(found.path), read_only=True) as database:
-        table = database.sql(f"SELECT * FROM {table_of(feed).name}").to_arrow_table()  # noqa: S608
-    assert pl.DataFrame(pl.from_arrow(table)).to_dicts() == found.rows
-    frame = table.to_pandas(types_mapper=pd.ArrowDtype)
+def test_pandas_reads_a_database_without_floats(found: Pulled) -> None:
+    frame = found.table("duckdb").to_arrow_table().to_pandas(types_mapper=pd.ArrowDtype)
     assert [name for name in frame if pd.api.types.is_float_dtype(frame[name])] == []
-    ints = [name for name, kind in found.kinds.items() if kind is ColumnType.INTEGER]
-    assert frame[ints].astype(object).where(frame[ints].notna(), None).to_dict("records") == [
-        {name: row[name] for name in ints} for row in found.rows
-    ]
+    assert records(frame, found.integers) == [{name: row[name] for name in found.integers} for row in found.rows]
 
 
-@pytest.mark.parametrize("feed", Feed)
-async def test_csv_by_polars_and_pandas_and_duckdb_with_the_types(tmp_path: Path, feed: Feed) -> None:
-    found = await pulled(tmp_path, feed, "csv")
-    ints = [name for name, kind in found.kinds.items() if kind is ColumnType.INTEGER]
-    expected = [{name: row[name] for name in ints} for row in found.rows]
-    frame = pl.read_csv(found.path, schema_overrides=dict.fromkeys(ints, pl.Int64))
-    assert frame.select(ints).to_dicts() == expected
-    pandas = pd.read_csv(found.path, dtype=dict.fromkeys(ints, "Int64"))
-    assert pandas[ints].astype(object).where(pandas[ints].notna(), None).to_dict("records") == expected
-    table = duckdb.read_csv(str(found.path), dtype=dict.fromkeys(ints, "BIGINT"))
-    assert [dict(zip(ints, row, strict=True)) for row in table.project(", ".join(ints)).fetchall()] == expected
+INTEGERS: dict[str, Callable[[str, list[str]], list[dict[str, Any]]]] = {
+    "csv by polars": lambda file, names: pl.read_csv(
+        file, schema_overrides=dict.fromkeys(names, pl.Int64)
+    ).select(names).to_dicts(),
+    "csv by pandas": lambda file, names: records(pd.read_csv(file, dtype=dict.fromkeys(names, "Int64")), names),
+    "csv by duckdb": lambda file, names: duckdb.read_csv(
+        file, dtype=dict.fromkeys(names, "BIGINT")
+    ).project(", ".join(names)).to_arrow_table().to_pylist(),
+    "jsonl by polars": lambda file, names: pl.read_ndjson(
+        file, schema_overrides=dict.fromkeys(names, pl.Int64)
+    ).select(names).to_dicts(),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("feed", Feed)
-async def test_reports_in_memory_agree_with_the_file(tmp_path: Path, feed: Feed) -> None:
-    found = await pulled(tmp_path, feed, "jsonl")
-    rows, lines = found.rows, found.path.read_bytes()
-    if feed is Feed.KEYWORD_BY_DATE:  # in memory it does not know its campaign
+@pytest.mark.parametrize("way", INTEGERS)
+def test_integers_are_read_from_text_with_their_types(found: Pulled, way: str) -> None:
+    file = str(found.file(way.partition(" ")[0]))
+    assert INTEGERS[way](file, found.integers) == [{name: row[name] for name in found.integers} for row in found.rows]
+
+
+def test_duckdb_reads_json_lines(found: Pulled) -> None:
+    lists = (ColumnType.TAGS, ColumnType.FIELDS)
+    types = {name: DUCKDB[kind] for name, kind in found.kinds.items() if kind not in lists}
+    table = duckdb.read_json(str(found.file("jsonl")), format="newline_delimited", columns=types)
+    expected = [{name: row[name] for name in types} for row in found.rows]
+    assert [dict(zip(types, row, strict=True)) for row in table.fetchall()] == expected
+
+
+def test_json_lines_have_the_values_of_the_models(found: Pulled) -> None:
+    lines = [json.loads(line) for line in found.file("jsonl").read_text().splitlines()]
+    for line, row in zip(lines, found.rows, strict=True):
+        assert line["start_date"] == START.isoformat()
+        for name, kind in found.kinds.items():
+            if kind is ColumnType.DATE:
+                assert (line[name] and dt.date.fromisoformat(line[name])) == row[name]
+            elif kind in (ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN):
+                assert (line[name], type(line[name])) == (row[name], type(row[name]))
+
+
+def test_reports_in_memory_agree_with_the_file(found: Pulled) -> None:
+    rows, lines = found.rows, found.file("jsonl").read_bytes()
+    if found.feed is Feed.KEYWORD_BY_DATE:  # in memory it does not know its campaign
         rows, lines = [row | {"campaign_id": None} for row in rows], re.sub(rb'("campaign_id":)\d+', rb"\1null", lines)
     dicts = [row for report in found.reports for row in report.to_dicts()]
     assert [list(row) for row in dicts] == [list(row) for row in rows]
@@ -190,35 +215,9 @@ async def test_reports_in_memory_agree_with_the_file(tmp_path: Path, feed: Feed)
     }
     assert b"".join(report.to_jsonl() for report in found.reports) == lines
     table = to_arrow(found.reports)
-    assert table.schema.types == schema(feed).types
+    assert table.schema.types == schema(found.feed).types
     assert table.to_pylist() == rows
     assert to_polars(found.reports).to_dicts() == rows
     frame = to_pandas(found.reports)
     assert [str(kind) for kind in frame.dtypes] == [f"{kind}[pyarrow]" for kind in table.schema.types]
     assert pa.Table.from_pandas(frame, preserve_index=False).to_pylist() == rows
-
-
-@pytest.mark.parametrize("feed", Feed)
-async def test_json_lines_by_polars_and_duckdb(tmp_path: Path, feed: Feed) -> None:
-    found = await pulled(tmp_path, feed, "jsonl")
-    ints = [name for name, kind in found.kinds.items() if kind is ColumnType.INTEGER]
-    expected = [{name: row[name] for name in ints} for row in found.rows]
-    frame = pl.read_ndjson(found.path, schema_overrides=dict.fromkeys(ints, pl.Int64))
-    assert frame.select(ints).to_dicts() == expected
-    types = {
-        name: DUCKDB[kind] for name, kind in found.kinds.items() if kind not in (ColumnType.TAGS, ColumnType.FIELDS)
-    }
-    table = duckdb.read_json(str(found.path), format="newline_delimited", columns=types)
-    assert [dict(zip(types, row, strict=True)) for row in table.fetchall()] == [
-        {name: row[name] for name in types} for row in found.rows
-    ]
-    assert [json.loads(line)["start_date"] for line in found.path.read_text().splitlines()] == [
-        START.isoformat() for _ in found.rows
-    ]
-    lines = [json.loads(line) for line in found.path.read_text().splitlines()]
-    for line, row in zip(lines, found.rows, strict=True):
-        for name, kind in found.kinds.items():
-            if kind is ColumnType.DATE:
-                assert (line[name] and dt.date.fromisoformat(line[name])) == row[name]
-            elif kind in (ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN):
-                assert (line[name], type(line[name])) == (row[name], type(row[name]))

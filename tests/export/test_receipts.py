@@ -3,126 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from pathlib import Path
-from typing import Any
 
-import attrs
 import pytest
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape
+from seorep_async.export.night import Part, Partition, Receipt, escape
 from seorep_async.export.receipts import commit, last_receipt, read_receipt
 from seorep_async.export.storage import Storage, storage_of
-
-NIGHT = Partition("acme", dt.date(2026, 11, 21))
-OLDER = {("keyword_rankings", 0): b"older", ("keyword_rankings", 1): b"older too", ("totals", 0): b"older totals"}
-NEWER = {("keyword_rankings", 0): b"newer", ("totals", 0): b"newer totals", ("failures", 0): b"failed"}
-
-
-class PowerFailure(BaseException):
-    pass
-
-
-@attrs.define
-class Cut:
-    """A storage that does so many steps, and then no more."""
-
-    whole: Storage
-    steps: int
-
-    def __getattr__(self, name: str) -> Any:
-        step = getattr(self.whole, name)
-        if name not in ("put", "write", "exchange", "move", "delete"):
-            return step
-
-        def counted(*arguments: Any) -> Any:
-            if name == "delete":
-                for one in arguments[0]:
-                    self._count()
-                    step([one])
-                return None
-            self._count()
-            return step(*arguments)
-
-        return counted
-
-    def _count(self) -> None:
-        if not self.steps:
-            raise PowerFailure
-        self.steps -= 1
-
-
-def named(pull: str) -> str:
-    """Return the name of a pull that tests call by a word."""
-    return digest_of(pull.encode())[:12]
-
-
-def receipt(pull: str, contents: dict[tuple[str, int], bytes], **changes: Any) -> Receipt:
-    parts = (Part(table, number, 1, len(data), digest_of(data)) for (table, number), data in contents.items())
-    values: dict[str, Any] = {
-        "account": "acme",
-        "snapshot_date": NIGHT.snapshot_date,
-        "service": "https://api.example.com",
-        "key_digest": "digest",
-        "pull": named(pull),
-        "feeds": ("campaign",),
-        "start_date": dt.date(2026, 11, 1),
-        "end_date": dt.date(2026, 11, 20),
-        "failures": 0,
-        "version": "1",
-        "parts": tuple(parts),
-    }
-    return Receipt(**values | changes)
-
-
-def replace(storage: Any, pull: str, contents: dict[tuple[str, int], bytes]) -> None:
-    """Stage and commit a night."""
-    earlier, wanted = read_receipt(storage, NIGHT), receipt(pull, contents)
-    for part in wanted.parts:
-        storage.write(part.staged(NIGHT, wanted.pull), contents[part.table, part.number])
-    commit(storage, wanted, wanted.parts, earlier)
-
-
-def found(storage: Storage) -> dict[tuple[str, int], bytes]:
-    """Return every part that readers see."""
-    seen = {}
-    for table in ("keyword_rankings", "totals", "failures"):
-        for name in storage.names(table):
-            number = int(name.rpartition("part-")[2].partition(".")[0])
-            seen[table, number] = storage.read(name) or b""
-    return seen
-
-
-def vouched_for(storage: Storage) -> str | None:
-    """Return whose receipt names parts, and check that exactly these are there."""
-    data = storage.read(NIGHT.receipt)
-    if data is None or not json.loads(data)["parts"]:
-        return None
-    pull, contents = ("older", OLDER) if Receipt.from_json(data).pull == named("older") else ("newer", NEWER)
-    assert found(storage) == contents
-    return pull
-
-
-@pytest.fixture(params=["folder", "bucket"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    if request.param == "folder":
-        return storage_of(str(tmp_path / "rankings"))
-    bucket = request.getfixturevalue("bucket")
-    return storage_of(bucket.url, bucket.server.options)
-
-
-def points(storage: Storage, most: int) -> range:
-    """Return every point in a folder, and every third in a bucket: its steps are the same, and requests take long."""
-    return range(0, most, 3 if storage.address("").startswith("s3:") else 1)
+from tests.export.cut_off import PowerFailure, cut
+from tests.export.made_nights import NEWER, NIGHT, OLDER, named, receipt, replace, vouched_for
 
 
 def test_a_night_cut_off_at_any_point_is_whole_or_unvouched(storage: Storage) -> None:
     seen = set()
-    for steps in points(storage, 40):
+    for steps in range(40):
         replace(storage, "older", OLDER)
         try:
-            replace(Cut(storage, steps), "newer", NEWER)
+            replace(cut(storage, steps), "newer", NEWER)
         except PowerFailure:
             seen.add(vouched_for(storage))
         else:
@@ -142,10 +40,10 @@ def test_a_night_cut_off_at_any_point_is_whole_or_unvouched(storage: Storage) ->
 def test_a_replacement_cut_off_twice_is_finished(storage: Storage) -> None:
     replace(storage, "older", OLDER)
     with pytest.raises(PowerFailure):
-        replace(Cut(storage, 6), "newer", NEWER)
+        replace(cut(storage, 6), "newer", NEWER)
     for _ in range(3):
         with pytest.raises(PowerFailure):
-            read_receipt(Cut(storage, 1), NIGHT)
+            read_receipt(cut(storage, 1), NIGHT)
         assert vouched_for(storage) is None
     assert read_receipt(storage, NIGHT) == receipt("newer", NEWER)
     assert vouched_for(storage) == "newer"

@@ -8,7 +8,6 @@ import os
 import shutil
 import socket
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import local_folder, object_store
 from seorep_async.export.local_folder import LocalFolder
 from seorep_async.export.storage import Storage, each, storage_of
+from tests.export.cut_off import PowerFailure, Steps
 from tests.export.s3 import SECRET, Bucket
 
 NAMES = [
@@ -142,10 +142,6 @@ def test_a_file_of_another_disk_appears_in_one_step(
     assert not far.exists()
 
 
-class PowerFailure(BaseException):
-    pass
-
-
 @pytest.mark.parametrize("has_descriptors", [True, False])
 @pytest.mark.parametrize("old", [None, b"older"])
 def test_killed_at_any_step_an_exchange_is_done_or_begun_anew(
@@ -174,17 +170,11 @@ def test_killed_at_any_step_an_exchange_is_done_or_begun_anew(
 
 
 def killed_after(patched: pytest.MonkeyPatch, steps: int) -> None:
-    """Let all calls of the system fail after so many, also those that would clean up."""
-    left = iter(range(steps))
-
-    def counted(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if next(left, None) is None:
-            raise PowerFailure
-        return call(*arguments, **options)
-
-    patched.setattr(local_folder, "open", partial(counted, open), raising=False)
+    """Let all calls of the system fail after so many."""
+    left = Steps(steps)
+    patched.setattr(local_folder, "open", left.counted(open), raising=False)
     for name in ("mkdir", "open", "fsync", "link", "rename", "replace", "unlink", "rmdir"):
-        patched.setattr(os, name, partial(counted, getattr(os, name)))
+        patched.setattr(os, name, left.counted(getattr(os, name)))
 
 
 def refuse(*_: object, **__: object) -> None:

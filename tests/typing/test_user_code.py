@@ -3,35 +3,59 @@
 from __future__ import annotations
 
 import ast
+import datetime as dt
 import inspect
 import pathlib
-import re
 import subprocess
 import sys
+from collections.abc import Mapping
+from typing import Any, Literal, get_type_hints
 
 import attrs
 import pytest
 
 import seorep_async
-from seorep_async import PullOutcome, RankingReport, SeoRepClient, models
+from seorep_async import RankingTotals, SearchLanguage, SearchLocation, SeoRepClient, Tag, models
+from tests.models.reference import REFERENCE
 
 HERE = pathlib.Path(__file__).parent
 USER_CODE = sorted(HERE.glob("user_code*.py"))
-TYPES_NOT_DOCUMENTED = {
-    "date_deleted",
-    "engine_a_places_id",
-    "engine_a_cid",
-    "engine_a_business_id",
-    "engine_a_business_name",
-    "timezone",
+REQUIRED = {"id", "phrase", "month", "period"}
+"""The kinds of fields of the reference that are never None."""
+KINDS: dict[str, Any] = {
+    **dict.fromkeys(("id", "integer", "metric"), int),
+    **dict.fromkeys(("phrase", "text", "null"), str),
+    **dict.fromkeys(("day", "last", "month", "period"), dt.date),
+    "flag": bool,
+    "moment": dt.datetime,
+    "unknown": Any,
+    "location": SearchLocation,
+    "language": SearchLanguage,
+    "tags": tuple[Tag, ...],
 }
-"""Fields of a campaign whose types the reference does not show (part 2.1)."""
+"""The type of each kind of field; of one whose type the reference does not show, any."""
+PRECISION = Literal["month", "day"]
+OTHERS = {
+    "RankingReport": """feed: Feed, id: int, start_date: dt.date, end_date: dt.date, rows: tuple[R, ...],
+        totals: RankingTotals | None, total_records: int | None, version: bool | None, extra: Mapping[str, Any],
+        account: str | None, snapshot_date: dt.date | None, compared: bool""",
+    "Page": """items: tuple[T, ...], number: int, total_pages: int | None, total_records: int | None,
+        totals: RankingTotals | None, version: bool | None, extra: Mapping[str, Any]""",
+    "PullOutcome": "id: int, report: RankingReport[R] | None, error: SeoRepError | None",
+    "Stats": """requests: int, attempts: int, retries: Mapping[str, int], throttled: int, bytes_received: int,
+        in_flight: int, concurrency: int, pace: float | None, waited: Mapping[str, float]""",
+    "RawAnswer": """method: str, path: str, status: int, body: bytes, headers: Mapping[str, str], number: int,
+        seconds: float""",
+    "Attempt": """method: str, path: str, subject: str | None, number: int, status: int | None,
+        error: type[BaseException] | None, cause: str | None, bytes: int, seconds: float, waited: float""",
+}
 
 
 def tree_of(name: str) -> ast.Module:
     return ast.parse((HERE / name).read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_user_code_has_the_types_that_it_says() -> None:
     pytest.importorskip("mypy")
     checked = subprocess.run(
@@ -44,22 +68,25 @@ def test_user_code_has_the_types_that_it_says() -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_the_types_of_every_field_of_every_model_are_checked() -> None:
-    checked: dict[str, set[str]] = {}
-    for function in tree_of("user_code_fields.py").body:
-        if isinstance(function, ast.FunctionDef):
-            (argument,) = function.args.args
-            model = re.split(r"\W", ast.unparse(argument.annotation or argument))[0]
-            checked[model] = {
-                node.attr
-                for node in ast.walk(function)
-                if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "one"
-            }
-    public = {*models.__all__, "Attempt", "RankingReport", "PullOutcome", "RawAnswer", "Stats"} - {"Feed"}
-    fields = {name: set(attrs.fields_dict(getattr(seorep_async, name))) for name in public}
-    for model in (RankingReport, PullOutcome):
-        fields[model.__name__] |= {n for n, one in inspect.getmembers(model) if isinstance(one, property)}
-    assert checked == fields
+@pytest.mark.parametrize("model", REFERENCE, ids=lambda model: str(model.__name__))
+def test_a_field_has_the_type_that_the_reference_shows(model: type) -> None:
+    hints, expected = get_type_hints(model), dict[str, Any](extra=Mapping[str, Any], date_precision=PRECISION)
+    for line in REFERENCE[model]:
+        kind = float if model is RankingTotals else KINDS[line.kind]
+        expected[line.attribute] = kind if line.kind in {*REQUIRED, "tags", "unknown"} else kind | None
+    found = {field.name: hints[field.name] for field in attrs.fields(model)}
+    assert found == {name: kind for name, kind in expected.items() if name in found or name != "date_precision"}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_field_of_another_public_value_has_its_type(name: str) -> None:
+    declared = [f"{field.name}: {field.type}" for field in attrs.fields(getattr(seorep_async, name))]
+    assert ", ".join(declared) == " ".join(OTHERS[name].split())
+
+
+def test_the_types_of_all_public_values_are_checked() -> None:
+    public = {*models.__all__, *OTHERS} - {"Feed"}
+    assert {model.__name__ for model in REFERENCE} | OTHERS.keys() == public
 
 
 def test_the_types_of_every_operation_are_checked() -> None:
@@ -91,9 +118,3 @@ def test_every_argument_of_every_operation_is_checked() -> None:
             given = {name for call in of_it for name in named[: len(call.args)]}
             given |= {str(keyword.arg) for call in of_it for keyword in call.keywords}
             assert given | {"extra_params"} == {*named, "extra_params"}, f"{resource}.{verb}"
-
-
-def test_nothing_is_any_but_what_the_reference_does_not_show() -> None:
-    lines = (HERE / "user_code_fields.py").read_text(encoding="utf-8").splitlines()
-    marked = {found[1] for line in lines if (found := re.search(r"one\.(\w+).*# type: ignore", line))}
-    assert marked == TYPES_NOT_DOCUMENTED | {"extra"}

@@ -56,6 +56,8 @@ async def reports(client: SeoRepClient) -> None:
     assert_type(report.rows[0].last_results_date, dt.date | None)
     assert_type(report.totals, RankingTotals | None)
     assert_type(report.start_date, dt.date)
+    assert_type(report.campaign_id, int | None)
+    assert_type(report.keyword_id, int | None)
     async for row in client.rankings.campaign(42, "2023-01-01", "2023-01-31", compare_previous_period=True):
         assert_type(row, KeywordRanking)
     assert_type(await client.rankings.campaign_by_date(42, "2023-01-01", "2023-01-31"), RankingReport[CampaignPeriod])
@@ -74,6 +76,7 @@ async def pulls(client: SeoRepClient, any_feed: Feed) -> None:
         async for outcome in outcomes:
             assert_type(outcome, PullOutcome[KeywordRanking])
             assert_type(outcome.id, int)
+            assert_type(outcome.ok, bool)
             assert_type(outcome.report, RankingReport[KeywordRanking] | None)
             assert_type(outcome.error, SeoRepError | None)
             if outcome.report is not None:
