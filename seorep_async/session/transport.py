@@ -27,7 +27,13 @@ from seorep_async.errors import (
     ProtocolError,
     SeoRepError,
 )
-from seorep_async.session.aiohttp_workarounds import READ_SIZE, WireError, WriteResponse, reuse_freed_memory
+from seorep_async.session.aiohttp_workarounds import (
+    READ_SIZE,
+    ReadResponse,
+    WireError,
+    WriteResponse,
+    reuse_freed_memory,
+)
 from seorep_async.session.attempt_timeouts import AttemptTimeouts, TimeLimit
 from seorep_async.session.authentication import Authentication
 from seorep_async.session.base_url import BaseURL, origin_of
@@ -70,6 +76,13 @@ class Transport:
             "Accept": "application/json",
             "Accept-Encoding": "gzip, deflate",
             "User-Agent": settings.user_agent,
+        }
+        self._for_borrowed: dict[str, Any] = {  # our own sessions are created so
+            "skip_auto_headers": (hdrs.CONTENT_TYPE,),
+            "raise_for_status": False,
+            "auto_decompress": True,
+            "timeout": self._timeout,
+            "middlewares": (self._send_on_the_wire,),
         }
         self.attempts: int = 0
         self.bytes_received: int = 0
@@ -126,24 +139,15 @@ class Transport:
             raise error.with_traceback(None) from None
 
     async def _exchange(self, request: Request[Any], may_reuse: bool) -> Response:
-        headers = None if self._borrowed is None else self._headers  # our own sessions send them anyway
-        if request.content_type is not None:
-            headers = self._headers | {"Content-Type": request.content_type}
         session = self._reads if request.method == "GET" and may_reuse else self._writes
         if session.closed:
             raise ConfigurationError("the session that was passed in was closed while the client was in use")
-        response = await session.request(
-            request.method,
-            self._base_url.address(request.path, request.query),
-            data=request.body,
-            headers=headers,
-            skip_auto_headers=None if request.method == "GET" or request.body is not None else ("Content-Type",),
-            allow_redirects=False,
-            raise_for_status=False,
-            auto_decompress=True,
-            timeout=self._timeout,
-            middlewares=(self._send_on_the_wire,),
-        )
+        options = {} if self._borrowed is None else self._for_borrowed | {"headers": self._headers}
+        if request.content_type is not None:
+            options["headers"] = options.get("headers", {}) | {"Content-Type": request.content_type}
+        self.attempts += 1
+        address = self._base_url.address(request.path, request.query)
+        response = await session.request(request.method, address, data=request.body, allow_redirects=False, **options)
         try:
             chunks = await self._read(response)
         except BaseException:
@@ -161,12 +165,11 @@ class Transport:
     async def _send_on_the_wire(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Authenticate one wire attempt, count it, and stop aiohttp from resending it."""
+        """Authenticate one wire attempt of a borrowed session, and stop aiohttp from resending it."""
         if origin_of(request.url) != self._base_url.origin:
             raise ConfigurationError(f"refused to send the API key to an origin other than {self._base_url.string}")
         request.headers[hdrs.AUTHORIZATION] = self._authentication.header()
         request.headers.popall(hdrs.COOKIE, None)
-        self.attempts += 1
         try:
             return await send(request)
         except WireError.RESENT_AFTER as error:
@@ -206,10 +209,12 @@ class Transport:
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=force_close),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers,
+            headers=self._headers | {hdrs.AUTHORIZATION: self._authentication.header()},
+            skip_auto_headers=(hdrs.CONTENT_TYPE,) if force_close else None,
+            timeout=self._timeout,
             trust_env=False,
             read_bufsize=READ_SIZE,
-            response_class=WriteResponse if force_close else aiohttp.ClientResponse,
+            response_class=WriteResponse if force_close else ReadResponse,
         )
         self._owned.append(session)
         return session
