@@ -10,7 +10,7 @@ import ssl
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
@@ -114,7 +114,7 @@ class Transport:
         limit = TimeLimit(self._timeouts, self._settings.attempt_timeout, remaining)
         try:
             with limit:
-                return await self._exchange(request, may_reuse)
+                return await self._receive(await self._send(request, may_reuse))
         except SeoRepError:
             raise
         except _BodyTooLarge as error:
@@ -138,29 +138,19 @@ class Transport:
             error.add_note("".join(traceback.format_tb(error.__traceback__)))  # which shows no locals
             raise error.with_traceback(None) from None
 
-    async def _exchange(self, request: Request[Any], may_reuse: bool) -> Response:
+    def _send(self, request: Request[Any], may_reuse: bool) -> Awaitable[aiohttp.ClientResponse]:
+        """Send a request, and receive the head of the response and what came with it."""
         session = self._reads if request.method == "GET" and may_reuse else self._writes
-        if session.closed:
-            raise ConfigurationError("the session that was passed in was closed while the client was in use")
-        options = {} if self._borrowed is None else self._for_borrowed | {"headers": self._headers}
+        options = {}
+        if self._borrowed is not None:
+            if session.closed:
+                raise ConfigurationError("the session that was passed in was closed while the client was in use")
+            options = self._for_borrowed | {"headers": self._headers}
         if request.content_type is not None:
-            options["headers"] = options.get("headers", {}) | {"Content-Type": request.content_type}
+            options["headers"] = self._headers | {"Content-Type": request.content_type}
         self.attempts += 1
         address = self._base_url.address(request.path, request.query)
-        response = await session.request(request.method, address, data=request.body, allow_redirects=False, **options)
-        try:
-            chunks = await self._read(response)
-        except BaseException:
-            response.close()
-            raise
-        return Response(
-            status=response.status,
-            chunks=chunks,
-            retry_after=parse_retry_after(
-                response.headers.get(hdrs.RETRY_AFTER), response.headers.get(hdrs.DATE), self._wall_clock()
-            ),
-            headers=response.headers,
-        )
+        return session.request(request.method, address, data=request.body, allow_redirects=False, **options)
 
     async def _send_on_the_wire(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
@@ -175,21 +165,39 @@ class Transport:
         except WireError.RESENT_AFTER as error:
             raise WireError(error) from None
 
+    async def _receive(self, response: aiohttp.ClientResponse) -> Response:
+        """Receive the rest of a response; most are whole already."""
+        content, headers = response.content, response.headers
+        chunks: list[bytes | memoryview]
+        try:
+            chunks = [self._counted(content.read_nowait())] if content.is_eof() else await self._read(response)
+        except BaseException:
+            response.close()
+            raise
+        retry_after = None
+        if hdrs.RETRY_AFTER in headers:
+            retry_after = parse_retry_after(headers[hdrs.RETRY_AFTER], headers.get(hdrs.DATE), self._wall_clock())
+        return Response(response.status, chunks, retry_after, headers)
+
     async def _read(self, response: aiohttp.ClientResponse) -> list[bytes | memoryview]:
-        limit, content = self._settings.max_body_bytes, response.content
-        if not content.is_eof() and (announced := response.content_length) is not None and announced > limit:
+        announced, limit = response.content_length, self._settings.max_body_bytes
+        if announced is not None and announced > limit:
             raise _BodyTooLarge(f"the response announces {announced} bytes, more than the limit of {limit}")
         chunks: list[bytes | memoryview] = []
         size = 0
-        while chunk := content.read_nowait() if content.is_eof() else await _read_any(content):
+        while chunk := await _read_any(response.content):
+            chunks.append(self._counted(chunk, size))
             size += len(chunk)
-            self.bytes_received += len(chunk)
-            if size > limit:
-                raise _BodyTooLarge(f"the response is larger than the limit of {limit} bytes")
-            chunks.append(chunk)
-            if content.at_eof():
+            if response.content.at_eof():
                 break
         return [await self._joined(chunks, size)] if size > HUGE else chunks
+
+    def _counted(self, chunk: bytes, before: int = 0) -> bytes:
+        """Count the bytes of a chunk, and raise if there are too many with those before it."""
+        self.bytes_received += len(chunk)
+        if before + len(chunk) > self._settings.max_body_bytes:
+            raise _BodyTooLarge(f"the response is larger than the limit of {self._settings.max_body_bytes} bytes")
+        return chunk
 
     async def _joined(self, chunks: list[bytes | memoryview], size: int) -> memoryview:
         """Join the chunks of a huge body in turns, into memory that is allocated as it is written to."""
