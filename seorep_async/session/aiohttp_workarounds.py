@@ -25,8 +25,8 @@ def reuse_freed_memory() -> None:
 class WireError(Exception):
     """Carries an error of aiohttp's past the handler that would resend the request (aiohttp 3.14).
 
-    aiohttp resends GET, HEAD, PUT and DELETE once after these two errors, uncounted and with no switch to turn it off;
-    a middleware sees each wire attempt first.
+    aiohttp resends GET, HEAD, PUT and DELETE once after these two errors, uncounted and with no switch to turn it off.
+    The classes of our responses see them first; in a borrowed session, which has its own, a middleware does.
     """
 
     RESENT_AFTER = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
@@ -36,7 +36,18 @@ class WireError(Exception):
         self.cause = cause
 
 
-class WriteResponse(aiohttp.ClientResponse):
+class ReadResponse(aiohttp.ClientResponse):
+    """A response whose request is sent once."""
+
+    async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        """Read the head of the response."""
+        try:
+            return await super().start(connection)
+        except WireError.RESENT_AFTER as error:
+            raise WireError(error) from None
+
+
+class WriteResponse(ReadResponse):
     """The response to a write; ignores a body after a 204, which aiohttp takes for another response (aiohttp 3.14)."""
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:

@@ -10,7 +10,7 @@ import ssl
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
@@ -27,7 +27,13 @@ from seorep_async.errors import (
     ProtocolError,
     SeoRepError,
 )
-from seorep_async.session.aiohttp_workarounds import READ_SIZE, WireError, WriteResponse, reuse_freed_memory
+from seorep_async.session.aiohttp_workarounds import (
+    READ_SIZE,
+    ReadResponse,
+    WireError,
+    WriteResponse,
+    reuse_freed_memory,
+)
 from seorep_async.session.base_url import BaseURL, origin_of
 from seorep_async.session.fair_queue import HUGE, FairQueue
 from seorep_async.session.request import Request
@@ -71,6 +77,13 @@ class Transport:
             "Accept-Encoding": "gzip, deflate",
             "User-Agent": settings.user_agent,
         }
+        self._for_borrowed: dict[str, Any] = {  # our own sessions are created so
+            "skip_auto_headers": (hdrs.CONTENT_TYPE,),
+            "raise_for_status": False,
+            "auto_decompress": True,
+            "timeout": self._timeout,
+            "middlewares": (self._send_on_the_wire,),
+        }
         self.attempts: int = 0
         self.bytes_received: int = 0
 
@@ -101,7 +114,7 @@ class Transport:
         limit = TimeLimit(self._timeouts, self._settings.attempt_timeout, remaining)
         try:
             with limit:
-                return await self._exchange(request, may_reuse)
+                return await self._receive(await self._send(request, may_reuse))
         except SeoRepError:
             raise
         except _BodyTooLarge as error:
@@ -125,68 +138,66 @@ class Transport:
             error.add_note("".join(traceback.format_tb(error.__traceback__)))  # which shows no locals
             raise error.with_traceback(None) from None
 
-    async def _exchange(self, request: Request[Any], may_reuse: bool) -> Response:
-        headers = None if self._borrowed is None else self._headers  # our own sessions send them anyway
-        if request.content_type is not None:
-            headers = self._headers | {"Content-Type": request.content_type}
+    def _send(self, request: Request[Any], may_reuse: bool) -> Awaitable[aiohttp.ClientResponse]:
+        """Send a request, and receive the head of the response and what came with it."""
         session = self._reads if request.method == "GET" and may_reuse else self._writes
-        if session.closed:
-            raise ConfigurationError("the session that was passed in was closed while the client was in use")
-        response = await session.request(
-            request.method,
-            self._base_url.address(request.path, request.query),
-            data=request.body,
-            headers=headers,
-            skip_auto_headers=None if request.method == "GET" or request.body is not None else ("Content-Type",),
-            allow_redirects=False,
-            raise_for_status=False,
-            auto_decompress=True,
-            timeout=self._timeout,
-            middlewares=(self._send_on_the_wire,),
-        )
-        try:
-            chunks = await self._read(response)
-        except BaseException:
-            response.close()
-            raise
-        return Response(
-            status=response.status,
-            chunks=chunks,
-            retry_after=parse_retry_after(
-                response.headers.get(hdrs.RETRY_AFTER), response.headers.get(hdrs.DATE), self._wall_clock()
-            ),
-            headers=response.headers,
-        )
+        options = {}
+        if self._borrowed is not None:
+            if session.closed:
+                raise ConfigurationError("the session that was passed in was closed while the client was in use")
+            options = self._for_borrowed | {"headers": self._headers}
+        if request.content_type is not None:
+            options["headers"] = self._headers | {"Content-Type": request.content_type}
+        self.attempts += 1
+        address = self._base_url.address(request.path, request.query)
+        return session.request(request.method, address, data=request.body, allow_redirects=False, **options)
 
     async def _send_on_the_wire(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Authenticate one wire attempt, count it, and stop aiohttp from resending it."""
+        """Authenticate one wire attempt of a borrowed session, and stop aiohttp from resending it."""
         if origin_of(request.url) != self._base_url.origin:
             raise ConfigurationError(f"refused to send the API key to an origin other than {self._base_url.string}")
         request.headers[hdrs.AUTHORIZATION] = self._authentication.header()
         request.headers.popall(hdrs.COOKIE, None)
-        self.attempts += 1
         try:
             return await send(request)
         except WireError.RESENT_AFTER as error:
             raise WireError(error) from None
 
+    async def _receive(self, response: aiohttp.ClientResponse) -> Response:
+        """Receive the rest of a response; most are whole already."""
+        content, headers = response.content, response.headers
+        chunks: list[bytes | memoryview]
+        try:
+            chunks = [self._counted(content.read_nowait())] if content.is_eof() else await self._read(response)
+        except BaseException:
+            response.close()
+            raise
+        retry_after = None
+        if hdrs.RETRY_AFTER in headers:
+            retry_after = parse_retry_after(headers[hdrs.RETRY_AFTER], headers.get(hdrs.DATE), self._wall_clock())
+        return Response(response.status, chunks, retry_after, headers)
+
     async def _read(self, response: aiohttp.ClientResponse) -> list[bytes | memoryview]:
-        limit, content = self._settings.max_body_bytes, response.content
-        if not content.is_eof() and (announced := response.content_length) is not None and announced > limit:
+        announced, limit = response.content_length, self._settings.max_body_bytes
+        if announced is not None and announced > limit:
             raise _BodyTooLarge(f"the response announces {announced} bytes, more than the limit of {limit}")
         chunks: list[bytes | memoryview] = []
         size = 0
-        while chunk := content.read_nowait() if content.is_eof() else await _read_any(content):
+        while chunk := await _read_any(response.content):
+            chunks.append(self._counted(chunk, size))
             size += len(chunk)
-            self.bytes_received += len(chunk)
-            if size > limit:
-                raise _BodyTooLarge(f"the response is larger than the limit of {limit} bytes")
-            chunks.append(chunk)
-            if content.at_eof():
+            if response.content.at_eof():
                 break
         return [await self._joined(chunks, size)] if size > HUGE else chunks
+
+    def _counted(self, chunk: bytes, before: int = 0) -> bytes:
+        """Count the bytes of a chunk, and raise if there are too many with those before it."""
+        self.bytes_received += len(chunk)
+        if before + len(chunk) > self._settings.max_body_bytes:
+            raise _BodyTooLarge(f"the response is larger than the limit of {self._settings.max_body_bytes} bytes")
+        return chunk
 
     async def _joined(self, chunks: list[bytes | memoryview], size: int) -> memoryview:
         """Join the chunks of a huge body in turns, into memory that is allocated as it is written to."""
@@ -206,10 +217,12 @@ class Transport:
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=force_close),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers,
+            headers=self._headers | {hdrs.AUTHORIZATION: self._authentication.header()},
+            skip_auto_headers=(hdrs.CONTENT_TYPE,) if force_close else None,
+            timeout=self._timeout,
             trust_env=False,
             read_bufsize=READ_SIZE,
-            response_class=WriteResponse if force_close else aiohttp.ClientResponse,
+            response_class=WriteResponse if force_close else ReadResponse,
         )
         self._owned.append(session)
         return session
