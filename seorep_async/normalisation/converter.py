@@ -91,7 +91,8 @@ class ModelConverter:
             changes: dict[str, Any] = {}
             instance = structure(value, model)
             extra = {name: value[name] for name in value if name not in known}
-            extra |= {name: value[name] for name, is_inexact in inexact.items() if is_inexact(value.get(name))}
+            if inexact:
+                extra |= {name: value[name] for name, is_inexact in inexact.items() if is_inexact(value.get(name))}
             if extra:
                 changes["extra"] = extra
             if model in _PERIODS:

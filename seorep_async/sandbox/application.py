@@ -50,7 +50,6 @@ class Chain:
     _closing: asyncio.Event = field(init=False, factory=asyncio.Event)
 
     def application(self) -> web.Application:
-        """Build the application."""
         waits = [self._wait] if self.latency else []
         chain = [self._count, self._apply_limit, *waits, self._inject_faults, _refusals_as_json, self._authenticate]
         app = web.Application(middlewares=chain, client_max_size=_LARGEST_BODY)

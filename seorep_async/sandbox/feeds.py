@@ -69,12 +69,10 @@ class Feed:
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The required fields of a request."""
         return self.id_name, "start_date", "end_date"
 
     @property
     def asked(self) -> Fields:
-        """The fields of a request."""
         return {
             self.id_name: INT32,
             "start_date": DAY,

@@ -73,12 +73,10 @@ class Model:
         return request.given(self.stored)
 
     def create(self, service: Service, request: ApiRequest) -> Record:
-        """Create a record."""
         new = self.new(service, request) | self.values(service, request, None)
         return self._single("create", self.records(service.account).add(new))
 
     def get(self, service: Service, request: ApiRequest) -> Record:
-        """Get one record."""
         return self._single("get", self.find(service, request.id))
 
     def update(self, service: Service, request: ApiRequest) -> Record:
@@ -89,7 +87,6 @@ class Model:
         return self._single("update", record)
 
     def delete(self, service: Service, request: ApiRequest) -> None:
-        """Delete a record."""
         self.records(service.account).remove(self.find(service, request.id)["id"])
 
     def page(
@@ -169,7 +166,6 @@ class Campaigns(Model):
         return values | {"date_modified": moment(service.now())} if values and record else values
 
     def list_(self, service: Service, request: ApiRequest) -> Record:
-        """List the account's campaigns."""
         return self.page(service, request, service.account.campaign_ids)
 
 
@@ -200,7 +196,6 @@ class Users(Model):
         return values
 
     def list_(self, service: Service, request: ApiRequest) -> Record:
-        """List the account's users."""
         roles = request["role"]
         only = (lambda record: record["role"] in roles) if roles else None
         return self.page(service, request, service.account.user_ids, only)
@@ -280,7 +275,6 @@ class Backlinks(Model):
         return {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
 
     def list_(self, service: Service, request: ApiRequest) -> Record:
-        """List a campaign's backlinks."""
         campaign = service.campaign(request["campaign_id"])
         status, link_type, span = request["status"], request["link_type"], request["date_string"]
 

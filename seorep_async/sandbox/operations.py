@@ -42,7 +42,7 @@ _BACKLINK: Fields = {
     "url": FILLED,
     "status": _STATUS,
     "date_published": DAY,
-    **dict.fromkeys(("link_type", "target_anchor", "target_url", "notes"), STRING),
+    **dict.fromkeys(BACKLINKS.texts, STRING),
 }
 _NEW_BACKLINK = ("campaign_id", "title", "url", "status", "date_published")
 _LINKS: Fields = {

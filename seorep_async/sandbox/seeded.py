@@ -103,7 +103,6 @@ class Business:
 
 
 def make_campaign(key: int, account_id: int, id_: int) -> tuple[Record, Business]:
-    """Make a seeded campaign."""
     drawn = SeededRandom(mix(key ^ id_))
     trade, products = drawn.pick(TRADES)
     home = drawn.below(len(PLACES))
@@ -173,7 +172,6 @@ class Keyword(msgspec.Struct, frozen=True, gc=False):
 
 
 def make_keywords(key: int, business: Business, count: int) -> tuple[Keyword, ...]:
-    """Make all keywords of a seeded campaign."""
     drawn = SeededRandom(mix(key ^ mix(business.campaign_id + 2**32)))
     return tuple(_make_keyword(business, number, drawn) for number in range(1, count + 1))
 

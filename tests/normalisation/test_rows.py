@@ -13,54 +13,48 @@ from tests.normalisation.wire import decode, decode_row, envelope, wire_row
 
 LAST_DATES = [field for field in REFERENCE[KeywordRanking] if field.kind == "last"]
 
+NOTHING: list[Any] = [None, {}, []]
+
 
 def changed(**fields: object) -> Any:
     return decode_row({"keywordId": 1, "keywordPhrase": "running shoes"} | fields)
 
 
-def last_dates(written: object) -> tuple[list[Any], Any]:
-    """Return all last dates of a row that has them all written so, and what is extra in it."""
-    found = changed(**{field.name: written for field in LAST_DATES})
-    return [getattr(found, field.attribute) for field in LAST_DATES], found.extra
-
-
-def test_a_last_date_with_a_time_of_day_keeps_the_original() -> None:
-    dates, extra = last_dates("2015-03-31 9:32:19")
-    assert dates == [dt.date(2015, 3, 31)] * len(LAST_DATES)
-    assert {type(date) for date in dates} == {dt.date}
-    assert extra == {field.name: "2015-03-31 9:32:19" for field in LAST_DATES}
-
-
-@pytest.mark.parametrize("text", ["2015-03-31", "2015-03-31 00:00:00", "2015-03-31 0:00:00"])
-def test_a_last_date_without_a_time_of_day_leaves_nothing_extra(text: str) -> None:
-    assert last_dates(text) == ([dt.date(2015, 3, 31)] * len(LAST_DATES), {})
-
-
-@pytest.mark.parametrize("nothing", [None, "", "0000-00-00", "0000-00-00 00:00:00"])
-def test_a_last_date_that_is_none_leaves_nothing_extra(nothing: object) -> None:
-    assert last_dates(nothing) == ([None] * len(LAST_DATES), {})
+@pytest.mark.parametrize(
+    ("written", "date", "is_extra"),
+    [
+        ("2015-03-31 9:32:19", dt.date(2015, 3, 31), True),
+        *((text, dt.date(2015, 3, 31), False) for text in ("2015-03-31", "2015-03-31 00:00:00", "2015-03-31 0:00:00")),
+        *((nothing, None, False) for nothing in (None, "", "0000-00-00", "0000-00-00 00:00:00")),
+    ],
+)
+def test_a_last_date_keeps_the_original_of_a_time_of_day(written: object, date: dt.date | None, is_extra: bool) -> None:
+    wire = {field.name: written for field in LAST_DATES}
+    found = changed(**wire)
+    dates = [getattr(found, field.attribute) for field in LAST_DATES]
+    assert (dates, {type(one) for one in dates}) == ([date] * len(LAST_DATES), {type(date)})
+    assert found.extra == (wire if is_extra else {})
 
 
 @pytest.mark.parametrize(
-    ("primary", "value", "extra"),
+    ("primary", "value"),
     [
-        ("true", True, {}),
-        ("false", False, {}),
-        ("TRUE", True, {}),
-        ("False", False, {}),
-        (True, True, {}),
-        (False, False, {}),
-        (None, None, {}),
-        ("", None, {"primaryKeyword": ""}),
-        ("yes", None, {"primaryKeyword": "yes"}),
-        ("running shoes", None, {"primaryKeyword": "running shoes"}),
-        ("0", None, {"primaryKeyword": "0"}),
+        *(
+            ("true", True),
+            ("false", False),
+            ("TRUE", True),
+            ("False", False),
+            (True, True),
+            (False, False),
+            (None, None),
+        ),
+        *((other, None) for other in (None, "", "yes", "running shoes", "0")),
     ],
 )
-def test_primary_keyword_is_boolean_or_none_and_its_string_extra(primary: object, value: object, extra: object) -> None:
+def test_primary_keyword_is_boolean_or_none_and_its_string_extra(primary: object, value: bool | None) -> None:
     found = changed(primaryKeyword=primary)
     assert found.primary_keyword is value
-    assert found.extra == extra
+    assert found.extra == ({"primaryKeyword": primary} if value is None and primary is not None else {})
 
 
 @pytest.mark.parametrize("row", [CampaignPeriod, KeywordPeriod])
@@ -93,32 +87,20 @@ def test_tags_keep_their_order_and_what_is_unknown(tags: object, expected: objec
 
 
 @pytest.mark.parametrize(
-    ("location", "expected"),
+    ("fields", "expected"),
     [
-        (None, None),
-        ({}, None),
-        ([], None),
-        ({"id": 4}, SearchLocation(4)),
-        ({"id": 4, "canonical_name": None, "country_code": "GB"}, SearchLocation(4, None, "GB")),
-        ({"id": 4, "lat": 1.5}, SearchLocation(4, extra={"lat": 1.5})),
+        *(({"searchLocation": nothing}, None) for nothing in NOTHING),
+        *(({"searchLanguage": nothing}, None) for nothing in NOTHING),
+        ({"searchLocation": {"id": 4}}, SearchLocation(4)),
+        ({"searchLocation": {"id": 4, "canonical_name": None, "country_code": "GB"}}, SearchLocation(4, None, "GB")),
+        ({"searchLocation": {"id": 4, "lat": 1.5}}, SearchLocation(4, extra={"lat": 1.5})),
+        ({"searchLanguage": {"id": 4}}, SearchLanguage(4)),
+        ({"searchLanguage": {"id": 4, "name": "Deutsch", "code": "de"}}, SearchLanguage(4, "Deutsch", {"code": "de"})),
     ],
 )
-def test_a_location_may_be_partial_or_an_empty_map(location: object, expected: object) -> None:
-    assert changed(searchLocation=location).search_location == expected
-
-
-@pytest.mark.parametrize(
-    ("language", "expected"),
-    [
-        (None, None),
-        ({}, None),
-        ([], None),
-        ({"id": 4}, SearchLanguage(4)),
-        ({"id": 4, "name": "Deutsch", "code": "de"}, SearchLanguage(4, "Deutsch", {"code": "de"})),
-    ],
-)
-def test_a_language_may_be_partial_or_an_empty_map(language: object, expected: object) -> None:
-    assert changed(searchLanguage=language).search_language == expected
+def test_a_location_or_language_may_be_partial_or_an_empty_map(fields: Any, expected: object) -> None:
+    found = changed(**fields)
+    assert (found.search_location if "searchLocation" in fields else found.search_language) == expected
 
 
 def test_everything_a_row_can_not_hold_is_extra_at_once() -> None:

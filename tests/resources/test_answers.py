@@ -32,36 +32,19 @@ from seorep_async.sandbox import Sandbox
 from tests.models.reference import Line, fields_in
 from tests.normalisation.faithful import assert_faithful
 from tests.resources.operations import IDS, OPERATIONS, Arguments, Operation
+from tests.sandbox import calls
 from tests.session.calls import Connect
 from tests.session.scripted_server import answer, reset
 
 NEW: dict[str, Arguments] = {
-    "campaigns": {"url": "https://wren.example", "company": "Wren & Søn", "scope": "page", "group_title": "Birds"},
-    "users": {
-        "first_name": "Ida",
-        "last_name": "Wren-Ånd",
-        "username": "ida",
-        "password": "p=ss&w rd",
-        "email": "ida+1@wren.example",
-        "role": "client",
-        "email_credentials": False,
-    },
-    "backlinks": {
-        "campaign_id": 2,
-        "title": "Ten wrens",
-        "url": "https://birds.example/?a=1&b=ü",
-        "status": "unpublished",
-        "date_published": dt.date(2022, 3, 4),
-        "link_type": "guest post",
-        "target_anchor": "wrens",
-        "target_url": "https://wren.example/all",
-        "notes": "ask\nIda; 100%+",
-    },
+    "campaigns": calls.NEW[calls.CAMPAIGNS],
+    "users": calls.NEW[calls.USERS] | {"email_credentials": False},
+    "backlinks": calls.NEW[calls.BACKLINKS] | {"date_published": dt.date(2022, 3, 4)},
 }
 CHANGES: dict[str, Arguments] = {
-    "campaigns": {"company": "Wren=Group; 100%+", "group_title": "Songbirds"},
-    "users": {"last_name": "Wren", "username": "ida.wren", "role": "staff", "password": "an&ther"},
-    "backlinks": {"status": "published", "date_published": dt.date(2022, 5, 6), "notes": ""},
+    "campaigns": calls.CHANGES[calls.CAMPAIGNS],
+    "users": calls.CHANGES[calls.USERS] | {"password": "an&ther"},
+    "backlinks": calls.CHANGES[calls.BACKLINKS] | {"date_published": dt.date(2022, 5, 6)},
 }
 ASKED: dict[str, Arguments] = {
     "backlinks.get": {"id": 200_001},

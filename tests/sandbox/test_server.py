@@ -16,49 +16,42 @@ from seorep_async.sandbox import Sandbox, server
 from seorep_async.sandbox.account import Account
 from tests.sandbox.calls import USERS, Caller, calling
 
+WRONG: dict[str, list[Any]] = {
+    "campaigns": [-1, 21_474, "20", True],
+    "keywords": [-1, 100_000],
+    "users": [-1, 100_001],
+    "backlinks": [100_000],
+    "clock": [5],
+    "faults": [5, "floods=5%"],
+    "seed": [1.5],
+    "shape": ["round"],
+    "rows": ["new"],
+    "latency": [-0.1, float("nan")],
+    "rate_limit": ["fast"],
+    "failing": [[21], ["1"], {1: 200}, 2],
+    "forbidden": [2, [[2]], [0], ["1"]],
+    "default_limit": [0, 501],
+    "max_limit": [0],
+    "api_key": [""],
+    "host": [""],
+    "port": [65_536],
+}
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"campaigns": -1},
-        {"campaigns": 21_474},
-        {"campaigns": "20"},
-        {"campaigns": True},
-        {"keywords": -1},
-        {"keywords": 100_000},
-        {"users": -1},
-        {"users": 100_001},
-        {"backlinks": 100_000},
-        {"clock": 5},
-        {"faults": 5},
-        {"faults": "floods=5%"},
-        {"seed": 1.5},
-        {"shape": "round"},
-        {"rows": "new"},
-        {"latency": -0.1},
-        {"latency": float("nan")},
-        {"rate_limit": 0},
-        {"rate_limit": "fast"},
-        {"failing": [21]},
-        {"failing": ["1"]},
-        {"failing": {1: 200}},
-        {"failing": 2},
-        {"forbidden": 2},
-        {"forbidden": [[2]]},
-        {"forbidden": [0]},
-        {"forbidden": ["1"]},
-        {"forbidden": [2], "failing": [2]},
-        {"default_limit": 0},
-        {"max_limit": 0},
-        {"default_limit": 50, "max_limit": 40},
-        {"api_key": ""},
-        {"host": ""},
-        {"port": 65_536},
-    ],
-)
-def test_an_option_out_of_range_is_a_value_error_that_names_it(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="per_second" if options == {"rate_limit": 0} else next(iter(options))):
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_an_option_out_of_range_is_a_value_error_that_names_it(name: str, value: Any) -> None:
+    options: Any = {name: value}
+    with pytest.raises(ValueError, match=name):
         Sandbox(**options)
+
+
+def test_options_that_do_not_fit_together_are_a_value_error() -> None:
+    with pytest.raises(ValueError, match="forbidden and failing must not hold the same campaign, 2"):
+        Sandbox(forbidden=[2], failing=[2])
+    with pytest.raises(ValueError, match=r"default_limit \(50\) must not be over max_limit \(40\)"):
+        Sandbox(default_limit=50, max_limit=40)
+    with pytest.raises(ValueError, match="per_second"):
+        Sandbox(rate_limit=0)
 
 
 def test_options_are_given_by_name_only() -> None:
