@@ -856,7 +856,7 @@ def test_one_probe_is_out_at_a_time() -> None:
     assert breaker.next_start(5.1) == pytest.approx(5.2)
 
 
-def test_gaps_between_probes_grow_to_the_longest() -> None:
+def test_gaps_between_probes_are_a_quarter_of_the_time_open() -> None:
     breaker = opened(5.0)
     starts = []
     for _ in range(30):
@@ -864,9 +864,8 @@ def test_gaps_between_probes_grow_to_the_longest() -> None:
         breaker.start_probe(starts[-1])
         breaker.end_probe()
     gaps = [later - earlier for earlier, later in pairwise(starts)]
-    assert gaps[0] == pytest.approx(CircuitBreaker.SHORTEST)
-    assert gaps[-1] == pytest.approx(CircuitBreaker.LONGEST)
-    assert all(later >= earlier - CLOSE for earlier, later in pairwise(gaps))
+    assert gaps == pytest.approx([min(4.0, max(0.1, (start - 5) / 4)) for start in starts[:-1]])
+    assert gaps[-1] == 4.0
 
 
 # failing
