@@ -88,7 +88,7 @@ def imported_by(tree: ast.AST, package: str = "seorep_async") -> Iterator[str]:
 
 
 def room(name: str) -> str:
-    """Return the room of a module or of something imported from it: `seorep_async.session.stats.Stats` → session."""
+    """Return the room of a module or of something imported from it: `seorep_async.session.clock.Clock` → session."""
     parts = name.split(".")
     rooms = {module.split(".")[1] for module in SOURCES if "." in module}
     return parts[1] if len(parts) > 1 and parts[1] in rooms else parts[0]

@@ -5,11 +5,10 @@ from seorep_async.session.clock import Clock
 from seorep_async.session.encoding import ParamValue, encode_query, encode_write
 from seorep_async.session.flow_control import Limits, settings_within
 from seorep_async.session.key_refusal import CancelScope
-from seorep_async.session.observation import Attempt, Headers, OnAttempt, RawAnswer, check_callback
+from seorep_async.session.observation import Attempt, Headers, OnAttempt, RawAnswer, Stats, check_callback
 from seorep_async.session.request import Decode, Request
 from seorep_async.session.secrets import Authentication, key_problem
 from seorep_async.session.session import Session, cancel_all
-from seorep_async.session.stats import Stats
 
 __all__ = [
     "Attempt",

@@ -44,7 +44,7 @@ class CancelScope(msgspec.Struct, eq=False):
     _last_forbidden: int = 0
     _in_flight: set[int] = msgspec.field(default_factory=set)
     _probing: bool = False
-    _changed: asyncio.Future[None] | None = None
+    _changed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     @property
     def next_step(self) -> Step:
@@ -95,11 +95,8 @@ class CancelScope(msgspec.Struct, eq=False):
 
     async def wait(self) -> None:
         """Wait until `next_step` may have changed."""
-        if self._changed is None:
-            self._changed = asyncio.get_running_loop().create_future()
-        await asyncio.shield(self._changed)
+        await self._changed.wait()
 
     def _wake(self) -> None:
-        if self._changed is not None:
-            self._changed.set_result(None)
-            self._changed = None
+        self._changed.set()
+        self._changed.clear()

@@ -115,15 +115,11 @@ def _equal_characters(string: str, start: int, form: str) -> int:
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _percent_encoded(string: str) -> str:
-    return urllib.parse.quote(string, safe="")
-
-
-def _json_escaped(string: str) -> str:
+def _in_json(string: str) -> str:
     return json.dumps(string)[1:-1]
 
 
-def _json_quoted(string: str) -> str:
+def _in_unicode_json(string: str) -> str:
     return json.dumps(string, ensure_ascii=False)[1:-1]
 
 
@@ -132,13 +128,13 @@ def _slashes_escaped(string: str) -> str:
 
 
 _QUOTES: tuple[Callable[[str], str], ...] = (
-    _percent_encoded,
+    lambda string: urllib.parse.quote(string, safe=""),
     urllib.parse.quote_plus,
     urllib.parse.quote,
-    _json_escaped,
-    lambda string: _slashes_escaped(_json_escaped(string)),
-    _json_quoted,
-    lambda string: _slashes_escaped(_json_quoted(string)),
+    _in_json,
+    lambda string: _slashes_escaped(_in_json(string)),
+    _in_unicode_json,
+    lambda string: _slashes_escaped(_in_unicode_json(string)),
     _slashes_escaped,
     html.escape,
 )

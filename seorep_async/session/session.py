@@ -26,12 +26,11 @@ from seorep_async.session.clock import Clock
 from seorep_async.session.fair_queue import HUGE, FairQueue
 from seorep_async.session.flow_control import Governor, Limits, Permit
 from seorep_async.session.key_refusal import CancelScope, Step
-from seorep_async.session.observation import Observer, OnAttempt, log_retry
+from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, GiveUp, Retry, Sent, Signal, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
-from seorep_async.session.stats import Stats
 from seorep_async.session.timeouts import CallTimeout
 from seorep_async.session.transport import Transport
 from seorep_async.settings import Settings

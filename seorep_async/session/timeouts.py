@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -48,10 +47,10 @@ class AttemptTimeouts:
         if self._is_closed and not self._running:
             self._set_alarm(None)
 
-    def _set_alarm(self, due: float | None, graces: int = 0, late: bool = False) -> None:
+    def _set_alarm(self, due: float | None, graces: int = 0, was_late: bool = False) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = None if due is None else self.loop.call_at(due, self._ring, due, graces, late)
+        self._alarm = None if due is None else self.loop.call_at(due, self._ring, due, graces, was_late)
 
     def _ring(self, due: float, graces: int, was_late: bool) -> None:
         now = self.loop.time()
@@ -95,9 +94,7 @@ class TimeLimit:
         self._is_over = True
         self._task.cancel()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self._timeouts.end(self)
         # another cancellation takes precedence
         if self._is_over and self._task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError:

@@ -181,9 +181,9 @@ async def test_suspect_leaves_the_pace_to_those_that_wait(
     await granted(governor)
     governor.admission._rate._known = rate
     for _ in range(refusals):
-        governor.admission._failing.record_refusal("campaign 1")
+        governor.admission.failing.record_refusal("campaign 1")
     for _ in range(accepted):
-        governor.admission._failing.record_success("campaign 2")
+        governor.admission.failing.record_success("campaign 2")
     async with Queue(governor, *[0] * waiting):
         assert governor.courtesy("campaign 1", here().time() + left) == pytest.approx(seconds)
 

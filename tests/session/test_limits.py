@@ -58,13 +58,15 @@ def accepted_after(limiter: RateLimiter, moment: float) -> int:
     return sum(accepted > moment for accepted in limiter._accepted_at)
 
 
-def slowed_down(accepted: int = 100) -> RateLimiter:
-    """Return a limiter that saw so many attempts accepted from 9 to 10, was refused, and could go on at 10.1."""
+def slowed_down(accepted: int = 100, wait: bool = False) -> RateLimiter:
+    """Return a limiter that saw so many attempts accepted from 9 to 10, was refused, and could go on at 10.1 or 11."""
     limiter = RateLimiter(None)
     limiter.start(9.0)
     for number in range(accepted):
         limiter.record_success(0.0, 9 + number / accepted)
-    limiter.decrease(10.0, 10.1, idle_time=0.1)
+    if wait:
+        limiter.record_wait(10.0, 11.0)
+    limiter.decrease(10.0, 11.0 if wait else 10.1, idle_time=1.0 if wait else 0.1)
     return limiter
 
 
@@ -140,15 +142,45 @@ def test_second_cut_leaves_half_unless_the_first_rate_was_tried(
     assert limiter.rate == pytest.approx(rate)
 
 
-@pytest.mark.parametrize(("until", "times", "part"), [(25.7, 2.4, 0.9), (26.1, 3.6, 1.0)])
-def test_cut_after_a_search_leaves_what_was_accepted_or_nearly(until: float, times: float, part: float) -> None:
+def after_a_second_search(until: float = 26.1) -> tuple[RateLimiter, int]:
+    """Return a limiter that searched from 12.1 on and is refused, and how many were accepted in the last second."""
     limiter = after_the_search()
     send(limiter, 12.1, until)
-    assert limiter.rate / limiter._refused_at == pytest.approx(times, abs=0.1)
     accepted = accepted_after(limiter, until - 1.0)
     refuse(limiter, until)
+    return limiter, accepted
+
+
+@pytest.mark.parametrize(("until", "times", "part"), [(25.7, 2.4, 0.9), (26.1, 3.6, 1.0)])
+def test_cut_after_a_search_leaves_what_was_accepted_or_nearly(until: float, times: float, part: float) -> None:
+    limiter, accepted = after_a_second_search(until)
+    assert limiter.rate / limiter._refused_at == pytest.approx(times, abs=0.1)
     limiter.decrease(until, until + 0.1, idle_time=0.1)
     assert limiter.rate == pytest.approx(part * accepted, rel=0.01)
+
+
+def test_cut_after_a_search_leaves_half_if_probes_failed() -> None:
+    limiter, _ = after_a_second_search()
+    highest = limiter.rate
+    limiter.decrease(26.1, 36.1, idle_time=0.0)
+    assert limiter.rate == highest / 2
+
+
+def test_search_that_costs_the_first_wait_leaves_less() -> None:
+    limiter, accepted = after_a_second_search()  # to more than 3 times the rate that was refused
+    refuse_and_ask_to_wait(limiter, 26.1)
+    assert limiter.rate == pytest.approx(0.8 * accepted, rel=0.01)
+
+
+@pytest.mark.parametrize(("later", "part"), [(0.4, 0.9), (2.9, 0.9), (3.1, 0.5)])
+def test_limit_that_rose_less_than_it_seemed_is_soon_corrected(later: float, part: float) -> None:
+    limiter, _ = after_a_second_search()
+    limiter.decrease(26.1, 26.2, idle_time=0.1)
+    found = limiter.rate
+    for _ in range(RateLimiter.FEW):
+        limiter.record_success(26.2, 26.2 + later)
+    limiter.decrease(26.2 + later, 26.2 + later, idle_time=0.0)
+    assert limiter.rate == pytest.approx(part * found)
 
 
 def test_cut_after_a_search_leaves_no_more_than_was_sent() -> None:
@@ -161,28 +193,6 @@ def test_cut_after_a_search_leaves_no_more_than_was_sent() -> None:
     refuse(limiter, 30.0)
     limiter.decrease(30.0, 30.1, idle_time=0.1)
     assert limiter.rate == pytest.approx(accepted, rel=0.01)
-
-
-def test_cut_after_a_search_leaves_half_if_probes_failed() -> None:
-    limiter = after_the_search()
-    send(limiter, 12.1, 26.1)
-    highest = limiter.rate
-    refuse(limiter, 26.1)
-    limiter.decrease(26.1, 36.1, idle_time=0.0)
-    assert limiter.rate == highest / 2
-
-
-@pytest.mark.parametrize(("later", "part"), [(0.4, 0.9), (2.9, 0.9), (3.1, 0.5)])
-def test_limit_that_rose_less_than_it_seemed_is_soon_corrected(later: float, part: float) -> None:
-    limiter = after_the_search()
-    send(limiter, 12.1, 26.1)
-    refuse(limiter, 26.1)
-    limiter.decrease(26.1, 26.2, idle_time=0.1)
-    found = limiter.rate
-    for _ in range(RateLimiter.FEW):
-        limiter.record_success(26.2, 26.2 + later)
-    limiter.decrease(26.2 + later, 26.2 + later, idle_time=0.0)
-    assert limiter.rate == pytest.approx(part * found)
 
 
 def test_limit_that_refuses_nothing_for_long_is_searched_again() -> None:
@@ -288,14 +298,6 @@ def test_second_cut_soon_after_such_a_search_leaves_less_again() -> None:
     assert limiter.rate == pytest.approx(0.8 * 160 / 2, rel=0.01)
 
 
-def test_search_that_costs_the_first_wait_leaves_less() -> None:
-    limiter = after_the_search()
-    send(limiter, 12.1, 26.1)  # to more than 3 times the rate that was refused
-    accepted = accepted_after(limiter, 25.1)
-    refuse_and_ask_to_wait(limiter, 26.1)
-    assert limiter.rate == pytest.approx(0.8 * accepted, rel=0.01)
-
-
 def test_search_after_a_wait_that_costs_none_leaves_nearly_all() -> None:
     limiter = quiet_after_a_wait(1600, rate=160.0)  # from 13.5 to 23.5
     refuse(limiter, 23.5)
@@ -304,12 +306,7 @@ def test_search_after_a_wait_that_costs_none_leaves_nearly_all() -> None:
 
 
 def test_first_search_is_fast_after_a_wait_too() -> None:
-    limiter = RateLimiter(None)
-    limiter.start(9.0)
-    for number in range(100):
-        limiter.record_success(0.0, 9 + number / 100)
-    limiter.record_wait(10.0, 11.0)
-    limiter.decrease(10.0, 11.0, idle_time=1.0)
+    limiter = slowed_down(wait=True)
     first = limiter.rate
     limiter.start(limiter.next_start(11.0))
     assert limiter.rate == pytest.approx(first + 1)
@@ -698,7 +695,7 @@ def test_most_is_tolerated_where_no_attempt_was_counted() -> None:
 
 
 @pytest.mark.parametrize(("cap", "gap"), [(None, 0.0), (50, 0.02)])
-def test_train_starts_at_the_cap_and_the_next_attempt_at_the_rate(cap: float | None, gap: float) -> None:
+def test_train_starts_at_the_cap_and_what_follows_at_the_rate(cap: float | None, gap: float) -> None:
     limiter, starts = before_a_train(cap), [14.0]
     for _ in range(RandomLoss.SHORTEST + 1):
         starts.append(limiter.next_start(starts[-1]))
@@ -859,7 +856,7 @@ def test_one_probe_is_out_at_a_time() -> None:
     assert breaker.next_start(5.1) == pytest.approx(5.2)
 
 
-def test_gaps_between_probes_grow_to_the_longest() -> None:
+def test_gaps_between_probes_are_a_quarter_of_the_time_open() -> None:
     breaker = opened(5.0)
     starts = []
     for _ in range(30):
@@ -867,9 +864,8 @@ def test_gaps_between_probes_grow_to_the_longest() -> None:
         breaker.start_probe(starts[-1])
         breaker.end_probe()
     gaps = [later - earlier for earlier, later in pairwise(starts)]
-    assert gaps[0] == pytest.approx(CircuitBreaker.SHORTEST)
-    assert gaps[-1] == pytest.approx(CircuitBreaker.LONGEST)
-    assert all(later >= earlier - CLOSE for earlier, later in pairwise(gaps))
+    assert gaps == pytest.approx([min(4.0, max(0.1, (start - 5) / 4)) for start in starts[:-1]])
+    assert gaps[-1] == 4.0
 
 
 # failing

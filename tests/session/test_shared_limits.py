@@ -312,8 +312,8 @@ async def test_a_closed_client_leaves_no_subjects() -> None:
         async with session_above(SimulatedService(dead=lambda *_: True), 1, limits=limits) as goes:
             goes.spawn(goes.send(page()))
             await asyncio.sleep(1)
-            assert stays.governor.admission._failing._streaks
-        assert not stays.governor.admission._failing._streaks
+            assert stays.governor.admission.failing._streaks
+        assert not stays.governor.admission.failing._streaks
 
 
 def test_a_limit_is_known_to_later_clients_and_an_outage_is_not() -> None:

@@ -36,7 +36,7 @@ class AdmissionControl:
     def __init__(self, settings: Settings) -> None:
         self._concurrency = ConcurrencyLimit(settings.max_concurrency)
         self._rate = RateLimiter(settings.requests_per_second)
-        self._failing = FailingSubjects()
+        self.failing: FailingSubjects = FailingSubjects()
         self.breaker: CircuitBreaker = CircuitBreaker()
         self.in_flight: int = 0
         """Attempts in flight."""
@@ -46,10 +46,6 @@ class AdmissionControl:
     def forget_outage(self) -> None:
         """Begin again, with the limits that were found; an outage may have ended since the last attempt."""
         self.breaker, self.refused_in_a_row = CircuitBreaker(), 0
-
-    def forget_subjects(self, prefix: str) -> None:
-        """Forget subjects that nobody will ask about again."""
-        self._failing.forget(prefix)
 
     @property
     def paused_until(self) -> float:
@@ -73,11 +69,11 @@ class AdmissionControl:
 
     def is_doubtful(self, subject: str | None, refused: bool) -> bool:
         """Return whether a refusal may be about the request alone."""
-        return refused or self._failing.has(subject)
+        return refused or self.failing.has(subject)
 
     def courtesy(self, subject: str | None, waiting: int, remaining: float) -> float:
         """Return how many seconds a retry leaves to the waiting ones, if its subject alone is refused."""
-        if not (self._rate.is_known and self._failing.has(subject)):
+        if not (self._rate.is_known and self.failing.has(subject)):
             return 0.0
         return min(waiting / self._rate.rate, self.MOST_COURTEOUS, remaining / 4)
 
@@ -140,7 +136,7 @@ class AdmissionControl:
 
     def _record_success(self, permit: Permit, now: float) -> None:
         breaker, concurrency = self.breaker, self._concurrency
-        self._failing.record_success(permit.subject)
+        self.failing.record_success(permit.subject)
         self._rate.record_success(permit.started, now)
         concurrency.record_success(self.in_flight)
         if breaker.is_open and permit.started <= breaker.opened:
@@ -173,7 +169,7 @@ class AdmissionControl:
     def _counts(self, permit: Permit, now: float, is_doubtful: bool) -> bool:
         """Return whether a refusal says something about the rate or the attempts in flight."""
         rate = self._rate
-        same_subject = self._failing.record_refusal(permit.subject)
+        same_subject = self.failing.record_refusal(permit.subject)
         if rate.record_refusal(permit.started, now, is_doubtful=is_doubtful, same_subject=same_subject):
             return True
         waits_again = rate.waits > 1 and self.paused_until > now and (rate.is_known or not same_subject)
@@ -182,6 +178,6 @@ class AdmissionControl:
     def _pause(self, permit: Permit, signal: Signal, seconds: float, longest_wait: float, now: float) -> None:
         """Obey Retry-After; a 503 that asks for longer than calls wait may be about its subject alone."""
         is_long = signal is Signal.OVERLOADED and seconds > longest_wait
-        if not is_long or self._failing.record_long_wait(permit.subject, permit.started, now):
+        if not is_long or self.failing.record_long_wait(permit.subject, permit.started, now):
             longest = max(longest_wait, self.LONGEST_PAUSE)
             self._rate.record_wait(now, now + min(seconds, longest))

@@ -114,7 +114,7 @@ class FailingSubjects:
         return streak > 0
 
     def forget(self, prefix: str) -> None:
-        """Forget the subjects that begin so."""
+        """Forget the subjects that begin so, as nobody will ask about them again."""
         self._streaks = {subject: streak for subject, streak in self._streaks.items() if not subject.startswith(prefix)}
 
     def record_long_wait(self, subject: str | None, started: float, now: float) -> bool:

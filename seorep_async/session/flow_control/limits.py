@@ -78,7 +78,7 @@ class PermitQueue:
     def leave(self, subjects: str) -> None:
         """Let out a client that closed, and forget its subjects, which begin so."""
         self._clients -= 1
-        self.admission.forget_subjects(subjects)
+        self.admission.failing.forget(subjects)
 
     def add(self, waiter: Waiter, waiting: list[Waiter]) -> None:
         """Add a waiter; a client that begins to wait is last, but before one that was served just now."""

@@ -168,16 +168,24 @@ class RateLimiter:
             self._accepted_in_a_row = 0
         if self._loss.is_train_out:
             return self._loss.record_refusal(started)
-        if self._loss.share:
-            return self._loss.record_refusal(started) and not is_doubtful
-        if self._refused >= 4 and self._refused > 2 * self._accepted:
+        if self._refuses_nearly_all:
             return True
-        if self._is_held(now):
-            return self._loss.record_refusal(started) and not is_doubtful
-        if self.is_known or is_doubtful or same_subject:
-            return self.is_known and not is_doubtful
-        doubts, self._grace_until = self._grace_until, self._accepted + self.LONG
-        return self._accepted < doubts
+        if self._loss.share or self._is_held(now):
+            counts = self._loss.record_refusal(started)
+        elif self.is_known:
+            counts = True
+        else:
+            counts = not (is_doubtful or same_subject) and self._ends_grace()
+        return counts and not is_doubtful
+
+    @property
+    def _refuses_nearly_all(self) -> bool:
+        return not self._loss.share and self._refused >= 4 and self._refused > 2 * self._accepted
+
+    def _ends_grace(self) -> bool:
+        """Return whether a refusal is not the first in a long time; if it is, the next one counts for a while."""
+        grace_until, self._grace_until = self._grace_until, self._accepted + self.LONG
+        return self._accepted < grace_until
 
     def record_wait(self, begin: float, end: float) -> None:
         """Note a wait that the service asked for, or that it asked to wait longer."""
@@ -227,26 +235,10 @@ class RateLimiter:
 
         It was open for a time, of which in `idle_time` no attempt was allowed to start.
         """
-        closed, elapsed = now - opened, now - self._since
-        was_known, was_first_guess, had_risen = self.is_known, self.is_first_guess, self._last_cut is _Cut.RISE
+        closed, elapsed, was_known = now - opened, now - self._since, self.is_known
         idle = idle_time if was_known and elapsed > closed + self.SPAN / 2 else 0.0
-        accepted, seen = self._count_accepted(opened, now, idle)
-        least, tried = self.FIRST, elapsed - idle_time
-        if was_known:
-            if accepted < self.FEW:  # use the acceptance ratio, which is independent of pauses
-                seen, tried = self._known * self._accepted / max(1, self._accepted + self._refused), elapsed
-            least = self.SLOWEST if was_first_guess and tried >= self.SPAN else self._known / 2
-        back_off = self.BACK_OFF
-        self._last_cut = _Cut.WAIT if any(end - begin >= self.SPAN / 2 for begin, end in self._waits) else _Cut.REFUSAL
-        if self._went_too_far and not was_first_guess:
-            if closed - idle < self.CATCH_UP:  # else the count is too low
-                least = self._refused_at / 2
-                if self._last_cut is _Cut.REFUSAL and self._known > self.RISEN * self._refused_at:
-                    self._last_cut = _Cut.RISE
-            if self._last_cut is not _Cut.WAIT:
-                back_off = 1.0 if self._last_cut is _Cut.RISE else self.BACK_OFF_SEARCH
-        elif had_risen and elapsed < 2 * self.HOLD:
-            least = max(least, self.BACK_OFF_SEARCH * self._refused_at)
+        seen, least = self._accepted_rate(opened, now, idle, idle_time)
+        back_off, least = self._end_search(elapsed, closed - idle, least)
         self._loss.end_round(was_closed=closed - idle > self.SPAN / 2 + 2 / self._known)
         remaining = back_off * seen / (1 - self._loss.share)
         hold = max(min(elapsed, self.HOLD), 4 * (closed - idle_time) + 3 * idle_time)
@@ -256,3 +248,34 @@ class RateLimiter:
         self._since, self._went_too_far = now, False
         self._waits.clear()
         self._next = now + 1 / self.rate
+
+    def _accepted_rate(self, opened: float, now: float, idle: float, idle_time: float) -> tuple[float, float]:
+        """Return how many attempts a second were accepted lately, and the least rate that a cut leaves."""
+        accepted, seen = self._count_accepted(opened, now, idle)
+        if not self.is_known:
+            return seen, self.FIRST
+        elapsed = now - self._since
+        tried = elapsed - idle_time
+        if accepted < self.FEW:  # use the acceptance ratio, which is independent of pauses
+            seen, tried = self._known * self._accepted / max(1, self._accepted + self._refused), elapsed
+        return seen, self.SLOWEST if self.is_first_guess and tried >= self.SPAN else self._known / 2
+
+    def _end_search(self, elapsed: float, closed: float, least: float) -> tuple[float, float]:
+        """Return the part of the accepted rate that a cut leaves, and the least rate, which a search changes."""
+        had_risen = self._last_cut is _Cut.RISE
+        self._last_cut = _Cut.WAIT if self._waited_long else _Cut.REFUSAL
+        if self.is_first_guess or not self._went_too_far:
+            if had_risen and elapsed < 2 * self.HOLD:
+                least = max(least, self.BACK_OFF_SEARCH * self._refused_at)
+            return self.BACK_OFF, least
+        if closed < self.CATCH_UP:  # else the count is too low
+            least = self._refused_at / 2
+            if self._last_cut is _Cut.REFUSAL and self._known > self.RISEN * self._refused_at:
+                self._last_cut = _Cut.RISE
+        if self._last_cut is _Cut.WAIT:
+            return self.BACK_OFF, least
+        return 1.0 if self._last_cut is _Cut.RISE else self.BACK_OFF_SEARCH, least
+
+    @property
+    def _waited_long(self) -> bool:
+        return any(end - begin >= self.SPAN / 2 for begin, end in self._waits)
