@@ -146,9 +146,6 @@ class StoredFilesTarget(FilesTarget):
     def row_files(self) -> Sequence[Path | str]:
         return [self.storage.address(self.file(table_of(feed)).name) for feed in self.feeds]
 
-    def as_named(self, file: Path) -> Path:
-        return file
-
     def check(self, spec: PullSpec, check: Callable[[], None]) -> None:
         """Refuse to replace objects that no pull wrote."""
         self.storage.read(self.file(pulls_table()).name)  # detects a missing bucket, unlike a look into a file
