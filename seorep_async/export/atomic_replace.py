@@ -71,16 +71,12 @@ def translate_errors(file: Path) -> Generator[None, None, None]:
         yield
     except SeoRepError:
         raise
-    except OSError as error:
+    except (OSError, sqlite3.Error, *UNSTORABLE) as error:
         raise export_error(file, os_message(error)) from error
-    except sqlite3.Error as error:
-        raise export_error(file, str(error)) from error
-    except UNSTORABLE as error:
-        raise export_error(file, str(error)) from error
 
 
-def os_message(error: OSError | ValueError) -> str:
-    """Return the system's own words for an error."""
+def os_message(error: Exception) -> str:
+    """Return an error's own words, or the system's for its number."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.strerror or os.strerror(error.errno)
     return str(error)

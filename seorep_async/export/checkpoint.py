@@ -40,9 +40,7 @@ _REPORT = "r.name, r.campaign_id, r.id, r.rows, r.totals, r.start, r.size, r.dat
 class Checkpoint:
     """An open checkpoint, for one thread at a time, though not always the one that opened it; None as path: in memory.
 
-    Raises:
-        DamagedError: the file is something else, damaged, or another version's.
-        sqlite3.OperationalError: it can't be read or written.
+    DamagedError: the file is something else, damaged, or another version's.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -99,11 +97,6 @@ class Checkpoint:
                 [(place, id_, self._checksum(place, id_, None)) for place, id_ in enumerate(ids)],
             )
         self.note(planned=len(ids))
-
-    @property
-    def planned(self) -> bool:
-        """Whether the campaigns are known."""
-        return self.read("planned") is not None
 
     def campaigns(self) -> list[int]:
         """Return the campaigns in their order."""

@@ -75,8 +75,8 @@ def connected(
         words = {
             "onflicting lock": _OPEN_ELSEWHERE if to_read is None else _BEING_WRITTEN,
             "Could not set lock": _NO_LOCKS,
+            "different configuration": _OPEN_HERE,
         }
-        words |= {"different configuration": _OPEN_HERE}
         problem = next((problem for said, problem in words.items() if said in str(error)), None)
         if problem is None:
             raise

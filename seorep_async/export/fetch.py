@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Container, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Container, Iterable, Sequence
 from itertools import count
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -19,38 +19,19 @@ from seorep_async.errors import (
     PullPausedError,
     SeoRepError,
 )
-from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.progress import ProgressTracker, PullFailure, Stage
+from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.spec import PullSpec
 from seorep_async.models import Campaign, Feed
 from seorep_async.pull import MAX_REPULLS, Pull, PullOutcome
-from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import check_id
 
-T = TypeVar("T")
+StoreCampaigns: TypeAlias = Callable[[Sequence[Campaign], int], Awaitable[None]]
+"""Takes a part of the list of campaigns, and its number."""
 
 _GO_ON = "run the same pull again, without restart=True, to fetch the rest"
 _GROUP_ROWS = 500
 """Rows that complete a group of reports, to be stored in one step."""
-
-
-class Sink(Protocol):
-    """A destination of fetched reports; `ordered` requests them in the order of their ids."""
-
-    checkpoint: Checkpoint
-    ordered: bool
-
-    async def run(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step that may touch the disk."""
-
-    async def plan(self, campaigns: Iterable[int]) -> None:
-        """Note the campaigns."""
-
-    async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
-        """Take a part of the list of campaigns, for their names."""
-
-    async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Take reports of one feed: `rows` stores their rows, `keywords` the keywords in them."""
 
 
 @attrs.frozen
@@ -62,22 +43,14 @@ class Fetcher:
 
     client: SeoRepClient
     spec: PullSpec
-    sink: Sink
+    sink: StagingWriter | PipeWriter
     tracker: ProgressTracker
     requests_left: Callable[[], int | None] = lambda: None
 
     async def run(self) -> None:
-        """Fetch every report that the sink lacks.
-
-        Raises:
-            AuthenticationError: the key was refused; reports fetched until then are stored.
-            SeoRepError: the account's campaigns could not be listed.
-            ExportError: a report could not be stored.
-            ConfigurationError: the client was closed meanwhile, or its session.
-            PullPausedError: no requests are left, and reports are missing.
-        """
+        """Fetch every report that the sink lacks; raises as `pull_to`, but for its arguments."""
         sink, checkpoint, feeds = self.sink, self.sink.checkpoint, self.spec.feeds
-        if not await sink.run(lambda: checkpoint.planned):
+        if await sink.run(checkpoint.read, "planned") is None:
             await sink.plan(await self._campaigns())
         self.tracker.rows = sum([(await sink.run(checkpoint.counts, feed))[1] for feed in feeds])
         wants_keywords = Feed.KEYWORD_BY_DATE in feeds
@@ -103,79 +76,19 @@ class Fetcher:
             errors[0].subject = None
             raise errors[0]
 
-    async def list_campaigns(self) -> list[int]:
-        """Return the job's campaigns, and give their rows to the sink; raises if they can't be listed."""
-        ids = await self._campaigns()
-        if self.spec.campaigns is not None:
-            await self._name_campaigns(ids)
-        return ids
-
     async def _campaigns(self) -> list[int]:
         if self.spec.campaigns is not None:
             return list(self.spec.campaigns)
         self.tracker.start_stage(Stage.LISTING, self.spec.feeds[0])
-        return await self._store_campaigns(lambda: self.spec.choice.campaigns(self.client))
-
-    async def _store_campaigns(
-        self, listing: Callable[[], AsyncIterable[Campaign]], only: Container[int] | None = None
-    ) -> list[int]:
-        """Store campaigns' rows part by part, as the list may be long, and return their ids.
-
-        If campaigns were created or deleted meanwhile, they are listed again, up to 3 times.
-        """
-        seen: set[int] = set()
-        waiting: list[Campaign] = []
-        parts = count()
-        for tries_left in reversed(range(MAX_REPULLS + 1)):
-            ids: dict[int, None] = {}
-            try:
-                async for campaign in listing():
-                    if only is None or campaign.id in only:
-                        ids[campaign.id] = None
-                        waiting += [campaign] * (campaign.id not in seen)
-                        seen.add(campaign.id)
-                    if len(waiting) == _GROUP_ROWS:
-                        await self.sink.add_campaigns(waiting, next(parts))
-                        waiting = []
-                break
-            except PaginationError:
-                if not tries_left:
-                    raise
-        if waiting:
-            await self.sink.add_campaigns(waiting, next(parts))
-        return list(ids)
+        return await store_campaigns(lambda: self.spec.choice.campaigns(self.client), self.sink.add_campaigns)
 
     async def _name_campaigns(self, ids: Sequence[int]) -> None:
-        """Store the rows of campaigns that the caller named: from their list, or one by one if that is shorter.
-
-        A failed lookup of names must not fail the export, so the error is only noted.
-        """
-        if await self.sink.run(self.sink.checkpoint.read, "named"):
+        """Store the rows of campaigns that the caller named; a failed lookup of names must not fail the export."""
+        sink, tracker = self.sink, self.tracker
+        if await sink.run(sink.checkpoint.read, "named"):
             return
-        try:
-            await self._store_campaigns(lambda: self._named(ids), frozenset(ids))
-        except SeoRepError as error:
-            if isinstance(error, ExportError | ConfigurationError):
-                raise
-            self.tracker.names_error = error
-        await self.sink.run(lambda: self.sink.checkpoint.note(named=self.tracker.names_error is None))
-
-    async def _named(self, ids: Sequence[int]) -> AsyncIterator[Campaign]:
-        page = await self.client.campaigns.list().page(1)
-        if page.total_pages == 1:
-            for campaign in page.items:
-                yield campaign
-        elif page.total_pages is None or page.total_pages <= len(ids):
-            async for campaign in self.client.campaigns.list():
-                yield campaign
-        else:
-            for result in await asyncio.gather(*map(self.client.campaigns.get, ids), return_exceptions=True):
-                if isinstance(result, Campaign):
-                    yield result
-                elif not isinstance(result, SeoRepError) or isinstance(result, ConfigurationError):
-                    raise result
-                else:
-                    self.tracker.names_error = result
+        tracker.names_error = await name_campaigns(self.client, ids, sink.add_campaigns)
+        await sink.run(lambda: sink.checkpoint.note(named=tracker.names_error is None))
 
     async def _find_keywords(self) -> None:
         # find all first, and store only their ids: one pull over all campaigns keeps every permit busy; one for each
@@ -229,14 +142,9 @@ class Fetcher:
 
         if begun < len(valid):
             await self._raise_if_all_refused()
-            raise PullPausedError(f"stopped at max_requests=…{self._failed_so_far()}; {_GO_ON}")
-
-    def _failed_so_far(self) -> str:
-        """Return a clause on failed reports, which may take all requests of each run."""
-        failed = len(self.tracker.failures)
-        return (
-            f"; failed reports ({failed}) are tried again first: allow more requests than they take" if failed else ""
-        )
+            failed = len(self.tracker.failures)  # they may take all requests of each run
+            more = f"; failed reports ({failed}) are tried again first: allow more requests than they take"
+            raise PullPausedError(f"stopped at max_requests=…{more if failed else ''}; {_GO_ON}")
 
     async def _fail(self, asked: Feed, shown: Feed, id_: int, error: SeoRepError) -> None:
         failures = self.tracker.failures
@@ -246,6 +154,66 @@ class Fetcher:
         else:
             failures.append(PullFailure(shown, id_, None, error))
         self.tracker.advance()
+
+
+async def store_campaigns(
+    listing: Callable[[], AsyncIterable[Campaign]], store: StoreCampaigns, only: Container[int] | None = None
+) -> list[int]:
+    """Store campaigns part by part, as the list may be long, and return their ids.
+
+    If campaigns were created or deleted meanwhile, they are listed again, up to 3 times.
+    """
+    seen: set[int] = set()
+    waiting: list[Campaign] = []
+    parts = count()
+    for tries_left in reversed(range(MAX_REPULLS + 1)):
+        ids: dict[int, None] = {}
+        try:
+            async for campaign in listing():
+                if only is None or campaign.id in only:
+                    ids[campaign.id] = None
+                    waiting += [campaign] * (campaign.id not in seen)
+                    seen.add(campaign.id)
+                if len(waiting) == _GROUP_ROWS:
+                    await store(waiting, next(parts))
+                    waiting = []
+            break
+        except PaginationError:
+            if not tries_left:
+                raise
+    if waiting:
+        await store(waiting, next(parts))
+    return list(ids)
+
+
+async def name_campaigns(client: SeoRepClient, ids: Sequence[int], store: StoreCampaigns) -> SeoRepError | None:
+    """Store campaigns of these ids, from their list, or one by one if that is shorter; return why some are missing."""
+    missing: list[SeoRepError] = []
+
+    async def named() -> AsyncIterator[Campaign]:
+        page = await client.campaigns.list().page(1)
+        if page.total_pages == 1:
+            for campaign in page.items:
+                yield campaign
+        elif page.total_pages is None or page.total_pages <= len(ids):
+            async for campaign in client.campaigns.list():
+                yield campaign
+        else:
+            for result in await asyncio.gather(*map(client.campaigns.get, ids), return_exceptions=True):
+                if isinstance(result, Campaign):
+                    yield result
+                elif not isinstance(result, SeoRepError) or isinstance(result, ConfigurationError):
+                    raise result
+                else:
+                    missing.append(result)
+
+    try:
+        await store_campaigns(named, store, frozenset(ids))
+    except SeoRepError as error:
+        if isinstance(error, ExportError | ConfigurationError):
+            raise
+        missing.append(error)
+    return missing[-1] if missing else None
 
 
 def split_valid_ids(object_name: str, ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:

@@ -85,8 +85,7 @@ class HeldError(Exception):
 
     def __init__(self, file: Path | None, holder: Holder | None) -> None:
         super().__init__(file, holder)
-        self.file = file
-        self.holder = holder
+        self.file, self.holder = file, holder
 
 
 class AtWorkError(ExportError):
@@ -103,10 +102,7 @@ class PullLock:
     def take(self) -> None:
         """Take it, or take it over from a process that has ended.
 
-        Raises:
-            HeldError: another pull has it.
-            FileNotFoundError: another pull has just released it, or its folder no longer exists; try again.
-            OSError: the file can't be written, or is none.
+        HeldError: another pull has it. FileNotFoundError: it was released just now, or its folder is gone; try again.
         """
         try:
             self._take()

@@ -27,7 +27,8 @@ PLAN = "-plan.json"
 # names of devices, letters that Hive does not escape, and endings that Windows drops
 _NOT_ON_WINDOWS = re.compile(r"(?is:(con|prn|aux|nul|(com|lpt)[\d¹²³])( *\..*)?|.*[<>|].*|.*[. ])")
 _LONGEST_NAME = 200  # bytes of one part of a path; file systems allow 255
-_MOST = 1 << 50
+_NUMBER = (attrs.validators.ge(0), attrs.validators.lt(1 << 50))
+_NAME = attrs.validators.matches_re(r"[0-9a-f]{12}")
 
 
 def escape(value: str) -> str:
@@ -54,25 +55,13 @@ def digest_of(data: bytes) -> str:
 
 
 def _checked(is_right: Callable[[Any], object]) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
-    """Return a validator of a field, for values of any source."""
+    """Return a validator of a field."""
 
     def check(_: object, field: attrs.Attribute[Any], value: Any) -> None:
         if not is_right(value):
             raise ValueError(f"{field.name} is wrong")
 
     return check
-
-
-def _is_name(value: str) -> bool:
-    return re.fullmatch(r"[0-9a-f]{12}", value) is not None
-
-
-def _is_name_or_none(value: str | None) -> bool:
-    return value is None or _is_name(value)
-
-
-def _is_number(value: object) -> bool:
-    return type(value) is int and 0 <= value < _MOST
 
 
 @cache
@@ -119,10 +108,10 @@ class Part:
     """One file of a table, by its number among the night's parts of it; the digest is SHA-256."""
 
     table: str = attrs.field(validator=_checked(lambda value: value in _tables()))
-    number: int = attrs.field(validator=_checked(_is_number))
-    rows: int = attrs.field(validator=_checked(_is_number))
-    bytes: int = attrs.field(validator=_checked(_is_number))
-    digest: str = attrs.field(validator=_checked(lambda value: re.fullmatch(r"[0-9a-f]{64}", value)))
+    number: int = attrs.field(validator=_NUMBER)
+    rows: int = attrs.field(validator=_NUMBER)
+    bytes: int = attrs.field(validator=_NUMBER)
+    digest: str = attrs.field(validator=attrs.validators.matches_re(r"[0-9a-f]{64}"))
 
     def name(self, night: Partition) -> str:
         """Return its name in the dataset."""
@@ -162,15 +151,15 @@ class Receipt:
     snapshot_date: dt.date
     service: str
     key_digest: str
-    pull: str = attrs.field(validator=_checked(_is_name))
+    pull: str = attrs.field(validator=_NAME)
     feeds: tuple[str, ...] = attrs.field(validator=_checked({feed.value for feed in Feed}.issuperset))
     start_date: dt.date
     end_date: dt.date
-    failures: int = attrs.field(validator=_checked(_is_number))
+    failures: int = attrs.field(validator=_NUMBER)
     version: str
     parts: tuple[Part, ...] = attrs.field(validator=_checked(_each_once))
     coming: tuple[Part, ...] | None = attrs.field(default=None, validator=_checked(_each_once))
-    older: str | None = attrs.field(default=None, validator=_checked(_is_name_or_none))
+    older: str | None = attrs.field(default=None, validator=attrs.validators.optional(_NAME))
     attempt: str | None = None
     receipt: Literal[1] = 1
 

@@ -30,7 +30,6 @@ _ONE_PUT = 64 << 20
 """Bytes of the largest file that is sent in one request; larger ones in chunks, which appear together."""
 _CHUNK = 16 << 20
 _PARALLEL = 4
-_OPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class ObjectStore:
@@ -39,10 +38,6 @@ class ObjectStore:
     def __init__(self, out: str, options: dict[str, Any]) -> None:
         self._address = _checked_address(out)
         self._obstore = require("obstore")
-        for name, value in options.items():
-            if not isinstance(name, str) or not _OPTION_NAME.fullmatch(name) or not isinstance(value, str | bool):
-                problem = "storage_options must be a mapping of option names to strings"
-                raise ConfigurationError(problem, argument="storage_options")
         secrets = {word for value in options.values() for word in re.findall(r"\w{4,}", str(value))}
         client = {name: options.pop(name) for name in sorted(_CLIENT_OPTIONS & options.keys())}
         try:

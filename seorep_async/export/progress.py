@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from seorep_async.errors import SeoRepError
-from seorep_async.export.spec import PullSpec
+from seorep_async.export.spec import PullSpec, shared
 from seorep_async.models import Feed
 from seorep_async.session import Stats, check_callback
 from seorep_async.tables.columns import Column, ColumnType
@@ -37,10 +37,7 @@ class PullFailure:
     """A report whose rows are missing: one feed of a campaign, or of one of its keywords.
 
     Attributes:
-        feed: the feed.
-        campaign_id: the campaign.
         keyword_id: the keyword, or None if the whole campaign failed.
-        error: the error.
     """
 
     feed: Feed
@@ -54,7 +51,6 @@ class PullProgress:
     """The progress of a pull.
 
     Attributes:
-        stage: the stage.
         feed: the feed that the stage is for.
         done: reports of this stage that are stored, by this run or an earlier one, and those that failed.
         total: reports that this stage needs, or None if that is not known.
@@ -94,7 +90,6 @@ class CampaignOutcome:
     """The outcome of one campaign.
 
     Attributes:
-        campaign_id: the campaign.
         rows: rows of it in the target, by feed.
         failures: the reports of it that are missing, and why.
     """
@@ -119,9 +114,6 @@ class PullSummary:
     """The summary of a pull.
 
     Attributes:
-        feeds: the feeds that were pulled.
-        start_date: first day requested.
-        end_date: last day requested.
         account: the account's name, which every row bears.
         snapshot_date: the night that the rows are of, which every row bears.
         compared: whether changes from the previous period were asked for.
@@ -203,16 +195,7 @@ class PullSummary:
 
 def summary_of(spec: PullSpec, **further: Any) -> PullSummary:
     """Return the summary of a pull; `further` are the attributes that its spec does not give."""
-    return PullSummary(
-        feeds=spec.feeds,
-        start_date=spec.start_date,
-        end_date=spec.end_date,
-        account=spec.account,
-        snapshot_date=spec.snapshot_date,
-        compared=spec.compares,
-        started_at=spec.started_at,
-        **further,
-    )
+    return PullSummary(compared=spec.compares, **shared(spec, PullSummary), **further)
 
 
 class ProgressTracker:
@@ -232,8 +215,7 @@ class ProgressTracker:
         self._on_progress = on_progress
         self.on_resume = on_resume
         self.on_stop = on_stop
-        self._stage: tuple[Stage, Feed, int | None, int] | None = None
-        self._done = 0
+        self._progress: PullProgress | None = None
         self.rows: int = 0
         self.failures: list[PullFailure] = []
         self.names_error: SeoRepError | None = None
@@ -241,26 +223,18 @@ class ProgressTracker:
 
     def start_stage(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
         """Enter a stage of which `stored` reports are stored already."""
-        self._stage, self._done = (stage, feed, total, stored), stored
-        self._report()
+        self._report(PullProgress(stage=stage, feed=feed, done=stored, total=total, resumed=stored, **self._counts()))
 
     def advance(self, reports: int = 1, rows: int = 0) -> None:
         """Count reports of the stage, stored or failed, and rows stored now."""
-        self._done += reports
         self.rows += rows
-        self._report()
+        if (last := self._progress) is not None:
+            self._report(attrs.evolve(last, done=last.done + reports, **self._counts()))
 
-    def _report(self) -> None:
-        if self._on_progress is not None and self._stage is not None:
-            stage, feed, total, stored = self._stage
-            self._on_progress(
-                PullProgress(
-                    stage=stage,
-                    feed=feed,
-                    done=self._done,
-                    total=total,
-                    resumed=stored,
-                    rows=self.rows,
-                    failures=len(self.failures),
-                )
-            )
+    def _counts(self) -> dict[str, Any]:
+        return {"rows": self.rows, "failures": len(self.failures)}
+
+    def _report(self, progress: PullProgress) -> None:
+        self._progress = progress
+        if self._on_progress is not None:
+            self._on_progress(progress)

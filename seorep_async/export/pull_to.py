@@ -153,12 +153,7 @@ async def stream_rows(
 
     Totals and failures are not written; the summary has the failures. A stream can't be resumed. A slow `write` slows
     the pull.
-
-    Raises:
-        ConfigurationError: there are several feeds, or another format; nothing was sent.
-        AuthenticationError: the key was refused.
-        SeoRepError: the account's campaigns could not be listed.
-        OSError: `write` failed.
+    It raises as `pull_to`, and what `write` raises.
     """
     if len(spec.feeds) != 1 or not kind.is_text:
         problem = "a stream holds one feed, as CSV or JSON lines; name a file for more"

@@ -54,9 +54,8 @@ def last_receipt(storage: Storage, account: str, *, if_rows: bool = False) -> Re
     `if_rows` returns None also if everything failed on every night: their key may not be the account's.
     """
     last = None
-    folder = f"{RECEIPTS}/account={escape(account)}"
-    for name in reversed(storage.names(folder)):
-        if name.count("/") > folder.count("/") + 1:  # of a shard
+    for name in reversed(storage.names(f"{RECEIPTS}/account={escape(account)}")):
+        if name.count("/") != _DEPTH:  # of a shard
             continue
         try:
             night = Partition(account, dt.date.fromisoformat(name.rpartition("=")[2].removesuffix(".json")))

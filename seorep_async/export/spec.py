@@ -108,7 +108,6 @@ class PullSpec:
 
     Attributes:
         service: its address, or another name for it.
-        account: its name in tables.
         feeds: in the order in which they are pulled.
         campaigns: in their order, or None for those of the choice.
         options: further arguments of the feeds.
@@ -263,6 +262,12 @@ class PullSpec:
         if self.snapshot_is_default:
             del found["snapshot_date"]
         return found
+
+
+def shared(record: attrs.AttrsInstance, kind: type[attrs.AttrsInstance]) -> dict[str, Any]:
+    """Return the attributes of a record that another kind of record has under the same names: a spec, its shards …"""
+    names = attrs.fields_dict(type(record)).keys() & attrs.fields_dict(kind).keys()
+    return {name: getattr(record, name) for name in names}
 
 
 def differences(earlier: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

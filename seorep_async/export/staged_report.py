@@ -27,10 +27,8 @@ class StagedReport:
     """Rows of one table in a checkpoint: those of a report, the keywords in it, or a part of the list of campaigns.
 
     Attributes:
-        table: its name.
         campaign_id: 0 for a part of the list of campaigns.
         id: the campaign's or the keyword's id, or the number of the part.
-        rows: their number.
         totals: a JSON list of values, or None.
         data: the rows, encoded for the target's format.
     """

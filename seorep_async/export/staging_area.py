@@ -86,11 +86,8 @@ class StagingArea:
     def open(self, spec: PullSpec, *, restart: bool, retry_failed: bool) -> None:
         """Create it, or resume from the staged reports of an earlier run; `restart` deletes these, unread.
 
-        `retry_failed` resumes also an export that has ended, with failures.
-
-        Raises:
-            ConfigurationError: others may open the folder, or another pull is staged there.
-            ExportError: another process is at work on it, or it is damaged or can't be written.
+        `retry_failed` resumes also an export that has ended, with failures. ConfigurationError: others may open the
+        folder, or another pull is staged there. ExportError: another process is at work on it, or it is damaged.
         """
         self.spec = spec
         self._lock_folder(create=True)
@@ -197,12 +194,9 @@ class StagingArea:
             return
         self._lock_folder(create=False)
         try:
-            with translate_errors(self.folder), self.translate_damage():
-                if not (self.folder / _CHECKPOINT).exists():
-                    yield None
-                    return
-                with contextlib.closing(Checkpoint(self.folder / _CHECKPOINT)) as checkpoint:
-                    yield checkpoint
+            with translate_errors(self.folder), self.translate_damage(), contextlib.ExitStack() as closing:
+                file = self.folder / _CHECKPOINT
+                yield closing.enter_context(contextlib.closing(Checkpoint(file))) if file.exists() else None
         finally:
             self._unlock()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ T = TypeVar("T")
 RECEIPTS = "_receipts"
 """The folder of a dataset's receipts. It stands apart from the tables, as polars refuses JSON beside Parquet."""
 _PARALLEL = 8
+_OPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Storage(Protocol):
@@ -61,6 +63,17 @@ def is_address(out: object) -> bool:
     return isinstance(out, str) and "://" in out
 
 
+def check_options(options: object) -> dict[str, str | bool]:
+    """Return a copy of options of an object store, or refuse what does not map names to strings and switches."""
+    if not isinstance(options, Mapping) or not all(
+        isinstance(name, str) and _OPTION_NAME.fullmatch(name) and isinstance(value, str | bool)
+        for name, value in options.items()
+    ):
+        problem = "storage_options must be a mapping of option names to strings"
+        raise ConfigurationError(problem, argument="storage_options")
+    return dict(options)
+
+
 def storage_of(out: str, options: Mapping[str, Any] | None = None) -> Storage:
     """Return the storage of a folder or of an address such as `s3://bucket/rankings/`.
 
@@ -69,11 +82,9 @@ def storage_of(out: str, options: Mapping[str, Any] | None = None) -> Storage:
 
     ConfigurationError: the address or an option is wrong; nothing was sent.
     """
-    if options is not None and not isinstance(options, Mapping):
-        problem = "storage_options must be a mapping of option names to strings"
-        raise ConfigurationError(problem, argument="storage_options")
+    options = {} if options is None else check_options(options)
     if is_address(out):
-        return ObjectStore(out, dict(options or {}))
+        return ObjectStore(out, options)
     if options:
         problem = "storage_options are for object stores; the target is a local path"
         raise ConfigurationError(problem, argument="storage_options")

@@ -32,8 +32,8 @@ print(summary.rows, "rows of", summary.campaigns, "campaigns")
 - **The same call of `plan` resumes** an unfinished plan; `restart=True` deletes it and makes a new one.
 """
 
-from seorep_async.shards.planning import plan
-from seorep_async.shards.running import gather, read_shard, run_shard
+from seorep_async.shards.plan_and_gather import gather, plan
+from seorep_async.shards.running import read_shard, run_shard
 from seorep_async.shards.shard import Shard, ShardReceipt
 
 __all__ = ["Shard", "ShardReceipt", "gather", "plan", "read_shard", "run_shard"]

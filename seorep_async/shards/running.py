@@ -1,17 +1,17 @@
-"""Running shards, and gathering their parts of a dataset."""
+"""The work on one shard: it is pulled into its parts of a dataset, staged for `gather`, and its receipt."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime as dt
 import inspect
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,42 +19,30 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.contents import arrow_table, pull_row
-from seorep_async.export.formats import GROUP_ROWS
+from seorep_async.export.atomic_replace import translate_errors
+from seorep_async.export.contents import Contents
+from seorep_async.export.formats import GROUP_ROWS, Format
 from seorep_async.export.lock import AtWorkError
-from seorep_async.export.progress import CampaignOutcome, ProgressTracker, PullSummary, any_received, summary_of
+from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.pull_to import run_export
-from seorep_async.export.receipts import LARGEST_JSON, read_receipt
-from seorep_async.export.replacement import Replacement
+from seorep_async.export.spec import PullSpec, shared
 from seorep_async.export.staged_report import DamagedError
 from seorep_async.export.storage import Storage, storage_of
-from seorep_async.export.targets import dataset_of
-from seorep_async.export.targets.dataset import (
-    check_staged,
-    commit_night,
-    read_part,
-    receipt_of,
-    stage,
-    write_part,
-)
+from seorep_async.export.targets.dataset import DatasetTarget, read_part, stage, write_parts
 from seorep_async.export.targets.target import shard_tables
 from seorep_async.resources.arguments import Secret
 from seorep_async.session import Limits
 from seorep_async.settings import Settings
-from seorep_async.shards.planning import read_plan
-from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from
-from seorep_async.shards.target import ShardTarget
+from seorep_async.shards.shard import Shard, ShardReceipt, check_key_from, checked_shard, read_receipt_of
 from seorep_async.tables.arrow import arrow_schema
-from seorep_async.tables.declared import pulls_table, table_named
+from seorep_async.tables.declared import table_named
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
 _log = logging.getLogger("seorep_async")
-_PARALLEL = 8
 _POLL_SECONDS = 0.2
-_NAMED = 10
 _limits: dict[tuple[str, Settings], list[Limits]] = {}
 """Of a pull's shards that have run in this process: one shard is too short to find the limits again."""
 
@@ -113,68 +101,6 @@ def read_shard(
     return _batches(shard, name, key)
 
 
-def gather(shards: Iterable[Shard]) -> PullSummary:
-    """Commit the night of a pull whose shards have all been run, and return its summary.
-
-    Readers of the dataset see the night change here, and only here. Called again, it changes nothing; after failed
-    reports were fetched by a further run of their shards, it replaces those parts.
-
-    Raises:
-        ConfigurationError: these are not the shards of one pull, or the dataset knows the account by now with another
-            service or key.
-        ExportError: a shard has no receipt, or the dataset could not be written.
-    """
-    ordered = [_checked(shard) for shard in shards]
-    ordered.sort(key=lambda shard: shard.number)
-    if not ordered or [shard.number for shard in ordered] != list(range(ordered[0].count)):
-        raise ConfigurationError("gather needs every shard of one pull, each once")
-    first = ordered[0]
-    if len({(shard.pull, shard.night, shard.out) for shard in ordered}) > 1:
-        raise ConfigurationError("gather needs the shards of one pull; these are of several")
-    target = dataset_of(first.out, first.feeds, first.storage_options)
-    storage, night = target.storage, first.night
-    earlier = read_receipt(storage, night)
-    with ThreadPoolExecutor(_PARALLEL) as threads:
-        found = list(threads.map(partial(_read_receipt, storage), ordered))
-    missing = [str(shard.number) for shard, receipt in zip(ordered, found, strict=True) if receipt is None]
-    if missing:
-        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-        numbers = f"{', '.join(missing[:_NAMED])}{more}"
-        raise ExportError(f"{len(missing)} of {first.count} shards have no receipt: {numbers}; run them first")
-    receipts = [receipt for receipt in found if receipt is not None]
-    outcomes = tuple(chain.from_iterable(receipt.outcomes for receipt in receipts))
-    requests = sum(receipt.requests for receipt in receipts)
-    parts = {part for receipt in receipts for part in receipt.parts}
-    if earlier is None or earlier.pull != first.pull or not parts <= set(earlier.parts):
-        target.check(first.spec(), lambda: None)  # another account may have been added since it was planned
-        _commit(storage, first, receipts, outcomes, requests)
-    paths = tuple(target.row_files(night.folder)) if any_received(outcomes) else ()
-    seconds = (max(receipt.finished_at for receipt in receipts) - first.started_at).total_seconds()
-    facts: dict[str, Any] = {"requests": requests, "resumed": 0, "seconds": seconds}
-    return summary_of(first.spec(), paths=paths, outcomes=outcomes, **facts)
-
-
-def _commit(
-    storage: Storage, shard: Shard, receipts: Sequence[ShardReceipt], outcomes: Sequence[CampaignOutcome], requests: int
-) -> None:
-    spec, stored = shard.spec(), read_plan(storage, shard.night, shard.pull)
-    if stored is None:
-        missing = storage.address(shard.night.plan(shard.pull))
-        raise ExportError(
-            f"the plan of these shards, {missing}, no longer exists: another pull replaced it; plan again"
-        )
-    if stored.ids != tuple(outcome.campaign_id for outcome in outcomes):
-        raise ConfigurationError("gather needs every shard of one pull; these have other campaigns than its plan")
-    check_staged(storage, shard.night, shard.pull, (part for receipt in receipts for part in receipt.parts))
-    with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
-        whole = attrs.evolve(spec, campaigns=stored.ids)
-        rows = arrow_table(pulls_table(), [pull_row(whole, outcomes, requests)])
-        file, pulls = write_part(Path(folder), pulls_table(), 0, [rows])
-        stage(storage, shard.night, shard.pull, [(file, pulls)])
-    parts = (*(part for receipt in receipts for part in receipt.parts), stored.campaigns, pulls)
-    commit_night(storage, receipt_of(spec, shard.pull, parts, outcomes), Replacement(spec, outcomes))
-
-
 def _run(shard: Shard, key: Callable[[], str] | None, started: list[asyncio.Task[Any]]) -> ShardReceipt:
     with found_limits(shard) as limits:
         client = client_of(shard, limits, key)
@@ -192,7 +118,7 @@ def _run(shard: Shard, key: Callable[[], str] | None, started: list[asyncio.Task
 async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
     """Run a shard as `run_shard` does, in the running event loop, by a client of `client_of`; it can be cancelled."""
     storage = await asyncio.to_thread(storage_of, shard.out, shard.storage_options)
-    earlier = await asyncio.to_thread(_read_receipt, storage, shard)
+    earlier = await asyncio.to_thread(read_receipt_of, storage, shard)
     if earlier is not None and earlier.ok:
         return earlier
     target = ShardTarget.of(shard, storage)
@@ -206,7 +132,7 @@ async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
                 return target.written[0]
             except AtWorkError:  # an engine that believed it lost started it twice; the first run still works
                 await asyncio.sleep(_POLL_SECONDS)
-                found = await asyncio.to_thread(_read_receipt, storage, shard)
+                found = await asyncio.to_thread(read_receipt_of, storage, shard)
                 if found is not None and found.ok:
                     return found
             except ExportError as error:
@@ -221,7 +147,7 @@ async def run_in_loop(shard: Shard, client: SeoRepClient) -> ShardReceipt:
 @contextlib.contextmanager
 def found_limits(shard: Shard) -> Generator[Limits, None, None]:
     """Lend the limits that an earlier shard of the pull has found in this process, or new ones."""
-    pull, settings = (_checked(shard).pull, shard.settings), shard.settings
+    pull, settings = (checked_shard(shard).pull, shard.settings), shard.settings
     try:
         limits = _limits[pull].pop()
     except (KeyError, IndexError):  # none has ended, or others that run beside this one use them
@@ -237,10 +163,9 @@ def found_limits(shard: Shard) -> Generator[Limits, None, None]:
 def client_of(shard: Shard, limits: Limits, key: Callable[[], str] | None = None) -> SeoRepClient:
     """Return a client for a shard, if the shard is as it was planned with the same key; nothing is read or sent before.
 
-    Raises:
-        ConfigurationError: it is not, or there is no key.
+    ConfigurationError: it is not, or there is no key.
     """
-    secret = find_key(_checked(shard).key_from, key)
+    secret = find_key(checked_shard(shard).key_from, key)
     client = SeoRepClient(shard.base_url, secret, settings=shard.settings, limits=limits)
     if shard.sealed(client.key_digest).seal != shard.seal:
         place = shard.key_from if key is None else "key()"
@@ -253,8 +178,7 @@ def client_of(shard: Shard, limits: Limits, key: Callable[[], str] | None = None
 def find_key(key_from: str, key: Callable[[], str] | None = None) -> Secret:
     """Return the API key that a function returns, or that is in the environment variable that a shard names.
 
-    Raises:
-        ConfigurationError: there is none.
+    ConfigurationError: there is none.
     """
     check_key_from(key_from)
     if key is None:
@@ -273,23 +197,6 @@ def find_key(key_from: str, key: Callable[[], str] | None = None) -> Secret:
     return found
 
 
-def _read_receipt(storage: Storage, shard: Shard) -> ShardReceipt | None:
-    """Return a shard's receipt; one that was written for another is none."""
-    data = storage.read(shard.receipt_name, LARGEST_JSON + 1)
-    try:
-        receipt = None if data is None else ShardReceipt.from_json(data[:LARGEST_JSON])
-    except ConfigurationError as error:
-        problem = f"can't read {storage.address(shard.receipt_name)}: {error.message}"
-        raise ExportError(f"{problem}; move it away to run the shard again") from error
-    return receipt if receipt is not None and receipt.is_of(shard) else None
-
-
-def _checked(shard: object) -> Shard:
-    if not isinstance(shard, Shard):
-        raise ConfigurationError(f"expected a Shard, as plan returns them, got {type(shard).__name__}")
-    return shard
-
-
 def _batches(shard: Shard, name: str, key: Callable[[], str] | None) -> Iterator[pa.RecordBatch]:
     receipt, pa = run_shard(shard, key=key), require("pyarrow")
     storage = storage_of(shard.out, shard.storage_options)
@@ -300,3 +207,61 @@ def _batches(shard: Shard, name: str, key: Callable[[], str] | None) -> Iterator
             lead = [pa.repeat(value, rows.num_rows) for value in (shard.account, shard.snapshot_date)]
             whole = pa.Table.from_arrays([*lead, *rows.columns], schema=arrow_schema(table))
             yield from whole.to_batches(max_chunksize=GROUP_ROWS)
+
+
+@attrs.frozen(kw_only=True)
+class ShardTarget(DatasetTarget):
+    """The part of a dataset that a shard writes, with a checkpoint of its own."""
+
+    shard: Shard
+    started: float = attrs.field(factory=time.monotonic)
+    written: list[ShardReceipt] = attrs.field(factory=list)
+
+    @classmethod
+    def of(cls, shard: Shard, storage: Storage) -> ShardTarget:
+        """Return the target of a shard; its work folder is made."""
+        name, folder = Path(f"{shard.pull}-{shard.number:05}"), _work_folder(shard.work_dir)
+        return cls(
+            path=name,
+            named=name,
+            format=Format.PARQUET,
+            feeds=shard.feeds,
+            work_dir=folder,
+            storage=storage,
+            shard=shard,
+        )
+
+    def check(self, spec: PullSpec, check: Callable[[], None]) -> None:
+        """Leave the checks to the plan, and to `gather`."""
+
+    def last_pull_was_whole(self, spec: PullSpec, check: Callable[[], None]) -> bool:
+        """Return False: its receipt was looked for."""
+        return False
+
+    def write(self, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
+        """Stage its parts, and write its receipt."""
+        shard = self.shard
+        files = write_parts(contents, shard.number, shard_tables(shard.feeds), check)
+        stage(self.storage, shard.night, shard.pull, files)
+        receipt = ShardReceipt(
+            **shared(shard, ShardReceipt),
+            parts=tuple(part for _, part in files),
+            outcomes=tuple(contents.outcomes),
+            requests=contents.stats.attempts,
+            seconds=time.monotonic() - self.started,
+            finished_at=dt.datetime.now(dt.UTC).replace(tzinfo=None),
+        )
+        self.storage.write(shard.receipt_name, receipt.to_json().encode())
+        self.written.append(receipt)
+        return ()
+
+
+def _work_folder(named: str | None) -> Path:
+    folder = Path(tempfile.gettempdir(), f"seorep-{os.getuid() if hasattr(os, 'getuid') else 'shards'}")
+    folder = folder if named is None else Path(named)
+    with translate_errors(folder):
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
+            problem = f"the work folder {folder} is another user's; name one of your own: work_dir=…"
+            raise ConfigurationError(problem, argument="work_dir")
+    return folder

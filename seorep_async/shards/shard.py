@@ -18,10 +18,12 @@ from cattrs import ForbiddenExtraKeysError, transform_error
 from cattrs.preconf.json import JsonConverter, make_converter
 
 from seorep_async import errors
-from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
 from seorep_async.export.night import Part, Partition, escape
 from seorep_async.export.progress import CampaignOutcome, PullFailure
-from seorep_async.export.spec import PullSpec
+from seorep_async.export.receipts import LARGEST_JSON
+from seorep_async.export.spec import PullSpec, shared
+from seorep_async.export.storage import Storage, check_options
 from seorep_async.export.targets.target import shard_tables
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_key_mark
@@ -39,8 +41,6 @@ _SECRET = re.compile(
     "|authority|msi_|identity|cli$",  # receivers of the environment's secrets, and programs that are run for them
     re.IGNORECASE,
 )
-_SHARED = ["account", "snapshot_date", "started_at", "start_date", "end_date", "feeds", "options", "key_renewed"]
-"""The attributes of a shard that its spec has under the same names."""
 _KEY_FROM = re.compile("env:[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -51,17 +51,12 @@ class Shard:
     Attributes:
         number: its number, from 0.
         count: how many shards the pull has.
-        pull: the name of the pull.
         base_url: the service's address.
-        account: the account's name.
         key_from: the environment variable in which a worker finds the API key.
         key_digest: a salted digest that recognises the account's key.
         snapshot_date: the night.
         started_at: when the pull was planned, in UTC.
         ids: its campaigns.
-        start_date: first day.
-        end_date: last day.
-        feeds: the feeds.
         options: further arguments of the feeds.
         settings: of the client of each worker.
         out: the dataset.
@@ -105,9 +100,8 @@ class Shard:
     @classmethod
     def of(cls, spec: PullSpec, **more: Any) -> Shard:
         """Return a shard of a spec, with what a spec does not say."""
-        shared = {name: getattr(spec, name) for name in _SHARED}
         ids, digest = spec.campaigns or (), spec.key_digest()
-        return cls(base_url=spec.service, ids=ids, key_digest=digest, **shared, **more)
+        return cls(base_url=spec.service, ids=ids, key_digest=digest, **shared(spec, cls), **more)
 
     def spec(self) -> PullSpec:
         """Return its spec."""
@@ -117,7 +111,7 @@ class Shard:
             fingerprint=lambda _: self.key_digest,
             snapshot_is_default=False,
             is_shard=True,
-            **{name: getattr(self, name) for name in _SHARED},
+            **shared(self, PullSpec),
         )
 
     def to_json(self) -> str:
@@ -150,11 +144,7 @@ class ShardReceipt:
 
     Attributes:
         number: the shard's number.
-        pull: the name of its pull.
         key_digest: a salted digest that recognises the account's key.
-        start_date: first day.
-        end_date: last day.
-        feeds: the feeds.
         parts: its parts of the dataset.
         outcomes: one for each of its campaigns.
         requests: requests that its last run sent, retries included.
@@ -186,8 +176,7 @@ class ShardReceipt:
 
     def is_of(self, shard: Shard) -> bool:
         """Return whether it was written for a shard: its pull, key, dates, feeds, ids and rows."""
-        names = ("number", "pull", "key_digest", "start_date", "end_date", "feeds")
-        same = all(getattr(self, name) == getattr(shard, name) for name in names)
+        same = all(getattr(self, name) == value for name, value in shared(shard, ShardReceipt).items())
         own = {(table.name, shard.number) for table in shard_tables(shard.feeds)}
         own &= {(part.table, part.number) for part in self.parts}
         rows = {part.table: part.rows for part in self.parts}
@@ -209,6 +198,24 @@ class ShardReceipt:
         return _from_json(data, cls)
 
 
+def read_receipt_of(storage: Storage, shard: Shard) -> ShardReceipt | None:
+    """Return a shard's receipt; one that was written for another is none."""
+    data = storage.read(shard.receipt_name, LARGEST_JSON + 1)
+    try:
+        receipt = None if data is None else ShardReceipt.from_json(data[:LARGEST_JSON])
+    except ConfigurationError as error:
+        problem = f"can't read {storage.address(shard.receipt_name)}: {error.message}"
+        raise ExportError(f"{problem}; move it away to run the shard again") from error
+    return receipt if receipt is not None and receipt.is_of(shard) else None
+
+
+def checked_shard(shard: object) -> Shard:
+    """Return a shard, or refuse another object."""
+    if not isinstance(shard, Shard):
+        raise ConfigurationError(f"expected a Shard, as plan returns them, got {type(shard).__name__}")
+    return shard
+
+
 def check_key_from(key_from: object) -> None:
     """Check that a string names an environment variable; it is not shown, as it may be the key itself."""
     if not isinstance(key_from, str) or not _KEY_FROM.fullmatch(key_from):
@@ -216,18 +223,14 @@ def check_key_from(key_from: object) -> None:
         raise ConfigurationError(f"{problem}; run_shard takes a function that returns it", argument="key_from")
 
 
-def check_options(storage_options: object) -> dict[str, str]:
-    """Return options of an object store for shards; secrets, or no mapping of strings, are refused."""
-    if not isinstance(storage_options, Mapping) or not all(
-        isinstance(name, str) and isinstance(value, str | bool) for name, value in storage_options.items()
-    ):
-        problem = "storage_options must be a mapping of option names to strings"
-        raise ConfigurationError(problem, argument="storage_options")
-    for name, value in storage_options.items():
+def options_without_secrets(storage_options: object) -> dict[str, str]:
+    """Return options of an object store for shards; secrets are refused."""
+    options = check_options(storage_options)
+    for name, value in options.items():
         if _SECRET.search(name) or "@" in urlsplit(str(value)).netloc:
             problem = f"engines log shards, so these hold no secrets; put {name} into the environment"
             raise ConfigurationError(f"storage_options: {problem}", argument="storage_options")
-    return {name: value if isinstance(value, str) else str(value).lower() for name, value in storage_options.items()}
+    return {name: value if isinstance(value, str) else str(value).lower() for name, value in options.items()}
 
 
 def _check_shard(shard: Shard) -> None:
@@ -246,7 +249,7 @@ def _check_shard(shard: Shard) -> None:
     escape(shard.account)
     check_key_from(shard.key_from)
     check_key_mark(shard.key_renewed)
-    check_options(shard.storage_options)
+    options_without_secrets(shard.storage_options)
 
 
 def _from_json(data: str | bytes, kind: type[T]) -> T:
@@ -311,22 +314,16 @@ def _converter() -> JsonConverter:
         (bool, _exact("true or false", bool)),
     ):
         converter.register_structure_hook(kind, check)
-    converter.register_unstructure_hook(CampaignOutcome, lambda one: _plain_outcome(one, converter))
+    converter.register_unstructure_hook(CampaignOutcome, _plain_outcome)
     converter.register_structure_hook(CampaignOutcome, lambda found, _: _outcome(found))
     return converter
 
 
-def _plain_outcome(outcome: CampaignOutcome, converter: JsonConverter) -> dict[str, Any]:
+def _plain_outcome(outcome: CampaignOutcome) -> dict[str, Any]:
     failures = [
-        {
-            "feed": failure.feed.value,
-            "keyword_id": failure.keyword_id,
-            "error": type(failure.error).__name__,
-            "message": failure.error.message,
-            "status": failure.error.status,
-            "attempts": failure.error.attempts,
-        }
-        for failure in outcome.failures
+        {"feed": one.feed.value, "keyword_id": one.keyword_id, "error": type(one.error).__name__}
+        | {name: getattr(one.error, name) for name in ("message", "status", "attempts")}
+        for one in outcome.failures
     ]
     rows = {feed.value: count for feed, count in outcome.rows.items()}
     return {"campaign_id": outcome.campaign_id, "rows": rows, "failures": failures}

@@ -101,7 +101,7 @@ def test_clearing_it_leaves_nothing(checkpoint: Checkpoint) -> None:
     checkpoint.plan([1])
     checkpoint.add([staged(1)], {1: [7]})
     checkpoint.clear()
-    assert (checkpoint.planned, checkpoint.is_empty(), checkpoint.campaigns()) == (False, True, [])
+    assert (checkpoint.read("planned"), checkpoint.is_empty(), checkpoint.campaigns()) == (None, True, [])
 
 
 @pytest.mark.parametrize("marked", [False, True])  # as versions were not at first

@@ -222,3 +222,11 @@ async def test_nor_is_it_overwritten(tmp_path: Path) -> None:
             await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=mine)
     assert names_in(tmp_path) == [".a.csv.pull", "a.failures.csv"]
     assert (tmp_path / "a.failures.csv").read_text() == "mine"
+
+
+def test_a_folder_in_a_work_folder_is_named_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "work").mkdir()
+    target = target_of("a.csv", ONE, work_dir="work")
+    assert target.as_named(target.staging_folder) == target.staging_folder
+    assert target.as_named(target.path) == Path("a.csv")

@@ -29,7 +29,7 @@ from seorep_async.export import PullSummary, pull_to, spec
 from seorep_async.export.targets.dataset import write_parts
 from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.service import Service
-from seorep_async.shards import Shard, ShardReceipt, gather, plan, read_shard, run_shard, target
+from seorep_async.shards import Shard, ShardReceipt, gather, plan, read_shard, run_shard, running
 from seorep_async.tables.declared import all_tables
 from tests.cli.running import serving
 from tests.export.reports import END, NIGHT, START, account
@@ -663,7 +663,7 @@ async def test_a_checkpoint_of_another_version_starts_over(tmp_path: Path, monke
     async with account(campaigns=2, keywords=1) as (_, client):
         (shard,) = await cut(client, tmp_path, shards=1)
         with monkeypatch.context() as patched:
-            patched.setattr(target, "write_parts", refuse)
+            patched.setattr(running, "write_parts", refuse)
             patched.setattr(spec, "VERSION", 0)
             with pytest.raises(ExportError, match="the disk is full"):
                 await asyncio.to_thread(run_shard, shard)
@@ -793,10 +793,10 @@ async def test_a_shard_resumes_from_its_checkpoint(
             bucket.remove()
             return write_parts(*arguments)
 
-        monkeypatch.setattr(target, "write_parts", disappear)
+        monkeypatch.setattr(running, "write_parts", disappear)
         with pytest.raises(ExportError, match="NoSuchBucket"):
             await asyncio.to_thread(run_shard, shards[0])
-        monkeypatch.setattr(target, "write_parts", write_parts)
+        monkeypatch.setattr(running, "write_parts", write_parts)
         bucket.server.ask("PUT", f"/{bucket.name}")
         receipts = await asyncio.to_thread(run_all, shards)
     assert (receipts[0].requests, receipts[0].rows, receipts[1].requests) == (0, 2 + 3 + 6, 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import os_message, resolve
@@ -80,7 +80,5 @@ def dataset_of(
         raise ConfigurationError(f"out must be a path, got {type(out).__name__}", argument="out")
     if path in ("", "-"):
         raise ConfigurationError(f"out must name the folder or the address of a dataset, got {path!r}", argument="out")
-    target = target_of(path if path.endswith(("/", os.sep)) else f"{path}/", feeds, storage_options=storage_options)
-    if not isinstance(target, DatasetTarget):
-        raise ConfigurationError(f"{out} is not a dataset", argument="out")
-    return target
+    named = path if path.endswith(("/", os.sep)) else f"{path}/"
+    return cast(DatasetTarget, target_of(named, feeds, storage_options=storage_options))

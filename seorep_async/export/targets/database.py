@@ -62,11 +62,9 @@ class DatabaseTarget(Target):
         return found
 
     def exists(self) -> bool:
-        """Return whether the database exists."""
         return self.path.exists()
 
     def row_files(self) -> Sequence[Path | str]:
-        """Return the database."""
         return [self.as_named(self.path)]
 
     def check(self, spec: PullSpec, check: Callable[[], None]) -> None:

@@ -27,7 +27,7 @@ from seorep_async.export.night import Part, Partition, Receipt, digest_of, escap
 from seorep_async.export.progress import CampaignOutcome
 from seorep_async.export.receipts import busy, commit, holds, last_receipt, names_of_parts, read_receipt
 from seorep_async.export.replacement import Replacement
-from seorep_async.export.spec import PullSpec
+from seorep_async.export.spec import PullSpec, shared
 from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.export.targets.files import is_one_of_ours
 from seorep_async.export.targets.target import Place, Target, mark, refusal, tables_of
@@ -73,7 +73,6 @@ class DatasetTarget(Target):
 
     @property
     def label(self) -> Path | str:
-        """Its name in messages."""
         return self.storage.address()
 
     def exists(self) -> bool:
@@ -88,7 +87,6 @@ class DatasetTarget(Target):
         return [self.storage.address(name) for name in names]
 
     def as_named(self, file: Path) -> Path:
-        """Return a file on this machine."""
         return file
 
     def check(self, spec: PullSpec, check: Callable[[], None]) -> None:
@@ -173,15 +171,11 @@ def _foreign_file(storage: Storage, night: Partition) -> str | None:
 
 def receipt_of(spec: PullSpec, pull: str, parts: Iterable[Part], outcomes: Iterable[CampaignOutcome]) -> Receipt:
     """Return the receipt of a pull's fetched reports."""
+    labels = shared(spec, Receipt) | {"feeds": tuple(feed.value for feed in spec.feeds)}
     return Receipt(
-        account=spec.account,
-        snapshot_date=spec.snapshot_date,
-        service=spec.service,
+        **labels,
         key_digest=spec.key_digest(),
         pull=pull,
-        feeds=tuple(feed.value for feed in spec.feeds),
-        start_date=spec.start_date,
-        end_date=spec.end_date,
         failures=sum(len(outcome.failures) for outcome in outcomes),
         version=version("seorep-async"),
         parts=tuple(parts),

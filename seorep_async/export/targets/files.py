@@ -40,17 +40,13 @@ class FilesTarget(Target):
         if place.format is None:
             return None
         found = cls(place.path, Path(place.out), place.format, **place.given)
-        for table in found.tables():
-            check_file(place.out, found.file(table))
+        for file, _ in found.replaceable():
+            check_file(place.out, file)
         found.format.require_extra()
         for file, table in found.replaceable():
             if not found.may_replace(file, table):
                 raise refusal(place.out, _FOREIGN.format(file.name))
         return found
-
-    def tables(self) -> tuple[Table, ...]:
-        """Return the tables of the pull."""
-        return tables_of(self.feeds)
 
     def file(self, table: Table) -> Path:
         """Return the file of a table: the path itself for the rows of a single feed, or else `name.TABLE.ending`."""
@@ -60,11 +56,11 @@ class FilesTarget(Target):
 
     def replaceable(self) -> Iterator[tuple[Path, Table]]:
         """Yield every file that may be written, replaced or removed, rows first, and its table."""
-        return ((self.file(table), table) for table in self.tables())
+        return ((self.file(table), table) for table in tables_of(self.feeds))
 
     def outdated(self) -> Iterator[tuple[Path, Table]]:
         """Yield every file that only a pull of other feeds writes beside those of the rows, and its table."""
-        if keywords_table() not in self.tables():
+        if keywords_table() not in tables_of(self.feeds):
             yield self.file(keywords_table()), keywords_table()
 
     def may_replace(self, file: Path, table: Table) -> bool:
@@ -79,7 +75,6 @@ class FilesTarget(Target):
         return all(self.file(table_of(feed)).exists() for feed in self.feeds)
 
     def row_files(self) -> Sequence[Path | str]:
-        """Return every file of rows."""
         return [self.as_named(self.file(table_of(feed))) for feed in self.feeds]
 
     def check(self, spec: PullSpec, check: Callable[[], None]) -> None:
@@ -98,7 +93,7 @@ class FilesTarget(Target):
         """
         finished: list[tuple[Path, Path]] = []
         outdated: list[Path] = []
-        for path, table in self.replaceable():
+        for path, table in (*self.replaceable(), *self.outdated()):
             chunks = contents.chunks(table)
             if not isinstance(table, FeedTable):
                 with translate_errors(path):
@@ -114,9 +109,6 @@ class FilesTarget(Target):
             with temporary_file(contents.area.making / f"table-{table.name}", path) as file:
                 write_table(file, self.format, table, chunks, check, contents.area.spec.csv)
             finished.append((file, path))
-        for path, table in self.outdated():
-            with translate_errors(path):
-                outdated += [path] if path.exists() and _is_ours(path, self.format, table) else []
         # the rows come last: a reader who sees them finds the others
         for file, path in (*finished[len(self.feeds) :], *finished[: len(self.feeds)]):
             atomic_replace(file, path)
@@ -145,7 +137,6 @@ class StoredFilesTarget(FilesTarget):
 
     @property
     def label(self) -> str:
-        """Its name in messages."""
         return self.storage.address(self.path.name)
 
     def exists(self) -> bool:
@@ -153,12 +144,7 @@ class StoredFilesTarget(FilesTarget):
         return False
 
     def row_files(self) -> Sequence[Path | str]:
-        """Return the address of every file of rows."""
         return [self.storage.address(self.file(table_of(feed)).name) for feed in self.feeds]
-
-    def as_named(self, file: Path) -> Path:
-        """Return a file on this machine."""
-        return file
 
     def check(self, spec: PullSpec, check: Callable[[], None]) -> None:
         """Refuse to replace objects that no pull wrote."""

@@ -79,7 +79,7 @@ class Target(ABC):
 
     def as_named(self, file: Path) -> Path:
         """Return a file's path, relative if the target was given as relative."""
-        if self.named.is_symlink():
+        if self.named.is_symlink() or file.parent != self.path.parent:  # in a work folder
             return self.named if file == self.path else file
         return self.named.with_name(file.name)
 

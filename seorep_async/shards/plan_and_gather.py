@@ -1,4 +1,4 @@
-"""Planning: the campaigns to pull, their division into shards, and the stored plan that the same call resumes."""
+"""The two ends of a pull in shards: `plan` divides it, or resumes a stored plan; `gather` commits what was pulled."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import datetime as dt
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 import attrs
 import msgspec
@@ -19,28 +19,35 @@ import msgspec
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.atomic_replace import resolve
-from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.fetch import Fetcher
+from seorep_async.export.contents import arrow_table, pull_row
+from seorep_async.export.fetch import name_campaigns, store_campaigns
 from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.night import PLAN, Part, Partition, escape
-from seorep_async.export.progress import ProgressTracker
+from seorep_async.export.progress import CampaignOutcome, PullSummary, any_received, summary_of
 from seorep_async.export.receipts import delete_pull, read_json, read_receipt
+from seorep_async.export.replacement import Replacement
 from seorep_async.export.sinks import encoded_campaigns
 from seorep_async.export.spec import PullSpec, SpecOptions
 from seorep_async.export.staging_area import in_thread
-from seorep_async.export.storage import RECEIPTS, Storage
+from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.export.targets import dataset_of
-from seorep_async.export.targets.dataset import stage, write_part
+from seorep_async.export.targets.dataset import check_staged, commit_night, receipt_of, stage, write_part
 from seorep_async.models import Campaign, Feed
-from seorep_async.reports import RankingReport
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.settings import Settings
-from seorep_async.shards.shard import MOST_SHARDS, Shard, check_key_from, check_options
-from seorep_async.tables.declared import campaigns_table
-
-T = TypeVar("T")
+from seorep_async.shards.shard import (
+    MOST_SHARDS,
+    Shard,
+    ShardReceipt,
+    check_key_from,
+    checked_shard,
+    options_without_secrets,
+    read_receipt_of,
+)
+from seorep_async.tables.declared import campaigns_table, pulls_table
 
 _LARGEST_ID = 2**31 - 1
+_NAMED = 10
 
 
 async def plan(
@@ -94,6 +101,67 @@ async def plan(
     return await asyncio.to_thread(lambda: [shard.sealed(client.key_digest) for shard in cut])
 
 
+def gather(shards: Iterable[Shard]) -> PullSummary:
+    """Commit the night of a pull whose shards have all been run, and return its summary.
+
+    Readers of the dataset see the night change here, and only here. Called again, it changes nothing; after failed
+    reports were fetched by a further run of their shards, it replaces those parts.
+
+    Raises:
+        ConfigurationError: these are not the shards of one pull, or the dataset knows the account by now with another
+            service or key.
+        ExportError: a shard has no receipt, or the dataset could not be written.
+    """
+    ordered = [checked_shard(shard) for shard in shards]
+    ordered.sort(key=lambda shard: shard.number)
+    if not ordered or [shard.number for shard in ordered] != list(range(ordered[0].count)):
+        raise ConfigurationError("gather needs every shard of one pull, each once")
+    first = ordered[0]
+    if len({(shard.pull, shard.night, shard.out) for shard in ordered}) > 1:
+        raise ConfigurationError("gather needs the shards of one pull; these are of several")
+    target = dataset_of(first.out, first.feeds, first.storage_options)
+    storage, night = target.storage, first.night
+    earlier = read_receipt(storage, night)
+    found = each(read_receipt_of, ((storage, shard) for shard in ordered))
+    missing = [str(shard.number) for shard, receipt in zip(ordered, found, strict=True) if receipt is None]
+    if missing:
+        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+        numbers = f"{', '.join(missing[:_NAMED])}{more}"
+        raise ExportError(f"{len(missing)} of {first.count} shards have no receipt: {numbers}; run them first")
+    receipts = [receipt for receipt in found if receipt is not None]
+    outcomes = tuple(chain.from_iterable(receipt.outcomes for receipt in receipts))
+    requests = sum(receipt.requests for receipt in receipts)
+    parts = {part for receipt in receipts for part in receipt.parts}
+    if earlier is None or earlier.pull != first.pull or not parts <= set(earlier.parts):
+        target.check(first.spec(), lambda: None)  # another account may have been added since it was planned
+        _commit(storage, first, receipts, outcomes, requests)
+    paths = tuple(target.row_files(night.folder)) if any_received(outcomes) else ()
+    seconds = (max(receipt.finished_at for receipt in receipts) - first.started_at).total_seconds()
+    facts: dict[str, Any] = {"requests": requests, "resumed": 0, "seconds": seconds}
+    return summary_of(first.spec(), paths=paths, outcomes=outcomes, **facts)
+
+
+def _commit(
+    storage: Storage, shard: Shard, receipts: Sequence[ShardReceipt], outcomes: Sequence[CampaignOutcome], requests: int
+) -> None:
+    spec, stored = shard.spec(), read_plan(storage, shard.night, shard.pull)
+    if stored is None:
+        missing = storage.address(shard.night.plan(shard.pull))
+        raise ExportError(
+            f"the plan of these shards, {missing}, no longer exists: another pull replaced it; plan again"
+        )
+    if stored.ids != tuple(outcome.campaign_id for outcome in outcomes):
+        raise ConfigurationError("gather needs every shard of one pull; these have other campaigns than its plan")
+    check_staged(storage, shard.night, shard.pull, (part for receipt in receipts for part in receipt.parts))
+    with tempfile.TemporaryDirectory(prefix="seorep-") as folder:
+        whole = attrs.evolve(spec, campaigns=stored.ids)
+        rows = arrow_table(pulls_table(), [pull_row(whole, outcomes, requests)])
+        file, pulls = write_part(Path(folder), pulls_table(), 0, [rows])
+        stage(storage, shard.night, shard.pull, [(file, pulls)])
+    parts = (*(part for receipt in receipts for part in receipt.parts), stored.campaigns, pulls)
+    commit_night(storage, receipt_of(spec, shard.pull, parts, outcomes), Replacement(spec, outcomes))
+
+
 async def _stored_plan(
     client: SeoRepClient, spec: PullSpec, storage: Storage, shards: int, *, restart: bool, retry_failed: bool
 ) -> StoredPlan:
@@ -103,12 +171,19 @@ async def _stored_plan(
     if not restart:
         found = await asyncio.to_thread(_earlier_plan, storage, spec.account, parameters, retry_failed)
     if found is None:
-        with contextlib.closing(Checkpoint(None)) as nothing_stored:
-            collector = _Collector(nothing_stored)
-            ids = await Fetcher(client, spec, collector, ProgressTracker()).list_campaigns()
+        campaigns: list[Campaign] = []
+
+        async def store(some: Sequence[Campaign], _: int) -> None:
+            campaigns.extend(some)
+
+        if spec.campaigns is None:
+            ids = await store_campaigns(lambda: spec.choice.campaigns(client), store)
+        else:
+            ids = list(spec.campaigns)
+            await name_campaigns(client, ids, store)
         if restart:
             await asyncio.to_thread(_delete_earlier, storage, spec.account, parameters)
-        found = await asyncio.to_thread(_store_plan, storage, spec, ids, collector.campaigns, parameters)
+        found = await asyncio.to_thread(_store_plan, storage, spec, ids, campaigns, parameters)
     return found
 
 
@@ -129,27 +204,6 @@ def _cut(spec: PullSpec, found: StoredPlan, count: int, common: Mapping[str, Any
     return [Shard.of(part, number=number, count=count, pull=found.pull, **common) for number, part in enumerate(parts)]
 
 
-@attrs.define
-class _Collector:
-    """A sink of campaigns only."""
-
-    checkpoint: Checkpoint
-    ordered: bool = False
-    campaigns: list[Campaign] = attrs.field(factory=list)
-
-    async def run(self, step: Callable[..., T], *args: Any) -> T:
-        return step(*args)
-
-    async def plan(self, campaigns: Iterable[int]) -> None:
-        """Nothing is planned here."""
-
-    async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
-        self.campaigns += campaigns
-
-    async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Nothing is fetched here."""
-
-
 def _check_plan(
     shards: object,
     workers: object,
@@ -166,7 +220,7 @@ def _check_plan(
     except TypeError:
         problem = "extra_params holds a value that can't be written as JSON, as shards are"
         raise ConfigurationError(problem, argument="extra_params") from None
-    return check_options({} if storage_options is None else storage_options)
+    return options_without_secrets({} if storage_options is None else storage_options)
 
 
 def _folder(work_dir: object) -> str | None:
@@ -220,7 +274,7 @@ def _store_plan(
         ids=tuple(ids),
         campaigns=part,
     )
-    plan.write(storage, night)
+    storage.write(night.plan(pull), msgspec.json.format(msgspec.json.encode(plan), indent=1))
     return plan
 
 
@@ -252,24 +306,16 @@ class StoredPlan:
             and all(0 < id_ <= _LARGEST_ID for id_ in self.ids)
         )
 
-    def write(self, storage: Storage, night: Partition) -> None:
-        """Store it; raises as the methods of `Storage`."""
-        storage.write(night.plan(self.pull), msgspec.json.format(msgspec.json.encode(self), indent=1))
-
 
 def read_plan(storage: Storage, night: Partition, pull: str) -> StoredPlan | None:
     """Return the plan of a pull, or None if there is none; ExportError if it can't be read, or no pull wrote it."""
     name = night.plan(pull)
-    try:
+    with contextlib.suppress(ValueError):
         found = read_json(storage, name, StoredPlan)
-    except ValueError:
-        found = None
-    else:
-        if found is None:
-            return None
-    if found is None or found.pull != pull or not found.is_of(night):
-        raise _damaged(storage, name)
-    return found
+        if found is None or (found.pull == pull and found.is_of(night)):
+            return found
+    problem = "is not a plan of this version; move it away, or pass restart=True"
+    raise ExportError(f"{storage.address(name)} {problem}")
 
 
 def plans_of(storage: Storage, account: str) -> list[tuple[Partition, str]]:
@@ -283,7 +329,3 @@ def plans_of(storage: Storage, account: str) -> list[tuple[Partition, str]]:
             if name == night.plan(pull):
                 found.append((night, pull))
     return found
-
-
-def _damaged(storage: Storage, name: str) -> ExportError:
-    return ExportError(f"{storage.address(name)} is not a plan of this version; move it away, or pass restart=True")
