@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -129,17 +128,6 @@ async def test_several_feeds_give_the_same_bytes_as_each_alone(tmp_path: Path, f
         await pull_to(client, None, START, END, out=tmp_path / "a.jsonl", feeds=Feed)
         await pull_to(client, None, START, END, out=tmp_path / "b.jsonl", feeds=[feed])
     assert (tmp_path / f"a.{table_of(feed).name}.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
-
-
-async def test_totals_have_a_file_of_their_own(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=3) as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.jsonl", feeds=Feed.CAMPAIGN_BY_DATE)
-        report = await client.rankings.campaign_by_date(1, START, END)
-    first, second = (json.loads(line) for line in (tmp_path / "a.totals.jsonl").read_text().splitlines())
-    assert (first["table_name"], first["campaign_id"], first["keyword_id"]) == ("campaign_periods", 1, None)
-    assert report.totals is not None
-    assert first["engine_a_ranking"] == report.totals.engine_a_ranking
-    assert second["campaign_id"] == 2
 
 
 @pytest.mark.parametrize("feed", Feed)
@@ -327,27 +315,6 @@ async def test_a_value_no_format_can_hold_fails_its_report_only(
     (failure,) = summary.failures
     assert (failure.campaign_id, summary.rows) == (2, 90)
     assert failure.error.message == f"a value can't be written to .{ending}: no text"
-
-
-async def test_a_database_has_the_eight_tables(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=3) as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.duckdb", feeds=Feed)
-    with duckdb.connect(str(tmp_path / "a.duckdb"), read_only=True) as database:
-        counts = {
-            name: database.execute(f"SELECT count(*) FROM {name}").fetchone()  # noqa: S608
-            for (name,) in database.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-        }
-    assert counts == {
-        "keyword_rankings": (6,),
-        "campaign_periods": (6,),
-        "keyword_periods": (18,),
-        "campaigns": (2,),
-        "keywords": (6,),
-        "pulls": (1,),
-        "totals": (8,),
-        "failures": (0,),
-    }
-    assert names_in(tmp_path) == ["a.duckdb"]
 
 
 async def test_cancelled_it_keeps_what_came_and_puts_nothing_in_place(tmp_path: Path) -> None:

@@ -120,20 +120,6 @@ async def test_shards_give_the_same_rows_as_one_process(tmp_path: Path) -> None:
     assert [outcome.campaign_id for outcome in summary.outcomes] == list(range(1, 12))
 
 
-async def test_each_shard_is_one_part_of_each_table(tmp_path: Path) -> None:
-    async with account(campaigns=4, keywords=2) as (_, client):
-        await run_and_gather(await cut(client, tmp_path))
-    found = parts(tmp_path / "shared")
-    for table in TABLES:
-        count = 1 if table in ("campaigns", "pulls", "failures") else 3
-        of_table = [name for name in found if name.startswith(f"{table}/")]
-        assert of_table == [
-            f"{table}/account=acme/snapshot_date={NIGHT}/part-{number:05}.parquet" for number in range(count)
-        ]
-    assert not [name for name in found if name.startswith("_staging")]
-    assert names(tmp_path / "work") == []
-
-
 async def test_nothing_is_seen_before_it_is_gathered(tmp_path: Path) -> None:
     async with account(campaigns=3, keywords=2) as (_, client):
         shards = await cut(client, tmp_path)
