@@ -513,10 +513,7 @@ async def test_a_refusal_ends_waits_for_another_attempt_too() -> None:
         await waiting.wait()
         return 403
 
-    async with (
-        serving(script, Held(), max_concurrency=2) as (client, service),
-        pull_of(client, [1, 2]) as outcomes,
-    ):
+    async with serving(script, Held(), max_concurrency=2) as (client, service), pull_of(client, [1, 2]) as outcomes:
         assert (await anext(outcomes)).id == 2
         refused.set()
         outcome = await anext(outcomes)
@@ -735,10 +732,7 @@ asyncio.run(main())
 
 def test_leaving_a_pull_early_is_clean_in_development_mode() -> None:
     process = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", LEAVING],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-X", "dev", "-W", "error", "-c", LEAVING], capture_output=True, text=True, check=False
     )
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
 

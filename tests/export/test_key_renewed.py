@@ -17,8 +17,8 @@ from seorep_async.export import PullSummary, pull_to
 from seorep_async.export.receipts import last_receipt
 from seorep_async.export.targets import dataset_of
 from seorep_async.models import Feed
+from tests.export.databases import change
 from tests.export.test_history import CAMPAIGNS, Service
-from tests.export.test_touched_database import change
 from tests.scripted_api import quick_client, serving
 
 FIRST = dt.date(2023, 3, 1)

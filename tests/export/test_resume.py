@@ -107,14 +107,7 @@ async def test_a_resumed_pull_gives_the_same_bytes(tmp_path: Path, ending: str) 
         await cut_off(client, tmp_path / f"a.{ending}", feeds=Feed)
         await again(client, tmp_path / f"a.{ending}", feeds=Feed)
         await again(client, tmp_path / f"b.{ending}", feeds=Feed)
-    for name in (
-        "keyword_rankings",
-        "campaign_periods",
-        "keyword_periods",
-        "totals",
-        "campaigns",
-        "keywords",
-    ):
+    for name in ("keyword_rankings", "campaign_periods", "keyword_periods", "totals", "campaigns", "keywords"):
         one, other = (tmp_path / f"{stem}.{name}.{ending}" for stem in "ab")
         assert one.read_bytes() == other.read_bytes()
 
