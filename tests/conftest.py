@@ -14,6 +14,7 @@
   end of the test.
 - `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does both of these,
   and `session, server = await connect_session(…)` likewise with a session, for requests that no resource makes.
+- `stuck`: an event that answers can wait for without end, until the test is over.
 - `bucket`: an empty bucket of an S3 server on this machine, which is started once; see `tests.export.s3`.
 - `KEY`, the types of these fixtures (`StartServer`, `Connect` and so on), `ask(client)`, one plain call, and
   `failure(client, kind)`, the error of one that must fail, are in `tests.session.calls`; `assert_key_is_not_in(text)`
@@ -102,6 +103,13 @@ async def scripted_server() -> AsyncIterator[StartServer]:
         yield start
     for server in servers:
         assert not server.unexpected, "more requests came than the script has steps"
+
+
+@pytest.fixture
+async def stuck() -> AsyncIterator[asyncio.Event]:
+    event = asyncio.Event()
+    yield event
+    event.set()
 
 
 @pytest.fixture
