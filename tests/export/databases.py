@@ -12,10 +12,7 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import PullSummary
-from seorep_async.export.progress import ProgressTracker
-from seorep_async.export.pull_to import run_export
-from seorep_async.export.spec import PullSpec
-from seorep_async.export.targets import target_of
+from tests.export.door import ProgressTracker, PullSpec, run_export, target_of
 from tests.export.reports import END, NIGHT, START
 
 

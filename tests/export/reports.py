@@ -14,11 +14,11 @@ from typing import Any
 import attrs
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
-from seorep_async.export.spec import PullSpec
 from seorep_async.reports import column_values
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.columns import Table
 from seorep_async.tables.text import RFC_4180, CsvOptions, csv_cells, csv_lines
+from tests.export.door import PullSpec
 
 START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)
 NIGHT = dt.date(2023, 4, 2)

@@ -13,10 +13,9 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
-from seorep_async.export.database_file import make_table
-from seorep_async.export.targets.database import insert
 from seorep_async.tables.declared import keywords_table
 from tests.export.databases import ask, fill, opened_elsewhere, refused
+from tests.export.door import insert, make_table
 from tests.export.reports import END, NIGHT, START, account, names_in
 
 

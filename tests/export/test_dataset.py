@@ -19,10 +19,10 @@ import pytest
 from seorep_async import Feed, SeoRepClient
 from seorep_async.errors import AuthenticationError, ConfigurationError, ExportError
 from seorep_async.export import pull_to
-from seorep_async.export.storage import RECEIPTS
 from seorep_async.sandbox.api.request import Refusal
 from seorep_async.sandbox.api.service import Service
 from seorep_async.tables.declared import all_tables
+from tests.export.door import RECEIPTS
 from tests.export.reports import END, NIGHT, START, account
 from tests.export.s3 import Bucket
 

@@ -15,8 +15,8 @@ import pytest
 from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import pull_to
-from seorep_async.export.storage import storage_of
 from tests.cli.running import serving
+from tests.export.door import storage_of
 from tests.export.forged import FOLDER, LINE, PART, RECEIPT, SECRET, change, private_files, state
 from tests.export.reports import END, NIGHT, START, account
 from tests.export.s3 import Bucket

@@ -17,10 +17,9 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import PullProgress, PullSummary, pull_to
-from seorep_async.export.database_file import LATEST_VIEW
-from seorep_async.export.targets import target_of
 from seorep_async.session.authentication import Authentication
 from seorep_async.tables.declared import all_tables, table_named
+from tests.export.door import LATEST_VIEW, target_of
 from tests.export.reports import rows_in
 from tests.scripted_api import Asked, serving
 

@@ -14,10 +14,9 @@ import pytest
 
 from seorep_async import ConfigurationError
 from seorep_async.export import PullSummary, pull_to
-from seorep_async.export.receipts import last_receipt
-from seorep_async.export.targets import dataset_of
 from seorep_async.models import Feed
 from tests.export.databases import change
+from tests.export.door import dataset_of, last_receipt
 from tests.export.test_history import CAMPAIGNS, Service
 from tests.scripted_api import quick_client, serving
 

@@ -24,11 +24,10 @@ import pytest
 
 from seorep_async import Feed
 from seorep_async.cli.application import run
-from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.targets import target_of
 from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.api.service import Service
 from tests.cli.running import serving
+from tests.export.door import Checkpoint, target_of
 from tests.export.reports import FORMATS
 
 MAX_CONCURRENCY = 8

@@ -14,11 +14,9 @@ import pytest
 
 from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError, PaginationError
 from seorep_async.export import PullProgress, Stage, pull_to
-from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.formats import encode
-from seorep_async.export.staging_area import StagingArea
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import csv_header
+from tests.export.door import Checkpoint, StagingArea, encode, sinks
 from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
 from tests.scripted_api import FEED, LIST, Asked, Script, serving
@@ -309,7 +307,7 @@ async def test_a_value_no_format_can_hold_fails_its_report_only(
             raise ValueError("no text")
         return encode(kind, table, columns, *more)
 
-    monkeypatch.setattr("seorep_async.export.sinks.encode", picky)
+    monkeypatch.setattr(sinks, "encode", picky)
     async with account() as (_, client):
         summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
     (failure,) = summary.failures

@@ -15,14 +15,18 @@ import pytest
 
 from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import ExportError, PullProgress, PullSummary, Stage, pull_to
-from seorep_async.export.atomic_replace import export_error
-from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.progress import StagedPull
-from seorep_async.export.spec import differences
-from seorep_async.export.staging_area import StagingArea, staged_in
-from seorep_async.export.targets import Target, target_of
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Authentication
+from tests.export.door import (
+    Checkpoint,
+    StagedPull,
+    StagingArea,
+    Target,
+    differences,
+    export_error,
+    staged_in,
+    target_of,
+)
 from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
 

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export import local_folder, object_store
-from seorep_async.export.local_folder import LocalFolder
-from seorep_async.export.storage import Storage, each, storage_of
 from tests.export.cut_off import PowerFailure, Steps
+from tests.export.door import LocalFolder, Storage, each, local_folder, object_store, storage_of
 from tests.export.s3 import SECRET, Bucket
 
 NAMES = [

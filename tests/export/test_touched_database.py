@@ -11,10 +11,8 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import pull_to
-from seorep_async.export.preview import preview
-from seorep_async.export.spec import PullSpec
-from seorep_async.export.targets import target_of
 from tests.export.databases import ask, change, fill, refused
+from tests.export.door import PullSpec, preview, target_of
 from tests.export.reports import END, START, account
 
 MENDABLE = {

@@ -14,8 +14,8 @@ import pytest
 from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import pull_to
-from seorep_async.export.night import Partition
 from seorep_async.shards import Shard, ShardReceipt, gather, plan, run_shard
+from tests.export.door import Partition
 from tests.export.forged import LINE, OTHER_PULL, change, private_files, state
 from tests.export.reports import END, NIGHT, START, account
 

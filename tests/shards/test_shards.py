@@ -25,13 +25,13 @@ import pytest
 from seorep_async import Feed, SeoRepClient, Settings
 from seorep_async.cli.application import run as command
 from seorep_async.errors import AuthenticationError, ConfigurationError, ExportError
-from seorep_async.export import PullSummary, pull_to, spec
-from seorep_async.export.targets.dataset import write_parts
+from seorep_async.export import PullSummary, pull_to
 from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.api.service import Service
 from seorep_async.shards import Shard, ShardReceipt, gather, plan, read_shard, run_shard, target
 from seorep_async.tables.declared import all_tables
 from tests.cli.running import serving
+from tests.export.door import spec, write_parts
 from tests.export.reports import END, NIGHT, START, account
 from tests.export.s3 import Bucket
 from tests.export.test_dataset import Fail, contents, fail, names, parts, rows
