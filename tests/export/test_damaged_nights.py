@@ -253,15 +253,6 @@ async def test_files_of_one_name_in_two_buckets_stay_apart(tmp_path: Path, bucke
             assert (summary.rows, summary.resumed) == (2, 0)
 
 
-async def test_no_bucket_for_a_file_is_found_before_fetching(tmp_path: Path, bucket: Bucket) -> None:
-    bucket.remove()
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
-    async with account() as (sandbox, client):
-        with pytest.raises(ExportError, match="NoSuchBucket"):
-            await pull(client, tmp_path, out=f"{bucket.url}/a.csv", **options)
-        assert sandbox.stats.requests == 0
-
-
 async def test_no_dataset_begins_among_objects_of_others(tmp_path: Path, bucket: Bucket) -> None:
     storage_of(f"{bucket.url}/some/", bucket.server.options).write("totals/precious.parquet", b"PAR1")
     options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}

@@ -11,40 +11,17 @@ import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from seorep_async import ConfigurationError, Feed
+from seorep_async import ConfigurationError
 from seorep_async.export import ExportError, pull_to
 from seorep_async.tables.declared import keywords_table
 from tests.export.databases import ask, fill, opened_elsewhere, refused
 from tests.export.door import insert, make_table
-from tests.export.reports import END, NIGHT, START, account, names_in
+from tests.export.reports import END, START, account
 
 
 def counts(path: Path, name: str = "keyword_rankings") -> dict[int, int]:
     query = f"SELECT campaign_id, count(*) FROM {name} GROUP BY ALL ORDER BY ALL"  # noqa: S608
     return {row[0]: row[1] for row in ask(path, query)}
-
-
-async def test_the_same_again_doubles_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    async with account(keywords=3) as (_, client):
-        await fill(client, path)
-        before = {
-            name: ask(path, f"SELECT * FROM {name} ORDER BY ALL")  # noqa: S608
-            for name in ("keyword_rankings", "keyword_periods", "totals", "campaigns", "keywords")
-        }
-        await fill(client, path)
-    assert {name: ask(path, f"SELECT * FROM {name} ORDER BY ALL") for name in before} == before  # noqa: S608
-    assert names_in(tmp_path) == ["a.duckdb"]
-
-
-async def test_other_dates_and_other_campaigns_stay(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    async with account(keywords=3) as (_, client):
-        await fill(client, path, [1, 2])
-        await fill(client, path, [2, 3])
-        assert counts(path) == {1: 3, 2: 3, 3: 3}
-        await fill(client, path, [1], start="2023-03-01")
-    assert counts(path) == {1: 6, 2: 3, 3: 3}
 
 
 async def test_rows_of_a_campaign_that_failed_stay_from_before(tmp_path: Path) -> None:
@@ -60,15 +37,6 @@ async def test_rows_of_a_campaign_that_failed_stay_from_before(tmp_path: Path) -
         ("keyword_periods", 2, 404),
         ("keyword_rankings", 2, 404),
     ]
-
-
-async def test_failures_go_when_the_campaign_comes(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    async with account(failing={2: 404, 3: 404}) as (_, client):
-        await fill(client, path, feeds=Feed.CAMPAIGN)
-    async with account() as (_, client):
-        await fill(client, path, [2], feeds=Feed.CAMPAIGN)
-    assert ask(path, "SELECT campaign_id FROM failures") == [(3,)]
 
 
 @pytest.mark.parametrize("name", ["mine", "wanted", "fetched", "failed", "arriving"])
@@ -132,18 +100,6 @@ async def test_opened_meanwhile_nothing_changes_and_what_came_stays(tmp_path: Pa
         asked = sandbox.stats.requests
         assert (await fill(client, path)).ok
         assert sandbox.stats.requests == asked
-
-
-async def test_an_earlier_night_leaves_newer_names(tmp_path: Path) -> None:
-    path, earlier = tmp_path / "a.duckdb", NIGHT - dt.timedelta(9)
-    async with account(campaigns=2, keywords=3) as (_, client):
-        for night in (earlier, NIGHT, earlier):
-            await fill(client, path, snapshot_date=night, feeds=Feed.CAMPAIGN)
-            newest = ask(path, "SELECT snapshot_date FROM campaigns UNION SELECT snapshot_date FROM keywords")
-            assert newest == [(max(night, *(one for (one,) in newest)),)]
-    assert newest == [(NIGHT,)]
-    assert ask(path, "SELECT count(*) FROM keywords") == [(6,)]
-    assert ask(path, "SELECT count(DISTINCT snapshot_date) FROM keyword_rankings") == [(2,)]
 
 
 async def test_a_night_without_any_report_writes_what_failed(tmp_path: Path) -> None:

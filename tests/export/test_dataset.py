@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,8 +15,8 @@ import pyarrow.dataset as ds  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from seorep_async import Feed, SeoRepClient
-from seorep_async.errors import AuthenticationError, ConfigurationError, ExportError
+from seorep_async import Feed
+from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import pull_to
 from seorep_async.sandbox.api.request import Refusal
 from seorep_async.sandbox.api.service import Service
@@ -155,37 +154,6 @@ async def test_a_missing_extra_is_named_before_any_request(
         assert sandbox.stats.requests == 0
 
 
-async def test_another_account_under_the_same_name_is_refused(tmp_path: Path) -> None:
-    async with account(campaigns=1, keywords=1) as (_, client):
-        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
-        before = parts(tmp_path)
-        async with account(campaigns=2, keywords=1) as (other, stranger):
-            with pytest.raises(ConfigurationError, match="account"):
-                await pull_to(stranger, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
-            assert other.stats.requests == 0
-        assert parts(tmp_path) == before
-
-
-async def test_another_key_is_refused_until_it_is_called_renewed(tmp_path: Path) -> None:
-    out = f"{tmp_path}/rankings/"
-    async with account(campaigns=1, keywords=1) as (sandbox, client):
-        await pull_to(client, None, START, END, out=out, **ALL)
-        async with SeoRepClient(sandbox.base_url, "another") as stranger:
-            with pytest.raises(ConfigurationError, match="another API key") as refused:
-                await pull_to(stranger, None, START, END, out=out, **ALL)
-            assert stranger.stats.attempts == 0
-            with pytest.raises(AuthenticationError):
-                await pull_to(stranger, None, START, END, out=out, key_renewed=str(refused.value)[-7:-1], **ALL)
-
-
-async def test_accounts_stand_beside_each_other(tmp_path: Path) -> None:
-    for name, campaigns in (("acme", 2), ("umbrella", 3)):
-        async with account(campaigns=campaigns, keywords=1) as (_, client):
-            await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL | {"account": name})
-    counts = Counter(name for (name,) in rows(tmp_path / "rankings", "keyword_rankings", "account"))
-    assert counts == {"acme": 2, "umbrella": 3}
-
-
 async def test_what_failed_keeps_the_rows_it_had(tmp_path: Path, fail: Fail) -> None:
     out = tmp_path / "rankings"
     async with account(campaigns=4, keywords=3) as (_, client):
@@ -197,20 +165,6 @@ async def test_what_failed_keeps_the_rows_it_had(tmp_path: Path, fail: Fail) -> 
             assert {table: rows(out, table) for table in before} == before
             assert len(rows(out, "failures")) == failures
     assert (len(rows(out, "campaigns")), len(rows(out, "pulls"))) == (4, 3)
-
-
-async def test_failed_reports_alone_are_fetched_again(tmp_path: Path, fail: Fail) -> None:
-    out = f"{tmp_path}/rankings/"
-    async with account(campaigns=4, keywords=2) as (_, client):
-        fail(3)
-        await pull_to(client, None, START, END, out=out, account="acme", snapshot_date=NIGHT)
-        fail()
-        summary = await pull_to(
-            client, None, START, END, out=out, account="acme", snapshot_date=NIGHT, retry_failed=True
-        )
-    assert (summary.resumed, summary.rows) == (3, 8)
-    assert len(rows(tmp_path / "rankings", "keyword_rankings")) == 8
-    assert rows(tmp_path / "rankings", "failures") == []
 
 
 async def test_a_bucket_holds_the_same_as_a_folder(tmp_path: Path, bucket: Bucket) -> None:
@@ -254,13 +208,13 @@ async def test_a_bucket_that_disappears_costs_nothing(
     assert len(bucket.objects()) == len(TABLES) + 1
 
 
-async def test_a_missing_bucket_is_found_before_anything_is_fetched(tmp_path: Path, bucket: Bucket) -> None:
+@pytest.mark.parametrize("name", ["", "a.csv"])
+async def test_a_missing_bucket_is_found_before_anything_is_fetched(tmp_path: Path, bucket: Bucket, name: str) -> None:
     bucket.remove()
+    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
     async with account() as (sandbox, client):
         with pytest.raises(ExportError, match="NoSuchBucket"):
-            await pull_to(
-                client, None, START, END, out=f"{bucket.url}/", storage_options=bucket.server.options, work_dir=tmp_path
-            )
+            await pull_to(client, None, START, END, out=f"{bucket.url}/{name}", **options)
         assert sandbox.stats.requests == 0
 
 

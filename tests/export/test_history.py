@@ -345,18 +345,6 @@ async def test_two_accounts_at_once_into_a_new_database(tmp_path: Path) -> None:
         check(both[1])
 
 
-async def test_another_service_is_let_in_only_if_the_call_says_so(tmp_path: Path) -> None:
-    async with accounts(tmp_path / "a.duckdb") as (one, other):
-        await one.pull(FIRST_NIGHT)
-        other.name = one.name
-        with pytest.raises(ConfigurationError, match="give this account a name of its own with account=…") as refused:
-            await other.pull(FIRST_NIGHT)
-        _, mark = str(refused.value).split("moved to another address, confirm it once with key_renewed=")
-        assert other.service.answers == 5_000
-        assert (await other.pull(FIRST_NIGHT, key_renewed=mark.strip('"'))).ok
-        assert (await other.pull(FIRST_NIGHT)).ok
-
-
 @pytest.mark.parametrize("out", ["a.duckdb", "a/"])
 async def test_a_night_that_failed_does_not_claim_the_account(tmp_path: Path, out: str) -> None:
     async with accounts(tmp_path / out, f"{tmp_path}/{out}") as (one, other):

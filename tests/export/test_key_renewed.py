@@ -34,7 +34,11 @@ async def pulls(out: str) -> AsyncIterator[tuple[Pull, Pull]]:
             service.failing, day = frozenset(failing), FIRST.replace(day=night)
             given: dict[str, Any] = {"feeds": Feed.CAMPAIGN, "account": "acme", "snapshot_date": day} | options
             async with quick_client(base_url, key) as client:
-                return await pull_to(client, None, FIRST, FIRST, out=out, **given)
+                try:
+                    return await pull_to(client, None, FIRST, FIRST, out=out, **given)
+                except ConfigurationError:
+                    assert client.stats.attempts == 0
+                    raise
 
         return pull
 
@@ -77,7 +81,9 @@ async def test_an_address_and_a_key_change_by_one_mark(tmp_path: Path, out: str)
     async with pulls(f"{tmp_path}/{out}") as (pull, moved):
         await pull("key-1", 1)
         only_moved, both = await mark_of(moved, "key-1", 2), await mark_of(moved, "key-2", 2)
-        assert "the account moved to another address" in await refusal(moved, "key-2", 2, key_renewed=only_moved)
+        said = await refusal(moved, "key-2", 2, key_renewed=only_moved)
+        assert "give this account a name of its own with account=" in said
+        assert "the account moved to another address" in said
         assert (await moved("key-2", 2, key_renewed=both)).ok
         assert (await moved("key-2", 3)).ok
         assert await mark_of(pull, "key-1", 4, key_renewed=both)

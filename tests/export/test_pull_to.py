@@ -82,11 +82,6 @@ async def test_the_summary_tells_what_came(tmp_path: Path) -> None:
     assert (summary.rows, summary.failures, summary.ok, summary.resumed) == (120, (), True, 0)
     assert [(one.campaign_id, one.rows[Feed.CAMPAIGN]) for one in summary.outcomes] == [(n, 30) for n in (1, 2, 3, 4)]
     assert summary.seconds > 0
-
-
-async def test_nothing_but_the_target_is_left(tmp_path: Path) -> None:
-    async with account() as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.csv")
     assert names_in(tmp_path) == ["a.csv"]
 
 
@@ -313,22 +308,6 @@ async def test_a_value_no_format_can_hold_fails_its_report_only(
     (failure,) = summary.failures
     assert (failure.campaign_id, summary.rows) == (2, 90)
     assert failure.error.message == f"a value can't be written to .{ending}: no text"
-
-
-async def test_cancelled_it_keeps_what_came_and_puts_nothing_in_place(tmp_path: Path) -> None:
-    begun = asyncio.Event()
-
-    def reported(progress: PullProgress) -> None:
-        if progress.rows:
-            begun.set()
-
-    async with account(latency=0.02, campaigns=200) as (_, client):
-        pull = asyncio.create_task(pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=reported))
-        await begun.wait()
-        pull.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await pull
-    assert names_in(tmp_path) == [".a.csv.pull"]
 
 
 @pytest.mark.parametrize("step", [(StagingArea, "open"), (Checkpoint, "add")], ids=["open", "add"])

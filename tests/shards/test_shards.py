@@ -425,19 +425,6 @@ async def test_gather_refuses_an_account_that_came_since_the_plan(tmp_path: Path
         assert (await run_and_gather(renewed)).rows == 3 * (1 + 3 + 3)
 
 
-async def test_a_damaged_plan_and_a_damaged_receipt_are_named(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        shards = await cut(client, tmp_path)
-        receipt = tmp_path / "shared" / shards[0].receipt_name
-        receipt.write_text("{}")
-        with pytest.raises(ExportError, match=f"can't read {receipt}: .*; move it away to run the shard again"):
-            await asyncio.to_thread(run_shard, shards[0])
-        (stored,) = receipt.parent.glob("*-plan.json")
-        stored.write_text("[]")
-        with pytest.raises(ExportError, match=f"{stored} is not a plan of this version"):
-            await cut(client, tmp_path)
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -591,25 +578,6 @@ async def test_a_receipt_is_taken_only_for_its_own_shard(tmp_path: Path, changes
         assert (await asyncio.to_thread(gather, shards)).ok
 
 
-async def test_a_receipt_of_another_pull_or_number_is_none(tmp_path: Path) -> None:
-    async with account(campaigns=4, keywords=1) as (sandbox, client):
-        shards = await cut(client, tmp_path, shards=2)
-        receipts = await asyncio.to_thread(run_all, shards)
-        forged = [
-            receipts[1],
-            attrs.evolve(receipts[0], pull="0123456789ab"),
-            attrs.evolve(receipts[0], parts=receipts[1].parts),
-        ]
-        for receipt in forged:
-            requests = sandbox.stats.requests
-            (tmp_path / "shared" / shards[0].receipt_name).write_text(receipt.to_json())
-            with pytest.raises(ExportError, match="1 of 2 shards have no receipt: 0"):
-                await asyncio.to_thread(gather, shards)
-            assert (await asyncio.to_thread(run_shard, shards[0])).rows == receipts[0].rows
-            assert sandbox.stats.requests > requests
-        assert (await asyncio.to_thread(gather, shards)).ok
-
-
 async def test_another_key_does_not_resume_a_plan(tmp_path: Path) -> None:
     async with scripted(HistoryService().answer) as (client, _), quick_client(client.base_url, "another") as stranger:
         shards, others = await cut(client, tmp_path), await cut(stranger, tmp_path)
@@ -706,17 +674,6 @@ async def test_the_key_is_in_nothing_that_is_written(
     canary.assert_not_in(
         f"{shards!r} {receipts!r} {[one.to_json() for one in shards]} {[one.to_json() for one in receipts]}"
     )
-
-
-async def test_a_shard_runs_in_a_thread_with_a_running_loop(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        shards = await cut(client, tmp_path)
-
-        async def inside() -> list[ShardReceipt]:
-            return run_all(shards)
-
-        receipts = await asyncio.to_thread(asyncio.run, inside())
-    assert all(receipt.ok for receipt in receipts)
 
 
 @pytest.mark.parametrize("how", ["plain", "in a loop", "command"])
