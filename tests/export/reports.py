@@ -6,12 +6,13 @@ import csv
 import datetime as dt
 import io
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
+import duckdb
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
 from seorep_async.reports import column_values
@@ -93,3 +94,24 @@ def spec_of(feed: Feed = Feed.CAMPAIGN) -> PullSpec:
         key_renewed=None,
         fingerprint=lambda salt: "digest",
     )
+
+
+Fail: TypeAlias = Callable[..., None]
+
+
+def rows(folder: Path | str, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
+    """Return a table as DuckDB reads it."""
+    query = f"SELECT {columns} FROM read_parquet('{folder}/{table}/**/*.parquet') ORDER BY ALL"  # noqa: S608
+    return duckdb.execute(query).fetchall()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in parts(folder)}
+
+
+def parts(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

@@ -37,11 +37,8 @@ from tests.export.door import (
 )
 from tests.export.made_nights import NEWER, OLDER, found, receipt, replace, vouched_for
 from tests.export.made_nights import NIGHT as ACME
-from tests.export.reports import END, NIGHT, START, account, spec_of
+from tests.export.reports import END, NIGHT, START, Fail, account, parts, rows, spec_of
 from tests.export.s3 import Bucket
-from tests.export.test_dataset import Fail, fail, parts, rows
-
-__all__ = ["fail"]
 
 PARTITION = f"account=acme/snapshot_date={NIGHT}"
 

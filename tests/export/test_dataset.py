@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import duckdb
 import obstore
@@ -18,52 +17,13 @@ import pytest
 from seorep_async import Feed
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import pull_to
-from seorep_async.sandbox.api.request import Refusal
-from seorep_async.sandbox.api.service import Service
 from seorep_async.tables.declared import all_tables
 from tests.export.door import RECEIPTS
-from tests.export.reports import END, NIGHT, START, account
+from tests.export.reports import END, NIGHT, START, Fail, account, names, parts, rows
 from tests.export.s3 import Bucket
 
 TABLES = [table.name for table in all_tables()]
 ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": NIGHT}
-
-
-def rows(folder: Path | str, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
-    """Return a table as DuckDB reads it."""
-    query = f"SELECT {columns} FROM read_parquet('{folder}/{table}/**/*.parquet') ORDER BY ALL"  # noqa: S608
-    return duckdb.execute(query).fetchall()
-
-
-Fail: TypeAlias = Callable[..., None]
-
-
-@pytest.fixture
-def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
-    """Return a function that lets campaigns fail from now on, and no others."""
-    found = Service.campaign
-
-    def fail(*campaigns: int) -> None:
-        def campaign(self: Service, id_: int) -> Any:
-            if id_ in campaigns:
-                raise Refusal(404, "it was asked to fail")
-            return found(self, id_)
-
-        monkeypatch.setattr(Service, "campaign", campaign)
-
-    return fail
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in parts(folder)}
-
-
-def parts(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 async def test_each_table_is_one_part_of_the_night(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from seorep_async.export import PullSummary, pull_to
 from seorep_async.models import Feed
 from tests.export.databases import change
 from tests.export.door import dataset_of, last_receipt
-from tests.export.test_history import CAMPAIGNS, Service
+from tests.export.made_service import CAMPAIGNS, Numbered
 from tests.scripted_api import quick_client, serving
 
 FIRST = dt.date(2023, 3, 1)
@@ -29,7 +29,7 @@ every_store = pytest.mark.parametrize("out", ["a.duckdb", "a/"])
 async def pulls(out: str) -> AsyncIterator[tuple[Pull, Pull]]:
     """Return a function that pulls a night with a key, and one that does it from another address."""
 
-    def pull_from(base_url: str, service: Service) -> Pull:
+    def pull_from(base_url: str, service: Numbered) -> Pull:
         async def pull(key: str, night: int, *failing: int, **options: Any) -> PullSummary:
             service.failing, day = frozenset(failing), FIRST.replace(day=night)
             given: dict[str, Any] = {"feeds": Feed.CAMPAIGN, "account": "acme", "snapshot_date": day} | options
@@ -42,7 +42,7 @@ async def pulls(out: str) -> AsyncIterator[tuple[Pull, Pull]]:
 
         return pull
 
-    one, other = Service(), Service(answers=5_000)
+    one, other = Numbered(), Numbered(answers=5_000)
     async with serving(one.answer) as (client, _), serving(other.answer) as (second, _):
         yield pull_from(client.base_url, one), pull_from(second.base_url, other)
 

@@ -83,7 +83,7 @@ def campaigns_in(out: str) -> list[int]:
 
 
 @pytest.mark.parametrize("locks", ["granted", "refused"])
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.duckdb", "a/"])
+@pytest.mark.parametrize("name", ["a.csv", "a.duckdb", "a/"])
 async def test_of_two_processes_one_wins_and_one_says_so(
     tmp_path: Path, name: str, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

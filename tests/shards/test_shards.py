@@ -32,15 +32,12 @@ from seorep_async.shards import Shard, ShardReceipt, gather, plan, read_shard, r
 from seorep_async.tables.declared import all_tables
 from tests.cli.running import serving
 from tests.export.door import spec, write_parts
-from tests.export.reports import END, NIGHT, START, account
+from tests.export.made_service import Numbered
+from tests.export.reports import END, NIGHT, START, Fail, account, contents, names, parts, rows
 from tests.export.s3 import Bucket
-from tests.export.test_dataset import Fail, contents, fail, names, parts, rows
-from tests.export.test_history import Service as HistoryService
 from tests.scripted_api import quick_client
 from tests.scripted_api import serving as scripted
 from tests.session.canary import Canary
-
-__all__ = ["fail"]
 
 SECRET = "canary-7f3a9c51e8b24d06"
 TABLES = [table.name for table in all_tables()]
@@ -579,7 +576,7 @@ async def test_a_receipt_is_taken_only_for_its_own_shard(tmp_path: Path, changes
 
 
 async def test_another_key_does_not_resume_a_plan(tmp_path: Path) -> None:
-    async with scripted(HistoryService().answer) as (client, _), quick_client(client.base_url, "another") as stranger:
+    async with scripted(Numbered().answer) as (client, _), quick_client(client.base_url, "another") as stranger:
         shards, others = await cut(client, tmp_path), await cut(stranger, tmp_path)
         assert {shard.pull for shard in others}.isdisjoint(shard.pull for shard in shards)
         assert (await cut(client, tmp_path), await cut(stranger, tmp_path)) == (shards, others)
