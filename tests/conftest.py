@@ -14,6 +14,8 @@
   end of the test.
 - `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does both of these,
   and `session, server = await connect_session(…)` likewise with a session, for requests that no resource makes.
+- `stuck`: an event that answers can wait for without end, until the test is over.
+- `fail(2, 3)` lets these campaigns of every sandbox fail from now on, and no others.
 - `bucket`: an empty bucket of an S3 server on this machine, which is started once; see `tests.export.s3`.
 - `KEY`, the types of these fixtures (`StartServer`, `Connect` and so on), `ask(client)`, one plain call, and
   `failure(client, kind)`, the error of one that must fail, are in `tests.session.calls`; `assert_key_is_not_in(text)`
@@ -37,6 +39,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from seorep_async import Attempt, SeoRepClient, Settings
+from seorep_async.sandbox.request import Refusal
+from seorep_async.sandbox.service import Service
 from seorep_async.session import Session
 from tests.export.s3 import S3, Bucket, running_s3
 from tests.session.calls import KEY, Connect, ConnectSession, OpenClient, StartServer, open_session
@@ -105,6 +109,13 @@ async def scripted_server() -> AsyncIterator[StartServer]:
 
 
 @pytest.fixture
+async def stuck() -> AsyncIterator[asyncio.Event]:
+    event = asyncio.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
 async def fake_time() -> FakeTime:
     return FakeTime()
 
@@ -164,3 +175,18 @@ def s3_server() -> Iterator[S3]:
 @pytest.fixture
 def bucket(s3_server: S3) -> Bucket:
     return s3_server.bucket()
+
+
+@pytest.fixture
+def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    found = Service.campaign
+
+    def fail(*campaigns: int) -> None:
+        def campaign(self: Service, id_: int) -> Any:
+            if id_ in campaigns:
+                raise Refusal(404, "it was asked to fail")
+            return found(self, id_)
+
+        monkeypatch.setattr(Service, "campaign", campaign)
+
+    return fail

@@ -8,13 +8,17 @@ from pathlib import Path
 import attrs
 
 from seorep_async import SeoRepClient
-from seorep_async.export.contents import Contents
-from seorep_async.export.formats import Format
-from seorep_async.export.progress import ProgressTracker
-from seorep_async.export.pull_to import run_export
-from seorep_async.export.spec import PullSpec, SpecOptions
-from seorep_async.export.targets import Target, target_of
-from seorep_async.export.targets.database import DatabaseTarget
+from tests.export.door import (
+    Contents,
+    DatabaseTarget,
+    Format,
+    ProgressTracker,
+    PullSpec,
+    SpecOptions,
+    Target,
+    run_export,
+    target_of,
+)
 from tests.export.random_nights import Pull
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seorep_async.export.storage import Storage, storage_of
 from tests.export.cut_off import in_memory
+from tests.export.door import Storage, storage_of
 
 
 @pytest.fixture(params=["folder", "memory"])

@@ -10,7 +10,7 @@ import attrs
 import obstore.store
 import pytest
 
-from seorep_async.export.storage import Storage, storage_of
+from tests.export.door import Storage, storage_of
 
 CHANGES = ("put", "write", "exchange", "move", "delete")
 """The steps of a storage that change it."""

@@ -6,9 +6,7 @@ import datetime as dt
 import json
 from typing import Any
 
-from seorep_async.export.night import Part, Partition, Receipt, digest_of
-from seorep_async.export.receipts import commit, read_receipt
-from seorep_async.export.storage import Storage
+from tests.export.door import Part, Partition, Receipt, Storage, commit, digest_of, read_receipt
 
 NIGHT = Partition("acme", dt.date(2026, 11, 21))
 OLDER = {("keyword_rankings", 0): b"older", ("keyword_rankings", 1): b"older too", ("totals", 0): b"older totals"}

@@ -6,20 +6,20 @@ import csv
 import datetime as dt
 import io
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
+import duckdb
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
-from seorep_async.export.spec import PullSpec
 from seorep_async.reports import column_values
 from seorep_async.sandbox import Sandbox
-from seorep_async.tables.columns import Table, Values
-from seorep_async.tables.declared import table_of
-from seorep_async.tables.text import RFC_4180, CsvOptions, csv_cells, csv_header, csv_lines
+from seorep_async.tables.columns import Table
+from seorep_async.tables.text import RFC_4180, CsvOptions, csv_cells, csv_lines
+from tests.export.door import PullSpec
 
 START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)
 NIGHT = dt.date(2023, 4, 2)
@@ -43,21 +43,12 @@ def ranking(**values: Any) -> KeywordRanking:
     return attrs.evolve(KeywordRanking(1, "shoes"), **values)
 
 
-def rows_of(one: Owned) -> Iterator[Values]:
-    return zip(*columns_of(one), strict=True)
-
-
 def columns_of(one: Owned) -> list[Sequence[Any]]:
     return column_values(one.report, **LEAD, campaign_id=one.campaign_id)
 
 
 def columns_as_csv(table: Table, columns: Sequence[Sequence[Any]], options: CsvOptions = RFC_4180) -> bytes:
     return csv_lines(csv_cells(table, columns, options), options)
-
-
-def as_csv(*reports: Owned, feed: Feed = Feed.CAMPAIGN) -> str:
-    table = table_of(feed)
-    return (csv_header(table) + b"".join(columns_as_csv(table, columns_of(one)) for one in reports)).decode()
 
 
 def parsed(text: str) -> list[dict[str, str]]:
@@ -103,3 +94,24 @@ def spec_of(feed: Feed = Feed.CAMPAIGN) -> PullSpec:
         key_renewed=None,
         fingerprint=lambda salt: "digest",
     )
+
+
+Fail: TypeAlias = Callable[..., None]
+
+
+def rows(folder: Path | str, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
+    """Return a table as DuckDB reads it."""
+    query = f"SELECT {columns} FROM read_parquet('{folder}/{table}/**/*.parquet') ORDER BY ALL"  # noqa: S608
+    return duckdb.execute(query).fetchall()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in parts(folder)}
+
+
+def parts(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

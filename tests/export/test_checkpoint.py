@@ -12,10 +12,8 @@ import pytest
 
 from seorep_async import Feed
 from seorep_async.export import ExportError
-from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.staged_report import DamagedError, RowsFile, StagedReport
-from seorep_async.export.targets import target_of
 from seorep_async.tables.declared import table_of
+from tests.export.door import Checkpoint, DamagedError, RowsFile, StagedReport, target_of
 from tests.export.reports import spec_of
 
 KEYWORDS = Feed.KEYWORD_BY_DATE

@@ -108,7 +108,7 @@ async def check(folder: Path, ending: str, damages: int) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", pytest.param("parquet", marks=pytest.mark.slow)])
 async def test_damage_is_refused_or_does_not_matter(tmp_path: Path, ending: str) -> None:
     found = await check(tmp_path, ending, 30)
     assert found["equal"]

@@ -16,24 +16,29 @@ import pytest
 from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import pull_to
-from seorep_async.export.night import Partition, Receipt, digest_of
-from seorep_async.export.receipts import busy, commit, read_receipt
-from seorep_async.export.replacement import Replacement
-from seorep_async.export.storage import Storage, storage_of
-from seorep_async.export.targets.dataset import part_table
 from seorep_async.models import Feed
 from seorep_async.shards import gather, plan, run_shard
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
 from tests.export.cut_off import Interposed, PowerFailure, cut
+from tests.export.door import (
+    Partition,
+    Receipt,
+    Replacement,
+    Storage,
+    busy,
+    commit,
+    dataset,
+    digest_of,
+    part_table,
+    read_receipt,
+    storage_of,
+)
 from tests.export.made_nights import NEWER, OLDER, found, receipt, replace, vouched_for
 from tests.export.made_nights import NIGHT as ACME
-from tests.export.reports import END, NIGHT, START, account, spec_of
+from tests.export.reports import END, NIGHT, START, Fail, account, parts, rows, spec_of
 from tests.export.s3 import Bucket
-from tests.export.test_dataset import Fail, fail, parts, rows
-
-__all__ = ["fail"]
 
 PARTITION = f"account=acme/snapshot_date={NIGHT}"
 
@@ -118,7 +123,7 @@ async def test_what_another_pull_replaced_is_not_called_lost(
     async with account(campaigns=2, keywords=2) as (_, client):
         await pull(client, tmp_path, [1])
         (tmp_path / "rankings/keyword_rankings" / PARTITION / "part-00000.parquet").unlink()
-        monkeypatch.setattr("seorep_async.export.targets.dataset.commit", refuse)
+        monkeypatch.setattr(dataset, "commit", refuse)
         with caplog.at_level(logging.WARNING, "seorep_async"), pytest.raises(ExportError, match="another pull"):
             await pull(client, tmp_path, [2])
     assert not [record for record in caplog.records if "lost" in record.getMessage()]
@@ -243,15 +248,6 @@ async def test_files_of_one_name_in_two_buckets_stay_apart(tmp_path: Path, bucke
         for out in (f"{bucket.server.bucket().url}/a.csv", f"{bucket.url}/folder/a.csv"):
             summary = await pull_to(client, None, START, END, out=out, account="acme", retry_failed=True, **options)
             assert (summary.rows, summary.resumed) == (2, 0)
-
-
-async def test_no_bucket_for_a_file_is_found_before_fetching(tmp_path: Path, bucket: Bucket) -> None:
-    bucket.remove()
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
-    async with account() as (sandbox, client):
-        with pytest.raises(ExportError, match="NoSuchBucket"):
-            await pull(client, tmp_path, out=f"{bucket.url}/a.csv", **options)
-        assert sandbox.stats.requests == 0
 
 
 async def test_no_dataset_begins_among_objects_of_others(tmp_path: Path, bucket: Bucket) -> None:

@@ -5,66 +5,23 @@ from __future__ import annotations
 import datetime as dt
 import json
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from seorep_async import ConfigurationError, Feed, SeoRepClient
-from seorep_async.export import ExportError, PullSummary, pull_to
-from seorep_async.export.database_file import make_table
-from seorep_async.export.progress import ProgressTracker
-from seorep_async.export.pull_to import run_export
-from seorep_async.export.spec import PullSpec
-from seorep_async.export.targets import target_of
-from seorep_async.export.targets.database import insert
+from seorep_async import ConfigurationError
+from seorep_async.export import ExportError, pull_to
 from seorep_async.tables.declared import keywords_table
-from tests.export.reports import END, NIGHT, START, account, names_in
-
-
-def ask(path: Path, query: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(path), read_only=True) as database:
-        return database.execute(query).fetchall()
+from tests.export.databases import ask, fill, opened_elsewhere, refused
+from tests.export.door import insert, make_table
+from tests.export.reports import END, START, account
 
 
 def counts(path: Path, name: str = "keyword_rankings") -> dict[int, int]:
     query = f"SELECT campaign_id, count(*) FROM {name} GROUP BY ALL ORDER BY ALL"  # noqa: S608
     return {row[0]: row[1] for row in ask(path, query)}
-
-
-async def fill(client: SeoRepClient, path: Path, ids: list[int] | None = None, **options: Any) -> PullSummary:
-    start, on_progress = options.pop("start", START), options.pop("on_progress", None)
-    feeds = options.pop("feeds", Feed)
-    # one service, though each sandbox has a port of its own
-    labels = {"snapshot_date": NIGHT, **options}
-    spec = PullSpec.of(client, ids, start, END, feeds, {}, service="the sandbox", **labels)
-    return await run_export(client, spec, target_of(path, spec.feeds), ProgressTracker(on_progress))
-
-
-async def test_the_same_again_doubles_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    async with account(keywords=3) as (_, client):
-        await fill(client, path)
-        before = {
-            name: ask(path, f"SELECT * FROM {name} ORDER BY ALL")  # noqa: S608
-            for name in ("keyword_rankings", "keyword_periods", "totals", "campaigns", "keywords")
-        }
-        await fill(client, path)
-    assert {name: ask(path, f"SELECT * FROM {name} ORDER BY ALL") for name in before} == before  # noqa: S608
-    assert names_in(tmp_path) == ["a.duckdb"]
-
-
-async def test_other_dates_and_other_campaigns_stay(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    async with account(keywords=3) as (_, client):
-        await fill(client, path, [1, 2])
-        await fill(client, path, [2, 3])
-        assert counts(path) == {1: 3, 2: 3, 3: 3}
-        await fill(client, path, [1], start="2023-03-01")
-    assert counts(path) == {1: 6, 2: 3, 3: 3}
 
 
 async def test_rows_of_a_campaign_that_failed_stay_from_before(tmp_path: Path) -> None:
@@ -80,15 +37,6 @@ async def test_rows_of_a_campaign_that_failed_stay_from_before(tmp_path: Path) -
         ("keyword_periods", 2, 404),
         ("keyword_rankings", 2, 404),
     ]
-
-
-async def test_failures_go_when_the_campaign_comes(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    async with account(failing={2: 404, 3: 404}) as (_, client):
-        await fill(client, path, feeds=Feed.CAMPAIGN)
-    async with account() as (_, client):
-        await fill(client, path, [2], feeds=Feed.CAMPAIGN)
-    assert ask(path, "SELECT campaign_id FROM failures") == [(3,)]
 
 
 @pytest.mark.parametrize("name", ["mine", "wanted", "fetched", "failed", "arriving"])
@@ -112,66 +60,6 @@ async def test_a_table_of_an_earlier_version_gets_the_new_columns(tmp_path: Path
             database.execute("UPDATE pulls SET version = '0.0.9'")
         await fill(client, path)
     assert ask(path, "SELECT count(*), count(backlinks) FROM keyword_rankings") == [(2, 0)]
-
-
-@pytest.mark.parametrize("table", ["CREATE TABLE totals (name TEXT)", "CREATE TABLE campaigns (account BIGINT)"])
-async def test_a_table_that_is_not_ours_is_refused_before_any_request(tmp_path: Path, table: str) -> None:
-    path = tmp_path / "a.duckdb"
-    with duckdb.connect(str(path)) as database:
-        database.execute(table)
-    async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match="is another"):
-            await fill(client, path)
-        assert sandbox.stats.requests == 0
-
-
-async def test_a_file_that_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    path.write_bytes(b"something else\n" * 1000)
-    async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match=r"can't write .*a\.duckdb"):
-            await fill(client, path)
-        assert sandbox.stats.requests == 0
-    assert path.read_bytes() == b"something else\n" * 1000
-
-
-async def test_a_name_with_lock_in_it_is_not_taken_for_a_lock(tmp_path: Path) -> None:
-    path = tmp_path / "locksmith.duckdb"
-    path.write_bytes(b"something else\n" * 1000)
-    async with account() as (_, client):
-        with pytest.raises(ConfigurationError, match="not a valid DuckDB"):
-            await fill(client, path)
-
-
-@pytest.mark.parametrize("name", ["keyword_rankings", "Keyword_Rankings", "failures"])
-async def test_a_view_named_like_a_table_is_refused_before_any_request(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "a.duckdb"
-    async with account(campaigns=1) as (sandbox, client):
-        await fill(client, path)
-        with duckdb.connect(str(path)) as database:
-            database.execute(f"ALTER TABLE {name} RENAME TO other; CREATE VIEW {name} AS SELECT * FROM other")  # noqa: S608
-        asked = sandbox.stats.requests
-        with pytest.raises(ConfigurationError, match=f"{name.lower()} is a view in it, where a table is needed"):
-            await fill(client, path)
-        assert sandbox.stats.requests == asked
-
-
-async def test_a_table_is_found_whatever_the_case_of_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    with duckdb.connect(str(path)) as database:
-        database.execute("CREATE TABLE Keyword_Rankings (account BIGINT)")
-    async with account() as (_, client):
-        with pytest.raises(ConfigurationError, match="is another program's: its column"):
-            await fill(client, path)
-
-
-def opened_elsewhere(path: Path) -> subprocess.Popen[bytes]:
-    """Start another program that has the database open until its stdin is closed."""
-    program = "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
-    other = subprocess.Popen([sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert other.stdout is not None
-    other.stdout.readline()
-    return other
 
 
 async def test_open_in_another_program_it_is_refused_at_once(tmp_path: Path) -> None:
@@ -214,18 +102,6 @@ async def test_opened_meanwhile_nothing_changes_and_what_came_stays(tmp_path: Pa
         assert sandbox.stats.requests == asked
 
 
-async def test_an_earlier_night_leaves_newer_names(tmp_path: Path) -> None:
-    path, earlier = tmp_path / "a.duckdb", NIGHT - dt.timedelta(9)
-    async with account(campaigns=2, keywords=3) as (_, client):
-        for night in (earlier, NIGHT, earlier):
-            await fill(client, path, snapshot_date=night, feeds=Feed.CAMPAIGN)
-            newest = ask(path, "SELECT snapshot_date FROM campaigns UNION SELECT snapshot_date FROM keywords")
-            assert newest == [(max(night, *(one for (one,) in newest)),)]
-    assert newest == [(NIGHT,)]
-    assert ask(path, "SELECT count(*) FROM keywords") == [(6,)]
-    assert ask(path, "SELECT count(DISTINCT snapshot_date) FROM keyword_rankings") == [(2,)]
-
-
 async def test_a_night_without_any_report_writes_what_failed(tmp_path: Path) -> None:
     path = tmp_path / "a.duckdb"
     others = ("keyword_rankings", "campaign_periods", "keyword_periods", "totals", "campaigns", "keywords")
@@ -246,18 +122,6 @@ async def test_a_table_of_another_with_an_older_name_stays(tmp_path: Path) -> No
         database.execute("CREATE TABLE campaign (id BIGINT, name TEXT, start_date DATE, budget DOUBLE)")
     async with account(campaigns=1, keywords=1) as (_, client):
         assert (await fill(client, path)).ok
-
-
-async def test_a_view_of_another_under_our_name_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    async with account(campaigns=1, keywords=1) as (_, client):
-        await fill(client, path)
-        await fill(client, path)  # ours is not
-        with duckdb.connect(str(path)) as database:
-            database.execute("CREATE OR REPLACE VIEW keyword_rankings_latest AS SELECT 42 AS answer")
-        with pytest.raises(ConfigurationError, match="not made by a pull; rename the view"):
-            await fill(client, path)
-    assert ask(path, "FROM keyword_rankings_latest") == [(42,)]
 
 
 async def test_open_in_this_program_says_what_to_close(tmp_path: Path) -> None:
@@ -284,6 +148,15 @@ async def test_a_night_in_the_future_is_refused(tmp_path: Path) -> None:
             await fill(client, tmp_path / "a.duckdb", snapshot_date=today + dt.timedelta(3))
         assert sandbox.stats.requests == 0
         assert (await fill(client, tmp_path / "a.duckdb", snapshot_date=today + dt.timedelta(1))).ok
+
+
+@pytest.mark.parametrize("name", ["a.duckdb", "locksmith.duckdb"])
+async def test_a_file_that_is_no_database_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"something else\n" * 1000)
+    async with account() as (_, client):
+        await refused(client, path, rf"can't write .*{name}.*not a valid DuckDB")
+    assert path.read_bytes() == b"something else\n" * 1000
 
 
 def test_rows_of_a_database_are_in_the_order_of_the_pull() -> None:

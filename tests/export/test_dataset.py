@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import duckdb
 import obstore
@@ -16,55 +14,16 @@ import pyarrow.dataset as ds  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from seorep_async import Feed, SeoRepClient
-from seorep_async.errors import AuthenticationError, ConfigurationError, ExportError
+from seorep_async import Feed
+from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import pull_to
-from seorep_async.export.storage import RECEIPTS
-from seorep_async.sandbox.request import Refusal
-from seorep_async.sandbox.service import Service
 from seorep_async.tables.declared import all_tables
-from tests.export.reports import END, NIGHT, START, account
+from tests.export.door import RECEIPTS
+from tests.export.reports import END, NIGHT, START, Fail, account, names, parts, rows
 from tests.export.s3 import Bucket
 
 TABLES = [table.name for table in all_tables()]
 ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": NIGHT}
-
-
-def rows(folder: Path | str, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
-    """Return a table as DuckDB reads it."""
-    query = f"SELECT {columns} FROM read_parquet('{folder}/{table}/**/*.parquet') ORDER BY ALL"  # noqa: S608
-    return duckdb.execute(query).fetchall()
-
-
-Fail: TypeAlias = Callable[..., None]
-
-
-@pytest.fixture
-def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
-    """Return a function that lets campaigns fail from now on, and no others."""
-    found = Service.campaign
-
-    def fail(*campaigns: int) -> None:
-        def campaign(self: Service, id_: int) -> Any:
-            if id_ in campaigns:
-                raise Refusal(404, "it was asked to fail")
-            return found(self, id_)
-
-        monkeypatch.setattr(Service, "campaign", campaign)
-
-    return fail
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in parts(folder)}
-
-
-def parts(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 async def test_each_table_is_one_part_of_the_night(tmp_path: Path) -> None:
@@ -155,37 +114,6 @@ async def test_a_missing_extra_is_named_before_any_request(
         assert sandbox.stats.requests == 0
 
 
-async def test_another_account_under_the_same_name_is_refused(tmp_path: Path) -> None:
-    async with account(campaigns=1, keywords=1) as (_, client):
-        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
-        before = parts(tmp_path)
-        async with account(campaigns=2, keywords=1) as (other, stranger):
-            with pytest.raises(ConfigurationError, match="account"):
-                await pull_to(stranger, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
-            assert other.stats.requests == 0
-        assert parts(tmp_path) == before
-
-
-async def test_another_key_is_refused_until_it_is_called_renewed(tmp_path: Path) -> None:
-    out = f"{tmp_path}/rankings/"
-    async with account(campaigns=1, keywords=1) as (sandbox, client):
-        await pull_to(client, None, START, END, out=out, **ALL)
-        async with SeoRepClient(sandbox.base_url, "another") as stranger:
-            with pytest.raises(ConfigurationError, match="another API key") as refused:
-                await pull_to(stranger, None, START, END, out=out, **ALL)
-            assert stranger.stats.attempts == 0
-            with pytest.raises(AuthenticationError):
-                await pull_to(stranger, None, START, END, out=out, key_renewed=str(refused.value)[-7:-1], **ALL)
-
-
-async def test_accounts_stand_beside_each_other(tmp_path: Path) -> None:
-    for name, campaigns in (("acme", 2), ("umbrella", 3)):
-        async with account(campaigns=campaigns, keywords=1) as (_, client):
-            await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL | {"account": name})
-    counts = Counter(name for (name,) in rows(tmp_path / "rankings", "keyword_rankings", "account"))
-    assert counts == {"acme": 2, "umbrella": 3}
-
-
 async def test_what_failed_keeps_the_rows_it_had(tmp_path: Path, fail: Fail) -> None:
     out = tmp_path / "rankings"
     async with account(campaigns=4, keywords=3) as (_, client):
@@ -197,20 +125,6 @@ async def test_what_failed_keeps_the_rows_it_had(tmp_path: Path, fail: Fail) -> 
             assert {table: rows(out, table) for table in before} == before
             assert len(rows(out, "failures")) == failures
     assert (len(rows(out, "campaigns")), len(rows(out, "pulls"))) == (4, 3)
-
-
-async def test_failed_reports_alone_are_fetched_again(tmp_path: Path, fail: Fail) -> None:
-    out = f"{tmp_path}/rankings/"
-    async with account(campaigns=4, keywords=2) as (_, client):
-        fail(3)
-        await pull_to(client, None, START, END, out=out, account="acme", snapshot_date=NIGHT)
-        fail()
-        summary = await pull_to(
-            client, None, START, END, out=out, account="acme", snapshot_date=NIGHT, retry_failed=True
-        )
-    assert (summary.resumed, summary.rows) == (3, 8)
-    assert len(rows(tmp_path / "rankings", "keyword_rankings")) == 8
-    assert rows(tmp_path / "rankings", "failures") == []
 
 
 async def test_a_bucket_holds_the_same_as_a_folder(tmp_path: Path, bucket: Bucket) -> None:
@@ -254,13 +168,13 @@ async def test_a_bucket_that_disappears_costs_nothing(
     assert len(bucket.objects()) == len(TABLES) + 1
 
 
-async def test_a_missing_bucket_is_found_before_anything_is_fetched(tmp_path: Path, bucket: Bucket) -> None:
+@pytest.mark.parametrize("name", ["", "a.csv"])
+async def test_a_missing_bucket_is_found_before_anything_is_fetched(tmp_path: Path, bucket: Bucket, name: str) -> None:
     bucket.remove()
+    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
     async with account() as (sandbox, client):
         with pytest.raises(ExportError, match="NoSuchBucket"):
-            await pull_to(
-                client, None, START, END, out=f"{bucket.url}/", storage_options=bucket.server.options, work_dir=tmp_path
-            )
+            await pull_to(client, None, START, END, out=f"{bucket.url}/{name}", **options)
         assert sandbox.stats.requests == 0
 
 

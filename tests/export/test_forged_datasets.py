@@ -2,139 +2,88 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import json
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import pull_to
-from seorep_async.export.storage import storage_of
+from tests.cli.running import serving
+from tests.export.door import storage_of
+from tests.export.forged import FOLDER, LINE, PART, RECEIPT, SECRET, change, private_files, state
 from tests.export.reports import END, NIGHT, START, account
 from tests.export.s3 import Bucket
 
-FOLDER = f"account=acme/snapshot_date={NIGHT}"
-RECEIPT = f"_receipts/{FOLDER}.json"
-PART = f"keyword_rankings/{FOLDER}/part-00000.parquet"
-SECRET = b"a private file"
-LINE = r"^[^\n]*$"
-OTHER_PULL = "0123456789ab"
+Refused: TypeAlias = Callable[[Callable[[Path], object]], None]
+
+
+async def pull(client: SeoRepClient, folder: Path, **changes: Any) -> None:
+    options: dict[str, Any] = {"out": f"{folder}/rankings/", "account": "acme", "snapshot_date": NIGHT}
+    await pull_to(client, None, START, END, **options | changes)
+
+
+async def pull_from(base_url: str, folder: Path) -> None:
+    async with SeoRepClient(base_url, "sandbox") as client:
+        await pull(client, folder)
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Serve an account of which a night is in a dataset."""
+    folder = tmp_path_factory.mktemp("night")
+    with serving(campaigns=1, keywords=1) as sandbox:
+        asyncio.run(pull_from(sandbox.base_url, folder))
+        yield sandbox.base_url, folder / "rankings"
 
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """Return a folder with private files, beside which the dataset stands."""
-    folder = tmp_path / "private"
-    for name in ("secret.txt", "tree/a/b.txt", "tree/c.txt", f"{FOLDER}/part-00000.parquet", f"{FOLDER}.json"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(SECRET)
-    return folder
+    return private_files(tmp_path)
 
 
-def state(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Return the contents of every file, and how many names it has."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_nlink) for path in files}
+@pytest.fixture
+def refused(tmp_path: Path, night: tuple[str, Path], outside: Path) -> Iterator[Refused]:
+    """Forge something in the night, pull it again, and check what happened."""
+    base_url, pulled = night
+    out, before = tmp_path / "rankings", state(outside)
 
-
-async def pull(client: SeoRepClient, folder: Path) -> None:
-    options: dict[str, Any] = {"out": f"{folder}/rankings/", "account": "acme", "snapshot_date": NIGHT}
-    await pull_to(client, None, START, END, **options)
-
-
-async def refused(folder: Path, outside: Path, forge: Callable[[Path], None], *, may_pass: bool = False) -> None:
-    """Pull a night, forge something, pull again, and check what happened."""
-    before, out = state(outside), folder / "rankings"
-    passed: AbstractContextManager[object] = contextlib.nullcontext()
-    if not may_pass:
-        passed = pytest.raises((ConfigurationError, ExportError), match=LINE)
-    async with account(campaigns=1, keywords=1) as (_, client):
-        await pull(client, folder)
+    def pull_forged(forge: Callable[[Path], object]) -> None:
+        shutil.copytree(pulled, out)
         forge(out)
-        with passed:
-            await pull(client, folder)
+        with pytest.raises((ConfigurationError, ExportError), match=LINE):
+            asyncio.run(pull_from(base_url, tmp_path))
+
+    yield pull_forged
     assert state(outside) == before
     inside = [path for path in out.rglob("*") if path.is_file() and out in path.resolve().parents]
     assert not [path for path in inside if path.stat().st_size == len(SECRET) and path.read_bytes() == SECRET]
 
 
-def change(name: str, **changes: Any) -> Callable[[Path], None]:
-    """Return a function that changes fields of a JSON file; `part` changes those of the first part."""
-
+def test_a_forged_log_of_another_version_changes_nothing(refused: Refused) -> None:
     def forge(out: Path) -> None:
-        found = json.loads((out / name).read_bytes())
-        for part in found["parts"][:1]:
-            part |= changes.pop("part", {})
-        (out / name).write_text(json.dumps(found | changes))
-
-    return forge
-
-
-async def test_a_forged_log_of_another_version_changes_nothing(tmp_path: Path, outside: Path) -> None:
-    def forge(out: Path) -> None:
-        receipt = json.loads((out / RECEIPT).read_bytes())
-        log = {
-            "id": "0",
-            "receipt": receipt | {"pull": "../../private/tree"},
-            "replaces": receipt | {"pull": "../../private/tree"},
-            "places": [["../private/secret.txt", PART], [PART, "../private/secret.txt"]],
-        }
+        receipt = json.loads((out / RECEIPT).read_bytes()) | {"pull": "../../private/tree"}
+        places = [["../private/secret.txt", PART], [PART, "../private/secret.txt"]]
+        log = {"id": "0", "receipt": receipt, "replaces": receipt, "places": places}
         (out / f"_receipts/{FOLDER}.replacing.json").write_text(json.dumps(log))
 
-    await refused(tmp_path, outside, forge)
+    refused(forge)
 
 
-@pytest.mark.parametrize("pull", ["../../private/tree", "/private", "a\0b", "0" * 11, "ABCDEF012345", "", 5, None])
-@pytest.mark.parametrize("field", ["pull", "older"])
-async def test_a_pull_has_a_name_of_12_digits(tmp_path: Path, outside: Path, field: str, pull: object) -> None:
-    changes: dict[str, Any] = {field: pull}
-    if field == "older":
-        changes |= {"parts": [], "coming": [], "older": pull}
-    await refused(tmp_path, outside, change(RECEIPT, **changes), may_pass=changes.get("older", 0) is None)
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        {"table": "../../private"},
-        {"table": "/etc"},
-        {"table": "a\0b"},
-        {"table": "no_table"},
-        {"table": "_staging"},
-        {"table": None},
-        {"number": True},
-        {"number": -1},
-        {"number": 0.5},
-        {"number": "0/../../../../private/secret"},
-        {"number": 10**40},
-        {"rows": -1},
-        {"bytes": "1"},
-        {"bytes": 2**62},
-        {"digest": "../" * 20},
-        {"digest": "A" * 64},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("field", ["parts", "coming"])
-async def test_a_part_is_one_that_a_pull_wrote(tmp_path: Path, outside: Path, field: str, part: dict[str, Any]) -> None:
-    def forge(out: Path) -> None:
-        change(RECEIPT, part=part)(out)
-        if field == "coming":
-            parts = json.loads((out / RECEIPT).read_bytes())["parts"]
-            change(RECEIPT, parts=[], coming=parts)(out)
-
-    await refused(tmp_path, outside, forge)
+NO_PULLS = ["../../private/tree", "/private", "a\0b", "0" * 11, "ABCDEF012345", "", 5]
 
 
 @pytest.mark.parametrize(
     "changes",
     [
+        *({"pull": pull} for pull in (*NO_PULLS, None)),
+        *({"older": pull, "parts": [], "coming": []} for pull in NO_PULLS),
         {"account": "other"},
         {"account": "../../private"},
         {"snapshot_date": "2023-04-03"},
@@ -152,8 +101,55 @@ async def test_a_part_is_one_that_a_pull_wrote(tmp_path: Path, outside: Path, fi
     ],
     ids=str,
 )
-async def test_a_receipt_is_one_of_its_night(tmp_path: Path, outside: Path, changes: dict[str, Any]) -> None:
-    await refused(tmp_path, outside, change(RECEIPT, **changes))
+def test_a_receipt_is_one_of_its_night(refused: Refused, changes: dict[str, Any]) -> None:
+    refused(change(RECEIPT, **changes))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *({"table": name} for name in ("../../private", "/etc", "a\0b", "no_table", "_staging", None)),
+        *({"number": number} for number in (True, -1, 0.5, "0/../../../../private/secret", 10**40)),
+        {"rows": -1},
+        *({"bytes": count} for count in ("1", 2**62)),
+        *({"digest": digest} for digest in ("../" * 20, "A" * 64)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("field", ["parts", "coming"])
+def test_a_part_is_one_that_a_pull_wrote(refused: Refused, field: str, part: dict[str, Any]) -> None:
+    def forge(out: Path) -> None:
+        change(RECEIPT, part=part)(out)
+        if field == "coming":
+            parts = json.loads((out / RECEIPT).read_bytes())["parts"]
+            change(RECEIPT, parts=[], coming=parts)(out)
+
+    refused(forge)
+
+
+def name_a_part_twice(out: Path) -> None:
+    parts = json.loads((out / RECEIPT).read_bytes())["parts"]
+    change(RECEIPT, parts=[*parts, parts[0]])(out)
+
+
+def put_a_pipe(out: Path) -> None:
+    (out / RECEIPT).unlink()
+    os.mkfifo(out / RECEIPT)
+
+
+FORGED: dict[str, Callable[[Path], object]] = {
+    "a part named twice": name_a_part_twice,
+    "deep lists": lambda out: (out / RECEIPT).write_bytes(b"[" * 10**6),
+    "deep parts": lambda out: (out / RECEIPT).write_bytes(b'{"parts":' * 10**5),
+    "deep and whole": lambda out: (out / RECEIPT).write_bytes(b'{"x":' + b"[" * 10**5 + b"]" * 10**5 + b"}"),
+    "huge": lambda out: os.truncate(out / RECEIPT, 1 << 40),
+    "a pipe": put_a_pipe,
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_what_is_no_receipt_is_one_clear_error(refused: Refused, kind: str) -> None:
+    refused(FORGED[kind])
 
 
 async def test_a_staged_part_that_was_changed_is_never_put_in_place(tmp_path: Path) -> None:
@@ -166,37 +162,11 @@ async def test_a_staged_part_that_was_changed_is_never_put_in_place(tmp_path: Pa
         staged = out / f"_staging/{FOLDER}/{found['pull']}/keyword_rankings-00000-{part['digest'][:16]}.parquet"
         staged.parent.mkdir(parents=True, exist_ok=True)
         staged.write_bytes(SECRET)
-        await pull_to(client, None, START, END, out=f"{out}/", account="acme", snapshot_date="2023-04-03")
+        await pull(client, tmp_path, snapshot_date="2023-04-03")
         assert (out / PART).read_bytes() == rows
         assert json.loads((out / RECEIPT).read_bytes())["parts"] == []
         await pull(client, tmp_path)
         assert (out / PART).read_bytes() == rows
-
-
-async def test_no_part_is_named_twice(tmp_path: Path, outside: Path) -> None:
-    def forge(out: Path) -> None:
-        parts = json.loads((out / RECEIPT).read_bytes())["parts"]
-        change(RECEIPT, parts=[*parts, parts[0]])(out)
-
-    await refused(tmp_path, outside, forge)
-
-
-@pytest.mark.parametrize("data", [b"[" * 10**6, b'{"parts":' * 10**5, b'{"x":' + b"[" * 10**5 + b"]" * 10**5 + b"}"])
-async def test_deep_json_is_one_clear_error(tmp_path: Path, outside: Path, data: bytes) -> None:
-    await refused(tmp_path, outside, lambda out: void((out / RECEIPT).write_bytes(data)))
-
-
-async def test_huge_json_is_one_clear_error(tmp_path: Path, outside: Path) -> None:
-    await refused(tmp_path, outside, lambda out: os.truncate(out / RECEIPT, 1 << 40))
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-async def test_a_pipe_in_place_of_a_receipt_is_refused(tmp_path: Path, outside: Path) -> None:
-    def forge(out: Path) -> None:
-        (out / RECEIPT).unlink()
-        os.mkfifo(out / RECEIPT)
-
-    await refused(tmp_path, outside, forge)
 
 
 @pytest.mark.parametrize(
@@ -214,13 +184,15 @@ async def test_a_pipe_in_place_of_a_receipt_is_refused(tmp_path: Path, outside: 
         (PART, "missing"),
     ],
 )
-async def test_a_link_below_the_folder_is_refused(tmp_path: Path, outside: Path, name: str, place: str) -> None:
+def test_a_link_below_the_folder_is_refused(
+    tmp_path: Path, refused: Refused, outside: Path, name: str, place: str
+) -> None:
     def forge(out: Path) -> None:
         if (out / name).exists():
             (out / name).rename(tmp_path / "moved")
         (out / name).symlink_to(outside / place)
 
-    await refused(tmp_path, outside, forge)
+    refused(forge)
 
 
 async def test_a_folder_that_is_itself_a_link_is_followed(tmp_path: Path) -> None:
@@ -249,7 +221,7 @@ async def test_a_foreign_name_among_the_receipts_is_an_error(tmp_path: Path, nam
 @pytest.mark.parametrize("name", ["../private/secret.txt", "/etc/passwd", "a/../../x", "a\0b", "a//b", "./a", ".."])
 @pytest.mark.parametrize("where", ["folder", "bucket"])
 def test_a_name_never_leads_out_of_a_folder(request: pytest.FixtureRequest, where: str, name: str) -> None:
-    out = request.getfixturevalue("outside").parent / "rankings"
+    out = request.getfixturevalue("tmp_path") / "rankings"
     storage = storage_of(str(out))
     if where == "bucket":
         bucket: Bucket = request.getfixturevalue("bucket")
@@ -292,16 +264,7 @@ async def test_rows_that_a_lost_receipt_named_are_not_lost_silently(
 ) -> None:
     async with account(campaigns=2, keywords=2) as (_, client):
         await pull(client, tmp_path)
-        await pull_to(
-            client,
-            None,
-            START,
-            END,
-            out=f"{tmp_path}/rankings/",
-            account="acme",
-            snapshot_date=NIGHT,
-            feeds=["campaign-by-date"],
-        )
+        await pull(client, tmp_path, feeds="campaign-by-date")
         assert not caplog.messages
         (tmp_path / "rankings" / RECEIPT).unlink()
         await pull(client, tmp_path)
@@ -319,7 +282,3 @@ async def test_without_receipts_foreign_files_are_refused(tmp_path: Path, name: 
         with pytest.raises(ConfigurationError, match="no pull wrote"):
             await pull(client, tmp_path)
     assert (out / name).read_bytes() == b"precious"
-
-
-def void(_: object) -> None:
-    """Drop a result."""

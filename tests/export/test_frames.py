@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 import duckdb
-import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
@@ -61,29 +60,9 @@ def test_values_are_the_models() -> None:
 
 
 @pytest.mark.parametrize("feed", Feed)
-def test_the_schema_holds_no_float(feed: Feed) -> None:
-    assert not any(pa.types.is_floating(kind) for kind in schema(feed).types)
-
-
-@pytest.mark.parametrize("feed", Feed)
 def test_the_schema_is_that_of_a_report(feed: Feed) -> None:
     assert to_arrow(report(feed=feed)).schema.equals(schema(feed))
     assert schema(feed).field("campaign_id").nullable == (feed is Feed.KEYWORD_BY_DATE)
-
-
-def test_in_pandas_integers_with_gaps_stay_integers() -> None:
-    frame = to_pandas(report(*ROWS))
-    assert str(frame["engine_a_ranking"].dtype) == "int64[pyarrow]"
-    assert str(frame["primary_keyword"].dtype) == "bool[pyarrow]"
-    assert str(frame["last_results_date"].dtype) == "date32[day][pyarrow]"
-    assert frame["engine_a_ranking"].tolist() == [3, pd.NA]
-
-
-def test_in_polars_types_stay() -> None:
-    frame = to_polars(report(*ROWS))
-    kinds = {"engine_a_ranking": pl.Int64, "primary_keyword": pl.Boolean, "last_results_date": pl.Date}
-    assert {name: frame.schema[name] for name in kinds} == kinds
-    assert frame["engine_a_ranking"].to_list() == [3, None]
 
 
 class Streaming:
@@ -127,10 +106,6 @@ def test_reports_of_two_feeds_are_refused() -> None:
 def test_a_keywords_report_has_its_keyword_and_no_campaign() -> None:
     (row,) = to_arrow(report(KeywordPeriod(START), feed=Feed.KEYWORD_BY_DATE, id_=9)).to_pylist()
     assert (row["campaign_id"], row["keyword_id"]) == (None, 9)
-
-
-def test_a_report_without_rows_has_its_columns() -> None:
-    assert to_arrow(report()).schema.names == schema(Feed.CAMPAIGN).names
 
 
 def test_html_is_escaped_and_leaves_out_empty_columns() -> None:

@@ -60,7 +60,8 @@ def columns() -> str:
 def database(file: Path) -> str:
     with duckdb.connect(str(file), read_only=True) as opened:
         found = opened.execute("SELECT sql FROM duckdb_views() WHERE NOT internal ORDER BY 1").fetchall()
-    return "\n".join(" ".join(sql.split()) for (sql,) in found)
+        tables = opened.execute("SELECT string_agg(table_name, ' ' ORDER BY 1) FROM duckdb_tables()").fetchall()
+    return "\n".join(" ".join(sql.split()) for (sql,) in (*found, *tables))
 
 
 @pytest.fixture(scope="module")

@@ -17,66 +17,16 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import PullProgress, PullSummary, pull_to
-from seorep_async.export.database_file import LATEST_VIEW
-from seorep_async.export.targets import target_of
 from seorep_async.session.secrets import Authentication
 from seorep_async.tables.declared import all_tables, table_named
+from tests.export.door import LATEST_VIEW, target_of
+from tests.export.made_service import CAMPAIGNS, FIRST_NIGHT, Key, Numbered
 from tests.export.reports import rows_in
 from tests.scripted_api import Asked, serving
 
-CAMPAIGNS = (1, 2, 3, 4)
-MONTHLY = 4
-"""The campaign of which the service knows months only."""
-FIRST_NIGHT = dt.date(2023, 3, 24)
 NIGHTS = [FIRST_NIGHT + dt.timedelta(days=number) for number in range(30)]
 """Over the end of a month; what fails comes again every eighth night."""
 TWICE, KILLED, RENEWED = NIGHTS[5], NIGHTS[7], NIGHTS[8]
-
-Key = tuple[Any, ...]
-
-
-@attrs.define
-class Service:
-    """Serves numbers that change with every answer, and notes what a reader should find of them."""
-
-    night: dt.date = FIRST_NIGHT
-    failing: frozenset[int] = frozenset()
-    answers: int = 0
-    periods: dict[Key, dict[str, int]] = attrs.field(factory=dict)
-    snapshots: dict[Key, dict[int, int]] = attrs.field(factory=dict)
-
-    def answer(self, asked: Asked) -> object:
-        if asked.path == "/v3/campaigns":
-            found = [{"id": one, "account_id": 1, "url": "u", "company": f"Company {one}"} for one in CAMPAIGNS]
-            return {"metadata": {"total_pages": 1, "total_records": len(found)}, "data": found}
-        campaign_id = asked.id if asked.id < 10 else asked.id // 10
-        if campaign_id in self.failing:
-            return 404
-        self.answers += 1
-        rows = self.snapshot(campaign_id) if asked.path.endswith("/campaign") else self.dates(asked, campaign_id)
-        return {"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": {"rows": rows, "totals": False}}
-
-    def snapshot(self, campaign_id: int) -> list[dict[str, Any]]:
-        served = {campaign_id * 10 + number: self.answers * 10 + number for number in (1, 2)}
-        self.snapshots[self.night, campaign_id] = served
-        return [{"keywordId": id_, "keywordPhrase": f"k{id_}", "competitors": value} for id_, value in served.items()]
-
-    def dates(self, asked: Asked, campaign_id: int) -> list[dict[str, Any]]:
-        days = dict(asked.pairs)
-        first, last = dt.date.fromisoformat(days["start_date"]), dt.date.fromisoformat(days["end_date"])
-        window = [first + dt.timedelta(days=number) for number in range((last - first).days + 1)]
-        # each night the service has no row of some day that it had one of before
-        dates = (
-            [f"{first:%Y-%m}"]
-            if campaign_id == MONTHLY
-            else [str(day) for day in window if day.day % 5 != last.day % 5]
-        )
-        served = {date: self.answers * 100 + number for number, date in enumerate(dates)}
-        held = self.periods.setdefault((asked.path.split("/")[-2], asked.id), {})
-        for date in (*dates[:1], *map(str, window)):
-            held.pop(date, None)
-        held.update(served)
-        return [{"date": date, "competitors": value} for date, value in served.items()]
 
 
 @attrs.define
@@ -85,7 +35,7 @@ class Account:
 
     name: str
     out: Path
-    service: Service
+    service: Numbered
     client: SeoRepClient
     place: str | Path
 
@@ -115,7 +65,7 @@ class Account:
 
 @asynccontextmanager
 async def accounts(out: Path, place: str | None = None) -> AsyncIterator[tuple[Account, Account]]:
-    one, other = Service(), Service(answers=5_000)
+    one, other = Numbered(), Numbered(answers=5_000)
     async with serving(one.answer) as (client, _), serving(other.answer) as (second, _):
         yield Account("acme", out, one, client, place or out), Account("other", out, other, second, place or out)
 
@@ -344,18 +294,6 @@ async def test_two_accounts_at_once_into_a_new_database(tmp_path: Path) -> None:
         await asyncio.gather(*(account.pull(FIRST_NIGHT) for account in both))
         check(both[0])
         check(both[1])
-
-
-async def test_another_service_is_let_in_only_if_the_call_says_so(tmp_path: Path) -> None:
-    async with accounts(tmp_path / "a.duckdb") as (one, other):
-        await one.pull(FIRST_NIGHT)
-        other.name = one.name
-        with pytest.raises(ConfigurationError, match="give this account a name of its own with account=…") as refused:
-            await other.pull(FIRST_NIGHT)
-        _, mark = str(refused.value).split("moved to another address, confirm it once with key_renewed=")
-        assert other.service.answers == 5_000
-        assert (await other.pull(FIRST_NIGHT, key_renewed=mark.strip('"'))).ok
-        assert (await other.pull(FIRST_NIGHT)).ok
 
 
 @pytest.mark.parametrize("out", ["a.duckdb", "a/"])

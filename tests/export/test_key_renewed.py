@@ -14,11 +14,10 @@ import pytest
 
 from seorep_async import ConfigurationError
 from seorep_async.export import PullSummary, pull_to
-from seorep_async.export.receipts import last_receipt
-from seorep_async.export.targets import dataset_of
 from seorep_async.models import Feed
-from tests.export.test_history import CAMPAIGNS, Service
-from tests.export.test_touched_database import change
+from tests.export.databases import change
+from tests.export.door import dataset_of, last_receipt
+from tests.export.made_service import CAMPAIGNS, Numbered
 from tests.scripted_api import quick_client, serving
 
 FIRST = dt.date(2023, 3, 1)
@@ -30,16 +29,20 @@ every_store = pytest.mark.parametrize("out", ["a.duckdb", "a/"])
 async def pulls(out: str) -> AsyncIterator[tuple[Pull, Pull]]:
     """Return a function that pulls a night with a key, and one that does it from another address."""
 
-    def pull_from(base_url: str, service: Service) -> Pull:
+    def pull_from(base_url: str, service: Numbered) -> Pull:
         async def pull(key: str, night: int, *failing: int, **options: Any) -> PullSummary:
             service.failing, day = frozenset(failing), FIRST.replace(day=night)
             given: dict[str, Any] = {"feeds": Feed.CAMPAIGN, "account": "acme", "snapshot_date": day} | options
             async with quick_client(base_url, key) as client:
-                return await pull_to(client, None, FIRST, FIRST, out=out, **given)
+                try:
+                    return await pull_to(client, None, FIRST, FIRST, out=out, **given)
+                except ConfigurationError:
+                    assert client.stats.attempts == 0
+                    raise
 
         return pull
 
-    one, other = Service(), Service(answers=5_000)
+    one, other = Numbered(), Numbered(answers=5_000)
     async with serving(one.answer) as (client, _), serving(other.answer) as (second, _):
         yield pull_from(client.base_url, one), pull_from(second.base_url, other)
 
@@ -78,7 +81,9 @@ async def test_an_address_and_a_key_change_by_one_mark(tmp_path: Path, out: str)
     async with pulls(f"{tmp_path}/{out}") as (pull, moved):
         await pull("key-1", 1)
         only_moved, both = await mark_of(moved, "key-1", 2), await mark_of(moved, "key-2", 2)
-        assert "the account moved to another address" in await refusal(moved, "key-2", 2, key_renewed=only_moved)
+        said = await refusal(moved, "key-2", 2, key_renewed=only_moved)
+        assert "give this account a name of its own with account=" in said
+        assert "the account moved to another address" in said
         assert (await moved("key-2", 2, key_renewed=both)).ok
         assert (await moved("key-2", 3)).ok
         assert await mark_of(pull, "key-1", 4, key_renewed=both)

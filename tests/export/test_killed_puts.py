@@ -19,11 +19,10 @@ import pytest
 
 from seorep_async import Feed, SeoRepClient
 from seorep_async.export import pull_to
-from seorep_async.export.night import Partition, Receipt, digest_of
-from seorep_async.export.storage import RECEIPTS
 from seorep_async.shards import gather, plan, run_shard
 from tests.cli.running import serving
 from tests.export.cut_off import PowerFailure, Steps
+from tests.export.door import RECEIPTS, Partition, Receipt, digest_of
 from tests.export.reports import END, NIGHT, START
 from tests.export.s3 import Bucket
 

@@ -93,13 +93,7 @@ async def test_no_table_of_a_pull_holds_unrequested_changes(tmp_path: Path, targ
             folder = tmp_path / str(compared)
             folder.mkdir()
             await pull_to(
-                client,
-                None,
-                START,
-                END,
-                out=f"{folder}/{target}",
-                feeds=FEEDS,
-                compare_previous_period=compared,
+                client, None, START, END, out=f"{folder}/{target}", feeds=FEEDS, compare_previous_period=compared
             )
             found.append(list(tables_in(folder / target)))
     plain, requested = found

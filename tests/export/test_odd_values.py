@@ -12,16 +12,22 @@ import pytest
 
 from seorep_async import DecodeError, Feed
 from seorep_async.export import ExportError, PullSummary, pull_to
-from seorep_async.export.atomic_replace import translate_errors
-from seorep_async.export.formats import Format, check_totals, encode
-from seorep_async.export.preview import preview
-from seorep_async.export.progress import ProgressTracker, PullFailure
-from seorep_async.export.pull_to import stream_rows
-from seorep_async.export.sinks import encoded
-from seorep_async.export.spec import PullSpec
 from seorep_async.models import RankingTotals, Tag
 from seorep_async.reports import RankingReport
 from seorep_async.tables.columns import as_json
+from tests.export.door import (
+    Format,
+    ProgressTracker,
+    PullFailure,
+    PullSpec,
+    check_totals,
+    encode,
+    encoded,
+    preview,
+    sinks,
+    stream_rows,
+    translate_errors,
+)
 from tests.export.made_service import TOO_LARGE, made
 from tests.export.reports import END, FORMATS, START, owned, ranking, spec_of
 
@@ -137,7 +143,7 @@ async def test_what_no_string_holds_fails_alone_on_the_way_to_a_pipe(
     async def write(_: bytes) -> None:
         pass
 
-    monkeypatch.setattr("seorep_async.export.sinks.encode", picky)
+    monkeypatch.setattr(sinks, "encode", picky)
     async with made({1: [10], 2: [11]}) as (_, client):
         spec = PullSpec.of(client, None, START, END, Feed.CAMPAIGN, {})
         summary = await stream_rows(client, spec, Format.JSON_LINES, write, ProgressTracker())
@@ -155,7 +161,7 @@ async def test_what_one_owner_can_not_have_the_others_get(monkeypatch: pytest.Mo
     async def write(data: bytes) -> None:
         text.extend(data)
 
-    monkeypatch.setattr("seorep_async.export.sinks.encode", picky)
+    monkeypatch.setattr(sinks, "encode", picky)
     async with made({1: [10], 2: [10], 3: [10]}) as (_, client):
         summary = await stream_rows(
             client, PullSpec.of(client, None, START, END, KEYWORDS, {}), Format.CSV, write, ProgressTracker()

@@ -12,10 +12,8 @@ import attrs
 import pytest
 
 from seorep_async.errors import ExportError
-from seorep_async.export.night import Receipt, digest_of
-from seorep_async.export.receipts import commit, read_receipt
-from seorep_async.export.storage import Storage, storage_of
 from tests.export.cut_off import CHANGES, Interposed, PowerFailure, cut, in_memory
+from tests.export.door import Receipt, Storage, commit, digest_of, read_receipt, storage_of
 from tests.export.made_nights import NIGHT, named, receipt
 
 Contents = dict[tuple[str, int], bytes]

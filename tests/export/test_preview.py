@@ -9,9 +9,7 @@ import pytest
 
 from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import pull_to
-from seorep_async.export.preview import PullPreview, preview
-from seorep_async.export.spec import PullSpec
-from seorep_async.export.targets import target_of
+from tests.export.door import PullPreview, PullSpec, preview, target_of
 from tests.export.reports import END, START, account
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,9 @@ import pytest
 
 from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError, PaginationError
 from seorep_async.export import PullProgress, Stage, pull_to
-from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.formats import encode
-from seorep_async.export.staging_area import StagingArea
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import csv_header
+from tests.export.door import Checkpoint, StagingArea, encode, sinks
 from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
 from tests.scripted_api import FEED, LIST, Asked, Script, serving
@@ -85,11 +82,6 @@ async def test_the_summary_tells_what_came(tmp_path: Path) -> None:
     assert (summary.rows, summary.failures, summary.ok, summary.resumed) == (120, (), True, 0)
     assert [(one.campaign_id, one.rows[Feed.CAMPAIGN]) for one in summary.outcomes] == [(n, 30) for n in (1, 2, 3, 4)]
     assert summary.seconds > 0
-
-
-async def test_nothing_but_the_target_is_left(tmp_path: Path) -> None:
-    async with account() as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.csv")
     assert names_in(tmp_path) == ["a.csv"]
 
 
@@ -129,17 +121,6 @@ async def test_several_feeds_give_the_same_bytes_as_each_alone(tmp_path: Path, f
         await pull_to(client, None, START, END, out=tmp_path / "a.jsonl", feeds=Feed)
         await pull_to(client, None, START, END, out=tmp_path / "b.jsonl", feeds=[feed])
     assert (tmp_path / f"a.{table_of(feed).name}.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
-
-
-async def test_totals_have_a_file_of_their_own(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=3) as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.jsonl", feeds=Feed.CAMPAIGN_BY_DATE)
-        report = await client.rankings.campaign_by_date(1, START, END)
-    first, second = (json.loads(line) for line in (tmp_path / "a.totals.jsonl").read_text().splitlines())
-    assert (first["table_name"], first["campaign_id"], first["keyword_id"]) == ("campaign_periods", 1, None)
-    assert report.totals is not None
-    assert first["engine_a_ranking"] == report.totals.engine_a_ranking
-    assert second["campaign_id"] == 2
 
 
 @pytest.mark.parametrize("feed", Feed)
@@ -321,49 +302,12 @@ async def test_a_value_no_format_can_hold_fails_its_report_only(
             raise ValueError("no text")
         return encode(kind, table, columns, *more)
 
-    monkeypatch.setattr("seorep_async.export.sinks.encode", picky)
+    monkeypatch.setattr(sinks, "encode", picky)
     async with account() as (_, client):
         summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
     (failure,) = summary.failures
     assert (failure.campaign_id, summary.rows) == (2, 90)
     assert failure.error.message == f"a value can't be written to .{ending}: no text"
-
-
-async def test_a_database_has_the_eight_tables(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=3) as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.duckdb", feeds=Feed)
-    with duckdb.connect(str(tmp_path / "a.duckdb"), read_only=True) as database:
-        counts = {
-            name: database.execute(f"SELECT count(*) FROM {name}").fetchone()  # noqa: S608
-            for (name,) in database.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-        }
-    assert counts == {
-        "keyword_rankings": (6,),
-        "campaign_periods": (6,),
-        "keyword_periods": (18,),
-        "campaigns": (2,),
-        "keywords": (6,),
-        "pulls": (1,),
-        "totals": (8,),
-        "failures": (0,),
-    }
-    assert names_in(tmp_path) == ["a.duckdb"]
-
-
-async def test_cancelled_it_keeps_what_came_and_puts_nothing_in_place(tmp_path: Path) -> None:
-    begun = asyncio.Event()
-
-    def reported(progress: PullProgress) -> None:
-        if progress.rows:
-            begun.set()
-
-    async with account(latency=0.02, campaigns=200) as (_, client):
-        pull = asyncio.create_task(pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=reported))
-        await begun.wait()
-        pull.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await pull
-    assert names_in(tmp_path) == [".a.csv.pull"]
 
 
 @pytest.mark.parametrize("step", [(StagingArea, "open"), (Checkpoint, "add")], ids=["open", "add"])

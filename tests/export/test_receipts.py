@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export.night import Part, Partition, Receipt, escape
-from seorep_async.export.receipts import commit, last_receipt, read_receipt
-from seorep_async.export.storage import Storage, storage_of
 from tests.export.cut_off import PowerFailure, cut
+from tests.export.door import Part, Partition, Receipt, Storage, commit, escape, last_receipt, read_receipt, storage_of
 from tests.export.made_nights import NEWER, NIGHT, OLDER, named, receipt, replace, vouched_for
 
 

@@ -15,14 +15,18 @@ import pytest
 
 from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import ExportError, PullProgress, PullSummary, Stage, pull_to
-from seorep_async.export.atomic_replace import export_error
-from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.progress import StagedPull
-from seorep_async.export.spec import differences
-from seorep_async.export.staging_area import StagingArea, staged_in
-from seorep_async.export.targets import Target, target_of
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Authentication
+from tests.export.door import (
+    Checkpoint,
+    StagedPull,
+    StagingArea,
+    Target,
+    differences,
+    export_error,
+    staged_in,
+    target_of,
+)
 from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
 
@@ -47,6 +51,7 @@ async def cut_off(client: SeoRepClient, out: Path, *, after: int = 5, **options:
     with pytest.raises(asyncio.CancelledError):
         await pull
     waiting.cancel()
+    assert names_in(out.parent) == [f".{out.name}.pull"]
 
 
 async def again(client: SeoRepClient, out: Path, **options: Any) -> PullSummary:
@@ -107,14 +112,7 @@ async def test_a_resumed_pull_gives_the_same_bytes(tmp_path: Path, ending: str) 
         await cut_off(client, tmp_path / f"a.{ending}", feeds=Feed)
         await again(client, tmp_path / f"a.{ending}", feeds=Feed)
         await again(client, tmp_path / f"b.{ending}", feeds=Feed)
-    for name in (
-        "keyword_rankings",
-        "campaign_periods",
-        "keyword_periods",
-        "totals",
-        "campaigns",
-        "keywords",
-    ):
+    for name in ("keyword_rankings", "campaign_periods", "keyword_periods", "totals", "campaigns", "keywords"):
         one, other = (tmp_path / f"{stem}.{name}.{ending}" for stem in "ab")
         assert one.read_bytes() == other.read_bytes()
 

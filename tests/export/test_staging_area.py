@@ -16,11 +16,7 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
-from seorep_async.export.lock import write_lock
-from seorep_async.export.preview import preview
-from seorep_async.export.spec import PullSpec
-from seorep_async.export.staging_area import StagingArea
-from seorep_async.export.targets import target_of
+from tests.export.door import PullSpec, StagingArea, preview, target_of, write_lock
 from tests.export.reports import END, START, account, names_in, spec_of
 
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
@@ -168,7 +164,7 @@ def test_a_folder_removed_before_it_is_locked_is_tried_again(tmp_path: Path, mon
         return really_open(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr("seorep_async.export.lock.os.open", remove_and_open)
+        patched.setattr(os, "open", remove_and_open)
         area = opened(tmp_path / "a.csv")
     assert area is not None
     assert names_in(tmp_path) == [".a.csv.pull"]
@@ -199,7 +195,7 @@ def test_a_process_forked_meanwhile_keeps_no_lock(tmp_path: Path, monkeypatch: p
         return opened
 
     with monkeypatch.context() as patched:
-        patched.setattr("seorep_async.export.lock.os.open", open_and_fork)
+        patched.setattr(os, "open", open_and_fork)
         area = opened(tmp_path / "a.csv")
         assert area is not None
         with write_lock(tmp_path / "a.csv"):
@@ -232,6 +228,6 @@ def test_a_folder_that_can_not_be_opened_is_an_export_error(tmp_path: Path, monk
         raise OSError(errno.EACCES, "Permission denied")
 
     with monkeypatch.context() as patched:
-        patched.setattr("seorep_async.export.lock.os.open", refuse)
+        patched.setattr(os, "open", refuse)
         with pytest.raises(ExportError, match=r"can't write .*\.a\.csv\.pull: Permission denied"):
             target.area().open(spec_of(), restart=False, retry_failed=False)

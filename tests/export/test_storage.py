@@ -9,15 +9,13 @@ import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export import local_folder, object_store
-from seorep_async.export.local_folder import LocalFolder
-from seorep_async.export.storage import Storage, each, storage_of
 from tests.export.cut_off import PowerFailure, Steps
+from tests.export.door import LocalFolder, Storage, each, local_folder, object_store, storage_of
 from tests.export.s3 import SECRET, Bucket
 
 NAMES = [
@@ -43,6 +41,28 @@ def file(tmp_path: Path) -> Path:
     file = tmp_path / "finished"
     file.write_bytes(b"rows")
     return file
+
+
+@pytest.fixture(params=[True, False], ids=["descriptors", "paths"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reach files by descriptors of their folders, or by paths, as on Windows."""
+    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", request.param)
+
+
+Step: TypeAlias = Callable[[], object]
+
+
+def steps_on(storage: Storage, file: Path, name: str) -> list[tuple[str, Step]]:
+    """Return every step that names a file, each with what it can't do."""
+    return [
+        ("write", lambda: storage.put(file, name)),
+        ("write", lambda: storage.write(name, b"")),
+        ("read", lambda: storage.exchange(name, b"rows", b"")),
+        ("read", lambda: storage.read(name)),
+        ("write", lambda: storage.move("first", name)),
+        ("write", lambda: storage.move(name, "second")),
+        ("write", lambda: storage.delete([name])),
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -142,12 +162,11 @@ def test_a_file_of_another_disk_appears_in_one_step(
     assert not far.exists()
 
 
-@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("old", [None, b"older"])
 def test_killed_at_any_step_an_exchange_is_done_or_begun_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bytes | None, has_descriptors: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bytes | None
 ) -> None:
-    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
     monkeypatch.setattr(os, "link", refuse)
     seen = set()
     for steps in itertools.count():
@@ -181,13 +200,12 @@ def refuse(*_: object, **__: object) -> None:
     raise PermissionError(1, "Operation not permitted")
 
 
-@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("moment", ["mkdir", "replace"])
 @pytest.mark.parametrize("step", ["put", "write", "exchange", "move"])
 def test_a_folder_that_another_writer_deletes_is_made_again(
-    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, step: str, moment: str, has_descriptors: bool
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, step: str, moment: str
 ) -> None:
-    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
     folder, path = LocalFolder(tmp_path / "rankings"), tmp_path / "rankings/a/b"
     deleted: list[Path] = []
     folder.write("first", b"rows")
@@ -222,12 +240,11 @@ def planted(place: Path, kind: str) -> None:
         (place / kind).mkdir(parents=True)
 
 
-@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("kind", ["file", "folder", "next"])
 def test_what_stands_in_the_way_of_a_successor_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, has_descriptors: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
     folder, rename = LocalFolder(tmp_path), os.rename
     seen: list[str] = []
 
@@ -247,50 +264,27 @@ def test_what_stands_in_the_way_of_a_successor_is_named(
     assert folder.exchange("a", None, b"first")
 
 
-@pytest.mark.parametrize("has_descriptors", [True, False])
-def test_a_folder_in_the_place_of_a_file_is_named(
-    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, has_descriptors: bool
-) -> None:
-    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
+@pytest.mark.usefixtures("either_way")
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, place = LocalFolder(tmp_path / "rankings"), tmp_path / "rankings/a"
     folder.write("first", b"rows")
     planted(place, "folder")
-    for verb, step in (
-        ("write", lambda: folder.put(file, "a")),
-        ("write", lambda: folder.write("a", b"")),
-        ("read", lambda: folder.exchange("a", None, b"")),
-        ("read", lambda: folder.read("a")),
-        ("write", lambda: folder.move("first", "a")),
-        ("write", lambda: folder.move("a", "b")),
-        ("write", lambda: folder.delete(["a"])),
-    ):
+    for verb, step in steps_on(folder, file, "a"):
         with pytest.raises(ExportError, match=rf"^can't {verb} {place}: it is not a regular file; delete it$"):
             step()
 
 
-@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("name", ["linked", "linked/a", "linked/b/c"])
-def test_no_step_follows_a_link(
-    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, name: str, has_descriptors: bool
-) -> None:
-    monkeypatch.setattr(local_folder, "_HAS_DESCRIPTORS", has_descriptors)
+def test_no_step_follows_a_link(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     (tmp_path / "outside/b").mkdir(parents=True)
     for one in ("outside/a", "outside/b/c"):
         (tmp_path / one).write_bytes(b"private")
     folder = storage_of(str(tmp_path / "rankings"))
     folder.write("first", b"rows")
     (tmp_path / "rankings/linked").symlink_to(tmp_path / ("outside/a" if name == "linked" else "outside"))
-    for verb, step in (
-        ("write", lambda: folder.put(file, name)),
-        ("write", lambda: folder.write(name, b"")),
-        ("read", lambda: folder.exchange(name, b"private", b"")),
-        ("read", lambda: folder.read(name)),
-        ("read", lambda: folder.names(name)),
-        ("read", lambda: folder.names("")),
-        ("write", lambda: folder.move("first", name)),
-        ("write", lambda: folder.move(name, "second")),
-        ("write", lambda: folder.delete([name])),
-    ):
+    listings: list[tuple[str, Step]] = [("read", lambda: folder.names(name)), ("read", lambda: folder.names(""))]
+    for verb, step in steps_on(folder, file, name) + listings:
         with pytest.raises(ExportError, match=rf"^can't {verb} [^\n]*linked: it is a link[^\n]*$"):
             step()
     assert (tmp_path / "rankings/linked").is_symlink()
@@ -330,14 +324,7 @@ def test_options_are_found_in_the_environment(bucket: Bucket, monkeypatch: pytes
 def test_a_missing_bucket_is_one_line_for_every_step(bucket: Bucket, file: Path) -> None:
     storage = storage_of(bucket.url, bucket.server.options)
     bucket.remove()
-    for step in (
-        lambda: storage.put(file, "a"),
-        lambda: storage.write("a", b""),
-        lambda: storage.read("a"),
-        lambda: storage.names("a"),
-        lambda: storage.move("a", "b"),
-        lambda: storage.delete(["a"]),
-    ):
+    for _, step in [*steps_on(storage, file, "a"), ("read", lambda: storage.names("a"))]:
         with pytest.raises(ExportError, match=r"^can't (write|read) s3://[^\n]*NoSuchBucket[^\n]*$") as caught:
             step()
         assert caught.value.__cause__ is caught.value.__context__ is None

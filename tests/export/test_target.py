@@ -12,9 +12,9 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError, pull_to
-from seorep_async.export.targets import target_of
 from seorep_async.tables.declared import totals_table
 from seorep_async.tables.text import csv_header
+from tests.export.door import target_of
 from tests.export.reports import END, START, account, names_in, rows_in
 
 ONE = (Feed.CAMPAIGN,)

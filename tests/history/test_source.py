@@ -19,9 +19,9 @@ from seorep_async import ConfigurationError, ExportError
 from seorep_async.export import pull_to
 from seorep_async.history import changes, open_history
 from seorep_async.tables.declared import all_tables
+from tests.export.databases import opened_elsewhere
 from tests.export.reports import account
 from tests.export.s3 import Bucket
-from tests.export.test_database_merge import opened_elsewhere
 from tests.history.left_behind import NIGHTS, pulled
 
 RECEIPT = "_receipts/account=acme/snapshot_date=2023-03-02.json"

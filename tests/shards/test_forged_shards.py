@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,24 @@ import pytest
 from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import pull_to
-from seorep_async.export.night import Partition
 from seorep_async.shards import Shard, ShardReceipt, gather, plan, run_shard
+from tests.export.door import Partition
+from tests.export.forged import LINE, OTHER_PULL, change, private_files, state
 from tests.export.reports import END, NIGHT, START, account
-from tests.export.test_forged_datasets import LINE, OTHER_PULL, change, outside, state
-
-__all__ = ["outside"]
 
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
+
+
+@pytest.fixture(autouse=True)
+def outside(tmp_path: Path) -> Iterator[None]:
+    """Private files that are as they were at the end."""
+    folder = private_files(tmp_path)
+    before = state(folder)
+    yield
+    assert state(folder) == before
 
 
 async def planned(client: SeoRepClient, folder: Path) -> list[Shard]:
@@ -48,15 +56,13 @@ async def ran(client: SeoRepClient, folder: Path) -> tuple[list[Shard], list[Sha
     ],
     ids=str,
 )
-async def test_a_forged_receipt_of_a_shard_is_refused(tmp_path: Path, outside: Path, changes: dict[str, Any]) -> None:
-    before = state(outside)
+async def test_a_forged_receipt_of_a_shard_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     async with account(campaigns=2, keywords=1) as (_, client):
         shards, _ = await ran(client, tmp_path)
         change(shards[0].receipt_name, **changes)(tmp_path / "rankings")
         for step in (lambda: run_shard(shards[0]), lambda: gather(shards)):
             with pytest.raises(ExportError, match="move it away to run the shard again"):
                 await asyncio.to_thread(step)
-    assert state(outside) == before
 
 
 @pytest.mark.parametrize(
@@ -71,8 +77,7 @@ async def test_a_forged_receipt_of_a_shard_is_refused(tmp_path: Path, outside: P
     ],
     ids=str,
 )
-async def test_a_receipt_of_something_else_is_none(tmp_path: Path, outside: Path, changes: dict[str, Any]) -> None:
-    before = state(outside)
+async def test_a_receipt_of_something_else_is_none(tmp_path: Path, changes: dict[str, Any]) -> None:
     async with account(campaigns=2, keywords=1) as (_, client):
         shards, receipts = await ran(client, tmp_path)
         change(shards[0].receipt_name, **changes)(tmp_path / "rankings")
@@ -80,7 +85,6 @@ async def test_a_receipt_of_something_else_is_none(tmp_path: Path, outside: Path
             await asyncio.to_thread(gather, shards)
         again = await asyncio.to_thread(run_shard, shards[0])
         assert (again.outcomes, again.parts[0].table) == (receipts[0].outcomes, receipts[0].parts[0].table)
-    assert state(outside) == before
 
 
 @pytest.mark.parametrize(
@@ -103,8 +107,7 @@ async def test_a_receipt_of_something_else_is_none(tmp_path: Path, outside: Path
     ],
     ids=str,
 )
-async def test_a_forged_plan_is_refused(tmp_path: Path, outside: Path, changes: dict[str, Any]) -> None:
-    before = state(outside)
+async def test_a_forged_plan_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     async with account(campaigns=2, keywords=1) as (_, client):
         shards, _ = await ran(client, tmp_path)
         file = tmp_path / "rankings" / shards[0].night.plan(shards[0].pull)
@@ -115,7 +118,6 @@ async def test_a_forged_plan_is_refused(tmp_path: Path, outside: Path, changes: 
             await planned(client, tmp_path)
         with pytest.raises(ExportError, match="not a plan of this version"):
             await asyncio.to_thread(gather, shards)
-    assert state(outside) == before
 
 
 async def test_parts_of_another_pull_are_not_gathered(tmp_path: Path) -> None:

@@ -25,22 +25,19 @@ import pytest
 from seorep_async import Feed, SeoRepClient, Settings
 from seorep_async.cli.application import run as command
 from seorep_async.errors import AuthenticationError, ConfigurationError, ExportError
-from seorep_async.export import PullSummary, pull_to, spec
-from seorep_async.export.targets.dataset import write_parts
+from seorep_async.export import PullSummary, pull_to
 from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.service import Service
 from seorep_async.shards import Shard, ShardReceipt, gather, plan, read_shard, run_shard, running
 from seorep_async.tables.declared import all_tables
 from tests.cli.running import serving
-from tests.export.reports import END, NIGHT, START, account
+from tests.export.door import spec, write_parts
+from tests.export.made_service import Numbered
+from tests.export.reports import END, NIGHT, START, Fail, account, contents, names, parts, rows
 from tests.export.s3 import Bucket
-from tests.export.test_dataset import Fail, contents, fail, names, parts, rows
-from tests.export.test_history import Service as HistoryService
 from tests.scripted_api import quick_client
 from tests.scripted_api import serving as scripted
 from tests.session.canary import Canary
-
-__all__ = ["fail"]
 
 SECRET = "canary-7f3a9c51e8b24d06"
 TABLES = [table.name for table in all_tables()]
@@ -118,20 +115,6 @@ async def test_shards_give_the_same_rows_as_one_process(tmp_path: Path) -> None:
     assert [type(failure.error) for failure in summary.failures] == [type(failure.error) for failure in one.failures]
     assert (summary.rows, summary.campaigns, summary.ok) == (one.rows, 11, False)
     assert [outcome.campaign_id for outcome in summary.outcomes] == list(range(1, 12))
-
-
-async def test_each_shard_is_one_part_of_each_table(tmp_path: Path) -> None:
-    async with account(campaigns=4, keywords=2) as (_, client):
-        await run_and_gather(await cut(client, tmp_path))
-    found = parts(tmp_path / "shared")
-    for table in TABLES:
-        count = 1 if table in ("campaigns", "pulls", "failures") else 3
-        of_table = [name for name in found if name.startswith(f"{table}/")]
-        assert of_table == [
-            f"{table}/account=acme/snapshot_date={NIGHT}/part-{number:05}.parquet" for number in range(count)
-        ]
-    assert not [name for name in found if name.startswith("_staging")]
-    assert names(tmp_path / "work") == []
 
 
 async def test_nothing_is_seen_before_it_is_gathered(tmp_path: Path) -> None:
@@ -439,19 +422,6 @@ async def test_gather_refuses_an_account_that_came_since_the_plan(tmp_path: Path
         assert (await run_and_gather(renewed)).rows == 3 * (1 + 3 + 3)
 
 
-async def test_a_damaged_plan_and_a_damaged_receipt_are_named(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        shards = await cut(client, tmp_path)
-        receipt = tmp_path / "shared" / shards[0].receipt_name
-        receipt.write_text("{}")
-        with pytest.raises(ExportError, match=f"can't read {receipt}: .*; move it away to run the shard again"):
-            await asyncio.to_thread(run_shard, shards[0])
-        (stored,) = receipt.parent.glob("*-plan.json")
-        stored.write_text("[]")
-        with pytest.raises(ExportError, match=f"{stored} is not a plan of this version"):
-            await cut(client, tmp_path)
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -605,27 +575,8 @@ async def test_a_receipt_is_taken_only_for_its_own_shard(tmp_path: Path, changes
         assert (await asyncio.to_thread(gather, shards)).ok
 
 
-async def test_a_receipt_of_another_pull_or_number_is_none(tmp_path: Path) -> None:
-    async with account(campaigns=4, keywords=1) as (sandbox, client):
-        shards = await cut(client, tmp_path, shards=2)
-        receipts = await asyncio.to_thread(run_all, shards)
-        forged = [
-            receipts[1],
-            attrs.evolve(receipts[0], pull="0123456789ab"),
-            attrs.evolve(receipts[0], parts=receipts[1].parts),
-        ]
-        for receipt in forged:
-            requests = sandbox.stats.requests
-            (tmp_path / "shared" / shards[0].receipt_name).write_text(receipt.to_json())
-            with pytest.raises(ExportError, match="1 of 2 shards have no receipt: 0"):
-                await asyncio.to_thread(gather, shards)
-            assert (await asyncio.to_thread(run_shard, shards[0])).rows == receipts[0].rows
-            assert sandbox.stats.requests > requests
-        assert (await asyncio.to_thread(gather, shards)).ok
-
-
 async def test_another_key_does_not_resume_a_plan(tmp_path: Path) -> None:
-    async with scripted(HistoryService().answer) as (client, _), quick_client(client.base_url, "another") as stranger:
+    async with scripted(Numbered().answer) as (client, _), quick_client(client.base_url, "another") as stranger:
         shards, others = await cut(client, tmp_path), await cut(stranger, tmp_path)
         assert {shard.pull for shard in others}.isdisjoint(shard.pull for shard in shards)
         assert (await cut(client, tmp_path), await cut(stranger, tmp_path)) == (shards, others)
@@ -720,17 +671,6 @@ async def test_the_key_is_in_nothing_that_is_written(
     canary.assert_not_in(
         f"{shards!r} {receipts!r} {[one.to_json() for one in shards]} {[one.to_json() for one in receipts]}"
     )
-
-
-async def test_a_shard_runs_in_a_thread_with_a_running_loop(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        shards = await cut(client, tmp_path)
-
-        async def inside() -> list[ShardReceipt]:
-            return run_all(shards)
-
-        receipts = await asyncio.to_thread(asyncio.run, inside())
-    assert all(receipt.ok for receipt in receipts)
 
 
 @pytest.mark.parametrize("how", ["plain", "in a loop", "command"])
