@@ -44,7 +44,10 @@ class PageBudget:
         return slot
 
     def try_acquire(self, priority: int, *, first: bool = False) -> Slot | None:
-        """Return a slot if one is free and no more urgent page waits, else None; call `pass_on` after the last."""
+        """Return a slot if one is free and no more urgent page waits, else None.
+
+        One that was woken calls `pass_on` after its last slot.
+        """
         if not self._has_slot_for((first, priority)):
             return None
         self._free -= 1

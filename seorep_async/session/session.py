@@ -160,7 +160,7 @@ class Session:
 
     async def _send(self, call: Call[T]) -> T:
         while True:
-            permit = await self._acquire_permit(call)
+            permit = self._free_permit(call) or await self._acquire_permit(call)
             result = await self._attempt(call, permit)
             if not isinstance(result, Failure):
                 self.governor.quota.succeed(call.spent)
@@ -191,6 +191,14 @@ class Session:
                 raise decision.error
             await self._back_off(call, result, decision)
 
+    def _free_permit(self, call: Call[Any]) -> Permit | None:
+        """Return a permit if the call may make an attempt at once."""
+        self._require_not_closed()
+        scope = call.request.cancel_scope
+        if scope is not None and scope.next_step is not Step.GO:
+            return None
+        return self.governor.try_acquire(call.deadline, call.was_refused, call.request.subject)
+
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
         """Wait until the call may make an attempt."""
         governor, scope = self.governor, call.request.cancel_scope
@@ -199,9 +207,6 @@ class Session:
             if scope is not None and scope.next_step is not Step.GO:
                 await self._judge_key(call, scope)
             about = call.was_refused, call.request.subject
-            permit = governor.try_acquire(call.deadline, *about)
-            if permit is not None:
-                return permit
             permit = await governor.acquire(call.priority, call.deadline, scope, *about)
             if permit is None:
                 if self.state == "open" and (scope is None or scope.error is None):
@@ -272,7 +277,10 @@ class Session:
                 result: T | Failure = self._reader.clean(outcome, request)
             else:
                 self.observer.record(call, outcome)
-                result = await self._read(call, outcome)
+                if outcome.size > HUGE:
+                    result = await self._read_huge(call, outcome)
+                else:
+                    result = await self._reader.read(request, outcome)
                 if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
                     self.governor.observe(permit, Signal.THROTTLED, retry_after)
                 if scope is not None:
@@ -288,10 +296,8 @@ class Session:
             if scope is not None:
                 scope.end(number)
 
-    async def _read(self, call: Call[T], response: Response) -> T | Failure:
-        """Read a response; huge ones one at a time, by the call's deadline."""
-        if response.size <= HUGE:
-            return await self._reader.read(call.request, response)
+    async def _read_huge(self, call: Call[T], response: Response) -> T | Failure:
+        """Read a huge response, one at a time, by the call's deadline."""
         try:
             async with asyncio.timeout(self._remaining(call)), self._reading_huge:
                 return await self._reader.read(call.request, response)
