@@ -7,6 +7,7 @@ import importlib
 import random
 from collections.abc import Callable
 from operator import attrgetter
+from types import GeneratorType
 from typing import Any
 
 import msgspec
@@ -90,12 +91,13 @@ def _ours(feed: str) -> Tool:
     row: Any = _FEEDS[feed]
 
     def decode(body: bytes) -> object:
-        steps = decoder.feed_page(body, row, 1)
-        while True:
+        decoded: object = decoder.feed_page(body, row, 1)
+        while isinstance(decoded, GeneratorType):
             try:
-                next(steps)
+                next(decoded)
             except StopIteration as end:
-                return end.value
+                decoded = end.value
+        return decoded
 
     return decode
 

@@ -69,15 +69,21 @@ class Decoder:
 
         return ModelConverter(self._engine_names)
 
-    def feed_page(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M]]:
-        """Decode a page of a ranking feed, in either of its shapes (the service's reference, section 4.4)."""
-        compiled: CompiledRows[M] = self._compiled[row]
+    def feed_page(self, body: Body, row: type[M], number: int) -> Page[M] | Generator[None, None, Page[M]]:
+        """Decode a page of a ranking feed, in either of its shapes (the service's reference, section 4.4).
+
+        A small one in the frame of another is decoded at once.
+        """
         few = cut_few_rows(body)
         if few is not None and (frame := self._frames.get(few[0])) is not None:
             try:
-                return frame.page(compiled.read_current(few[1]), number)
+                return frame.page(self._compiled[row].read_current(few[1]), number)
             except REFUSALS:
                 pass
+        return self._feed_page_in_steps(body, row, number)
+
+    def _feed_page_in_steps(self, body: Body, row: type[M], number: int) -> Generator[None, None, Page[M]]:
+        compiled: CompiledRows[M] = self._compiled[row]
         if (row_text := find_rows(body)) is not None:
             try:
                 frame = self._frames.get(row_text.frame) or self._parsed_frame(row_text.frame)

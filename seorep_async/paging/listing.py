@@ -131,7 +131,10 @@ class Listing(Generic[T, R_co]):
 
     async def fetch_all(self, schedule: Schedule) -> R_co:
         """Fetch everything, scheduled among others."""
-        slot = await schedule.budget.acquire(schedule.priority, first=True) if schedule.budget else None
+        slot = None
+        if (budget := schedule.budget) is not None:
+            place = schedule.priority
+            slot = budget.try_acquire(place, first=True) or await budget.acquire(place, first=True)
         try:
             request = self._query.page(1, schedule)
             request.slot = slot

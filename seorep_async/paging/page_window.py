@@ -8,6 +8,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Literal
 
+import msgspec
+
 
 def window_size(max_concurrency: int) -> int:
     """Return the limit of pages in flight or waiting to be taken, of a listing or a pull: two for each permit."""
@@ -44,7 +46,7 @@ class PageBudget:
         return slot
 
     def try_acquire(self, priority: int, *, first: bool = False) -> Slot | None:
-        """Return a slot if one is free and no more urgent page waits, else None; call `pass_on` after the last."""
+        """Return a slot if one is free and no more urgent page waits, else None; once woken, call `pass_on` at last."""
         if not self._has_slot_for((first, priority)):
             return None
         self._free -= 1
@@ -77,25 +79,19 @@ class PageBudget:
         return not self._waiting or claim <= self._waiting[0][0]
 
 
-class SlotWaiter:
+class SlotWaiter(msgspec.Struct, eq=False):
     """One waiter for a slot; to give up, set `is_over` and call `PageBudget.pass_on`."""
 
-    __slots__ = ("is_over", "wake")
-
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self.wake: Callable[[], None] = wake
-        self.is_over: bool = False
+    wake: Callable[[], None]
+    is_over: bool = False
 
 
-class Slot:
+class Slot(msgspec.Struct, eq=False):
     """One slot of a budget; repeated releases return it once."""
 
-    __slots__ = ("_budget", "_priority", "_state")
-
-    def __init__(self, budget: PageBudget, priority: int) -> None:
-        self._budget = budget
-        self._priority = priority
-        self._state: Literal["held", "lent", "released"] = "held"
+    _budget: PageBudget
+    _priority: int
+    _state: Literal["held", "lent", "released"] = "held"
 
     def lend(self) -> None:
         """Lend the slot to another page."""

@@ -63,11 +63,12 @@ class Prefetch(Generic[T]):
 
     def _start_pages(self) -> None:
         """Start pages while there are slots and room; the budget calls this once a slot is free."""
+        if self._waiter is not None and not self._waiter.is_over:
+            return
         while self._next <= self._last and len(self._pages) < self._limit and self._failed is None:
             slot = self._slot or self._budget.try_acquire(self._priority)
             if slot is None:
-                if self._waiter is None or self._waiter.is_over:
-                    self._waiter = self._budget.queue(self._priority, self._start_pages)
+                self._waiter = self._budget.queue(self._priority, self._start_pages)
                 return
             self._slot = None
             request = self._request(self._next)

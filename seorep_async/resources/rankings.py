@@ -49,6 +49,7 @@ class _FeedEndpoint(msgspec.Struct, frozen=True, eq=False):
     key: Callable[[Any], Hashable]
 
 
+_TOTALS = attrgetter("totals")
 _KEYWORD = attrgetter("keyword_id")
 _PERIOD = attrgetter("date", "date_precision")  # a month and its first day have the same date
 
@@ -307,7 +308,7 @@ class Rankings:
                 start_date=asked.start,
                 end_date=asked.end,
                 rows=first.items if len(pages) == 1 else tuple(chain.from_iterable(page.items for page in pages)),
-                totals=next((page.totals for page in pages if page.totals is not None), None),
+                totals=next(filter(None, map(_TOTALS, pages)), None),
                 total_records=first.total_records,
                 version=first.version,
                 extra=first.extra,

@@ -36,8 +36,8 @@ class WireError(Exception):
         self.cause = cause
 
 
-class ReadResponse(aiohttp.ClientResponse):
-    """A response whose request is sent once."""
+class OwnResponse(aiohttp.ClientResponse):
+    """A response in our own sessions, whose request is sent once."""
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         """Read the head of the response."""
@@ -47,7 +47,7 @@ class ReadResponse(aiohttp.ClientResponse):
             raise WireError(error) from None
 
 
-class WriteResponse(ReadResponse):
+class WriteResponse(OwnResponse):
     """The response to a write; ignores a body after a 204, which aiohttp takes for another response (aiohttp 3.14)."""
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:

@@ -17,16 +17,16 @@ class BaseURL:
     def __init__(self, base_url: str) -> None:
         url = URL(base_url)
         self.string: str = str(url).rstrip("/")
-        self._url = URL(self.string)
-        self._prefix = self._url.raw_path.rstrip("/")
-        self.origin: tuple[str, str | None, int | None] = origin_of(self._url)
+        url = URL(self.string)
+        self._scheme, self._authority = url.scheme, url.raw_authority
+        self._prefix = url.raw_path.rstrip("/")
+        self.origin: tuple[str, str | None, int | None] = origin_of(url)
 
     def address(self, path: str, query: str) -> URL:
         """Return a request's address, from its encoded path (from `/v3` on) and its encoded query (without `?`)."""
-        own = self._url
         return URL.build(
-            scheme=own.scheme,
-            authority=own.raw_authority,
+            scheme=self._scheme,
+            authority=self._authority,
             path=self._prefix + path,
             query_string=query,
             encoded=True,  # built from parts, as parsing takes twice as long

@@ -47,11 +47,16 @@ class CancelScope(msgspec.Struct, eq=False):
     _changed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     @property
+    def may_go(self) -> bool:
+        """Whether nothing speaks against the key, so that the next step is to start."""
+        return self.error is None and self._last_forbidden <= self._last_success
+
+    @property
     def next_step(self) -> Step:
         """What to do before the next attempt."""
         if self.error is not None:
             return Step.CANCEL
-        if self._last_forbidden <= self._last_success:
+        if self.may_go:
             return Step.GO
         may_prove = self._probing or any(number > self._last_forbidden for number in self._in_flight)
         return Step.WAIT if may_prove else Step.PROBE

@@ -149,7 +149,17 @@ class Session:
         self._requests += 1
         call = Call(request, math.inf if request.deadline is None else request.deadline, self.clock.monotonic())
         try:
-            return await self._send(call)
+            while True:
+                permit = self._free_permit(call) or await self._acquire_permit(call)
+                result = await self._attempt(call, permit)
+                if isinstance(result, Failure) and call.was_deleted_before(result):
+                    result = cast("T", request.decode(b""))
+                if not isinstance(result, Failure):
+                    self.governor.quota.succeed(call.spent)
+                    if call.failure is not None:
+                        self.observer.log_limits(call, self.governor.admission)
+                    return result
+                await self._back_off(call, result, self._decide(call, result, probe=permit.probe))
         except SeoRepError as error:
             completed = call.complete(error)
         except asyncio.CancelledError:
@@ -157,50 +167,43 @@ class Session:
             raise
         raise completed
 
-    async def _send(self, call: Call[T]) -> T:
-        while True:
-            permit = await self._acquire_permit(call)
-            result = await self._attempt(call, permit)
-            if not isinstance(result, Failure):
-                self.governor.quota.succeed(call.spent)
-                if call.failure is not None:
-                    self.observer.log_limits(call, self.governor.admission)
-                return result
-            if call.was_deleted_before(result):
-                self.governor.quota.succeed(call.spent)
-                return cast("T", call.request.decode(b""))
-            call.note(result, probe=permit.probe)
-            self._throttled += result.cause is Cause.THROTTLE
-            self.observer.log_limits(call, self.governor.admission)
-            if result.cause.may_pass and not result.inconclusive:
-                self._latest_failure = result.error
-            decision = decide(
-                result,
-                attempts=call.attempts,
-                throttled=call.throttled,
-                probe=permit.probe,
-                idempotent=call.request.idempotent,
-                remaining=call.deadline - self.clock.monotonic(),
-                tokens=self.governor.quota.tokens,
-                jitter=self.clock.jitter(),
-                refused_in_a_row=self.governor.admission.refused_in_a_row,
-                settings=self.settings,
-            )
-            if isinstance(decision, GiveUp):
-                raise decision.error
-            await self._back_off(call, result, decision)
+    def _decide(self, call: Call[Any], failure: Failure, *, probe: bool) -> Retry:
+        """Record a failed attempt, and return the retry; raise the failure's error if there is none."""
+        call.note(failure, probe=probe)
+        self._throttled += failure.cause is Cause.THROTTLE
+        self.observer.log_limits(call, self.governor.admission)
+        if failure.cause.may_pass and not failure.inconclusive:
+            self._latest_failure = failure.error
+        decision = decide(
+            failure,
+            attempts=call.attempts,
+            throttled=call.throttled,
+            probe=probe,
+            idempotent=call.request.idempotent,
+            remaining=call.deadline - self.clock.monotonic(),
+            tokens=self.governor.quota.tokens,
+            jitter=self.clock.jitter(),
+            refused_in_a_row=self.governor.admission.refused_in_a_row,
+            settings=self.settings,
+        )
+        if isinstance(decision, GiveUp):
+            raise decision.error
+        return decision
+
+    def _free_permit(self, call: Call[Any]) -> Permit | None:
+        """Return a permit if the call may make an attempt at once."""
+        if not self._may_start(call):
+            return None
+        return self.governor.try_acquire(call.deadline, call.was_refused, call.request.subject)
 
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
         """Wait until the call may make an attempt."""
         governor, scope = self.governor, call.request.cancel_scope
         while True:
             self._require_not_closed()
-            if scope is not None and scope.next_step is not Step.GO:
+            if scope is not None and not scope.may_go:
                 await self._judge_key(call, scope)
             about = call.was_refused, call.request.subject
-            permit = governor.try_acquire(call.deadline, *about)
-            if permit is not None:
-                return permit
             permit = await governor.acquire(call.priority, call.deadline, scope, *about)
             if permit is None:
                 if self.state == "open" and (scope is None or scope.error is None):
@@ -217,9 +220,9 @@ class Session:
         return deadline_exceeded(call.failure, admission.refused_in_a_row, others)
 
     def _may_start(self, call: Call[Any]) -> bool:
-        """Return whether nothing happened during the wait for the permit that forbids the attempt."""
+        """Return whether nothing forbids the attempt, also after a wait for its permit."""
         scope = call.request.cancel_scope
-        is_free = scope is None or scope.next_step is Step.GO
+        is_free = scope is None or scope.may_go
         return is_free and self.state == "open" and self.clock.monotonic() < call.deadline
 
     async def _judge_key(self, call: Call[Any], scope: CancelScope) -> None:
@@ -271,7 +274,10 @@ class Session:
                 result: T | Failure = self._reader.clean(outcome, request)
             else:
                 self.observer.record(call, outcome)
-                result = await self._read(call, outcome)
+                if outcome.size > HUGE:
+                    result = await self._read_huge(call, outcome)
+                else:
+                    result = await self._reader.read(request, outcome)
                 if isinstance(result, Failure) and result.cause is Cause.THROTTLE and signal is Signal.FINE:
                     self.governor.observe(permit, Signal.THROTTLED, retry_after)
                 if scope is not None:
@@ -287,10 +293,8 @@ class Session:
             if scope is not None:
                 scope.end(number)
 
-    async def _read(self, call: Call[T], response: Response) -> T | Failure:
-        """Read a response; huge ones one at a time, by the call's deadline."""
-        if response.size <= HUGE:
-            return await self._reader.read(call.request, response)
+    async def _read_huge(self, call: Call[T], response: Response) -> T | Failure:
+        """Read a huge response, one at a time, by the call's deadline."""
         try:
             async with asyncio.timeout(self._remaining(call)), self._reading_huge:
                 return await self._reader.read(call.request, response)

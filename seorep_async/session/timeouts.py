@@ -25,6 +25,7 @@ class AttemptTimeouts:
         self.loop = loop
         self._running: set[TimeLimit] = set()
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_due = math.inf
         self._is_closed = False
 
     def close(self) -> None:
@@ -33,24 +34,25 @@ class AttemptTimeouts:
         for limit in self._running:
             limit.expire()
         self._running.clear()
-        self._set_alarm(None)
+        self._set_alarm(math.inf)
 
     def start(self, limit: TimeLimit) -> None:
         """Watch over a limit."""
         self._running.add(limit)
-        if self._alarm is None or limit.due < self._alarm.when():
+        if limit.due < self._alarm_due:
             self._set_alarm(limit.due)
 
     def end(self, limit: TimeLimit) -> None:
         """Forget a limit; the alarm stays for the next one."""
         self._running.discard(limit)
         if self._is_closed and not self._running:
-            self._set_alarm(None)
+            self._set_alarm(math.inf)
 
-    def _set_alarm(self, due: float | None, graces: int = 0, was_late: bool = False) -> None:
+    def _set_alarm(self, due: float, graces: int = 0, was_late: bool = False) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = None if due is None else self.loop.call_at(due, self._ring, due, graces, was_late)
+        self._alarm_due = due
+        self._alarm = None if due == math.inf else self.loop.call_at(due, self._ring, due, graces, was_late)
 
     def _ring(self, due: float, graces: int, was_late: bool) -> None:
         now = self.loop.time()
@@ -62,7 +64,7 @@ class AttemptTimeouts:
         self._running.difference_update(expired)
         for limit in expired:
             limit.expire(late=was_late)
-        self._set_alarm(min((limit.due for limit in self._running), default=None))
+        self._set_alarm(min((limit.due for limit in self._running), default=math.inf))
 
 
 class TimeLimit:

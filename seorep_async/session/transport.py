@@ -29,7 +29,7 @@ from seorep_async.errors import (
 )
 from seorep_async.session.aiohttp_workarounds import (
     READ_SIZE,
-    ReadResponse,
+    OwnResponse,
     WireError,
     WriteResponse,
     reuse_freed_memory,
@@ -70,7 +70,7 @@ class Transport:
         self._fair_queue = fair_queue
         self._borrowed = borrowed
         self._wall_clock = wall_clock
-        self._owned: list[aiohttp.ClientSession] = []
+        self._closing = AsyncExitStack()
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout)
         self._headers = {
             "Accept": "application/json",
@@ -101,10 +101,7 @@ class Transport:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._timeouts.close()
-        owned, self._owned = self._owned, []
-        async with AsyncExitStack() as closing:  # closes the second even if we are cancelled in closing the first
-            for session in owned:
-                closing.push_async_callback(session.close)
+        await self._closing.aclose()  # closes the second session even if we are cancelled in closing the first
 
     async def attempt(self, request: Request[Any], remaining: float, may_reuse: bool) -> Response | Failure:
         """Send a request once, within `Settings.attempt_timeout` from opening the connection to the last byte.
@@ -222,9 +219,9 @@ class Transport:
             timeout=self._timeout,
             trust_env=False,
             read_bufsize=READ_SIZE,
-            response_class=WriteResponse if force_close else ReadResponse,
+            response_class=WriteResponse if force_close else OwnResponse,
         )
-        self._owned.append(session)
+        self._closing.push_async_callback(session.close)
         return session
 
     @staticmethod

@@ -159,7 +159,7 @@ COMPILED_ONLY = CompiledOnly(EngineNames())
 
 def in_steps(body: bytes | memoryview, row: type) -> tuple[Any, int]:
     """Return what the compiled decoders make of a body, None where they can't, and how many steps it takes."""
-    steps: Generator[None, None, Any] = COMPILED_ONLY.feed_page(body, row, 1)
+    steps: Any = COMPILED_ONLY.feed_page(body, row, 1)
     for number in itertools.count():
         try:
             next(steps)

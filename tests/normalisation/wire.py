@@ -6,14 +6,12 @@ import functools
 import json
 import re
 from collections.abc import Generator
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from seorep_async.models import Campaign, CampaignPeriod, KeywordPeriod, KeywordRanking
+from seorep_async.models import Campaign, CampaignPeriod, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder
 from seorep_async.settings import EngineNames
 from tests.models.reference import example_of
-
-T = TypeVar("T")
 
 Shape = Literal["nested", "flat"]
 Rows = Literal["current", "older"]
@@ -65,14 +63,14 @@ def decoder(names: EngineNames = EngineNames()) -> Decoder:  # noqa: B008
     return Decoder(names)
 
 
-def finished(steps: Generator[None, None, T]) -> T:
-    """Return what a reading in steps ends in."""
-    while True:
+def finished(steps: Any) -> Any:
+    """Return what a reading, at once or in steps, ends in."""
+    while isinstance(steps, Generator):
         try:
             next(steps)
         except StopIteration as end:
-            result: T = end.value
-            return result
+            steps = end.value
+    return steps
 
 
 def decode(answer: object, row: type = KeywordRanking, names: EngineNames = EngineNames()) -> Any:  # noqa: B008
@@ -87,5 +85,6 @@ def decode_row(row: object, model: type = KeywordRanking, names: EngineNames = E
 
 def decode_campaign(campaign: object) -> Campaign:
     """Decode a campaign list that holds this one campaign."""
-    (only,) = finished(decoder().model_page(as_bytes({"metadata": {}, "data": [campaign]}), Campaign, 1)).items
+    page: Page[Campaign] = finished(decoder().model_page(as_bytes({"metadata": {}, "data": [campaign]}), Campaign, 1))
+    (only,) = page.items
     return only

@@ -120,19 +120,19 @@ class AdmissionControl:
         self, permit: Permit, signal: Signal, retry_after: float | None, longest_wait: float, now: float
     ) -> None:
         """Learn from an outcome; waits are in seconds, and the client waits for `longest_wait` at most."""
-        if signal in (Signal.THROTTLED, Signal.OVERLOADED):
+        if signal is Signal.FINE:
+            self.refused_in_a_row = 0
+            self._record_success(permit, now)
+        elif signal in (Signal.THROTTLED, Signal.OVERLOADED):
             self.refused_in_a_row += 1
             if retry_after is not None:
                 self._pause(permit, signal, retry_after, longest_wait, now)
             self._record_refusal(permit, now)
-            return
-        self.refused_in_a_row = 0
-        if signal is Signal.FINE:
-            self._record_success(permit, now)
-            return
-        if signal is Signal.TIMED_OUT:
-            self._concurrency.record_timeout(permit.started, now)
-        self.breaker.record_failure(now)
+        else:
+            self.refused_in_a_row = 0
+            if signal is Signal.TIMED_OUT:
+                self._concurrency.record_timeout(permit.started, now)
+            self.breaker.record_failure(now)
 
     def _record_success(self, permit: Permit, now: float) -> None:
         breaker, concurrency = self.breaker, self._concurrency

@@ -21,8 +21,8 @@ Outcome: TypeAlias = Permit | RateLimitedError | None
 Origin: TypeAlias = tuple[str, str | None, int | None]
 
 
-class Waiter(msgspec.Struct, eq=False):
-    """One that waits for a permit, for as long as its client would."""
+class Waiter(msgspec.Struct, order=True):
+    """One that waits for a permit, for as long as its client would; in the order of priority and arrival."""
 
     priority: int
     arrival: int
@@ -33,9 +33,6 @@ class Waiter(msgspec.Struct, eq=False):
     refused: bool
     subject: str | None
     turn: asyncio.Future[Outcome]
-
-    def __lt__(self, other: Waiter) -> bool:
-        return (self.priority, self.arrival) < (other.priority, other.arrival)
 
     def end(self, outcome: Outcome) -> None:
         """End the wait, if it has not ended."""
