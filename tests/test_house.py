@@ -43,10 +43,9 @@ APART = [("session", "normalisation"), ("models", "settings"), ("shards", "histo
 IMPORTS_WHEN_NEEDED = {
     "seorep_async": {"importlib", "public"},  # loads the public names when the first is used, and each guide
     "seorep_async.cli": {"click", "platformdirs", "rich", "cli"},  # says how to install them where they are missing
-    "seorep_async.cli.commands": {"cli", "export", "resources"},  # help must not wait for aiohttp
+    "seorep_async.cli.commands": {"cli"},  # help must not wait for aiohttp
     "seorep_async.cli.application": {"cli"},  # likewise
     "seorep_async.cli.shards": {"cli", "export", "shards"},  # likewise
-    "seorep_async.cli.report": {"cli", "history"},  # likewise
     "seorep_async.cli.history": {"cli", "history"},  # likewise
     "seorep_async.cli.resources": {"cli"},  # help must not wait for rich
     # pytest loads it always, few tests ask for it

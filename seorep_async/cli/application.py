@@ -16,7 +16,7 @@ _COMMANDS = {
     "shards": ("shards", "Pull in shards that an orchestrator runs on many machines."),
     "columns": ("columns", "Explain the columns of the tables that a pull writes."),
     "changes": ("history", "Show which keywords rose, fell, are new, lost or found between two nights."),
-    "report": ("report", "Make a page to look at from the nights of a database or a dataset."),
+    "report": ("history", "Make a page to look at from the nights of a database or a dataset."),
     "forget": ("history", "Delete everything that pulls of an account wrote into a database or a dataset."),
     "mcp": ("commands", "Serve the history and the service to agents (MCP)."),
     "doctor": ("commands", "Check the settings, the connection and the service's responses."),

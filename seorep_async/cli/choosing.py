@@ -11,6 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ import attrs
 import click
 
 from seorep_async.cli.exit_codes import NoCampaignsError
-from seorep_async.cli.humanise import counted
 from seorep_async.cli.options import MAX_ID, SectionedOption, day, month, whole_number
 from seorep_async.models import Feed
 
@@ -53,10 +53,7 @@ def _words(value: str) -> str:
     return value
 
 
-def _option(name: str, help: str, metavar: str | None = None, **more: Any) -> click.Parameter:
-    return SectionedOption(name, help=help, metavar=metavar, section="What to pull", **more)
-
-
+_option = partial(SectionedOption, section="What to pull")
 _OPTIONS = (
     _option("--from", "First day.  [default: the first day of the last three full months]", "DATE", type=day),
     _option("--to", "Last day.  [default: the last day of last month]", "DATE", type=day),
@@ -97,7 +94,6 @@ key_renewed_option = click.option(
     metavar="MARK",
     help="Confirm the account's new key or address, once, by the mark that the refusal of it names.",
 )
-CHOOSING_NAMES = tuple(option.name or "" for option in _OPTIONS)
 
 
 def choosing_options() -> list[click.Parameter]:
@@ -169,9 +165,13 @@ def _months_of(first: dt.date, last: dt.date) -> Iterator[tuple[dt.date, dt.date
 def _period_before(today: dt.date, count: int, unit: str) -> tuple[dt.date, dt.date, str]:
     if unit == "m":
         last = today.replace(day=1) - dt.timedelta(1)
-        return _first_of_months(last, count), last, f"the {counted(count, 'full month', 'full months')} before"
+        return _first_of_months(last, count), last, f"the {_several(count, 'full month')} before"
     length = dt.timedelta(count * (7 if unit == "w" else 1))
-    return today - length, today - dt.timedelta(1), f"the {counted(length.days, 'day', 'days')} before"
+    return today - length, today - dt.timedelta(1), f"the {_several(length.days, 'day')} before"
+
+
+def _several(count: int, one: str) -> str:
+    return f"{count:,} {one}{'s' if count > 1 else ''}"
 
 
 def _first_of_months(last: dt.date, count: int) -> dt.date:

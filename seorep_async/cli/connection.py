@@ -1,4 +1,4 @@
-"""The service, key and settings: from options, a profile of the configuration file, or the environment."""
+"""The service, key and settings, from options, a profile or the environment; or the embedded sandbox in its place."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import enum
 import os
 import shlex
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -21,6 +22,9 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.resources.arguments import Secret, check_account_name
 from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
+
+if TYPE_CHECKING:
+    from seorep_async.sandbox import Sandbox
 
 _KEYS = ("key", "key_env", "key_command", "key_file")
 _EMPTY = {
@@ -44,27 +48,50 @@ _ENGINES = ("engine_a", "engine_b", "webmaster_tools")
 
 @attrs.frozen(kw_only=True)
 class Connection:
-    """A service, a key and settings, and the source of each.
+    """A service or a sandbox, a key and settings, and the source of each.
 
     Attributes:
         profile: its name, or None.
         account: the account's name in the profile, or None.
         storage_options: of object stores, from the profile.
         sources: the source of each value that is no default, by its name.
+        sandbox: to run while it is open, or None.
+        service: a name of the sandbox, whose port changes each time, or None.
     """
 
-    base_url: str = attrs.field(repr=False)
-    api_key: Secret = attrs.field(repr=False)
-    profile: str | None
-    account: str | None
+    base_url: str = attrs.field(default="", repr=False)
+    api_key: Secret = attrs.field(factory=Secret, repr=False)
+    profile: str | None = None
+    account: str | None = None
     settings: Settings
-    storage_options: Mapping[str, Any] = attrs.field(repr=False)
-    sources: Mapping[str, str]
+    storage_options: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    sources: Mapping[str, str] = attrs.field(factory=dict)
+    sandbox: Sandbox | None = None
+    service: str | None = None
+
+    @property
+    def address(self) -> str:
+        """The address of the service, or of the running sandbox."""
+        return self.base_url if self.sandbox is None else self.sandbox.base_url
+
+    @property
+    def label(self) -> str:
+        """The service in a summary."""
+        return self.base_url if self.sandbox is None else f"the sandbox (seed {self.sandbox.seed})"
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[SeoRepClient]:
+        """Open a client, and run the sandbox as long."""
+        async with AsyncExitStack() as ending:
+            if self.sandbox is not None:
+                await ending.enter_async_context(self.sandbox)
+            yield await ending.enter_async_context(self.client())
 
     def client(self) -> SeoRepClient:
         """Return a client that is not open yet; refuse an invalid address or key."""
+        key = self.api_key if self.sandbox is None else self.sandbox.api_key
         try:
-            return SeoRepClient(self.base_url, self.api_key, settings=self.settings)
+            return SeoRepClient(self.address, key, settings=self.settings)
         except ConfigurationError as error:
             problem = message_of(error, self.sources["key" if error.argument == "api_key" else "base_url"])
         raise click.ClickException(problem)  # outside the handler: the caught error's frames hold the key
@@ -75,7 +102,7 @@ def config_file() -> Path:
     return platformdirs.user_config_path("seorep") / "config.toml"
 
 
-def connect(options: Mapping[str, Any], otherwise: str) -> Connection:
+def connect(options: Mapping[str, Any], otherwise: str = "try --sandbox") -> Connection:
     """Return the connection of the options: each value from its option, the profile or the environment.
 
     `otherwise` is the advice if no service and key are given. A value that is missing or invalid, or a key that others
@@ -113,12 +140,12 @@ def connect(options: Mapping[str, Any], otherwise: str) -> Connection:
     )
 
 
-def sandbox_settings(options: Mapping[str, Any]) -> Settings:
-    """Return the settings of the options, without a profile."""
+def connect_sandbox(options: Mapping[str, Any], sandbox: Sandbox, service: str) -> Connection:
+    """Return the connection to a sandbox, with the settings of the options and no profile."""
     for name in ("profile", "base_url"):
         if options[name] not in (None, os.environ.get("SEOREP_PROFILE")):
             raise click.UsageError(f"--{name.replace('_', '-')}: not with --sandbox.")
-    return _settings(options, {}, "")[0]
+    return Connection(account="sandbox", settings=_settings(options, {}, "")[0], sandbox=sandbox, service=service)
 
 
 def _settings(options: Mapping[str, Any], profile: Mapping[str, Any], source: str) -> tuple[Settings, dict[str, str]]:

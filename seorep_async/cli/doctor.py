@@ -6,28 +6,23 @@ import datetime as dt
 import enum
 import json
 import urllib.parse
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import click
-from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.choosing import chosen_days
+from seorep_async.cli.choosing import ChosenDays, chosen_days
 from seorep_async.cli.connection import Connection, config_file
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain
 from seorep_async.cli.signals import run_until_interrupted
 from seorep_async.cli.terminal import print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import SeoRepError, one_line
-from seorep_async.models import Page
+from seorep_async.models import Campaign, Page
 from seorep_async.session import RawAnswer
-from seorep_async.settings import Settings
-
-if TYPE_CHECKING:
-    from seorep_async.sandbox import Sandbox
 
 _SECONDS = 20.0
 _CLOCK_SECONDS = 60.0
@@ -42,49 +37,38 @@ class Level(enum.Enum):
     FACT = ""
 
 
-@attrs.frozen
-class CheckResult:
-    """The result of a check: its level, its subject, and a sentence about it."""
-
-    level: Level
-    subject: str
-    message: str
-
-
 _STYLES = {Level.OK: "green", Level.NOTE: "yellow", Level.FAIL: "bold red", Level.FACT: ""}
 
 
-def check_service(connect: Callable[[], Connection], now: dt.datetime) -> ExitCode:
-    """Check a service, and show the connection in force."""
-    console = stderr_console()
+def check(connect: Callable[[], Connection], now: dt.datetime) -> ExitCode:
+    """Show the connection in force, check the service, and show each result when it is known."""
     try:
-        connection = connect()
-        client = attrs.evolve(connection, settings=_impatient(connection.settings)).client()
+        return run_until_interrupted(_check(connect(), now))
     except click.ClickException as error:
-        _show(console, CheckResult(Level.FAIL, "settings", error.message))
+        _show(Level.FAIL, "settings", error.message)
         return ExitCode.USAGE
-    _show(console, CheckResult(Level.OK, "settings", f"{connection.base_url}, and a key"))
-    for subject, message in _in_force(connection):
-        _show(console, CheckResult(Level.FACT, subject, message))
-    return run_until_interrupted(_check(client, now, console))
 
 
-def check_sandbox(sandbox: Sandbox, settings: Settings, now: dt.datetime) -> ExitCode:
-    """Check a sandbox."""
-
-    async def run() -> ExitCode:
-        async with sandbox:
-            client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=_impatient(settings))
-            _show(console, CheckResult(Level.OK, "settings", f"{sandbox.base_url}, and a key"))
-            return await _check(client, now, console)
-
-    console = stderr_console()
-    return run_until_interrupted(run())
+def _show(level: Level, subject: str, message: str) -> None:
+    line = f"  {subject:<20}{one_line(message)}"
+    print_hanging(stderr_console(), Text.assemble((f"{level.value:<4}", _STYLES[level]), line), 26)
 
 
-def _impatient(settings: Settings) -> Settings:
-    """Return settings for one retry, which is enough for a connection that was closed or a limit of the service."""
-    return attrs.evolve(settings, max_attempts=min(2, settings.max_attempts))
+async def _check(connection: Connection, now: dt.datetime) -> ExitCode:
+    # one retry is enough for a connection that was closed, or a limit of the service
+    settings = attrs.evolve(connection.settings, max_attempts=min(2, connection.settings.max_attempts))
+    async with attrs.evolve(connection, settings=settings).opened() as client:
+        _show(Level.OK, "settings", f"{connection.address}, and a key")
+        for subject, message in _in_force(connection) if connection.sandbox is None else ():
+            _show(Level.FACT, subject, message)
+        with client.record_answers() as answers:
+            try:
+                campaigns = await _list_campaigns(client, answers)
+                await _check_feeds(client, answers, campaigns, chosen_days({}, now))
+            except SeoRepError as error:
+                _show(Level.FAIL, "responses" if answers else "connection", explain(error))
+                return exit_code_of(error)
+    return ExitCode.OK
 
 
 def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
@@ -94,100 +78,71 @@ def _in_force(connection: Connection) -> Iterator[tuple[str, str]]:
     if connection.account is not None:
         yield "account", connection.account
     for name, source in connection.sources.items():
-        match name:
-            case "base_url":
-                value = "the address"
-            case "key":
-                value = "the key"
-            case _:
-                found = getattr(connection.settings, name)
-                value = str(found.value if isinstance(found, enum.Enum) else found)
-        yield name.replace("_", "-"), f"{value}, from {source}"
+        found = {"base_url": "the address", "key": "the key"}.get(name) or getattr(connection.settings, name)
+        yield name.replace("_", "-"), f"{found.value if isinstance(found, enum.Enum) else found}, from {source}"
     if connection.storage_options:
         yield "storage-options", f"{', '.join(connection.storage_options)}, from profile {connection.profile}"
     yield "other settings", "defaults"
 
 
-async def _check(client: SeoRepClient, now: dt.datetime, console: Console) -> ExitCode:
-    days = chosen_days({}, now)
-    async with client:
-        with client.record_answers() as answers:
-            try:
-                async for result in _results(client, answers, days.first, days.last):
-                    _show(console, result)
-            except SeoRepError as error:
-                _show(console, CheckResult(Level.FAIL, "responses" if answers else "connection", explain(error)))
-                return exit_code_of(error)
-    return ExitCode.OK
-
-
-def _show(console: Console, result: CheckResult) -> None:
-    line = f"  {result.subject:<20}{one_line(result.message)}"
-    print_hanging(console, Text.assemble((f"{result.level.value:<4}", _STYLES[result.level]), line), 26)
-
-
-async def _results(
-    client: SeoRepClient, answers: Sequence[RawAnswer], first: dt.date, last: dt.date
-) -> AsyncIterator[CheckResult]:
-    """Fetch a page of campaigns and of each feed, and report shapes, rows, page sizes and unknown fields."""
-    failure = None
+async def _list_campaigns(client: SeoRepClient, answers: Sequence[RawAnswer]) -> Page[Campaign]:
+    """Return the first page of campaigns; show whether the service answers, even if it refuses, and its clock."""
     try:
         with client.timeout(_SECONDS):
-            campaigns = await client.campaigns.list().page(1)
-    except SeoRepError as error:
-        failure = error
-    if answers:
-        url = urllib.parse.urlsplit(client.base_url)
-        secured = " over TLS" if url.scheme == "https" else ", not encrypted"
-        milliseconds = answers[-1].seconds * 1000
-        yield CheckResult(Level.OK, "connection", f"{url.hostname} answered after {milliseconds:.0f} ms{secured}")
-        yield compare_clocks(answers[-1].headers.get("Date"), dt.datetime.now(dt.UTC))
-    if failure is not None:
-        raise failure
-    yield CheckResult(Level.OK, "key", "accepted")
-    yield CheckResult(Level.FACT, "campaigns", f"{_count(campaigns.total_records)}, {_pages(campaigns)}")
-    for result in _unknown_fields("campaigns", campaigns.items):
-        yield result
+            return await client.campaigns.list().page(1)
+    finally:
+        if answers:
+            url = urllib.parse.urlsplit(client.base_url)
+            secured = " over TLS" if url.scheme == "https" else ", not encrypted"
+            milliseconds = answers[-1].seconds * 1000
+            _show(Level.OK, "connection", f"{url.hostname} answered after {milliseconds:.0f} ms{secured}")
+            level, message = compare_clocks(answers[-1].headers.get("Date"), dt.datetime.now(dt.UTC))
+            _show(level, "clock", message)
+
+
+async def _check_feeds(
+    client: SeoRepClient, answers: Sequence[RawAnswer], campaigns: Page[Campaign], days: ChosenDays
+) -> None:
+    """Fetch a page of each feed, and show shapes, rows, page sizes and unknown fields."""
+    _show(Level.OK, "key", "accepted")
+    _show(Level.FACT, "campaigns", f"{_count(campaigns.total_records)}, {_pages(campaigns)}")
+    _show_unknown_fields("campaigns", campaigns.items)
     if not campaigns.items:
-        yield CheckResult(Level.NOTE, "feeds", "not checked, as the account has no campaign")
+        _show(Level.NOTE, "feeds", "not checked, as the account has no campaign")
         return
     one = campaigns.items[0].id
-    rankings = await client.rankings.campaign(one, first, last).page(1)
-    for result in _check_feed("campaign", f"campaign {one}", rankings, answers[-1]):
-        yield result
-    periods = await client.rankings.campaign_by_date(one, first, last).page(1)
-    for result in _check_feed("campaign-by-date", f"campaign {one}", periods, answers[-1]):
-        yield result
+    rankings = await client.rankings.campaign(one, days.first, days.last).page(1)
+    _show_feed("campaign", f"campaign {one}", rankings, answers[-1])
+    periods = await client.rankings.campaign_by_date(one, days.first, days.last).page(1)
+    _show_feed("campaign-by-date", f"campaign {one}", periods, answers[-1])
     unknown = _fields_in_extra((*rankings.items, *periods.items))
     if rank := next((name for name in sorted(unknown) if name.endswith("Ranking")), None):
         message = f"no column takes {rank}; if the account calls a search engine so, pass --engine-names"
-        yield CheckResult(Level.NOTE, "engine-names", message)
+        _show(Level.NOTE, "engine-names", message)
     if not rankings.items:
-        yield CheckResult(Level.NOTE, "keyword-by-date", f"not checked, as campaign {one} has no keyword")
+        _show(Level.NOTE, "keyword-by-date", f"not checked, as campaign {one} has no keyword")
         return
     keyword = rankings.items[0].keyword_id
-    dates = await client.rankings.keyword_by_date(keyword, first, last).page(1)
-    for result in _check_feed("keyword-by-date", f"keyword {keyword}", dates, answers[-1]):
-        yield result
+    dates = await client.rankings.keyword_by_date(keyword, days.first, days.last).page(1)
+    _show_feed("keyword-by-date", f"keyword {keyword}", dates, answers[-1])
 
 
-def compare_clocks(date: str | None, now: dt.datetime) -> CheckResult:
+def compare_clocks(date: str | None, now: dt.datetime) -> tuple[Level, str]:
     """Compare this machine's time with the `Date` header of a response."""
     try:
         theirs = parsedate_to_datetime(date or "")
     except (ValueError, OverflowError):
-        return CheckResult(Level.NOTE, "clock", "the service does not send its time")
+        return Level.NOTE, "the service does not send its time"
     if theirs.tzinfo is None:
         theirs = theirs.replace(tzinfo=dt.UTC)
     apart = (now - theirs).total_seconds()
     if abs(apart) <= _CLOCK_SECONDS:
-        return CheckResult(Level.OK, "clock", "agrees with the service's")
+        return Level.OK, "agrees with the service's"
     order = "ahead of" if apart > 0 else "behind"
-    message = f"this machine's is {abs(apart):,.0f} s {order} the service's; default dates may be wrong"
-    return CheckResult(Level.NOTE, "clock", message)
+    return Level.NOTE, f"this machine's is {abs(apart):,.0f} s {order} the service's; default dates may be wrong"
 
 
-def _check_feed(name: str, subject: str, page: Page[Any], answer: RawAnswer) -> Iterator[CheckResult]:
+def _show_feed(name: str, subject: str, page: Page[Any], answer: RawAnswer) -> None:
     data = json.loads(answer.body)["data"]  # the models do not show its shape
     rows = data if isinstance(data, list) else data.get("rows") or []
     facts = [
@@ -197,15 +152,15 @@ def _check_feed(name: str, subject: str, page: Page[Any], answer: RawAnswer) -> 
         f"{'older' if any('globalMonthlySearches' in row for row in rows) else 'current'} rows",
         "totals" if page.totals is not None else "no totals",
     ]
-    yield CheckResult(Level.FACT, name, ", ".join(facts))
-    yield from _unknown_fields(name, page.items)
+    _show(Level.FACT, name, ", ".join(facts))
+    _show_unknown_fields(name, page.items)
     if page.total_records is None or page.total_pages is None:
-        yield CheckResult(Level.NOTE, name, "no total counts; a pull reads pages until one is empty")
+        _show(Level.NOTE, name, "no total counts; a pull reads pages until one is empty")
 
 
-def _unknown_fields(name: str, items: Iterable[Any]) -> Iterator[CheckResult]:
+def _show_unknown_fields(name: str, items: Iterable[Any]) -> None:
     if fields := sorted(_fields_in_extra(items)):
-        yield CheckResult(Level.NOTE, name, f"undocumented fields, stored in `extra`: {', '.join(fields[:10])}")
+        _show(Level.NOTE, name, f"undocumented fields, stored in `extra`: {', '.join(fields[:10])}")
 
 
 def _fields_in_extra(items: Iterable[Any]) -> set[str]:

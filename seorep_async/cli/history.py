@@ -1,11 +1,11 @@
-"""`seorep changes` and `seorep forget`: what pulls left behind in a database or a dataset."""
+"""`seorep changes`, `report` and `forget`: what pulls left behind in a database or a dataset."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -59,26 +59,59 @@ def changes(
     if len(chosen) > 1:
         names = " and ".join(f"--{kind.value}" for kind in chosen)
         raise click.UsageError(f"{names} can't be combined; give one of them.")
-    from seorep_async.cli.resource_output import csv_rows, json_array, json_lines, table_of_many
-    from seorep_async.cli.terminal import shown_warnings, stderr_console, write_stdout
+    from seorep_async.cli.log import shown_warnings
+    from seorep_async.cli.resource_output import formatted
+    from seorep_async.cli.terminal import stderr_console, write_stdout
     from seorep_async.history import Change
     from seorep_async.history import changes as found_changes
 
-    console, columns = stderr_console(), [field.name for field in attrs.fields(Change)]
+    console = stderr_console()
     with shown_warnings(console):
         found = found_changes(source, account=account, before=before, after=after, moved=moved)
-        match chosen:
-            case [OutputFormat.JSON]:
-                write_stdout(json_array(found, columns))
-            case [OutputFormat.JSON_LINES]:
-                write_stdout(json_lines(found, columns))
-            case [OutputFormat.CSV]:
-                write_stdout(csv_rows(found, columns, header=True))
-            case _:
-                lines = list(_lines(found))
-                console.print(f"{found.account}, {found.before} to {found.after}: {len(found) or 'no'} changes")
-                if lines:
-                    write_stdout(table_of_many(lines, [field.name for field in attrs.fields(_Line)]), as_data=False)
+        if chosen:
+            write_stdout(formatted(found, [field.name for field in attrs.fields(Change)], chosen[0]))
+        else:
+            console.print(f"{found.account}, {found.before} to {found.after}: {len(found) or 'no'} changes")
+            lines, shown = list(_lines(found)), [field.name for field in attrs.fields(_Line)]
+            if lines:
+                write_stdout(formatted(lines, shown, OutputFormat.TABLE), as_data=False)
+    return ExitCode.OK
+
+
+_REPORTS = """\
+\b
+Examples:
+  seorep report rankings.duckdb -o acme.html
+  seorep report rankings/ --account acme --campaign 3 -o bakery.html
+  seorep report rankings.duckdb --group Retail --logo logo.png \\
+      --colour '#14532d' --accent '#b45309' --title 'Retail' -o retail.html"""
+
+
+@click.command(cls=SectionedCommand, epilog=_REPORTS)
+@click.argument("source")
+@click.option("-o", "--out", required=True, metavar="FILE", help="The page, a name that ends in .html.")
+@click.option("--account", metavar="NAME", help="Whose nights.  [default: the only account]")
+@click.option("--campaign", type=whole_number, metavar="ID", help="One campaign.  [default: all campaigns]")
+@click.option("--group", metavar="TITLE", help="The campaigns of this group, together.")
+@click.option("--title", metavar="TEXT", help="Title of the page.  [default: the campaign, group or account]")
+@click.option("--logo", metavar="FILE", help="PNG, JPEG or SVG file of at most 48 KiB.")
+@click.option("--colour", metavar="#RRGGBB", help="Colour of the title and the bars.  [default: #1f4e79]")
+@click.option("--accent", metavar="#RRGGBB", help="Colour of the lines.  [default: #b4531a]")
+@click.option("--force", is_flag=True, help="Replace a file that no report wrote.")
+def report(source: str, out: str, colour: str | None, accent: str | None, **options: Any) -> ExitCode:
+    """Make a page to look at from the nights of a database or a dataset.
+
+    SOURCE is what `seorep pull` left behind: a file such as rankings.duckdb, or a folder such as rankings/. The page is
+    one file that loads nothing and runs no script: send it by mail, print it, or put it on a server.
+    """
+    from seorep_async.cli.terminal import stdout_is_terminal, write_stdout
+    from seorep_async.history.report_style import DEFAULT_COLOURS
+    from seorep_async.history.reporting import report as write_report
+
+    first, second = DEFAULT_COLOURS
+    file = write_report(source, out=out, colours=(colour or first, accent or second), **options)
+    if stdout_is_terminal():
+        write_stdout(f"{file}: {file.stat().st_size / 1000:,.0f} kB\n", as_data=False)
     return ExitCode.OK
 
 

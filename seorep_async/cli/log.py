@@ -1,4 +1,4 @@
-"""The library's log: on stderr with `--verbose`, as JSON lines with `--log-file`."""
+"""The library's log: warnings, on stderr with `--verbose`, as JSON lines with `--log-file`."""
 
 from __future__ import annotations
 
@@ -18,33 +18,19 @@ from seorep_async.cli.terminal import print_hanging
 from seorep_async.errors import one_line
 
 _OWN_FIELDS = {*vars(logging.makeLogRecord({})), "message", "asctime"}
+_LIBRARY = logging.getLogger("seorep_async")
 
 
-class _JsonLines(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        moment = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
-        fields = {"time": moment, "level": record.levelname, "message": record.getMessage()}
-        fields |= {name: value for name, value in vars(record).items() if name not in _OWN_FIELDS}
-        if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
-        return json.dumps(fields, default=str)
+class _Warnings(logging.Handler):
+    """Collects warnings, each once and in the words of the shell."""
 
-
-class _LogFile(logging.Handler):
-    """Appends a line for each record until that fails: a full disk must not stop the pull."""
-
-    def __init__(self, descriptor: int) -> None:
-        super().__init__(logging.DEBUG)
-        self.setFormatter(_JsonLines())
-        self._descriptor = descriptor
-        self.problem: str | None = None
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.found: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self.problem is None:
-            try:
-                os.write(self._descriptor, f"{self.format(record)}\n".encode())
-            except OSError as error:
-                self.problem = error.strerror
+        warning = one_line(in_shell_words(record.getMessage()))
+        self.found.extend([warning] * (warning not in self.found))
 
 
 class _Lines(logging.Handler):
@@ -59,6 +45,41 @@ class _Lines(logging.Handler):
         self._console.print(Text(f"{time} {one_line(in_shell_words(record.getMessage()))}", style="dim"))
 
 
+class _LogFile(logging.Handler):
+    """Appends a line of JSON for each record until that fails: a full disk must not stop the pull."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(logging.DEBUG)
+        self._descriptor = descriptor
+        self.problem: str | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.problem is not None:
+            return
+        moment = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
+        fields = {"time": moment, "level": record.levelname, "message": record.getMessage()}
+        fields |= {name: value for name, value in vars(record).items() if name not in _OWN_FIELDS}
+        if record.exc_info:
+            fields["exception"] = logging.Formatter().formatException(record.exc_info)
+        try:
+            os.write(self._descriptor, f"{json.dumps(fields, default=str)}\n".encode())
+        except OSError as error:
+            self.problem = error.strerror
+
+
+@contextlib.contextmanager
+def shown_warnings(console: Console) -> Generator[list[str]]:
+    """Collect the library's warnings, and print them at the end."""
+    warnings = _Warnings()
+    _LIBRARY.addHandler(warnings)
+    try:
+        yield warnings.found
+    finally:
+        _LIBRARY.removeHandler(warnings)
+        for warning in warnings.found:
+            _print_warning(console, warning)
+
+
 @contextlib.contextmanager
 def written_log(console: Console, *, verbose: bool, file: str | None) -> Generator[None]:
     """Write what the library logs while the block runs; a file is opened at once, for its owner only, and appended to.
@@ -66,18 +87,16 @@ def written_log(console: Console, *, verbose: bool, file: str | None) -> Generat
     Raises:
         click.UsageError: the file can't be opened.
     """
-    library = logging.getLogger("seorep_async")
-    level = library.level
     with contextlib.ExitStack() as ending:
         handlers: list[logging.Handler] = [_Lines(console)] if verbose else []
         if file is not None:
             handlers.append(ending.enter_context(_opened(console, file)))
-        for handler in handlers:
-            library.addHandler(handler)
-            ending.callback(library.removeHandler, handler)
         if handlers:
-            library.setLevel(logging.DEBUG)
-            ending.callback(library.setLevel, level)
+            ending.callback(_LIBRARY.setLevel, _LIBRARY.level)
+            _LIBRARY.setLevel(logging.DEBUG)
+        for handler in handlers:
+            _LIBRARY.addHandler(handler)
+            ending.callback(_LIBRARY.removeHandler, handler)
         yield
 
 
@@ -95,5 +114,8 @@ def _opened(console: Console, path: str) -> Generator[_LogFile]:
     finally:
         os.close(descriptor)
         if handler.problem is not None:
-            problem = f" the log in {one_line(path)} is incomplete: {handler.problem}"
-            print_hanging(console, Text.assemble(("Warning:", "yellow"), problem), 2)
+            _print_warning(console, f"the log in {one_line(path)} is incomplete: {handler.problem}")
+
+
+def _print_warning(console: Console, warning: str) -> None:
+    print_hanging(console, Text.assemble(("Warning:", "yellow"), f" {warning}"), 2)

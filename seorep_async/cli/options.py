@@ -7,6 +7,7 @@ import enum
 import textwrap
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -19,10 +20,12 @@ _HIDDEN = ("password",)
 
 
 class SectionedOption(click.Option):
-    """An option in a section of the help."""
+    """An option in a section of the help; its names are separated by spaces."""
 
-    def __init__(self, *declared: str, section: str = "Options", **attributes: Any) -> None:
-        super().__init__(declared, **attributes)
+    def __init__(
+        self, names: str, help: str | None, metavar: str | None = None, *, section: str = "Options", **more: Any
+    ) -> None:
+        super().__init__(names.split(), help=help, metavar=metavar, **more)
         self.section = section
 
 
@@ -140,10 +143,6 @@ def name_and_value(pair: str) -> tuple[str, str]:
     return name, value
 
 
-def _connection_option(name: str, help: str, metavar: str | None = None, **more: Any) -> click.Parameter:
-    return SectionedOption(name, help=help, metavar=metavar, section="Connection options", **more)
-
-
 def _refuse_key(_: click.Context, option: click.Parameter, value: object) -> None:
     if value is not None:
         raise click.UsageError(
@@ -152,6 +151,7 @@ def _refuse_key(_: click.Context, option: click.Parameter, value: object) -> Non
         )
 
 
+_connection_option = partial(SectionedOption, section="Connection options")
 # no defaults, as a profile or the environment may give the value
 _CONNECTION_OPTIONS = (
     _connection_option(
@@ -195,14 +195,10 @@ _CONNECTION_OPTIONS = (
         "HOW",
         type=click.Choice(["brackets", "repeat", "comma"]),
     ),
-    SectionedOption("--api-key", "--key", hidden=True, is_eager=True, expose_value=False, callback=_refuse_key),
+    SectionedOption("--api-key --key", None, hidden=True, is_eager=True, expose_value=False, callback=_refuse_key),
 )
 
 
 def connection_options(*, writes: bool = False) -> list[click.Parameter]:
     """Return the options of a service and its settings, for `connection.connect`; `writes` adds those for writes."""
     return [option for option in _CONNECTION_OPTIONS if writes or option.name != "request_encoding"]
-
-
-CONNECTION_NAMES = tuple(option.name or "" for option in connection_options(writes=True) if option.expose_value)
-"""The names of the connection options."""

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.table import Column
 from rich.text import Text
 
-from seorep_async.cli.humanise import counted, duration
+from seorep_async.cli.terminal import counted, duration
 from seorep_async.client import SeoRepClient
 from seorep_async.export import PullProgress, Stage
 from seorep_async.models import Feed

@@ -1,4 +1,4 @@
-"""`seorep pull` once its options are parsed: run it, and report on it."""
+"""`seorep pull` once its options are parsed: one pull, or one for each month, run and reported."""
 
 from __future__ import annotations
 
@@ -6,34 +6,25 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.backfill import Backfill, months_in_words
+from seorep_async.cli import summary as words
 from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
 from seorep_async.cli.connection import Connection
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, show_error
-from seorep_async.cli.humanise import counted, moment
-from seorep_async.cli.log import written_log
+from seorep_async.cli.log import shown_warnings, written_log
+from seorep_async.cli.months import Months, months_facts, preview_of_months, show_months
 from seorep_async.cli.progress import ProgressDisplay
 from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_until_interrupted
-from seorep_async.cli.summary import (
-    preview_as_json,
-    preview_in_words,
-    print_failure,
-    show_failures,
-    show_summary,
-    summary_as_json,
-)
-from seorep_async.cli.terminal import print_hanging, shown_warnings, stderr_console, write_stdout, write_stdout_bytes
+from seorep_async.cli.terminal import print_hanging, stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError, one_line
-from seorep_async.export import PullSummary
+from seorep_async.export import CsvOptions, PullSummary
 from seorep_async.export.formats import Format
 from seorep_async.export.preview import preview
 from seorep_async.export.progress import ProgressTracker, StagedPull
@@ -43,53 +34,32 @@ from seorep_async.export.storage import is_address
 from seorep_async.export.targets import Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions
-from seorep_async.settings import Settings
-
-if TYPE_CHECKING:
-    from seorep_async.sandbox import Sandbox
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class PullJob:
-    """A pull with the command line's options; see `pull_to`.
+    """A pull with the command line's options.
 
     Attributes:
-        options: further arguments of the feeds.
-        labels: of the rows, and the options of CSV.
         out: the target, or None for stdout.
-        place: further arguments of `target_of`.
-        how: whether to `restart`, or to retry only what failed, `retry_failed`; and `max_requests`.
-        skip_complete: leave out what an earlier pull has fetched without a failure.
-        quiet: print only errors, failures and warnings.
-        json: print the summary, or the dry run, as JSON on stdout.
-        verbose: show the library's log on stderr.
-        log_file: append it to this file, or None.
+        options: the other options, by their names.
     """
 
     feeds: tuple[Feed, ...]
     days: ChosenDays
     campaigns: ChosenCampaigns
-    options: FeedOptions
-    labels: Mapping[str, Any]
     out: str | None
-    place: Mapping[str, Any] = attrs.field(repr=False)
-    stdout_format: Format
-    how: Mapping[str, Any]
-    skip_complete: bool
-    quiet: bool
-    json: bool
-    dry_run: bool
-    verbose: bool
-    log_file: str | None
+    options: Mapping[str, Any]
     _console: Console = attrs.field(factory=stderr_console, repr=False)
     _json_begun: threading.Event = attrs.field(factory=threading.Event, repr=False)
 
-    def reported(self, run: Callable[[], ExitCode]) -> ExitCode:
-        """Run the pull by one of the methods below; with `--json`, report a complete failure."""
+    def run(self, connect: Callable[[], Connection]) -> ExitCode:
+        """Pull, and report on stderr; with `--json`, report also a complete failure on stdout."""
+        options = self.options
         try:
-            with written_log(self._console, verbose=self.verbose, file=self.log_file):
-                code = run()
-        except (click.exceptions.Exit, click.UsageError):  # `run` reports wrong usage
+            with written_log(self._console, verbose=options["verbose"], file=options["log_file"]):
+                code = run_until_interrupted(self._run(connect()))
+        except (click.exceptions.Exit, click.UsageError):  # `application.run` reports wrong usage
             raise
         except (Exception, KeyboardInterrupt) as error:
             self._write_failure(error)
@@ -99,144 +69,135 @@ class PullJob:
         return code
 
     def _write_failure(self, error: BaseException) -> None:
-        if self.json and not self._json_begun.is_set():
-            print_failure(error, self.feeds, self.days, self.labels["account"], self.labels["snapshot_date"])
+        options = self.options
+        if options["json"] and not self._json_begun.is_set():
+            words.print_failure(error, self.feeds, self.days, options["account"], options["snapshot_date"])
 
-    def of_service(self, connection: Connection) -> ExitCode:
-        """Pull from a service, and report on stderr; raises if nothing could be pulled."""
-        labels, place = {"account": connection.account}, {"storage_options": connection.storage_options}
-        place = place if is_address(self.out) else {}
-        return run_until_interrupted(self._run(connection.client(), connection.base_url, labels, place))
-
-    def of_sandbox(self, sandbox: Sandbox, settings: Settings, service: str) -> ExitCode:
-        """Pull from a sandbox, and report on stderr; raises as `of_service`.
-
-        The name `service` tells the sandbox from others, as its port changes each time.
-        """
-
-        async def run() -> ExitCode:
-            async with sandbox:
-                client = SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings)
-                labels = {"account": "sandbox", "service": service}
-                return await self._run(client, f"the sandbox (seed {sandbox.seed})", labels, {})
-
-        return run_until_interrupted(run())
-
-    async def _run(
-        self, client: SeoRepClient, source: str, labels: Mapping[str, Any], place: Mapping[str, Any]
-    ) -> ExitCode:
-        console, chosen, days = self._console, self.campaigns, self.days
-        further = {"choice": CampaignChoice(chosen.groups, chosen.filter, chosen.none_found), **labels}
-        further |= {name: value for name, value in self.labels.items() if value is not None}
-        async with client:
-            spec, *others = (
-                PullSpec.of(client, chosen.ids or None, *window, self.feeds, self.options, **further)
-                for window in days.windows
-            )
-
-            def find_target(one: PullSpec) -> Target:
-                return target_of(self.out or "", one.feeds, account=one.account, **self.place, **place)
-
-            for note in () if self.quiet else (*days.notes, *chosen.notes):
-                print_hanging(console, Text(one_line(note)), 2)
-            if others or self.skip_complete:
-                backfill = Backfill([spec, *others], find_target)
-                await asyncio.to_thread(backfill.prepare, skip_complete=self.skip_complete, **place)
-                code = await self._backfill(client, backfill, source)
-                exit_on_signal(code)
-                return code
-            target = None if self.out is None else await asyncio.to_thread(find_target, spec)
-            if self.dry_run:
-                return await self._preview(client, spec, target, source)
-            with shown_warnings(console) as warnings:
-                code = await self._pull(client, spec, target, source, warnings)
+    async def _run(self, connection: Connection) -> ExitCode:
+        options, place = self.options, {"storage_options": connection.storage_options} if is_address(self.out) else {}
+        async with connection.opened() as client:
+            specs = self._specs(client, connection)
+            find_target = partial(target_of, self.out or "", force=options["force"], work_dir=options["work_dir"])
+            for note in () if options["quiet"] else (*self.days.notes, *self.campaigns.notes):
+                print_hanging(self._console, Text(one_line(note)), 2)
+            target = None
+            if self.out is not None:
+                target = await asyncio.to_thread(find_target, specs[0].feeds, account=specs[0].account, **place)
+            if target is not None and (len(specs) > 1 or options["skip_complete"]):
+                months = Months(client, specs, target)
+                await asyncio.to_thread(months.prepare, skip_complete=options["skip_complete"], **place)
+                code = await self._pull_months(months, connection.label)
+            elif options["dry_run"]:
+                code = await self._preview(client, specs[0], target, connection.label)
+            else:
+                with shown_warnings(self._console) as warnings:
+                    code = await self._pull(client, specs[0], target, connection.label, warnings)
             exit_on_signal(code)
             return code
 
-    async def _backfill(self, client: SeoRepClient, backfill: Backfill, source: str) -> ExitCode:
-        if self.dry_run:
-            found = await backfill.preview(client)
-            shown = months_in_words(found, source, backfill.skipped, as_json=self.json)
-            self._json_begun.set()
-            await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
+    def _specs(self, client: SeoRepClient, connection: Connection) -> list[PullSpec]:
+        options, chosen = self.options, self.campaigns
+        feed_options = FeedOptions(
+            limit=options["limit"], compare_previous_period=options["compare_previous_period"] or None
+        )
+        return [
+            PullSpec.of(
+                client,
+                chosen.ids or None,
+                *window,
+                self.feeds,
+                feed_options,
+                account=connection.account if options["account"] is None else options["account"],
+                service=connection.service,
+                snapshot_date=options["snapshot_date"],
+                key_renewed=options["key_renewed"],
+                csv=CsvOptions(
+                    line_end="\n" if options["csv_line_end"] == "lf" else "\r\n",
+                    bom=options["csv_bom"],
+                    guard=options["csv_guard"],
+                ),
+                choice=CampaignChoice(chosen.groups, chosen.filter, chosen.none_found),
+            )
+            for window in self.days.windows
+        ]
+
+    async def _write(self, text: str, *, as_data: bool = True) -> None:
+        self._json_begun.set()
+        await run_in_daemon_thread(partial(write_stdout, f"{text}\n", as_data=as_data))
+
+    async def _pull_months(self, months: Months, source: str) -> ExitCode:
+        as_json, quiet = self.options["json"], self.options["quiet"]
+        if self.options["dry_run"]:
+            shown = preview_of_months(await months.preview(), months.skipped, source, in_json=as_json)
+            await self._write(shown, as_data=as_json)
             return ExitCode.OK
         with shown_warnings(self._console) as warnings:
             try:
-                async with ProgressDisplay(self._console, client, quiet=self.quiet) as display:
-
-                    def tracker(label: str) -> ProgressTracker:
-                        display.label = label
-                        return ProgressTracker(display.show)
-
-                    await backfill.run(client, tracker, self.how)
+                async with ProgressDisplay(self._console, months.client, quiet=quiet) as display:
+                    await months.run(display, self.options["restart"], self.options["max_requests"])
             except asyncio.CancelledError:
-                self._console.print(f"Interrupted; {backfill.finished}. Repeat the command to resume.")
+                self._console.print(f"Interrupted; {months.finished}. Repeat the command to resume.")
                 return ExitCode.INTERRUPTED
             except SeoRepError:
-                self._console.print(f"Stopped; {backfill.finished}.")
+                self._console.print(f"Stopped; {months.finished}.")
                 raise
-            if self.json:
-                self._json_begun.set()
-                await run_in_daemon_thread(partial(write_stdout, backfill.as_json(warnings) + "\n"))
-        backfill.show(self._console, source, quiet=self.quiet)
-        return backfill.code
+            if as_json:
+                await self._write(words.as_json(months_facts(months, warnings)))
+        show_months(self._console, months, source, quiet=quiet)
+        return months.code
 
     async def _preview(self, client: SeoRepClient, spec: PullSpec, target: Target | None, source: str) -> ExitCode:
-        restart, retry_failed = self.how["restart"], self.how["retry_failed"]
-        found = await preview(client, spec, target, restart=restart, retry_failed=retry_failed)
-        shown = preview_in_words(found, spec, source, self.days.origin)
-        if self.json:
-            shown = preview_as_json(found, spec)
-        elif self.how["retry_failed"] and not found.campaigns:
-            shown = _nothing_to_retry(found.files)
-        self._json_begun.set()
-        await run_in_daemon_thread(partial(write_stdout, shown + "\n", as_data=self.json))
+        as_json, how = self.options["json"], {name: self.options[name] for name in ("restart", "retry_failed")}
+        found = await preview(client, spec, target, **how)
+        if as_json:
+            shown = words.preview_as_json(found, spec)
+        elif how["retry_failed"] and not found.campaigns:
+            shown = words.nothing_to_retry(found.files)
+        else:
+            shown = words.preview_in_words(found, spec, source, self.days.origin)
+        await self._write(shown, as_data=as_json)
         return ExitCode.OK
 
     async def _pull(
-        self,
-        client: SeoRepClient,
-        spec: PullSpec,
-        target: Target | None,
-        source: str,
-        warnings: Sequence[str],
+        self, client: SeoRepClient, spec: PullSpec, target: Target | None, source: str, warnings: Sequence[str]
     ) -> ExitCode:
-        console = self._console
+        console, quiet = self._console, self.options["quiet"]
         left: list[StagedPull | None] = []
 
         def say_what_is_resumed(staged: StagedPull) -> None:
-            if not self.quiet:
-                console.print(f"Resuming the pull of {moment(staged.started_at)}: {_stored(staged)} already.")
+            if not quiet:
+                console.print(words.resuming(staged))
 
         try:
-            async with ProgressDisplay(console, client, quiet=self.quiet) as display:
+            async with ProgressDisplay(console, client, quiet=quiet) as display:
                 tracker = ProgressTracker(display.show, say_what_is_resumed, left.append)
                 if target is None:
-                    summary = await stream_rows(client, spec, self.stdout_format, _write_rows, tracker)
+                    kind = Format.JSON_LINES if self.options["stdout_format"] == "jsonl" else Format.CSV
+                    summary = await stream_rows(client, spec, kind, _write_rows, tracker)
                 else:
-                    summary = await run_export(client, spec, target, tracker, **self.how)
+                    how = {name: self.options[name] for name in ("restart", "retry_failed", "max_requests")}
+                    summary = await run_export(client, spec, target, tracker, **how)
         except asyncio.CancelledError:
             if target is None:
                 raise
-            console.print(f"Interrupted; {_how_to_resume(left[0]) if left else 'nothing was fetched.'}")
+            console.print(f"Interrupted; {words.how_to_resume(left[0]) if left else 'nothing was fetched.'}")
             return ExitCode.INTERRUPTED
         except (ExportError, PullPausedError):
             if any(left):
-                console.print(f"Stopped; {_how_to_resume(left[0])}")
+                console.print(f"Stopped; {words.how_to_resume(left[0])}")
             raise
         code = _code_of(summary, written=summary.rows > 0 if target is None else bool(summary.paths))
         problem = await self._write_summary(summary, code, warnings)
-        if not summary.outcomes and not summary.requests and not self.quiet:
-            console.print(Text(_nothing_to_retry(summary.paths)))
-        elif not self.quiet:
+        if not summary.outcomes and not summary.requests and not quiet:
+            console.print(Text(words.nothing_to_retry(summary.paths)))
+        elif not quiet:
             facts: Any = {"to_file": target is not None, "night": spec.snapshot_date, "origin": self.days.origin}
-            show_summary(console, summary, source, retries=sum(client.stats.retries.values()), **facts)
+            words.show_summary(console, summary, source, retries=sum(client.stats.retries.values()), **facts)
         elif summary.failures:
-            show_failures(console, summary)
+            words.show_failures(console, summary)
         if problem is None:
             return code
-        written = f"{_named(summary)} written, but the summary is not" if summary.paths else "nothing is written"
-        show_error(f"{written}: {problem}")
+        show_error(f"{words.written_files(summary)}: {problem}")
         return code or ExitCode.UNWRITTEN
 
     async def _write_summary(self, summary: PullSummary, code: ExitCode, warnings: Sequence[str]) -> str | None:
@@ -244,14 +205,13 @@ class PullJob:
 
         A closed stdout is not an error: the export succeeded.
         """
-        if self.json:
-            self._json_begun.set()
-            try:
-                await run_in_daemon_thread(partial(write_stdout, summary_as_json(summary, code, warnings) + "\n"))
-            except ExportError as error:
-                return error.message
-            except (asyncio.CancelledError, click.exceptions.Exit):
-                pass
+        try:
+            if self.options["json"]:
+                await self._write(words.as_json(words.summary_facts(summary, code, warnings)))
+        except ExportError as error:
+            return error.message
+        except (asyncio.CancelledError, click.exceptions.Exit):
+            pass
         return None
 
 
@@ -263,26 +223,6 @@ def _code_of(summary: PullSummary, *, written: bool) -> ExitCode:
         return ExitCode.PARTIAL
     codes = [exit_code_of(failure.error) for failure in summary.failures]
     return ExitCode.UNAVAILABLE if ExitCode.UNAVAILABLE in codes else codes[0]
-
-
-def _nothing_to_retry(paths: Sequence[Path | str]) -> str:
-    files = one_line(", ".join(map(str, paths)))
-    return f"Nothing to retry: no report failed in the last pull into {files}. Omit --retry-failed to pull everything."
-
-
-def _named(summary: PullSummary) -> str:
-    names = [str(path) for path in summary.paths[: len(summary.feeds)]]
-    return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
-
-
-def _stored(staged: StagedPull) -> str:
-    return f"{counted(staged.reports, 'report is', 'reports are')} stored"
-
-
-def _how_to_resume(staged: StagedPull | None) -> str:
-    if staged is None:
-        return "no report is stored yet."
-    return f"{_stored(staged)}.\nRepeat the command to resume, or add --restart to start over."
 
 
 async def _write_rows(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Campaigns, users, keywords and backlinks as a table, JSON, JSON lines or CSV: a function for each format."""
+"""Objects as a table, JSON, JSON lines or CSV, as the commands write them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,35 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from seorep_async.cli.options import EXTRA
+from seorep_async.cli.options import EXTRA, OutputFormat
 from seorep_async.cli.terminal import stdout_is_terminal
 from seorep_async.errors import one_line
 from seorep_async.tables.text import printable_json
 
 _NO_WRAPPING = 1_000_000
+
+
+def formatted(items: Sequence[Any], columns: Sequence[str], kind: OutputFormat, *, header: bool = True) -> str:
+    """Return objects in a format; a table of none is empty, and CSV has a `header` or continues."""
+    match kind:
+        case OutputFormat.TABLE:
+            return table_of_many(items, columns) if items else ""
+        case OutputFormat.JSON:
+            return printable_json([values_of(item, columns) for item in items], indent=2) + "\n"
+        case OutputFormat.JSON_LINES:
+            return "".join(printable_json(values_of(item, columns)) + "\n" for item in items)
+        case OutputFormat.CSV:
+            return _csv_rows(items, columns, header)
+
+
+def formatted_one(item: Any, columns: Sequence[str], kind: OutputFormat, *, with_empty: bool) -> str:
+    """Return one object in a format: JSON is no array, a table has a line a field; `with_empty` also without value."""
+    match kind:
+        case OutputFormat.TABLE:
+            return table_of_one(item, columns, with_empty=with_empty)
+        case OutputFormat.JSON:
+            return printable_json(values_of(item, columns), indent=2) + "\n"
+    return formatted([item], columns, kind)
 
 
 def table_of_many(items: Sequence[Any], columns: Sequence[str]) -> str:
@@ -47,22 +70,7 @@ def table_of_one(item: Any, columns: Sequence[str], *, with_empty: bool) -> str:
     return _rendered(table)
 
 
-def json_array(items: Sequence[Any], columns: Sequence[str]) -> str:
-    """Return an array of objects."""
-    return printable_json([values_of(item, columns) for item in items], indent=2) + "\n"
-
-
-def json_object(item: Any, columns: Sequence[str]) -> str:
-    """Return one object."""
-    return printable_json(values_of(item, columns), indent=2) + "\n"
-
-
-def json_lines(items: Sequence[Any], columns: Sequence[str]) -> str:
-    """Return a line for each object."""
-    return "".join(printable_json(values_of(item, columns)) + "\n" for item in items)
-
-
-def csv_rows(items: Sequence[Any], columns: Sequence[str], *, header: bool) -> str:
+def _csv_rows(items: Sequence[Any], columns: Sequence[str], header: bool) -> str:
     """Return a row for each object; unknown fields are JSON in the column `extra`."""
     table = io.StringIO(newline="")
     rows = [columns] if header else []

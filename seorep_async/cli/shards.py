@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seorep_async.cli.choosing import (
-    CHOOSING_NAMES,
-    choosing_options,
-    chosen_campaigns,
-    chosen_days,
-    feed_option,
-    key_renewed_option,
-)
+from seorep_async.cli.choosing import choosing_options, chosen_campaigns, chosen_days, feed_option, key_renewed_option
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import OrderedGroup, SectionedCommand, connection_options, day, whole_number
 from seorep_async.models import Feed
@@ -78,12 +71,9 @@ def shards() -> None:
 @click.pass_obj
 def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any) -> ExitCode:
     """Cut a pull into shards, and print each as a line of JSON."""
-    choosing = {name: options.pop(name) for name in CHOOSING_NAMES}
-    days, campaigns = chosen_days(choosing, now), chosen_campaigns(choosing)
+    days, campaigns = chosen_days(options, now), chosen_campaigns(options)
     if len(days.windows) > 1:
         raise click.UsageError("a plan of shards is of one range of days; make a plan for each month.")
-    names = ("out", "workers", "key_from", "work_dir", "snapshot_date", "key_renewed", "restart", "retry_failed")
-    own: dict[str, Any] = {name: options.pop(name) for name in names}
     from seorep_async.cli.connection import connect
     from seorep_async.cli.signals import run_until_interrupted
     from seorep_async.cli.terminal import write_stdout
@@ -91,19 +81,20 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
     from seorep_async.export.storage import is_address
     from seorep_async.shards import plan as plan_shards
 
-    account = options.pop("account")
     connection = connect(options, "name the service")
+    names = ("out", "account", "workers", "key_from", "work_dir", "snapshot_date", "key_renewed", "restart")
+    own = {name: options[name] for name in (*names, "retry_failed")}
+    own["account"] = connection.account if own["account"] is None else own["account"]
+    own["storage_options"] = connection.storage_options if is_address(own["out"]) else None
 
     async def planned() -> list[Shard]:
-        async with connection.client() as client:
+        async with connection.opened() as client:
             ids: Iterable[int] | None = campaigns.ids or None
             choice = CampaignChoice(campaigns.groups, campaigns.filter, campaigns.none_found)
             if campaigns.groups or campaigns.filter:
                 ids = [campaign.id async for campaign in choice.campaigns(client)]
             elif ids is None and not (await client.campaigns.list().page(1)).items:
                 choice.report_none()  # before an empty plan is stored, and resumed later
-            own["account"] = connection.account if account is None else account
-            own["storage_options"] = connection.storage_options if is_address(own["out"]) else None
             wanted = [Feed(feed) for feed in feeds]
             return await plan_shards(client, ids, days.first, days.last, feeds=wanted, shards=count, **own)
 
@@ -121,8 +112,9 @@ def run(file: Any, number: int | None) -> ExitCode:
     They are read from a file or stdin. Each receipt is a line of JSON. A shard that has run already sends nothing,
     unless some of its reports failed: it fetches those.
     """
+    from seorep_async.cli.log import shown_warnings
     from seorep_async.cli.signals import run_until_interrupted
-    from seorep_async.cli.terminal import shown_warnings, stderr_console, write_stdout
+    from seorep_async.cli.terminal import stderr_console, write_stdout
     from seorep_async.shards.running import client_of, found_limits, run_in_loop
 
     code = ExitCode.OK
@@ -142,14 +134,15 @@ def gather(file: Any) -> ExitCode:
 
     Readers see its rows from then on. The summary is printed as JSON.
     """
-    from seorep_async.cli.summary import summary_as_json
-    from seorep_async.cli.terminal import shown_warnings, stderr_console, write_stdout
+    from seorep_async.cli.log import shown_warnings
+    from seorep_async.cli.summary import as_json, summary_facts
+    from seorep_async.cli.terminal import stderr_console, write_stdout
     from seorep_async.shards import gather as gather_shards
 
     with shown_warnings(stderr_console()) as warnings:
         summary = gather_shards(_shards(file.read(), None))
     code = ExitCode.OK if summary.ok else ExitCode.PARTIAL
-    write_stdout(f"{summary_as_json(summary, code, warnings)}\n", as_data=True)
+    write_stdout(f"{as_json(summary_facts(summary, code, warnings))}\n", as_data=True)
     return code
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,32 @@ from rich.text import Text
 
 from seorep_async.cli.choosing import ChosenDays
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, message_of
-from seorep_async.cli.humanise import counted, duration, moment, size
-from seorep_async.cli.terminal import print_hanging, write_stdout
+from seorep_async.cli.terminal import counted, duration, moment, print_hanging, size, write_stdout
 from seorep_async.errors import ExportError, SeoRepError, one_line
 from seorep_async.export import PullFailure, PullSummary
 from seorep_async.export.preview import PullPreview
+from seorep_async.export.progress import StagedPull
 from seorep_async.export.spec import PullSpec
 from seorep_async.models import Feed
 
 _LISTED = 20
+
+
+def as_json(facts: Mapping[str, Any]) -> str:
+    """Return facts as one JSON object, for a program to read."""
+    return json.dumps(facts, ensure_ascii=False, indent=2, default=_plain)
+
+
+def _plain(value: object) -> str:
+    """Return a feed, a date or a path for JSON."""
+    if isinstance(value, Feed):
+        return str(value.value)
+    return value.isoformat() if isinstance(value, dt.date) else str(value)
+
+
+def named(holder: object, names: str) -> dict[str, Any]:
+    """Return some attributes of an object by their names."""
+    return {name: getattr(holder, name) for name in names.split()}
 
 
 def show_failures(console: Console, summary: PullSummary) -> None:
@@ -57,9 +74,8 @@ def show_summary(
     title = ("Pulled " if pulled else "Pulled nothing of ") + feeds
     days = f", {summary.start_date} to {summary.end_date}, from {one_line(source)}"
     print_hanging(console, Text.assemble((title, "bold"), days), 2)
-    dates = [("Dates", Text(origin))] if origin else []
-    for label, value in (*dates, *_facts(summary, retries, to_file)):
-        print_hanging(console, Text.assemble((f"  {label:<11}", "dim"), value), 13)
+    dates = [("Dates", origin)] if origin else []
+    print_facts(console, (*dates, *_facts(summary, retries, to_file)))
     if pulled and not summary.compared and set(summary.feeds) != {Feed.KEYWORD_BY_DATE}:
         console.print("Without changes from the previous period; --compare-previous-period requests them.")
     if night is not None and night != summary.snapshot_date:
@@ -69,9 +85,10 @@ def show_summary(
         console.print("Repeat the command with --retry-failed to fetch only what failed.")
 
 
-def summary_as_json(summary: PullSummary, code: ExitCode, warnings: Sequence[str] = ()) -> str:
-    """Return the summary of a pull as one JSON object, for a program to read."""
-    return json.dumps(summary_facts(summary, code, warnings), ensure_ascii=False, indent=2)
+def print_facts(console: Console, facts: Iterable[tuple[str, str | Text]]) -> None:
+    """Print a line for each fact: its label and its value."""
+    for label, value in facts:
+        print_hanging(console, Text.assemble((f"  {label:<11}", "dim"), value), 13)
 
 
 def summary_facts(summary: PullSummary, code: ExitCode, warnings: Sequence[str] = ()) -> dict[str, Any]:
@@ -81,22 +98,16 @@ def summary_facts(summary: PullSummary, code: ExitCode, warnings: Sequence[str] 
         "exit_code": int(code),
         "error": None,
         "error_type": None,
-        "feeds": [feed.value for feed in summary.feeds],
-        "start_date": summary.start_date.isoformat(),
-        "end_date": summary.end_date.isoformat(),
-        "account": summary.account,
-        "snapshot_date": summary.snapshot_date.isoformat(),
-        "compared": summary.compared,
-        "files": [str(path) for path in summary.paths],
-        "campaigns": summary.campaigns,
-        "campaigns_complete": summary.campaigns_complete,
+        **named(summary, "feeds start_date end_date account snapshot_date compared"),
+        "files": summary.paths,
+        **named(summary, "campaigns campaigns_complete"),
         "rows": {feed.value: summary.rows_of(feed) for feed in summary.feeds},
         "resumed_reports": summary.resumed,
         "requests": summary.requests,
-        "started_at": summary.started_at.isoformat(),
+        "started_at": summary.started_at,
         **_effort(summary),
         "seconds": round(summary.seconds, 3),
-        "leftover": None if summary.leftover is None else str(summary.leftover),
+        "leftover": summary.leftover,
         "warnings": list(warnings),
         "failures": [_failure(failure) for failure in summary.failures],
     }
@@ -125,16 +136,16 @@ def print_failure(
         "error_type": type(error).__name__,
         "status": getattr(error, "status", None),
         "attempts": getattr(error, "attempts", 0),
-        "feeds": None if feeds is None else [feed.value for feed in feeds],
-        "start_date": None if days is None else days.first.isoformat(),
-        "end_date": None if days is None else days.last.isoformat(),
+        "feeds": feeds,
+        "start_date": None if days is None else days.first,
+        "end_date": None if days is None else days.last,
         "account": account,
-        "snapshot_date": None if snapshot_date is None else snapshot_date.isoformat(),
+        "snapshot_date": snapshot_date,
         "files": [],
         "failures": [],
     }
     with contextlib.suppress(ExportError, click.exceptions.Exit):  # the failure itself counts
-        write_stdout(json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
+        write_stdout(f"{as_json(facts)}\n")
 
 
 def preview_in_words(found: PullPreview, spec: PullSpec, source: str, origin: str) -> str:
@@ -159,23 +170,43 @@ def preview_in_words(found: PullPreview, spec: PullSpec, source: str, origin: st
 
 def preview_as_json(found: PullPreview, spec: PullSpec) -> str:
     """Return the preview of a pull as one JSON object, for a program to read."""
-    staged = found.staged
-    facts = {
-        "dry_run": True,
-        "feeds": [feed.value for feed in spec.feeds],
-        "start_date": spec.start_date.isoformat(),
-        "end_date": spec.end_date.isoformat(),
-        "account": spec.account,
-        "files": [str(file) for file in found.files],
-        "campaigns": found.campaigns,
-        "requests": found.requests,
-        "sampled": found.sampled,
-        "skipped": list(found.skipped),
-        "staged": None
-        if staged is None
-        else {"begun": staged.started_at, "reports": staged.reports, "ended": staged.ended, "resumes": found.resumes},
+    staged = found.staged and {
+        "begun": found.staged.started_at,
+        **named(found.staged, "reports ended"),
+        "resumes": found.resumes,
     }
-    return json.dumps(facts, ensure_ascii=False, indent=2)
+    of_spec, of_preview = "feeds start_date end_date account", "files campaigns requests sampled skipped"
+    return as_json({"dry_run": True, **named(spec, of_spec), **named(found, of_preview), "staged": staged})
+
+
+def nothing_to_retry(paths: Sequence[Path | str]) -> str:
+    """Return that the last pull into some files had no failure."""
+    files = one_line(", ".join(map(str, paths)))
+    return f"Nothing to retry: no report failed in the last pull into {files}. Omit --retry-failed to pull everything."
+
+
+def resuming(staged: StagedPull) -> str:
+    """Return which pull is resumed."""
+    return f"Resuming the pull of {moment(staged.started_at)}: {_stored(staged)} already."
+
+
+def how_to_resume(staged: StagedPull | None) -> str:
+    """Return what is stored of a pull that has ended early, and the next step."""
+    if staged is None:
+        return "no report is stored yet."
+    return f"{_stored(staged)}.\nRepeat the command to resume, or add --restart to start over."
+
+
+def _stored(staged: StagedPull) -> str:
+    return f"{counted(staged.reports, 'report is', 'reports are')} stored"
+
+
+def written_files(summary: PullSummary) -> str:
+    """Return what is written of a pull whose summary is not."""
+    names = [str(path) for path in summary.paths[: len(summary.feeds)]]
+    if not names:
+        return "nothing is written"
+    return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} written, but the summary is not"
 
 
 def _estimated(found: PullPreview) -> str:
@@ -188,42 +219,39 @@ def _estimated(found: PullPreview) -> str:
 def _failure(failure: PullFailure) -> dict[str, Any]:
     error = failure.error
     return {
-        "feed": failure.feed.value,
-        "campaign_id": failure.campaign_id,
-        "keyword_id": failure.keyword_id,
+        **named(failure, "feed campaign_id keyword_id"),
         "error": type(error).__name__,
         "message": one_line(message_of(error)),
-        "status": error.status,
-        "attempts": error.attempts,
+        **named(error, "status attempts"),
     }
 
 
-def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[str, Text]]:
-    yield "Account", Text(f"{one_line(summary.account)}, snapshot of {summary.snapshot_date}")
+def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[str, str | Text]]:
+    yield "Account", f"{one_line(summary.account)}, snapshot of {summary.snapshot_date}"
     if summary.ok:
-        yield "Campaigns", Text(f"{summary.campaigns:,}")
+        yield "Campaigns", f"{summary.campaigns:,}"
     else:
         failed = summary.campaigns - summary.campaigns_complete
         counts = f"{summary.campaigns_complete:,} of {summary.campaigns:,} complete, "
         whole = len(summary.feeds) == 1 and all(failure.keyword_id is None for failure in summary.failures)
         yield "Campaigns", Text.assemble(counts, (f"{failed:,} {'failed' if whole else 'incomplete'}", "red"))
     several = f" ({', '.join(f'{feed.value} {summary.rows_of(feed):,}' for feed in summary.feeds)})"
-    yield "Rows", Text(f"{summary.rows:,}{several if len(summary.feeds) > 1 else ''}")
+    yield "Rows", f"{summary.rows:,}{several if len(summary.feeds) > 1 else ''}"
     if summary.resumed:
-        yield "Resumed", Text(f"{counted(summary.resumed, 'report was', 'reports were')} stored already")
+        yield "Resumed", f"{counted(summary.resumed, 'report was', 'reports were')} stored already"
     again = counted(retries, "of them a retry", "of them retries")
-    yield "Requests", Text(f"{summary.requests:,}{f', {again}' if retries else ''}")
-    yield "Time", Text(duration(summary.seconds))
+    yield "Requests", f"{summary.requests:,}{f', {again}' if retries else ''}"
+    yield "Time", duration(summary.seconds)
     if to_file and not summary.paths:
-        yield "File", Text("none written, as every campaign failed")
+        yield "File", "none written, as every campaign failed"
     if summary.leftover is not None:
-        yield "Leftover", Text(f"{one_line(str(summary.leftover))} could not be removed; please remove it")
+        yield "Leftover", f"{one_line(str(summary.leftover))} could not be removed; please remove it"
     with_rows = summary.paths[: len(summary.feeds)]
     for number, path in enumerate(with_rows):
         held = f" ({size(path.stat().st_size)})" if isinstance(path, Path) and path.is_file() else ""
-        yield "" if number else "File", Text(f"{one_line(str(path))}{held}")
+        yield "" if number else "File", f"{one_line(str(path))}{held}"
     if beside := summary.paths[len(with_rows) :]:
-        yield "Beside it", Text(one_line(", ".join(Path(path).name for path in beside)))
+        yield "Beside it", one_line(", ".join(Path(path).name for path in beside))
 
 
 def failures_in_words(failures: Iterable[PullFailure], *, several: bool) -> Iterator[str]:
@@ -236,10 +264,10 @@ def failures_in_words(failures: Iterable[PullFailure], *, several: bool) -> Iter
     for (feed, campaign, why), group in groups.items():
         prefix = f"{feed.value}: " if feed is not None else ""
         if campaign is None:
-            yield f"{prefix}{_named('campaign', [failure.campaign_id for failure in group])}: {why}"
+            yield f"{prefix}{_with_ids('campaign', [failure.campaign_id for failure in group])}: {why}"
         else:
             keywords = [failure.keyword_id for failure in group if failure.keyword_id is not None]
-            yield f"{prefix}campaign {campaign}, {_named('keyword', keywords)}: {why}"
+            yield f"{prefix}campaign {campaign}, {_with_ids('keyword', keywords)}: {why}"
 
 
 def _why(error: SeoRepError) -> str:
@@ -247,6 +275,6 @@ def _why(error: SeoRepError) -> str:
     return message_of(error) + (f" (status {error.status})" if error.status is not None else "")
 
 
-def _named(object_name: str, ids: list[int]) -> str:
+def _with_ids(object_name: str, ids: list[int]) -> str:
     more = f" and {len(ids) - _LISTED:,} more" if len(ids) > _LISTED else ""
     return f"{object_name}{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids[:_LISTED]))}{more}"

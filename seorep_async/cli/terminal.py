@@ -1,24 +1,52 @@
-"""The terminal: messages on stderr, data on stdout, questions on stdin."""
+"""The terminal: messages on stderr, data on stdout, questions on stdin; counts, times and sizes for a person."""
 
 from __future__ import annotations
 
-import logging
+import datetime as dt
 import os
 import select
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode, in_shell_words
-from seorep_async.errors import ExportError, one_line
+from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.errors import ExportError
 from seorep_async.resources.arguments import Secret
 
 _NO_WRAPPING = 1_000_000
 _MOST_PASSWORD_BYTES = 64 * 1024
+
+
+def counted(count: int, one: str, several: str) -> str:
+    """Return a number with its word in singular or plural."""
+    return f"{count:,} {one if count == 1 else several}"
+
+
+def duration(seconds: float, *, rough: bool = False) -> str:
+    """Return a time such as `1 min 05 s`; a rough one has no fractions, and no seconds beside hours."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s" if rough else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if rough and (hours or minutes >= 10):
+        return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
+    return f"{hours} h {minutes:02} min {rest:02} s" if hours else f"{minutes} min {rest:02} s"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes such as `1.2 MB`."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" or count >= 10 else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def moment(iso: str) -> str:
+    """Return an ISO date and time to the minute."""
+    return dt.datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M")
 
 
 def stderr_console() -> Console:
@@ -35,26 +63,6 @@ def print_hanging(console: Console, text: Text, indent: int) -> None:
     rest = Text(" ").join(more)
     for line in rest.wrap(console, max(1, console.width - indent)) if rest else []:
         console.print(Text(" " * indent) + line)
-
-
-@contextmanager
-def shown_warnings(console: Console) -> Generator[list[str], None, None]:
-    """Collect the library's warnings, each once and in the words of the shell, and print them at the end."""
-    warnings: list[str] = []
-
-    class Collector(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            warning = one_line(in_shell_words(record.getMessage()))
-            warnings.extend([warning] * (warning not in warnings))
-
-    collector, library = Collector(logging.WARNING), logging.getLogger("seorep_async")
-    library.addHandler(collector)
-    try:
-        yield warnings
-    finally:
-        library.removeHandler(collector)
-        for warning in warnings:
-            print_hanging(console, Text.assemble(("Warning:", "yellow"), f" {warning}"), 2)
 
 
 def stdout_is_terminal() -> bool:

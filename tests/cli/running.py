@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import io
 import shlex
 import subprocess
 import sys
@@ -17,9 +18,13 @@ import attrs
 import pytest
 
 from seorep_async.cli.application import run
+from seorep_async.cli.options import connection_options
 from seorep_async.sandbox import Sandbox
 
 NOW = dt.datetime(2023, 7, 15, 12, tzinfo=dt.timezone(dt.timedelta(hours=2)))
+NO_OPTIONS = dict.fromkeys(option.name for option in connection_options(writes=True))
+"""The options of a connection, none of which is given."""
+KEY = "s3cret-k3y"
 COMMAND = (sys.executable, "-X", "dev", "-W", "error", "-c", "from seorep_async.cli import main; main()")
 
 
@@ -63,6 +68,20 @@ def serving(**options: Any) -> Iterator[Sandbox]:
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join()
+
+
+@contextmanager
+def account(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Iterator[Sandbox]:
+    """Run a sandbox that the environment names while the block runs."""
+    with serving(**options) as sandbox:
+        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+        monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
+        yield sandbox
+
+
+def give_stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """Let stdin be a pipe that holds this."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
 
 
 @contextmanager

@@ -42,34 +42,9 @@ def as_json(capfd: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
-def test_each_month_is_a_pull_of_its_own(out: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert pull("--each=month", "--from=2022-11-10", "--to=2023-01-20", f"--out={out}", "--json") == 0
-    found = as_json(capfd)
-    days = [(one["start_date"], one["end_date"]) for one in found["pulls"]]
-    assert days == [("2022-11-10", "2022-11-30"), ("2022-12-01", "2022-12-31"), ("2023-01-01", "2023-01-20")]
-    assert (found["rows"], found["paused"], found["months_left"]) == (18, False, [])
-
-
 def test_months_may_be_named_in_any_order() -> None:
     assert pull("--month=2022-09", "--month=2022-02", "--month=2022-09", "--out=a.duckdb") == 0
     assert windows("a.duckdb") == ["2022-02", "2022-09"]
-
-
-def test_complete_months_cost_no_request(capfd: pytest.CaptureFixture[str]) -> None:
-    months = (
-        "--each=month",
-        "--from=2022-01-01",
-        "--to=2022-03-31",
-        *FEEDS,
-        "--out=a.duckdb",
-        "--json",
-        "--skip-complete",
-    )
-    assert [pull(*months), as_json(capfd)["feeds_skipped"]] == [0, 0]
-    assert pull(*months) == 0
-    found = as_json(capfd)
-    assert (found["requests"], found["feeds_skipped"], found["pulls"]) == (0, 9, [])
 
 
 @pytest.mark.parametrize(
@@ -81,20 +56,6 @@ def test_a_pull_of_other_campaigns_is_not_complete(other: str, capfd: pytest.Cap
     output = capfd.readouterr().out
     assert json.loads(output)["requests"] if "requests" in output else True
     assert '"feeds_skipped": 1' not in output
-
-
-def test_months_of_another_service_are_not_complete(capfd: pytest.CaptureFixture[str]) -> None:
-    assert pull("--month=2022-01", "--out=a.duckdb") == 0
-    assert pull("--month=2022-01", "--out=a.duckdb", "--skip-complete", "--seed=7") == 2
-    assert "give this account a name of its own" in " ".join(capfd.readouterr().err.split())
-
-
-def test_a_month_with_failures_is_pulled_again(capfd: pytest.CaptureFixture[str]) -> None:
-    months = ("--month=2022-01", "--month=2022-02", "--out=a.duckdb", "--json")
-    assert pull(*months, "--failing=2") == 4
-    assert as_json(capfd)["failures"] == 2
-    assert pull(*months, "--skip-complete") == 0
-    assert as_json(capfd)["feeds_skipped"] == 0
 
 
 @pytest.mark.parametrize("out", ["parts.duckdb", "parts/"])
@@ -112,39 +73,3 @@ def test_nights_of_few_requests_lose_nothing(out: str, capfd: pytest.CaptureFixt
     assert (codes[-1], len(codes) > 3, rows_pulled) == (0, True, whole["rows"])
     if out.endswith("duckdb"):
         assert rows("parts.duckdb") == rows("whole.duckdb")
-
-
-def test_a_dry_run_adds_up_and_writes_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    months = ("--each=month", "--from=2022-01-01", "--to=2022-04-30", "--out=a.duckdb", "--dry-run", "--json")
-    assert pull(*months) == 0
-    found = as_json(capfd)
-    assert (found["requests"], [one["requests"] for one in found["months"]]) == (16, [4, 4, 4, 4])
-    assert not Path("a.duckdb").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--month=2022-01", "--month=2022-02", "--out=a.csv"), "need a database"),
-        (("--month=2022-01", "--skip-complete", "--out=a.parquet"), "need a database"),
-        (("--month=2022-01", "--month=2022-02", "--out=-"), "need a database"),
-        (
-            ("--month=2022-01", "--month=2022-02", "--out=a.duckdb", "--retry-failed"),
-            "--skip-complete fetches",
-        ),
-        (("--month=2022-01", "--month=2022-02", "--out=a.duckdb", "--max-requests=5"), "needs --skip-complete"),
-        (("--month=2022-01", "--from=2022-01-01", "--out=a.duckdb"), "can't be combined"),
-        (("--month=2022-01", "--max-requests=5", "--out=-"), "not with -o -"),
-    ],
-)
-def test_what_can_t_go_together_is_refused(
-    options: tuple[str, ...], said: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert pull(*options) == 2
-    assert said in " ".join(capfd.readouterr().err.split())
-    assert [*Path().iterdir()] == []
-
-
-def test_a_plan_of_shards_is_of_one_range(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["shards", "plan", "--month=2022-01", "--month=2022-03", "--out=a/"]) == 2
-    assert "make a plan for each month" in " ".join(capfd.readouterr().err.split())

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import io
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +10,7 @@ import click
 import pytest
 
 from seorep_async.cli.choosing import ChosenDays, chosen_days, ids_in
-from seorep_async.sandbox import Sandbox
-from tests.cli.running import Seorep, serving
+from tests.cli.running import Seorep, account, give_stdin
 from tests.export.reports import rows_in
 
 ZONE = dt.timezone(dt.timedelta(hours=2))
@@ -103,15 +99,6 @@ def test_days_in_the_future_are_pointed_out(option: dict[str, Any], said: str) -
     assert note == f"Note: {said} is in the future, as today is 2023-07-15 (UTC+02:00); it has no rankings yet."
 
 
-def test_dates_and_notes_are_shown_unless_quiet(seorep: Seorep) -> None:
-    pull = ("pull", "--sandbox", "--campaigns", 1)
-    origin = "\n  Dates      the month up to 2023-07-15 (UTC+02:00)\n"
-    assert origin in seorep(*pull, "--month-to-date").err
-    assert origin in seorep(*pull, "--month-to-date", "--dry-run").out
-    assert seorep(*pull, "--month", "2023-07").err.startswith("Note: 2023-07-16 to 2023-07-31 is in the future")
-    assert seorep(*pull, "--month", "2023-07", "--quiet").err == ""
-
-
 # --- Ids in a file
 
 
@@ -163,73 +150,30 @@ def test_a_bad_line_is_refused_with_its_number(contents: bytes, said: str) -> No
 # --- Campaigns
 
 
-@pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
-    with serving(campaigns=6, keywords=1) as sandbox:
-        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
-        monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
-        yield sandbox
-
-
 def pulled(seorep: Seorep, *arguments: object) -> list[str]:
     assert seorep("pull", *arguments, "-o", "a.csv", "--quiet").code == 0
     return [row["campaign_id"] for row in rows_in(Path("a.csv"))]
 
 
-def test_ids_of_options_file_and_stdin_are_pulled_once(
-    seorep: Seorep, account: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ids_of_options_file_and_stdin_are_pulled_once(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("ids.txt").write_text("5\n2\n")
-    assert pulled(seorep, "--campaign", "3, 1", "--campaign", 2, "--campaigns-from", "ids.txt") == ["3", "1", "2", "5"]
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"4\n4\n6\n")))
-    ended = seorep("pull", "--campaigns-from", "-", "-o", "a.csv")
+    with account(monkeypatch, campaigns=6, keywords=1):
+        ids = ("--campaign", "3, 1", "--campaign", 2, "--campaigns-from", "ids.txt")
+        assert pulled(seorep, *ids) == ["3", "1", "2", "5"]
+        give_stdin(monkeypatch, b"4\n4\n6\n")
+        ended = seorep("pull", "--campaigns-from", "-", "-o", "a.csv")
     assert "Campaigns: 2 from stdin.\nNote: campaign 4 is chosen more than once, but pulled once.\n" in ended.err
 
 
-def test_the_campaigns_of_a_written_table_are_pulled_again(seorep: Seorep, account: Sandbox) -> None:
-    assert pulled(seorep, "--campaign", "2,4") == ["2", "4"]
-    ended = seorep("pull", "--campaigns-from", "a.campaigns.csv", "-o", "b.csv")
-    assert ended.err.startswith("Campaigns: 2 from a.campaigns.csv.\n")
-
-
-def test_a_group_is_chosen_by_its_title_in_any_case(seorep: Seorep, account: Sandbox) -> None:
-    assert pulled(seorep, "--group", "retail") == ["2", "3", "4"]
-    assert pulled(seorep, "--group", "ONBOARDING ", "--group", "Retail") == ["2", "3", "4", "5"]
-    assert pulled(seorep, "--group", "Retail", "--filter", "Garden") == ["2"]
-
-
-def test_a_filter_is_the_services(seorep: Seorep, account: Sandbox) -> None:
-    assert pulled(seorep, "--filter", "garden") == ["2"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--group", "Retial"), "Error: there is no group 'Retial'; near it: 'Retail'; pass"),
-        (("--group", "key"), "Error: there is no group 'key'; near it: 'Key accounts'; pass"),
-        (("--group", "0"), "Error: there is no group '0'; there are: 'Key accounts', 'Retail', 'Onboarding'; pass"),
-        (
-            ("--group", "Retail", "--filter", "Plumbing"),
-            "Error: there is no group 'Retail' among the campaigns that the filter 'Plumbing' finds; "
-            "there are: 'Key accounts'; pass",
-        ),
-        (("--filter", "zzz"), "Error: the filter 'zzz' finds no campaign; pass"),
-    ],
-)
-@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
-def test_a_choice_that_finds_nothing_is_refused(
-    seorep: Seorep, account: Sandbox, arguments: tuple[str, ...], said: str, dry: tuple[str, ...]
-) -> None:
-    ended = seorep("pull", *arguments, *dry, "--quiet")
-    assert ended.code == 8
-    assert ended.err.startswith(said)
-    assert list(Path().glob("*.csv")) == []
+def test_groups_and_filters_choose_campaigns(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with account(monkeypatch, campaigns=6, keywords=1):
+        assert pulled(seorep, "--group", "retail") == ["2", "3", "4"]
+        assert pulled(seorep, "--group", "ONBOARDING ", "--group", "Retail") == ["2", "3", "4", "5"]
+        assert pulled(seorep, "--group", "Retail", "--filter", "Garden") == ["2"]
 
 
 def test_a_pull_of_a_group_resumes_without_listing_it_again(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(failing={2: 404}) as sandbox:
-        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
-        monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
+    with account(monkeypatch, failing={2: 404}) as sandbox:
         assert seorep("pull", "--group", "Retail").code == 4
         asked = sandbox.stats.requests
         assert seorep("pull", "--group", "retail", "--retry-failed", "--quiet").code == 4

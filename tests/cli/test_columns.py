@@ -10,16 +10,6 @@ from seorep_async.tables.declared import all_tables
 from tests.cli.running import Seorep
 
 
-def test_it_shows_every_column_of_a_table(seorep: Seorep) -> None:
-    lines = seorep("columns", "keyword_rankings").out.splitlines()
-    assert lines[0] == "keyword_rankings: A keyword of a campaign on one night. Feed campaign."
-    (line,) = (line for line in lines if " wmt_ctr " in line)
-    assert line.startswith("  wmt_ctr (integer): ")
-    assert line.endswith(
-        "its unit (percent, per mille or other) is not documented. Only in the older variant of the feed, else null."
-    )
-
-
 @pytest.mark.parametrize(
     ("table", "column", "said"),
     [
@@ -52,20 +42,3 @@ def test_as_json_it_has_every_table(seorep: Seorep) -> None:
     said = json.loads(seorep("columns", "--json").out)
     assert [table["table"] for table in said] == [table.name for table in all_tables()]
     assert said[0]["columns"][0]["name"] == "account"
-
-
-def test_an_unknown_table_is_refused(seorep: Seorep) -> None:
-    assert "'keyword_periods'" in seorep("columns", "campaign").err
-
-
-@pytest.mark.parametrize(("option", "said"), [((), 1), (("--compare-previous-period",), 0)])
-def test_the_summary_says_if_changes_were_not_asked_for(seorep: Seorep, option: tuple[str, ...], said: int) -> None:
-    ended = seorep("pull", "--sandbox", "--campaigns", 1, "--keywords", 1, *option)
-    assert ended.err.count("Without changes from the previous period;") == said
-
-
-def test_another_account_of_the_shell_gets_its_options(seorep: Seorep) -> None:
-    ask = ("pull", "--sandbox", "--campaigns", 1, "--keywords", 1, "-o", "a.duckdb")
-    assert seorep(*ask).code == 0
-    assert "give this account a name of its own with --account;" in seorep(*ask, "--seed", 2).err
-    assert seorep(*ask, "--seed", 2, "--account", "second", "--snapshot-date", "2023-04-02").code == 0

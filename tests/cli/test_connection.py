@@ -15,13 +15,12 @@ import click
 import pytest
 
 from seorep_async import EngineNames, FeedSearchParam, RequestEncoding, Settings
-from seorep_async.cli.connection import Connection, config_file, connect, sandbox_settings
-from seorep_async.cli.options import CONNECTION_NAMES
-from tests.cli.running import Seorep, process, serving
+from seorep_async.cli.connection import Connection, config_file, connect, connect_sandbox
+from seorep_async.sandbox import Sandbox
+from tests.cli.running import KEY, NO_OPTIONS, Seorep, process, serving
 from tests.cli.test_help import commands, group
 from tests.export.s3 import Bucket
 
-KEY = "s3cret-k3y"
 ADDRESS = 'base_url = "https://api.example.com"'
 
 
@@ -41,7 +40,7 @@ def write(file: Path, content: str, mode: int = 0o600) -> Path:
 
 
 def connected(**options: Any) -> Connection:
-    return connect({**dict.fromkeys(CONNECTION_NAMES), **options}, "try --sandbox")
+    return connect({**NO_OPTIONS, **options})
 
 
 def refused(**options: Any) -> str:
@@ -89,20 +88,6 @@ def test_a_key_is_the_first_line_of_a_command(config: Path, command: str) -> Non
     assert connected(profile="acme").api_key == KEY
 
 
-@pytest.mark.parametrize(
-    ("command", "problem"),
-    [
-        ("false", "key_command failed with exit status 1"),
-        ("true", "profile acme: key_command gives no key"),
-        ("no-such-program", "key_command can't be run: no-such-program: No such file or directory"),
-        ("echo 'open", "key_command can't be run: No closing quotation"),
-    ],
-)
-def test_a_command_that_gives_no_key_is_refused(config: Path, command: str, problem: str) -> None:
-    write(config, f'[acme]\n{ADDRESS}\nkey_command = "{command}"\n')
-    assert problem in refused(profile="acme")
-
-
 def test_a_key_is_read_from_a_private_file(config: Path, tmp_path: Path) -> None:
     file = write(tmp_path / "key", f"{KEY}\r\n")
     write(config, f'[acme]\n{ADDRESS}\nkey_file = "{file}"\n')
@@ -140,12 +125,6 @@ def test_a_profile_with_options_of_a_store_is_the_owners(config: Path) -> None:
     assert "eu-west-1" not in repr(found)
 
 
-@pytest.mark.parametrize("options", ['"region"', "{timeout = 5}"])
-def test_options_of_a_store_must_be_strings(config: Path, options: str) -> None:
-    write(config, f'[acme]\n{ADDRESS}\nkey_command = "echo k"\nstorage_options = {options}\n')
-    assert "profile acme: storage_options must be a table of strings" in refused(profile="acme")
-
-
 def test_a_profile_pulls_into_its_object_store(seorep: Seorep, bucket: Bucket) -> None:
     with serving(api_key=KEY) as sandbox:
         config_file().parent.mkdir(parents=True, exist_ok=True)
@@ -167,42 +146,6 @@ def test_a_profile_of_another_user_is_refused(config: Path) -> None:
 
 
 # --- Refusals
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("", "there is no profile 'acme' in {config}; it has: none."),
-        ("[other]\n[third]", "there is no profile 'acme' in {config}; it has: other, third."),
-        ("acme = 3", "there is no profile 'acme' in {config}; it has: none."),
-        ("[acme", "can't read {config}: "),
-        ("[acme]\nbase_uri = 'x'", "profile acme: unknown setting 'base_uri'; did you mean base_url?"),
-        ("[acme]\ncolour = 'x'", "profile acme: unknown setting 'colour'; the settings are base_url, account, key"),
-        (f"[acme]\n{ADDRESS}", "profile acme: there is no key; set one of key_command, key_file, key_env."),
-        (f"[acme]\n{ADDRESS}\nkey_env='A'\nkey_file='b'", "key_env and key_file can't be combined"),
-        (
-            f"[acme]\n{ADDRESS}\nkey_env='NO_SUCH_KEY'",
-            "profile acme: key_env gives no key, as the environment variable that it names",
-        ),
-        (f"[acme]\n{ADDRESS}\nkey_file='/no/such'", "can't read key_file /no/such: No such file or directory."),
-        (f"[acme]\n{ADDRESS}\nkey_env=3", "profile acme: key_env must be a string."),
-        ("[acme]\nkey='k'", "base_url of profile acme must be set; or try --sandbox."),
-        (f"[acme]\n{ADDRESS}\naccount=''\nkey='k'", "profile acme: account is empty; set it in /"),
-        ("[acme]\nbase_url='api.example.com'\nkey='k'", "base_url of profile acme needs a scheme and a host"),
-        (f"[acme]\n{ADDRESS}\nkey='k'\nmax_attempts=0", "profile acme: max_attempts must be an integer from 1 to 100"),
-        (f"[acme]\n{ADDRESS}\nkey='k'\ncall_timeout='x'", 'above 0 and up to 1e9 (seconds, or "none"), got'),
-        (f"[acme]\n{ADDRESS}\nkey='k'\nrequest_encoding='xml'", "profile acme: request_encoding must be one of form"),
-        (f"[acme]\n{ADDRESS}\nkey='k'\nengine_names=3", "profile acme: engine_names must name engine_a"),
-    ],
-)
-def test_a_wrong_profile_is_refused_with_its_name(config: Path, content: str, problem: str) -> None:
-    write(config, content)
-    assert problem.format(config=config) in refused(profile="acme")
-
-
-def test_a_key_with_a_line_break_is_named_by_its_profile(config: Path) -> None:
-    write(config, f'[acme]\n{ADDRESS}\nkey = "{KEY}\\n{KEY}"\n')
-    assert refused(profile="acme").startswith("key of profile acme holds a line break")
 
 
 def test_without_a_file_there_is_no_profile(config: Path) -> None:
@@ -252,8 +195,8 @@ def test_a_wrong_option_is_named(options: dict[str, Any], problem: str, monkeypa
 
 
 def test_engine_names_are_three_words() -> None:
-    settings = sandbox_settings({**dict.fromkeys(CONNECTION_NAMES), "engine_names": "a,b,c"})
-    assert settings.engine_names == EngineNames(engine_a="a", engine_b="b", webmaster_tools="c")
+    found = connect_sandbox({**NO_OPTIONS, "engine_names": "a,b,c"}, Sandbox(), "sandbox")
+    assert found.settings.engine_names == EngineNames(engine_a="a", engine_b="b", webmaster_tools="c")
 
 
 def test_every_setting_can_stand_in_a_profile(config: Path) -> None:

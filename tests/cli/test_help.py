@@ -17,7 +17,7 @@ from seorep_async.cli.application import run
 from seorep_async.cli.application import seorep as command
 from seorep_async.cli.commands import SANDBOX_DEFAULTS
 from seorep_async.cli.options import field_names
-from seorep_async.cli.resource_methods import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS, Resource
+from seorep_async.cli.resources import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS, Resource
 from seorep_async.sandbox import Sandbox
 
 PAGES = Path(__file__).with_name("help")
@@ -111,8 +111,8 @@ def test_the_columns_are_fields_of_the_model(resource: Resource) -> None:
 
 @every_resource
 def test_the_examples_are_understood(resource: Resource) -> None:
-    for example in resource.examples:
-        name, verb, *words = shlex.split(example.partition(" > ")[0].partition(" < ")[0].replace("\\\n", ""))
+    for example in resource.examples.replace("\\\n", "").split("\n  seorep ")[1:]:
+        name, verb, *words = shlex.split(example.partition(" > ")[0].partition(" < ")[0])
         found = group(name)
         assert isinstance(found, click.Group)
         assert found.commands[verb].make_context(verb, words, **command.context_settings) is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Seorep, serving
+from tests.cli.running import Seorep, account, serving
 from tests.session.calls import KEY
 from tests.session.canary import assert_key_is_not_in
 
@@ -34,9 +34,7 @@ def test_a_log_file_is_the_owners_and_is_appended_to(seorep: Seorep) -> None:
 
 
 def test_a_log_file_that_can_not_be_opened_is_refused(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving() as sandbox:
-        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
-        monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
+    with account(monkeypatch) as sandbox:
         ended = seorep("pull", "--log-file", "no/pull.log")
         assert sandbox.stats.requests == 0
     assert ended.code == 2

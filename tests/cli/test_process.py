@@ -186,7 +186,7 @@ def test_an_interrupt_during_an_unread_summary_is_a_success(tmp_path: Path) -> N
     unread = """
 import time
 import seorep_async.cli.pull as pull
-def unread(*_):
+def unread(*_, **__):
     interrupt(signal.SIGINT)
     time.sleep(60)
 pull.write_stdout = unread

@@ -11,33 +11,21 @@ import pytest
 from seorep_async import InvalidRequestError, SeoRepClient
 from seorep_async.cli.exit_codes import service_message
 from seorep_async.session import Clock
-from tests.cli.resource_account import KEY, account, give_stdin
-from tests.cli.running import Seorep, process, shell
+from tests.cli.running import KEY, Seorep, account, give_stdin, process, shell
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("campaigns get 0", "Invalid value for 'ID': '0' is not an integer from 1 to 2147483647."),
         ("campaigns get 2147483648", "is not an integer from 1 to"),
         ("campaigns get", "Missing argument 'ID'"),
         ("campaigns create --url u", "Missing option '--company'"),
-        ("campaigns list --columns id,nme", "there is no 'nme'; choose from id, url, company"),
-        ("campaigns list --json --format csv", "--json and --format csv can't be combined"),
         ("campaigns list --limit x", "'x' is not an integer"),
-        ("campaigns list --param x", "'x' is not of the form NAME=VALUE"),
-        ("campaigns list --param filter=x", "--param: 'filter' has a place of its own: --filter"),
-        ("campaigns update 1", "campaign 1: there is nothing to change; give at least one value"),
         ("campaigns update 1 --request-encoding xml --url u", "'xml' is not one of"),
-        ("users create --first-name a", "Missing option '--last-name'"),
         ("keywords delete 1", "No such command"),
         ("backlinks list", "Missing option '--campaign-id'"),
         ("backlinks list --campaign-id 1 --status gone", "'gone' is not one of"),
         ("backlinks list --campaign-id 1 --date-string 2023-01-01 1.2.23", "'1.2.23' is not a date"),
-        (
-            "backlinks list --campaign-id 1 --date-string 2023-01-02 2023-01-01",
-            "--date-string: 2023-01-01 is before 2023-01-02; swap them",
-        ),
     ],
 )
 def test_it_is_refused_with_2_before_any_request(
@@ -48,30 +36,6 @@ def test_it_is_refused_with_2_before_any_request(
         assert sandbox.stats.requests == 0
     assert (ended.code, ended.out) == (2, "")
     assert said in " ".join(ended.err.split())
-
-
-def test_without_an_account_the_variables_are_named(seorep: Seorep) -> None:
-    ended = seorep("campaigns", "list")
-    assert ended.code == 2
-    assert ended.err.startswith("Error: SEOREP_BASE_URL and SEOREP_API_KEY must be set in the environment")
-    assert ended.err.count("\n") == 1
-
-
-def test_a_wrong_key_is_3(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch):
-        monkeypatch.setenv("SEOREP_API_KEY", "wr0ng-k3y")
-        ended = seorep("users", "list")
-    assert (ended.code, ended.out) == (3, "")
-    assert "(status 403); check SEOREP_API_KEY or the profile" in ended.err
-    assert "wr0ng" not in ended.err
-
-
-def test_nothing_listening_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEOREP_BASE_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("SEOREP_API_KEY", KEY)
-    monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))  # eight attempts without a wait
-    ended = seorep("keywords", "get", 1)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (5, "", 1)
 
 
 def test_a_taken_username_is_2_and_quotes_the_service(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +112,6 @@ def test_an_interrupted_write_says_that_it_may_have_happened(monkeypatch: pytest
 
 
 def test_the_key_is_nowhere_in_the_output(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch):
+    with account(monkeypatch, api_key=KEY):
         every: list[Any] = [seorep("campaigns", "list", "--json"), seorep("users", "get", 99), seorep("users", "list")]
     assert KEY not in json.dumps([(ended.out, ended.err) for ended in every])

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.resource_account import account, give_stdin
-from tests.cli.running import Seorep
+from tests.cli.running import Seorep, account, give_stdin
 from tests.cli.terminal_session import terminal
 
 PASSWORD = "0pen-sesame"

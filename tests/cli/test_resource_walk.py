@@ -8,8 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from tests.cli.resource_account import account, give_stdin
-from tests.cli.running import Seorep
+from tests.cli.running import Seorep, account, give_stdin
 
 ENCODINGS = ["form", "json", "query"]
 
@@ -136,9 +135,3 @@ def test_a_login_grant_goes_to_stdout_only(seorep: Seorep, monkeypatch: pytest.M
     assert grant["user_id"] == 2
     assert grant["token"]
     assert [line.split()[0] for line in shown.splitlines()] == list(grant)
-
-
-def test_a_change_is_reported_on_stderr(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch):
-        assert seorep("campaigns", "update", 2, "--company", "New").err == "Changed campaign 2.\n"
-        assert seorep("campaigns", "create", "--company", "A", "--url", "u").err == "Created campaign 5.\n"

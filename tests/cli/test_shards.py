@@ -7,23 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Seorep, serving
+from tests.cli.running import Seorep, account
 
 DAYS = ("--from", "2023-01-01", "--to", "2023-03-31")
 
 
-@pytest.fixture(autouse=True)
-def folder(seorep: Seorep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
-    return tmp_path
-
-
-def test_plan_run_and_gather_make_a_night(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    with serving(campaigns=5, keywords=2) as sandbox:
-        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+def test_plan_run_and_gather_make_a_night(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with account(monkeypatch, campaigns=5, keywords=2) as sandbox:
         planned = seorep("shards", "plan", "-o", "rankings/", "--shards", 2, "--account", "acme", *DAYS)
         assert (planned.code, planned.err, planned.out.count("\n")) == (0, "", 2)
-        (folder / "shards.jsonl").write_text(planned.out)
+        (tmp_path / "shards.jsonl").write_text(planned.out)
         missing = seorep("shards", "gather", "shards.jsonl")
         assert (missing.code, missing.out) == (7, "")
         assert missing.err == "Error: 2 of 2 shards have no receipt: 0, 1; run them first\n"
@@ -36,14 +29,13 @@ def test_plan_run_and_gather_make_a_night(seorep: Seorep, monkeypatch: pytest.Mo
         gathered = seorep("shards", "gather", "shards.jsonl")
     summary = json.loads(gathered.out)
     assert (gathered.code, summary["ok"], summary["rows"]) == (0, True, {"campaign": 10})
-    assert len(list((folder / "rankings/keyword_rankings").rglob("*.parquet"))) == 2
+    assert len(list((tmp_path / "rankings/keyword_rankings").rglob("*.parquet"))) == 2
 
 
-def test_failed_campaigns_make_the_code_4(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    with serving(campaigns=4, keywords=1, failing={2: 404}) as sandbox:
-        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+def test_failed_campaigns_make_the_code_4(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with account(monkeypatch, campaigns=4, keywords=1, failing={2: 404}):
         plan = seorep("shards", "plan", "-o", "rankings/", "--shards", 2, "--campaign", "1,2,3", *DAYS).out
-        (folder / "shards.jsonl").write_text(plan)
+        (tmp_path / "shards.jsonl").write_text(plan)
         assert seorep("shards", "run", "shards.jsonl").code == 4
         gathered = seorep("shards", "gather", "shards.jsonl")
     assert gathered.code == 4
@@ -51,12 +43,11 @@ def test_failed_campaigns_make_the_code_4(seorep: Seorep, monkeypatch: pytest.Mo
 
 
 def test_a_warning_of_several_shards_is_said_once(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, folder: Path
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with serving(campaigns=2, keywords=1) as sandbox:
-        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+    with account(monkeypatch, campaigns=2, keywords=1):
         options = ("--shards", 2, "--engine-names", "google,bing,wmt")
-        (folder / "shards.jsonl").write_text(seorep("shards", "plan", "-o", "rankings/", *options, *DAYS).out)
+        (tmp_path / "shards.jsonl").write_text(seorep("shards", "plan", "-o", "rankings/", *options, *DAYS).out)
         said = seorep("shards", "run", "shards.jsonl").err
     assert said.startswith("Warning: rows have 'engineARanking', ")
     assert said.endswith("pass --engine-names\n")
@@ -67,8 +58,8 @@ def test_a_warning_of_several_shards_is_said_once(
     ("text", "words"),
     [("", "there is no shard in the input"), ("{}", "not the JSON of a Shard"), ("\xff", "not the JSON of a Shard")],
 )
-def test_other_input_is_one_line(seorep: Seorep, folder: Path, text: str, words: str) -> None:
-    (folder / "shards.jsonl").write_bytes(text.encode("latin-1"))
+def test_other_input_is_one_line(seorep: Seorep, tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "shards.jsonl").write_bytes(text.encode("latin-1"))
     ended = seorep("shards", "run", "shards.jsonl")
     assert ended.code == 2
     assert words in ended.err

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.resource_account import account
-from tests.cli.running import process, shell
+from tests.cli.running import account, process, shell
 from tests.cli.test_process import wait_for, without_slow_callbacks
 
 PULL = "seorep pull --sandbox --campaigns 2 --keywords 3 --quiet"

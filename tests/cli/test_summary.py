@@ -6,6 +6,7 @@ import datetime as dt
 import io
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from seorep_async import Feed, NotFoundError, SeoRepError, ServerError, Stats
 from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.summary import show_summary, summary_as_json
+from seorep_async.cli.summary import as_json, show_summary, summary_facts
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
 
 
@@ -60,19 +61,33 @@ def failure(
     return PullFailure(feed, campaign_id, keyword_id, found)
 
 
-def test_keywords_that_fail_are_listed_by_campaign_and_reason() -> None:
-    failures = (failure(1, 10), failure(1, 11), failure(1, 12, ServerError("it failed")), failure(2, 20))
-    assert shown(failures=failures)[:4] == [
-        "Failed",
-        "  campaign 1, keywords 10, 11: there is no such object (status 404)",
-        "  campaign 1, keyword 12: it failed",
-        "  campaign 2, keyword 20: there is no such object (status 404)",
-    ]
+GONE = "there is no such object (status 404)"
 
 
-def test_a_failure_is_reported_without_its_attempts() -> None:
-    failures = tuple(failure(1, number, ServerError("it failed", status=500, attempts=number)) for number in (8, 9))
-    assert shown(failures=failures)[1] == "  campaign 1, keywords 8, 9: it failed (status 500)"
+@pytest.mark.parametrize(
+    ("failures", "said"),
+    [
+        (
+            (failure(1, 10), failure(1, 11), failure(1, 12, ServerError("it failed")), failure(2, 20)),
+            [
+                f"  campaign 1, keywords 10, 11: {GONE}",
+                "  campaign 1, keyword 12: it failed",
+                f"  campaign 2, keyword 20: {GONE}",
+            ],
+        ),
+        # without its attempts
+        (
+            [failure(1, number, ServerError("it failed", status=500, attempts=number)) for number in (8, 9)],
+            ["  campaign 1, keywords 8, 9: it failed (status 500)"],
+        ),
+        (
+            [failure(1, number) for number in range(1, 31)],
+            [f"  campaign 1, keywords {', '.join(map(str, range(1, 21)))} and 10 more: {GONE}"],
+        ),
+    ],
+)
+def test_failures_are_listed_by_campaign_and_reason(failures: Sequence[PullFailure], said: list[str]) -> None:
+    assert shown(failures=tuple(failures))[: len(said) + 2] == ["Failed", *said, ""]
 
 
 def test_a_long_reason_is_indented() -> None:
@@ -92,21 +107,25 @@ def test_the_next_step_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
     assert said[-1] == "Repeat the command with --retry-failed to fetch only what failed."
 
 
-def test_campaigns_that_lack_keywords_are_incomplete() -> None:
-    assert "  Campaigns  1 of 3 complete, 2 incomplete" in shown(failures=(failure(1, 10), failure(2)))
-
-
-def test_without_a_file_it_says_so() -> None:
-    said = shown(failures=(failure(1), failure(2), failure(3)))
-    assert any(line.startswith("Pulled nothing of the keyword-by-date feed") for line in said)
-    assert said[-1] == "  File       none written, as every campaign failed"
-
-
 @pytest.mark.parametrize(
-    ("seconds", "expected"), [(0.04, "0.0 s"), (59.94, "59.9 s"), (61.2, "1 min 01 s"), (7384, "2 h 03 min 04 s")]
+    ("values", "said"),
+    [
+        ({"failures": (failure(1, 10), failure(2))}, "  Campaigns  1 of 3 complete, 2 incomplete"),
+        ({"seconds": 0.04}, "  Time       0.0 s"),
+        ({"seconds": 59.94}, "  Time       59.9 s"),
+        ({"seconds": 61.2}, "  Time       1 min 01 s"),
+        ({"seconds": 7384}, "  Time       2 h 03 min 04 s"),
+        ({"resumed": 1}, "  Resumed    1 report was stored already"),
+        ({"resumed": 1234}, "  Resumed    1,234 reports were stored already"),
+        ({"leftover": Path(".a.csv.pull")}, "  Leftover   .a.csv.pull could not be removed; please remove it"),
+        ({"requests": 9, "retries": 1}, "  Requests   9, 1 of them a retry"),
+        ({"requests": 9, "retries": 2}, "  Requests   9, 2 of them retries"),
+        ({"feeds": (Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE)}, "  Rows       0 (campaign 0, keyword-by-date 0)"),
+        ({}, "  Account    acme, snapshot of 2023-04-02"),
+    ],
 )
-def test_a_time_is_shown_in(seconds: float, expected: str) -> None:
-    assert f"  Time       {expected}" in shown(seconds=seconds)
+def test_a_fact_has_its_line(values: dict[str, Any], said: str) -> None:
+    assert said in shown(**values)
 
 
 @pytest.mark.parametrize(
@@ -119,27 +138,6 @@ def test_a_size_is_shown_in(tmp_path: Path, size: int, expected: str) -> None:
     assert shown(paths=(path,))[-1] == f"  File       {path} ({expected})"
 
 
-def test_of_many_ids_the_first_are_listed() -> None:
-    (said,) = (
-        line for line in shown(failures=tuple(failure(1, number) for number in range(1, 31))) if "keywords" in line
-    )
-    assert "18, 19, 20 and 10 more: there is no such object" in said
-
-
-def test_failures_of_several_feeds_name_the_feed() -> None:
-    feeds = (Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE)
-    said = shown(feeds=feeds, failures=(failure(1, feed=Feed.CAMPAIGN), failure(1, 12)))
-    assert said[1:3] == [
-        "  campaign: campaign 1: there is no such object (status 404)",
-        "  keyword-by-date: campaign 1, keyword 12: there is no such object (status 404)",
-    ]
-    assert "  Rows       0 (campaign 0, keyword-by-date 0)" in said
-
-
-def test_account_and_night_are_named() -> None:
-    assert "  Account    acme, snapshot of 2023-04-02" in shown()
-
-
 def test_a_pull_that_has_an_earlier_night_says_so() -> None:
     said = shown(night=dt.date(2023, 4, 3))[-1]
     assert said.startswith("This finished the pull of 2023-04-02; its rows have that snapshot date.")
@@ -147,45 +145,10 @@ def test_a_pull_that_has_an_earlier_night_says_so() -> None:
     assert shown(night=dt.date(2023, 4, 2)) == shown()
 
 
-def test_resumed_reports_are_counted() -> None:
-    assert "  Resumed    1,234 reports were stored already" in shown(resumed=1234)
-    assert "  Resumed    1 report was stored already" in shown(resumed=1)
-
-
-def test_work_that_could_not_be_removed_is_named() -> None:
-    assert shown(leftover=Path(".a.csv.pull"))[-1] == "  Leftover   .a.csv.pull could not be removed; please remove it"
-
-
-def test_retries_are_counted_among_the_requests() -> None:
-    assert "  Requests   9" in shown(requests=9)
-    assert "  Requests   9, 1 of them a retry" in shown(requests=9, retries=1)
-    assert "  Requests   9, 2 of them retries" in shown(requests=9, retries=2)
-
-
-def test_as_json_a_program_reads_the_same() -> None:
-    said = json.loads(
-        summary_as_json(summary(rows=5, failures=(failure(2, 20),), paths=(Path("a.csv"),)), ExitCode.PARTIAL)
-    )
-    assert (said["ok"], said["exit_code"], said["files"]) == (False, 4, ["a.csv"])
-    assert said["leftover"] is None
-    assert (said["campaigns"], said["campaigns_complete"], said["rows"]) == (3, 2, {"keyword-by-date": 5})
-    assert said["failures"] == [
-        {
-            "feed": "keyword-by-date",
-            "campaign_id": 2,
-            "keyword_id": 20,
-            "error": "NotFoundError",
-            "message": "there is no such object",
-            "status": 404,
-            "attempts": 0,
-        }
-    ]
-
-
 def test_as_json_a_program_reads_retries_refusals_and_waits() -> None:
-    assert [json.loads(summary_as_json(summary(), ExitCode.OK))[name] for name in EFFORT] == [None, None, None]
+    assert [json.loads(as_json(summary_facts(summary(), ExitCode.OK)))[name] for name in EFFORT] == [None, None, None]
     stats = Stats(9, 9, {"throttle": 2}, 2, 0, 0, 16, None, {"asked to wait": 1.23456})
-    said = json.loads(summary_as_json(summary(stats=stats), ExitCode.OK))
+    said = json.loads(as_json(summary_facts(summary(stats=stats), ExitCode.OK)))
     assert [said[name] for name in EFFORT] == [{"throttle": 2}, 2, {"asked to wait": 1.235}]
     assert said["started_at"] == "2023-04-02T03:00:01"
 

@@ -10,7 +10,7 @@ import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.session import Clock
-from tests.cli.running import Seorep, serving
+from tests.cli.running import Seorep, account, serving
 from tests.export.reports import names_in
 
 PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command|key_file)[a-z]+(_[a-z]+)+\b|\w=\w")
@@ -156,9 +156,7 @@ def test_what_the_service_refuses_says_what_to_check(
 
 
 def test_a_bad_target_is_refused_before_any_request(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving() as sandbox:
-        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
-        monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
+    with account(monkeypatch) as sandbox:
         assert seorep("pull", "--out", "missing/a.csv").code == 2
         assert sandbox.stats.requests == 0
 

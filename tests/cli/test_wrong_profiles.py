@@ -10,9 +10,8 @@ import pytest
 
 from seorep_async.cli.application import run
 from seorep_async.cli.connection import connect
-from seorep_async.cli.options import CONNECTION_NAMES
+from tests.cli.running import KEY, NO_OPTIONS
 
-KEY = "s3cret-k3y"
 ADDRESS = 'base_url = "https://api.example.com"\n'
 MANY = 50_000_000
 DIGITS = "9" * 5000
@@ -56,7 +55,9 @@ KEYS = [
     (f"key = '{KEY}'\nkey = '{KEY}'", "can't read"),
     (f"key = '{KEY}'\nkey_env = 'HOME'", "key and key_env can't be combined"),
     (f"api_key = '{KEY}'", "unknown setting 'api_key'"),
+    ("", "profile acme: there is no key; set one of key_command, key_file, key_env."),
     # key_env
+    ("key_env = 'NO_SUCH_KEY'", "profile acme: key_env gives no key, as the environment variable that it names"),
     ("key_env = ''", "profile acme: key_env is empty; set it in /"),
     ("key_env = 3", "key_env must be a string"),
     ('key_env = "A\\u0000B"', "key_env gives no key"),
@@ -114,7 +115,8 @@ KEYS = [
 SETTINGS = [
     ("base_url = 3", "base_url must be a string"),
     ("base_url = ''", "profile acme: base_url is empty; set it in /"),
-    ("account = 'Acme'", "base_url of profile acme must be set"),
+    ("account = 'Acme'", "base_url of profile acme must be set; or try --sandbox."),
+    ("base_url = 'api.example.com'", "base_url of profile acme needs a scheme and a host"),
     ("base_url = []", "base_url must be a string"),
     ("base_url = 1979-05-27", "base_url must be a string"),
     ('base_url = "https://api.example.com\\u0000"', "base_url of profile acme"),
@@ -122,8 +124,10 @@ SETTINGS = [
     ("base_url = 'https://[::1'", "base_url of profile acme"),
     ("base_url = 'https://api.example.com:99999'", "base_url of profile acme"),
     (f"{ADDRESS}account = 3", "account must be a string"),
+    (f"{ADDRESS}account = ''", "profile acme: account is empty; set it in /"),
+    (f"{ADDRESS}call_timeout = 'x'", 'above 0 and up to 1e9 (seconds, or "none"), got'),
     (f'{ADDRESS}account = "a\\u0000b"', "account must be a name"),
-    (f"{ADDRESS}max_attempts = 0", "max_attempts must be"),
+    (f"{ADDRESS}max_attempts = 0", "profile acme: max_attempts must be an integer from 1 to 100"),
     (f"{ADDRESS}max_attempts = '3'", "max_attempts must be"),
     (f"{ADDRESS}max_attempts = true", "max_attempts must be"),
     (f"{ADDRESS}max_attempts = [3]", "max_attempts must be"),
@@ -137,24 +141,26 @@ SETTINGS = [
     (f"{ADDRESS}user_agent = 3", "user_agent must be"),
     (f'{ADDRESS}user_agent = "a\\nb"', "user_agent must"),
     (f"{ADDRESS}allow_insecure_http = 'no'", "allow_insecure_http must be"),
-    (f"{ADDRESS}request_encoding = ['json']", "request_encoding must be one of"),
+    (f"{ADDRESS}request_encoding = ['json']", "profile acme: request_encoding must be one of form"),
     (f"{ADDRESS}array_encoding = {{}}", "array_encoding must be one of"),
     (f"{ADDRESS}engine_names = 3", "engine_names must name"),
     (f"{ADDRESS}engine_names = {{engine_a = 3}}", "engine_names"),
     (f"{ADDRESS}engine_names = {{engine_z = 'a'}}", "engine_names must name"),
     (f"{ADDRESS}storage_options = 'x'", "storage_options must be a table of strings"),
     (f"{ADDRESS}storage_options = {{timeout = 5}}", "storage_options must be a table of strings"),
-    (f"{ADDRESS}colour = 'x'", "unknown setting 'colour'"),
+    (f"{ADDRESS}colour = 'x'", "profile acme: unknown setting 'colour'; the settings are base_url, account, key"),
     (f'{ADDRESS}"max_attempts " = 3', "unknown setting 'max_attempts '; did you mean max_attempts"),
     (f'{ADDRESS}"a\\nb" = 3', r"unknown setting 'a\nb'"),
     (f"{ADDRESS}{'x' * 100_000} = 3", "unknown setting 'xxx"),
 ]
 FILES: list[tuple[bytes | str, str]] = [
-    (b"", "there is no profile 'acme'"),
+    (b"", "there is no profile 'acme' in {config}; it has: none."),
+    (b"[other]\n[third]", "there is no profile 'acme' in {config}; it has: other, third."),
+    (b"[acme]\nbase_uri = 'x'", "profile acme: unknown setting 'base_uri'; did you mean base_url?"),
     (b"acme = 3", "there is no profile 'acme'"),
     (b"acme = []", "there is no profile 'acme'"),
     (b"[[acme]]\nkey = 'k'", "there is no profile 'acme'"),
-    (b"[acme", "can't read"),
+    (b"[acme", "can't read {config}: "),
     (b'["acme\\n"]', "there is no profile 'acme'"),
     (f"[acme]\n{ADDRESS}key = 's3cr\xe9t'".encode("latin-1"), "not UTF-8"),
     (f"[acme]\n{ADDRESS}key = '{KEY}'".encode("utf-16"), "not UTF-8"),
@@ -217,7 +223,7 @@ def test_it_is_refused_in_one_line(
     code = run(["pull", "--profile", "acme"])
     out, err = capfd.readouterr()
     assert (code, out) == (2, "")
-    assert said in err
+    assert said.replace("{config}", str(folder / "config.toml")) in err
     assert (err[:7], err.count("\n"), KEY in err) == ("Error: ", 1, False)
     assert len(err) < 1500
 
@@ -230,9 +236,9 @@ def test_a_byte_order_mark_is_no_part_of_a_profile_or_a_key(
     (folder / "key").write_text(f"{bom}{KEY}\r\nmore\n", encoding="utf-8")
     (folder / "key").chmod(0o600)
     configure(folder, f"{bom}[acme]\r\n{ADDRESS}{key.format(key=folder / 'key')}\n".encode())
-    assert connect({**dict.fromkeys(CONNECTION_NAMES), "profile": "acme"}, "").api_key == KEY
+    assert connect({**NO_OPTIONS, "profile": "acme"}).api_key == KEY
 
 
 def test_a_process_that_a_command_leaves_behind_holds_nothing_up(folder: Path) -> None:
     configure(folder, f"[acme]\n{ADDRESS}key_command = ['sh', '-c', 'sleep 30 & echo {KEY}']\n".encode())
-    assert connect({**dict.fromkeys(CONNECTION_NAMES), "profile": "acme"}, "").api_key == KEY
+    assert connect({**NO_OPTIONS, "profile": "acme"}).api_key == KEY

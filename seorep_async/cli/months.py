@@ -1,0 +1,171 @@
+"""A pull for each month, one after the other into one database or dataset, and reported together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import click
+from rich.console import Console
+from rich.text import Text
+
+from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.progress import ProgressDisplay
+from seorep_async.cli.summary import as_json, failures_in_words, named, print_facts, summary_facts
+from seorep_async.cli.terminal import counted, duration, print_hanging
+from seorep_async.client import SeoRepClient
+from seorep_async.errors import PullPausedError, one_line
+from seorep_async.export import PullSummary
+from seorep_async.export.preview import preview, staged_pull
+from seorep_async.export.progress import ProgressTracker
+from seorep_async.export.pull_to import run_export
+from seorep_async.export.spec import PullSpec
+from seorep_async.export.targets import Target
+from seorep_async.history.completeness import complete_feeds
+
+_NAMED = 3
+_SKIPPED = "of months, complete already"
+
+
+@attrs.define
+class Months:
+    """The pulls, of which only the days and the feeds differ.
+
+    Attributes:
+        specs: of the pulls that are left, in their order.
+        skipped: feeds of months that are complete.
+        summaries: of the finished pulls.
+        paused: whether it stopped at its limit of requests.
+    """
+
+    client: SeoRepClient
+    specs: list[PullSpec]
+    target: Target
+    skipped: int = 0
+    summaries: list[PullSummary] = attrs.field(factory=list)
+    paused: bool = False
+
+    def prepare(self, *, skip_complete: bool, storage_options: Mapping[str, Any] | None = None) -> None:
+        """Leave out what is complete, and begin with the month that an interrupted run has staged."""
+        target, first = self.target, self.specs[0]
+        if not target.accumulates:
+            need = "several months, or --skip-complete, need a database (.duckdb) or a dataset (a name that ends in /)"
+            raise click.UsageError(f"-o {target.label}: {need}.")
+        if skip_complete and target.exists():
+            target.check(first, lambda: None)  # what another account under this name fetched is not complete
+            labels: Any = {"account": first.account, "selection": first.selection, "compared": first.compares}
+            done = complete_feeds(target.label, storage_options=storage_options, **labels)
+            missing = [
+                attrs.evolve(one, feeds=tuple(feed for feed in one.feeds if (*one.window, feed) not in done))
+                for one in self.specs
+            ]
+            self.skipped = sum(len(one.feeds) for one in self.specs) - sum(len(one.feeds) for one in missing)
+            self.specs = [one for one in missing if one.feeds]
+        if (staged := staged_pull(target)) is not None:
+            days = staged.start_date, staged.end_date
+            self.specs.sort(key=lambda one: (one.start_date.isoformat(), one.end_date.isoformat()) != days)
+
+    def _target_of(self, spec: PullSpec) -> Target:
+        return attrs.evolve(self.target, feeds=spec.feeds)
+
+    async def preview(self) -> list[tuple[PullSpec, int]]:
+        """Return an estimate of the requests of each pull; months of the same feeds are estimated from one."""
+        known: dict[object, int] = {}
+        found = []
+        for number, spec in enumerate(self.specs):
+            alike = spec.feeds if number else None  # the first may have staged reports
+            if alike not in known:
+                known[alike] = (await preview(self.client, spec, self._target_of(spec))).requests
+            found.append((spec, known[alike]))
+        return found
+
+    async def run(self, display: ProgressDisplay, restart: bool, max_requests: int | None) -> None:
+        """Run the pulls; raises as `pull_to`, but for its limit of requests."""
+        for number, spec in enumerate(self.specs, 1):
+            left = None if max_requests is None else max_requests - self.client.stats.attempts
+            if left is not None and left <= 0:
+                self.paused = True
+                return
+            display.label = f"{_month(spec)}, {number} of {len(self.specs)}: "
+            how: Any = {"restart": restart and number == 1, "max_requests": left}
+            try:
+                tracker = ProgressTracker(display.show)
+                self.summaries.append(await run_export(self.client, spec, self._target_of(spec), tracker, **how))
+            except PullPausedError:
+                self.paused = True
+                return
+
+    @property
+    def finished(self) -> str:
+        """How many pulls are finished, in words."""
+        return f"{len(self.summaries)} of {counted(len(self.specs), 'month is', 'months are')} finished"
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code of all."""
+        if self.paused:
+            return ExitCode.UNAVAILABLE
+        return ExitCode.OK if all(summary.ok for summary in self.summaries) else ExitCode.PARTIAL
+
+
+def _month(one: PullSpec | PullSummary) -> str:
+    return f"{one.start_date:%Y-%m}" if one.start_date.day == 1 else one.start_date.isoformat()
+
+
+def show_months(console: Console, months: Months, source: str, *, quiet: bool) -> None:
+    """Print the failures of several months, and then a summary."""
+    pulls, skipped = months.summaries, f"{counted(months.skipped, 'feed', 'feeds')} {_SKIPPED}"
+    for one in pulls:
+        for line in failures_in_words(one.failures, several=len(one.feeds) > 1):
+            print_hanging(console, Text(f"{_month(one)}: {line}", style="red"), 4)
+    if quiet:
+        return
+    if not months.specs:
+        console.print(f"Nothing to pull: {skipped}.")
+        return
+    title = f"Pulled {counted(len(pulls), 'month', 'months')}"
+    console.print(Text.assemble((title, "bold"), f" from {one_line(source)}"))
+    facts = []
+    if failed := sum(not one.ok for one in pulls):
+        facts.append(("Months", f"{counted(failed, 'has', 'have')} failures; --skip-complete fetches them"))
+    if months.skipped:
+        facts.append(("Skipped", skipped))
+    facts.append(("Rows", f"{sum(one.rows for one in pulls):,}"))
+    facts.append(("Requests", f"{months.client.stats.attempts:,}"))
+    facts.append(("Time", duration(sum(one.seconds for one in pulls))))
+    paths = dict.fromkeys(path for one in pulls for path in one.paths)
+    facts += [("" if number else "File", one_line(str(path))) for number, path in enumerate([*paths][:_NAMED])]
+    print_facts(console, facts)
+    if months.paused:
+        left = counted(len(months.specs) - len(pulls), "month is", "months are")
+        console.print(f"Paused at --max-requests; {left} left. Repeat the command to go on.")
+
+
+def months_facts(months: Months, warnings: Sequence[str]) -> dict[str, Any]:
+    """Return the facts of several months, by their names in JSON."""
+    pulls = months.summaries
+    return {
+        "ok": months.code is ExitCode.OK,
+        "exit_code": int(months.code),
+        "paused": months.paused,
+        "months_left": [_month(spec) for spec in months.specs[len(pulls) :]],
+        "feeds_skipped": months.skipped,
+        "requests": months.client.stats.attempts,
+        "rows": sum(one.rows for one in pulls),
+        "failures": sum(len(one.failures) for one in pulls),
+        "warnings": list(warnings),
+        "pulls": [summary_facts(one, ExitCode.OK if one.ok else ExitCode.PARTIAL) for one in pulls],
+    }
+
+
+def preview_of_months(found: Sequence[tuple[PullSpec, int]], skipped: int, source: str, *, in_json: bool) -> str:
+    """Return the estimates of several months, for a person to read or as JSON."""
+    requests = sum(count for _, count in found)
+    if in_json:
+        months = [named(one, "start_date end_date") | {"requests": count} for one, count in found]
+        return as_json({"dry_run": True, "feeds_skipped": skipped, "requests": requests, "months": months})
+    lines = [f"Would pull {counted(len(found), 'month', 'months')} from {one_line(source)}"]
+    lines += [f"  {_month(one)}    about {counted(count, 'request', 'requests')}" for one, count in found]
+    lines += [f"  Skipped    {counted(skipped, 'feed', 'feeds')} {_SKIPPED}"] if skipped else []
+    return "\n".join([*lines, f"  Together   about {counted(requests, 'request', 'requests')}"])
