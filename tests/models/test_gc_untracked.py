@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gc
+import pickle
 from typing import Any
 
 import attrs
@@ -89,8 +90,12 @@ def test_rows_are_matched_by_their_places() -> None:
 
 def test_a_row_is_pickled_by_the_names_of_its_fields() -> None:
     reduced: Any = Ranks(1, 7, 2).__reduce__()
-    restore, (_, values) = reduced
-    assert restore(LaterRanks, values) == LaterRanks(1, places=None, ranking=7, clicks=2)
+    restore, (_, *fields) = reduced
+    assert restore(LaterRanks, *fields) == LaterRanks(1, places=None, ranking=7, clicks=2)
+
+
+def test_a_pickle_of_many_rows_names_their_fields_once() -> None:
+    assert pickle.dumps([KeywordRanking(n, "shoes") for n in range(3)]).count(b"engine_a_serp_url") == 1
 
 
 def test_a_row_model_can_not_be_subclassed() -> None:
