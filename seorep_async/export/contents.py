@@ -44,22 +44,20 @@ class Contents:
             rows = iter(computed[table]())
             while some := list(itertools.islice(rows, GROUP_ROWS)):
                 if kind.is_text:
-                    columns, csv = list(zip(*some, strict=True)), self.area.spec.csv
-                    yield encode(kind, table, prepare(kind, table, columns, csv), csv)
+                    csv = self.area.spec.csv
+                    (prepared,) = prepare(kind, table, [list(zip(*some, strict=True))], csv)
+                    yield encode(kind, table, prepared, csv)
                 else:
                     yield arrow_table(table, some)
             return
         if not any_received(self.outcomes):
             return
-        if table is keywords_table() and not kind.is_text and Feed.CAMPAIGN in self.area.spec.feeds:
-            names = [column.name for column in table.columns]
-            yield from (chunk.select(names) for chunk in self.chunks(table_of(Feed.CAMPAIGN)))
-            return
-        reports = self.area.checkpoint.reports(table.name)
         if kind.is_text:
-            yield from (report.data for report in reports if report.data)
-        else:
-            yield from arrow_tables(table, reports)
+            yield from (report.data for report in self.area.checkpoint.reports(table.name) if report.data)
+            return
+        in_rows = table is keywords_table() and Feed.CAMPAIGN in self.area.spec.feeds
+        staged = table_of(Feed.CAMPAIGN) if in_rows else table
+        yield from arrow_tables(table, self.area.checkpoint.reports(staged.name), staged)
 
     def _totals(self) -> Iterator[Values]:
         spec = self.area.spec

@@ -122,11 +122,11 @@ class StagingWriter:
         staged: list[StagedReport] = []
         failures: list[PullFailure] = []
         kind = self._area.format
-        for report, owners in with_owners(reports, self.checkpoint):
-            # Arrow tables of keywords are made from those of the rows at the end, for less
-            of_keywords = report.feed is Feed.CAMPAIGN and (kind.is_text or not rows)
-            for one in encoded(kind, self._area.spec, report, owners, rows=rows, keywords=of_keywords):
-                (staged if isinstance(one, StagedReport) else failures).append(one)  # type: ignore[arg-type]
+        # Arrow tables of keywords are made from those of the rows at the end, for less
+        of_keywords = reports[0].feed is Feed.CAMPAIGN and (kind.is_text or not rows)
+        owned = list(with_owners(reports, self.checkpoint))
+        for one in encoded(kind, self._area.spec, owned, rows=rows, keywords=of_keywords) if owned else ():
+            (staged if isinstance(one, StagedReport) else failures).append(one)  # type: ignore[arg-type]
         durable = time.monotonic() >= self._next_sync
         if durable:
             self._next_sync = time.monotonic() + _SYNC_SECONDS
@@ -167,8 +167,8 @@ class PipeWriter:
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
         """Write reports."""
         written = 0
-        for report, owners in with_owners(reports, self.checkpoint) if rows else ():
-            for one in encoded(self._kind, self._spec, report, owners, rows=True, keywords=False):
+        for owned in with_owners(reports, self.checkpoint) if rows else ():
+            for one in encoded(self._kind, self._spec, [owned], rows=True, keywords=False):
                 if isinstance(one, PullFailure):
                     self._tracker.failures.append(one)
                     continue
@@ -182,42 +182,48 @@ class PipeWriter:
 
 def with_owners(
     reports: Sequence[RankingReport[Any]], checkpoint: Checkpoint
-) -> Iterator[tuple[RankingReport[Any], list[int]]]:
-    """Yield reports of one feed, each with its campaigns."""
+) -> Iterator[tuple[RankingReport[Any], int]]:
+    """Yield reports of one feed, each once for every campaign that it is of."""
     by_keyword = reports[0].feed is Feed.KEYWORD_BY_DATE
     owners = checkpoint.owners(report.id for report in reports) if by_keyword else {}
     for report in reports:
-        yield report, owners[report.id] if by_keyword else [report.id]
+        for campaign_id in owners[report.id] if by_keyword else [report.id]:
+            yield report, campaign_id
 
 
 def encoded(
-    kind: Format, spec: PullSpec, report: RankingReport[Any], owners: Iterable[int], *, rows: bool, keywords: bool
-) -> Iterator[StagedReport | PullFailure]:
-    """Yield a report for each of its campaigns, encoded for a format, or the failure if the format can't hold it.
+    kind: Format, spec: PullSpec, owned: Sequence[tuple[RankingReport[Any], int]], *, rows: bool, keywords: bool
+) -> list[StagedReport | PullFailure]:
+    """Return reports of one feed, each for a campaign and encoded for a format, or a failure if it can't hold one.
 
-    `keywords` yields the keywords in the rows, too, for their own table.
+    `keywords` returns the keywords in the rows, too, for their own table.
     """
-    table, totals = table_of(report.feed), totals_in_tables(report)
-    for campaign_id in owners:
-        lead = {"account": spec.account, "snapshot_date": spec.snapshot_date, "campaign_id": campaign_id}
-        columns: Sequence[Sequence[Any]] = column_values(report, **lead)
-        try:
-            if rows:
+    lead = {"account": spec.account, "snapshot_date": spec.snapshot_date}
+    columns: Sequence[Any] = [column_values(report, **lead, campaign_id=campaign_id) for report, campaign_id in owned]
+    found: list[StagedReport | PullFailure] = []
+    try:
+        if rows:
+            table = table_of(owned[0][0].feed)
+            columns = prepare(kind, table, columns, spec.csv)
+            for (report, campaign_id), prepared in zip(owned, columns, strict=True):
+                totals = totals_in_tables(report)
                 check_totals(kind, totals)
-                columns = prepare(kind, table, columns, spec.csv)
-                data = encode(kind, table, columns, spec.csv)
                 dumped = None if totals is None else json.dumps(totals_values(totals))
-                yield StagedReport(table.name, campaign_id, report.id, len(report.rows), dumped, data)
-        except UNSTORABLE as error:
-            yield PullFailure(report.feed, campaign_id, report.keyword_id, unstorable(kind, error))
-            continue
-        if keywords:
-            with contextlib.suppress(*UNSTORABLE):  # the rows already report it
-                of_keywords: Sequence[Sequence[Any]] = keyword_columns(columns)
-                if not rows:
-                    of_keywords = prepare(kind, keywords_table(), of_keywords, spec.csv)
-                data = encode(kind, keywords_table(), of_keywords, spec.csv)
-                yield StagedReport(keywords_table().name, campaign_id, campaign_id, len(of_keywords[0]), None, data)
+                data = encode(kind, table, prepared, spec.csv)
+                found.append(StagedReport(table.name, campaign_id, report.id, len(report.rows), dumped, data))
+    except UNSTORABLE as error:
+        if len(owned) > 1:  # each alone, as one of them fails the others
+            return [one for alone in owned for one in encoded(kind, spec, [alone], rows=rows, keywords=keywords)]
+        ((report, campaign_id),) = owned
+        return [PullFailure(report.feed, campaign_id, report.keyword_id, unstorable(kind, error))]
+    for (_, campaign_id), prepared in zip(owned, columns, strict=True) if keywords else ():
+        with contextlib.suppress(*UNSTORABLE):  # the rows already report it
+            of_keywords: Any = keyword_columns(prepared)
+            if not rows:
+                (of_keywords,) = prepare(kind, keywords_table(), [of_keywords], spec.csv)
+            data = encode(kind, keywords_table(), of_keywords, spec.csv)
+            found.append(StagedReport(keywords_table().name, campaign_id, campaign_id, len(of_keywords[0]), None, data))
+    return found
 
 
 def encoded_campaigns(kind: Format, spec: PullSpec, campaigns: Sequence[Campaign], part: int) -> StagedReport:
@@ -225,7 +231,8 @@ def encoded_campaigns(kind: Format, spec: PullSpec, campaigns: Sequence[Campaign
 
     def encode_some(some: Sequence[Campaign]) -> bytes:
         table, columns = campaigns_table(), campaign_columns(some, spec.account, spec.snapshot_date)
-        return encode(kind, table, prepare(kind, table, columns, spec.csv), spec.csv)
+        (prepared,) = prepare(kind, table, [columns], spec.csv)
+        return encode(kind, table, prepared, spec.csv)
 
     def fits_format(one: Campaign) -> bool:
         with contextlib.suppress(*UNSTORABLE):

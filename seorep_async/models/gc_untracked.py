@@ -8,10 +8,12 @@ class with all fields (0.16 if not, as Python compares all names), building the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, NoReturn, TypeVar, cast
 
 import attrs
 import msgspec
+from msgspec.structs import astuple
 
 M = TypeVar("M")
 
@@ -81,13 +83,21 @@ def _is_plain(field: attrs.Attribute[Any]) -> bool:
     )
 
 
+@cache
+def _names(model: Any) -> str:
+    return " ".join(model.__struct_fields__)
+
+
 def _reduced(model: Any) -> tuple[Any, ...]:
+    # the names as one string, the same for all instances: a pickle of many holds it once
+    kind: Any = type(model)
+    return _restored, (kind, _names(kind), astuple(model))
+
+
+def _restored(model: Any, names: str, values: tuple[Any, ...]) -> Any:
     # by name: an instance that another version pickled may have other fields, or another order of them
-    return _restored, (type(model), {field.name: getattr(model, field.name) for field in attrs.fields(type(model))})
-
-
-def _restored(model: type[M], values: dict[str, Any]) -> M:
-    return model(**values)
+    is_current = names == _names(model)
+    return model(*values) if is_current else model(**dict(zip(names.split(), values, strict=True)))
 
 
 def _refuse_subclass(cls: type, /, **_: object) -> NoReturn:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
-from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, is_constant
+from seorep_async.models import Tag
+from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, is_constant, once_each
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -80,28 +82,19 @@ def polars_frame(table: pa.Table) -> pl.DataFrame:
 
 def _type(kind: ColumnType) -> pa.DataType:
     pa = require("pyarrow")
-    match kind:
-        case ColumnType.INTEGER:
-            return pa.int64()
-        case ColumnType.NUMBER:
-            return pa.float64()
-        case ColumnType.BOOLEAN:
-            return pa.bool_()
-        case ColumnType.DATE:
-            return pa.date32()
-        case ColumnType.DATETIME:
-            return pa.timestamp("us")
-        case ColumnType.TAGS:
-            return pa.list_(pa.struct({"id": pa.int64(), "label": pa.string(), "extra": pa.string()}))
-    return pa.string()
-
-
-def _plain_tags(column: Sequence[Any]) -> Sequence[Any]:
-    shared = {id(tags): tags for tags in column}  # rows often share one tuple
-    plain = {
-        key: [(t.id, t.label, as_json(t.extra) if t.extra else None) for t in tags] for key, tags in shared.items()
+    types = {
+        ColumnType.INTEGER: pa.int64(),
+        ColumnType.NUMBER: pa.float64(),
+        ColumnType.BOOLEAN: pa.bool_(),
+        ColumnType.DATE: pa.date32(),
+        ColumnType.DATETIME: pa.timestamp("us"),
+        ColumnType.TAGS: pa.list_(pa.struct({"id": pa.int64(), "label": pa.string(), "extra": pa.string()})),
     }
-    return [plain[id(tags)] for tags in column]
+    return types.get(kind, pa.string())
+
+
+def _plain_tags(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
+    return [(tag.id, tag.label, as_json(tag.extra) if tag.extra else None) for tag in tags]
 
 
 def _fields(column: Sequence[Any]) -> Sequence[Any]:
@@ -113,7 +106,7 @@ def _json_strings(column: Sequence[Any]) -> Sequence[Any]:
 
 
 _PLAIN: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
-    ColumnType.TAGS: _plain_tags,
+    ColumnType.TAGS: partial(once_each, _plain_tags),
     ColumnType.FIELDS: _fields,
     ColumnType.ANY: _json_strings,
 }
@@ -122,10 +115,7 @@ _PLAIN: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
 def _tags(column: Sequence[Any]) -> pa.Array:
     pa = require("pyarrow")
     # from flat columns, as a list of dicts takes ten times as long
-    ends, tags = [0], []
-    for held in column:
-        tags += held
-        ends.append(len(tags))
+    tags, ends = list(chain.from_iterable(column)), list(accumulate(map(len, column), initial=0))
     kind = _type(ColumnType.TAGS)
     ids, labels, extras = zip(*tags, strict=True) if tags else ((), (), ())
     flat = pa.StructArray.from_arrays(
@@ -156,16 +146,9 @@ _PANDAS_TYPES = {
 
 
 def _for_pandas(table: Table) -> dict[str, Any]:
-    columns = []
+    columns: list[dict[str, Any]] = []
     for column in table.columns:
         kind, stored = _PANDAS_TYPES.get(column.type, ("unicode", "object"))
-        columns.append(
-            {
-                "name": column.name,
-                "field_name": column.name,
-                "pandas_type": kind,
-                "numpy_type": stored,
-                "metadata": None,
-            }
-        )
+        names = {"name": column.name, "field_name": column.name}
+        columns.append({**names, "pandas_type": kind, "numpy_type": stored, "metadata": None})
     return {"index_columns": [], "column_indexes": [], "columns": columns, "creator": {"library": "pyarrow"}}

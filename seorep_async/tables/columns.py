@@ -128,8 +128,8 @@ def columns_of_model(model: type) -> Iterator[Column]:
 def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
     """Return the values of each column of models of one type; a model may be None."""
     read, absent, nested = _reading(model)
-    gaps = any(row is None for row in rows)
-    values = (absent if row is None else read(row) for row in rows) if gaps else map(read, rows)
+    has_gaps = types.NoneType in map(type, rows)  # `None in rows` would ask each row whether it equals None
+    values = (absent if row is None else read(row) for row in rows) if has_gaps else map(read, rows)
     columns: list[Sequence[Any]]
     if 0 < len(rows) < _FEW_ROWS:
         columns = list(zip(*values, strict=True))
@@ -177,6 +177,12 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 def as_json(value: object) -> str:
     """Return a value as a JSON string, the same for equal values, for formats without a type for it."""
     return _ENCODE(value)
+
+
+def once_each(function: Callable[[Any], Any], column: Sequence[Any]) -> list[Any]:
+    """Return a function's results for a column, called once for each object: rows often share a tuple of tags."""
+    results = {key: function(one) for key, one in {id(one): one for one in column}.items()}
+    return [results[id(one)] for one in column]
 
 
 def plain_tags(tags: tuple[Tag, ...]) -> list[dict[str, Any]]:

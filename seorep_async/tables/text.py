@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from json.encoder import encode_basestring
 from typing import Any, Literal
@@ -14,7 +14,7 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.models import Tag
-from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, is_constant, plain_tags
+from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, is_constant, once_each, plain_tags
 
 _JSON = msgspec.json.Encoder()
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -141,9 +141,7 @@ def _tag_list(tags: tuple[Tag, ...]) -> str:
 
 
 def _tags(values: Sequence[Any]) -> list[str]:
-    shared = list({id(tags): tags for tags in values}.values())  # rows often share one tuple
-    strings = dict(zip(map(id, shared), _quoted([_tag_list(tags) for tags in shared]), strict=True))
-    return [strings[id(tags)] for tags in values]
+    return once_each(lambda tags: _quoted([_tag_list(tags)])[0], values)
 
 
 def _fields(values: Sequence[Any]) -> list[str]:
@@ -182,18 +180,12 @@ def _line(table: Table) -> type[msgspec.Struct]:
     return msgspec.defstruct("Line", [(column.name, Any) for column in table.columns], gc=False)
 
 
-def _tag_members(values: Sequence[Any]) -> Sequence[Any]:
-    shared = {id(tags): tags for tags in values}
-    members = {key: plain_tags(tags) for key, tags in shared.items()}
-    return [members[id(tags)] for tags in values]
-
-
 def _field_members(values: Sequence[Any]) -> Sequence[Any]:
     return [msgspec.Raw(as_json(fields).encode()) if fields else fields for fields in values]
 
 
 _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
-    ColumnType.TAGS: _tag_members,
+    ColumnType.TAGS: partial(once_each, plain_tags),
     ColumnType.FIELDS: _field_members,
 }
 

@@ -25,7 +25,13 @@ from seorep_async import (
     Tag,
 )
 from seorep_async.export import arrow_stream, schema, to_arrow, to_html, to_pandas, to_polars
-from tests.export.reports import END, START, ranking
+from seorep_async.export.formats import Format, arrow_tables
+from seorep_async.export.sinks import encoded
+from seorep_async.reports import column_values
+from seorep_async.tables.arrow import arrow_schema, record_batch
+from seorep_async.tables.columns import Table
+from seorep_async.tables.declared import keywords_table, table_of
+from tests.export.reports import END, NIGHT, START, ranking, spec_of
 
 ROWS = (
     ranking(
@@ -154,3 +160,15 @@ def test_a_missing_extra_is_named_with_its_command(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ImportError, match=rf"'seorep-async\[{extra}\]', or in a clone: pip install '\.\[{extra}\]'"):
         make(report(*ROWS))
+
+
+@pytest.mark.parametrize("table", [table_of(Feed.CAMPAIGN), keywords_table()], ids=lambda table: table.name)
+def test_reports_of_any_size_are_staged_and_read_in_order(table: Table) -> None:
+    sizes, rows = [3, 100, 250, 0, 99, 5000, 1], (ROWS[0], *(ranking(keyword_id=n, wmt_ctr=n) for n in range(2, 5001)))
+    reports = [report(*rows[:size]) for size in sizes]
+    staged = encoded(Format.PARQUET, spec_of(), [(one, 7) for one in reports], rows=True, keywords=False)
+    (read,) = arrow_tables(table, staged, table_of(Feed.CAMPAIGN))  # type: ignore[arg-type]
+    lead = {"account": "acme", "snapshot_date": NIGHT, "campaign_id": 7}
+    wanted = [record_batch(table_of(Feed.CAMPAIGN), column_values(one, **lead)) for one in reports]
+    assert read.equals(pa.Table.from_batches(wanted).select(read.column_names))
+    assert read.schema.equals(arrow_schema(table))

@@ -20,6 +20,7 @@ from tests.export.door import (
     ProgressTracker,
     PullFailure,
     PullSpec,
+    StagedReport,
     check_totals,
     encode,
     encoded,
@@ -33,6 +34,7 @@ from tests.export.reports import END, FORMATS, START, owned, ranking, spec_of
 
 KEYWORDS = Feed.KEYWORD_BY_DATE
 ODD = [0, 2**31, TOO_LARGE]
+ROWS = {"rows": True, "keywords": False}
 
 
 def failed(summary: PullSummary) -> list[tuple[int, int | None]]:
@@ -195,6 +197,14 @@ DEEPEST = 200_000  # Python 3.12 and later take some thousands
 TOO_DEEP = nested(DEEPEST)
 
 
+def test_reports_that_are_converted_together_fail_alone() -> None:
+    large = [owned(*(ranking(keyword_id=id_, wmt_ctr=wmt) for id_ in range(200))).report for wmt in (1, TOO_LARGE, 2)]
+    first, failure, third = encoded(Format.PARQUET, spec_of(), [*zip(large, (7, 8, 9), strict=True)], **ROWS)
+    assert isinstance(failure, PullFailure)
+    stored = [one.campaign_id for one in (first, third) if isinstance(one, StagedReport)]
+    assert (stored, failure.campaign_id) == ([7, 9], 8)
+
+
 @pytest.mark.parametrize("ending", FORMATS)
 @pytest.mark.parametrize(
     "report",
@@ -205,7 +215,7 @@ TOO_DEEP = nested(DEEPEST)
     ],
 )
 def test_a_field_that_is_nested_too_deep_fails_its_report_only(report: RankingReport[Any], ending: str) -> None:
-    (failure,) = encoded(Format(f".{ending}"), spec_of(), report, [7], rows=True, keywords=False)
+    (failure,) = encoded(Format(f".{ending}"), spec_of(), [(report, 7)], **ROWS)
     assert isinstance(failure, PullFailure)
     assert failure.campaign_id == 7
     assert failure.error.message == f"an unknown field is nested too deep to be written to .{ending}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gc
+import pickle
 from typing import Any
 
 import attrs
@@ -89,8 +90,13 @@ def test_rows_are_matched_by_their_places() -> None:
 
 def test_a_row_is_pickled_by_the_names_of_its_fields() -> None:
     reduced: Any = Ranks(1, 7, 2).__reduce__()
-    restore, (_, values) = reduced
-    assert restore(LaterRanks, values) == LaterRanks(1, places=None, ranking=7, clicks=2)
+    restore, (_, *fields) = reduced
+    assert restore(LaterRanks, *fields) == LaterRanks(1, places=None, ranking=7, clicks=2)
+
+
+def test_a_further_row_in_a_pickle_repeats_no_field_names() -> None:
+    two, three = (len(pickle.dumps([KeywordRanking(id_, "shoes") for id_ in range(count)])) for count in (2, 3))
+    assert three - two < 2 * len(attrs.fields(KeywordRanking))
 
 
 def test_a_row_model_can_not_be_subclassed() -> None:
