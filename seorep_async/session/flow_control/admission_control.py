@@ -65,7 +65,7 @@ class AdmissionControl:
     @property
     def is_full(self) -> bool:
         """Whether as many attempts are in flight as may be now."""
-        return self.in_flight >= self._concurrency.limit
+        return self.in_flight + 1 > self._concurrency.window
 
     def is_doubtful(self, subject: str | None, refused: bool) -> bool:
         """Return whether a refusal may be about the request alone."""
@@ -89,7 +89,7 @@ class AdmissionControl:
         """Return why no attempt may start now, and when to look again; None where one may."""
         if self.is_full and (moment := self._concurrency.next_start(now)) > now:
             return "concurrency", moment
-        if (moment := self.paused_until) > now:
+        if (moment := self._rate.waits_until) > now:
             return "asked to wait", moment
         if (moment := self.breaker.next_start(now)) > now:
             return self.breaker.reason, moment
@@ -139,7 +139,7 @@ class AdmissionControl:
         self.failing.record_success(permit.subject)
         self._rate.record_success(permit.started, now)
         concurrency.record_success(self.in_flight)
-        if breaker.is_open and permit.started <= breaker.opened:
+        if permit.started <= breaker.opened and breaker.is_open:
             concurrency.count_in_sample()
         if breaker.record_success(permit.started) == "pace":
             self._decrease(now)

@@ -33,7 +33,7 @@ class CircuitBreaker:
 
     def next_start(self, now: float) -> float:
         """Return the time from which the next attempt may start; infinite while a probe is out."""
-        if not self.is_open:
+        if not self.reason:
             return now
         return math.inf if self._probing else self._next_probe
 
@@ -60,7 +60,7 @@ class CircuitBreaker:
         One that started before the breaker opened can't; one that started before the row of failures only makes up for
         one of them.
         """
-        if not self.is_open:
+        if not self.reason:
             if self._row:
                 self._row = 0 if started > self._row_began else self._row - 1
             return ""

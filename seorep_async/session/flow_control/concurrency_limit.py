@@ -36,7 +36,8 @@ class ConcurrencyLimit:
 
     def __init__(self, ceiling: int) -> None:
         self._ceiling = self._maximum = ceiling
-        self._window = float(min(ceiling, self.FIRST))
+        self.window: float = float(min(ceiling, self.FIRST))
+        """Attempts that may be in flight now, and a part of the next one."""
         self._start_ends = math.inf if ceiling > self.FIRST else -math.inf
         self._last_cut = self._last_step = -math.inf
         self._accepted = self._accepted_at_ceiling = 0
@@ -47,7 +48,7 @@ class ConcurrencyLimit:
     @property
     def limit(self) -> int:
         """Attempts that may be in flight now, at least 1."""
-        return int(self._window)
+        return int(self.window)
 
     @property
     def limit_after_start(self) -> int:
@@ -75,12 +76,12 @@ class ConcurrencyLimit:
         if self._is_start:
             if self._accepted >= self.FIRST:
                 self._end_start()
-        elif self._window < self._maximum:
-            self._window = min(self._maximum, self._window + 1 / self._window)
-        elif self._window < self._ceiling and self._accepted >= self._next_step:
+        elif self.window < self._maximum:
+            self.window = min(self._maximum, self.window + 1 / self.window)
+        elif self.window < self._ceiling and self._accepted >= self._next_step:
             self._accepted_at_step = self._accepted
             self._maximum += 1
-            self._window = self._maximum
+            self.window = self._maximum
 
     @property
     def _next_step(self) -> float:
@@ -100,14 +101,14 @@ class ConcurrencyLimit:
 
     def _end_start(self) -> None:
         if self._is_start:
-            self._start_ends, self._window = -math.inf, self._ceiling
+            self._start_ends, self.window = -math.inf, self._ceiling
 
     def record_timeout(self, started: float, now: float) -> None:
         """Cut the window, unless the attempt started before the last cut."""
         if started > self._last_cut:
             self._last_cut = now
             self._end_start()
-            self._window = max(1.0, self._window * self.CUT)
+            self.window = max(1.0, self.window * self.CUT)
 
     def step_back(self, started: float, now: float, in_flight: int) -> bool:
         """Take the last step back if a refusal is due to it, and return whether it is."""
@@ -119,7 +120,7 @@ class ConcurrencyLimit:
             self._last_step, self._was_step_refused = now, True
             self._reset_counts()
             self._maximum -= 1
-            self._window = min(self._window, self._maximum)
+            self.window = min(self.window, self._maximum)
         return True
 
     def start_sample(self, in_flight: int) -> None:
@@ -142,7 +143,7 @@ class ConcurrencyLimit:
             is_cause = is_unproven and self.FEWEST <= self._sample < self._enough
         self._reset_counts()
         self._accepted_at_ceiling = 0
-        self._window = self._maximum = self._sample if is_cause else self._ceiling
+        self.window = self._maximum = self._sample if is_cause else self._ceiling
         return self.is_known
 
     def _reset_counts(self) -> None:

@@ -137,8 +137,8 @@ class Governor:
         now, queue = self._clock.monotonic(), self._queue
         self.in_flight -= 1
         self.admission.end(permit, signal, retry_after, self._longest_wait, now)
-        queue.end_hopeless(now)
         if queue.turns:
+            queue.end_hopeless(now)
             queue.dispatch()
 
     def observe(self, permit: Permit, signal: Signal, retry_after: float | None) -> None:

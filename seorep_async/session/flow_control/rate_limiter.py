@@ -91,7 +91,7 @@ class RateLimiter:
     @property
     def is_first_guess(self) -> bool:
         """Whether the first cut is not confirmed by a second; until then the limit is searched, and no rate held."""
-        return self.is_known and self._held_until == -math.inf
+        return self._held_until == -math.inf and self.is_known
 
     @property
     def waits(self) -> int:
