@@ -198,16 +198,16 @@ def unstorable(kind: Format, error: Exception) -> ExportError:
 
 
 def _check_integers(table: Table, columns: Sequence[Sequence[Any]]) -> None:
-    for index, is_tags in _integer_indices(table):
-        for value in [id_ for tags in columns[index] for id_, _, _ in tags] if is_tags else columns[index]:
-            if value is not None and not fits(value):
-                raise OverflowError("an integer has more than 64 bits")
+    """Refuse the integers that MessagePack takes and Arrow does not: those from 2**63 on."""
+    ids = (id_ for index in _indices(table, ColumnType.TAGS) for tags in columns[index] for id_, _, _ in tags)
+    integers = chain(ids, *(columns[index] for index in _indices(table, ColumnType.INTEGER)))
+    if not fits(max(filter(None, integers), default=0)):
+        raise OverflowError("an integer has more than 64 bits")
 
 
 @cache
-def _integer_indices(table: Table) -> list[tuple[int, bool]]:
-    types = enumerate(column.type for column in table.columns)
-    return [(index, kind is ColumnType.TAGS) for index, kind in types if kind in (ColumnType.INTEGER, ColumnType.TAGS)]
+def _indices(table: Table, kind: ColumnType) -> list[int]:
+    return [index for index, column in enumerate(table.columns) if column.type is kind]
 
 
 def check_totals(kind: Format, totals: RankingTotals | None) -> None:

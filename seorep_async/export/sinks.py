@@ -125,8 +125,10 @@ class StagingWriter:
         # Arrow tables of keywords are made from those of the rows at the end, for less
         of_keywords = reports[0].feed is Feed.CAMPAIGN and (kind.is_text or not rows)
         owned = list(with_owners(reports, self.checkpoint))
-        for one in encoded(kind, self._area.spec, owned, rows=rows, keywords=of_keywords) if owned else ():
-            (staged if isinstance(one, StagedReport) else failures).append(one)  # type: ignore[arg-type]
+        # only Arrow gains from several at once
+        for some in [[one] for one in owned] if kind.is_text or not owned else [owned]:
+            for one in encoded(kind, self._area.spec, some, rows=rows, keywords=of_keywords):
+                (staged if isinstance(one, StagedReport) else failures).append(one)  # type: ignore[arg-type]
         durable = time.monotonic() >= self._next_sync
         if durable:
             self._next_sync = time.monotonic() + _SYNC_SECONDS
