@@ -1,6 +1,8 @@
 """The one model set: frozen, slotted attrs classes that know nothing of the wire."""
 
-from seorep_async.models.campaigns import Backlink, Campaign, Keyword
+from seorep_async.models.backlinks import Backlink
+from seorep_async.models.campaigns import Campaign
+from seorep_async.models.keywords import Keyword
 from seorep_async.models.pages import Page
 from seorep_async.models.rankings import (
     CampaignPeriod,

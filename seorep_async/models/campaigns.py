@@ -1,9 +1,9 @@
-"""Campaigns: website addresses tracked for ranking statistics; their keywords and backlinks."""
+"""Campaigns: website addresses tracked for ranking statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
 import attrs
@@ -39,43 +39,4 @@ class Campaign:
     group_title: str | None = None
     timezone: Any = attrs.field(default=None, hash=False)
     account_id: int | None = None
-    extra: Mapping[str, Any] = extra_field()
-
-
-@one_line_repr
-@attrs.frozen(weakref_slot=False)
-class Keyword:
-    """A phrase that a campaign tracks (the service's reference, section 2.4)."""
-
-    id: int
-    keyword_phrase: str
-    date_created: datetime | None = None
-    date_modified: datetime | None = None
-    primary_keyword: bool | None = None
-    campaign_id: int | None = None
-    extra: Mapping[str, Any] = extra_field()
-
-
-@one_line_repr
-@attrs.frozen(weakref_slot=False)
-class Backlink:
-    """A link to a campaign's address (the service's reference, section 2.5).
-
-    A field that the response leaves out is None: `campaign_id` in all but the response to `create`, `target_anchor` and
-    `target_url` in lists. `status` is `published` or `unpublished`.
-    """
-
-    id: int
-    title: str
-    status: str | None = None
-    date_created: date | None = None
-    date_published: date | None = None
-    url: str | None = None
-    link_type: str | None = None
-    target_anchor: str | None = None
-    target_url: str | None = None
-    notes: str | None = None
-    campaign_id: int | None = None
-    domain_authority: int | None = None
-    page_authority: int | None = None
     extra: Mapping[str, Any] = extra_field()

@@ -1,0 +1,26 @@
+"""Keywords, tracked for a campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from seorep_async.models.extra import extra_field
+from seorep_async.models.one_line_repr import one_line_repr
+
+
+@one_line_repr
+@attrs.frozen(weakref_slot=False)
+class Keyword:
+    """A phrase that a campaign tracks (the service's reference, section 2.4)."""
+
+    id: int
+    keyword_phrase: str
+    date_created: datetime | None = None
+    date_modified: datetime | None = None
+    primary_keyword: bool | None = None
+    campaign_id: int | None = None
+    extra: Mapping[str, Any] = extra_field()
