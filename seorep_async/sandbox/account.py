@@ -83,9 +83,9 @@ class Account:
         self._tokens = 0
         self._seeded = lru_cache(_CACHED_RECORDS)(partial(make_campaign, self.key, self.account_id))
         self._seeded_keywords = lru_cache(max(1, _CACHED_KEYWORDS // (keywords + 1)))(self._make_keywords)
-        self.campaigns = Records(self._make_campaign, campaigns + 1)
-        self.users = Records(self._make_user, users + 1)
-        self.backlinks = Records(self._make_backlink, (campaigns + 1) * IDS_PER_CAMPAIGN)
+        self.campaigns: Records = Records(self._make_campaign, campaigns + 1)
+        self.users: Records = Records(self._make_user, users + 1)
+        self.backlinks: Records = Records(self._make_backlink, (campaigns + 1) * IDS_PER_CAMPAIGN)
 
     @property
     def writes(self) -> int:

@@ -7,7 +7,8 @@ campaign's `type` and the keywords' parameter `campaign_id` are not in the refer
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
-from typing import ClassVar
+
+from attrs import field, frozen
 
 from seorep_async.sandbox.account import Account, Records
 from seorep_async.sandbox.request import (
@@ -25,24 +26,25 @@ OWNER_ID = 1
 """The user of the key's login grants."""
 
 
+@frozen
 class Model:
     """A kind of record and its operations.
 
     Attributes:
         name: the service's word for one.
         fields: all fields of a record, in the order of responses.
-        hidden: the fields that the responses of an operation leave out.
-        stored: the fields that writes set in a record.
         searched: the fields of which one must contain the string of a list's search.
+        stored: the fields that writes set in a record.
+        hidden: the fields that the responses of an operation leave out.
         words: the parameters of a list for the search, the field to sort by, and the direction.
     """
 
     name: str
     fields: tuple[str, ...]
-    hidden: ClassVar[Mapping[str, Collection[str]]] = {}
-    stored: tuple[str, ...]
     searched: tuple[str, ...]
-    words = ("filter", "order_by", "order_direction")
+    stored: tuple[str, ...] = ()
+    hidden: Mapping[str, Collection[str]] = field(factory=dict)
+    words: tuple[str, str, str] = ("filter", "order_by", "order_direction")
 
     @property
     def listing(self) -> Fields:
@@ -136,20 +138,6 @@ def single(record: Record) -> Record:
 class Campaigns(Model):
     """Campaigns, deleted with their keywords, backlinks and feeds."""
 
-    # The reference shows only null for most of these.
-    listed_only = (
-        *("date_deleted", "status", "engineA_ignore_places", "engineA_places_id", "engineA_cid"),
-        *("engineA_business_id", "engineA_business_name", "timezone"),
-    )
-    name = "campaign"
-    fields = (
-        *("id", "date_created", "date_modified", "url", "company", "scope", "account_id", "type", "group_title"),
-        *listed_only,
-    )
-    hidden: ClassVar = {"create": ("group_title", *listed_only), "get": listed_only, "update": listed_only}
-    stored = ("url", "company", "scope", "group_title")
-    searched = ("company", "url")
-
     def records(self, account: Account) -> Records:
         return account.campaigns
 
@@ -171,15 +159,6 @@ class Campaigns(Model):
 
 class Users(Model):
     """Users, whose passwords are neither stored nor shown."""
-
-    name = "user"
-    fields = (
-        *("id", "date_created", "email", "username", "first_name", "last_name", "role", "campaign_access"),
-        *("account_id", "password"),
-    )
-    hidden: ClassVar = {"create": ("password",), "update": ("password",)}
-    stored = ("first_name", "last_name", "username", "email", "role")
-    searched = ("first_name", "last_name", "username", "email")
 
     def records(self, account: Account) -> Records:
         return account.users
@@ -218,10 +197,6 @@ class Users(Model):
 class Keywords(Model):
     """Keywords, which no operation changes."""
 
-    name = "keyword"
-    fields = ("id", "date_created", "date_modified", "keyword_phrase", "primary_keyword", "campaign_id")
-    searched = ("keyword_phrase",)
-
     def record(self, account: Account, id_: int) -> Record | None:
         keyword = account.keyword(id_)
         if keyword is None:
@@ -243,20 +218,6 @@ class Keywords(Model):
 class Backlinks(Model):
     """Backlinks, each of one campaign."""
 
-    name = "backlink"
-    fields = (
-        *("id", "title", "status", "date_created", "date_published", "url", "link_type", "notes", "domain_authority"),
-        *("page_authority", "target_anchor", "target_url", "campaign_id"),
-    )
-    hidden: ClassVar = {
-        **dict.fromkeys(("get", "update"), ("campaign_id",)),
-        "list": ("target_anchor", "target_url", "campaign_id"),
-    }
-    texts = ("link_type", "target_anchor", "target_url", "notes")
-    stored = ("title", "url", "status", "date_published", *texts)
-    searched = ("title", "url", "notes")
-    words = ("search", "sort_metric", "sort_direction")
-
     def records(self, account: Account) -> Records:
         return account.backlinks
 
@@ -266,7 +227,7 @@ class Backlinks(Model):
 
     def new(self, service: Service, request: ApiRequest) -> Record:
         campaign = service.campaign(request["campaign_id"])
-        empty = dict.fromkeys(self.texts, "")
+        empty = dict.fromkeys(TEXTS, "")
         created = {"campaign_id": campaign["id"], "date_created": service.now().date().isoformat()}
         return {**empty, **created, "domain_authority": 0, "page_authority": 0}
 
@@ -288,4 +249,50 @@ class Backlinks(Model):
         return self.page(service, request, lambda: service.account.backlink_ids(campaign["id"]), wanted)
 
 
-CAMPAIGNS, USERS, KEYWORDS, BACKLINKS = Campaigns(), Users(), Keywords(), Backlinks()
+# The reference shows only null for most of these.
+_LISTED_ONLY = (
+    *("date_deleted", "status", "engineA_ignore_places", "engineA_places_id", "engineA_cid"),
+    *("engineA_business_id", "engineA_business_name", "timezone"),
+)
+TEXTS = ("link_type", "target_anchor", "target_url", "notes")
+"""A backlink's fields that may be empty."""
+
+CAMPAIGNS = Campaigns(
+    name="campaign",
+    fields=(
+        *("id", "date_created", "date_modified", "url", "company", "scope", "account_id", "type", "group_title"),
+        *_LISTED_ONLY,
+    ),
+    searched=("company", "url"),
+    stored=("url", "company", "scope", "group_title"),
+    hidden={"create": ("group_title", *_LISTED_ONLY), "get": _LISTED_ONLY, "update": _LISTED_ONLY},
+)
+USERS = Users(
+    name="user",
+    fields=(
+        *("id", "date_created", "email", "username", "first_name", "last_name", "role", "campaign_access"),
+        *("account_id", "password"),
+    ),
+    searched=("first_name", "last_name", "username", "email"),
+    stored=("first_name", "last_name", "username", "email", "role"),
+    hidden={"create": ("password",), "update": ("password",)},
+)
+KEYWORDS = Keywords(
+    name="keyword",
+    fields=("id", "date_created", "date_modified", "keyword_phrase", "primary_keyword", "campaign_id"),
+    searched=("keyword_phrase",),
+)
+BACKLINKS = Backlinks(
+    name="backlink",
+    fields=(
+        *("id", "title", "status", "date_created", "date_published", "url", "link_type", "notes", "domain_authority"),
+        *("page_authority", "target_anchor", "target_url", "campaign_id"),
+    ),
+    searched=("title", "url", "notes"),
+    stored=("title", "url", "status", "date_published", *TEXTS),
+    hidden={
+        **dict.fromkeys(("get", "update"), ("campaign_id",)),
+        "list": ("target_anchor", "target_url", "campaign_id"),
+    },
+    words=("search", "sort_metric", "sort_direction"),
+)

@@ -6,7 +6,7 @@ from typing import Any
 from attrs import field, frozen
 
 from seorep_async.sandbox.feeds import FEEDS
-from seorep_async.sandbox.models import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS
+from seorep_async.sandbox.models import BACKLINKS, CAMPAIGNS, KEYWORDS, TEXTS, USERS
 from seorep_async.sandbox.request import DAY, DAYS, FILLED, INT32, SEARCH, STRING, STRINGS, ApiRequest, Fields, choice
 from seorep_async.sandbox.seeded import STATUSES
 from seorep_async.sandbox.service import Service
@@ -42,7 +42,7 @@ _BACKLINK: Fields = {
     "url": FILLED,
     "status": _STATUS,
     "date_published": DAY,
-    **dict.fromkeys(BACKLINKS.texts, STRING),
+    **dict.fromkeys(TEXTS, STRING),
 }
 _NEW_BACKLINK = ("campaign_id", "title", "url", "status", "date_published")
 _LINKS: Fields = {

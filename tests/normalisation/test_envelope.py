@@ -42,7 +42,7 @@ def refusals(body: bytes) -> list[SeoRepError]:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"metadata": None}, {"metadata": []}, {"metadata": {}}])
-def test_metadata_that_is_absent_or_holds_nothing_gives_no_counts(metadata: dict[str, Any]) -> None:
+def test_metadata_that_is_absent_or_empty_gives_no_counts(metadata: dict[str, Any]) -> None:
     page = decode({**metadata, "data": []})
     assert (page.total_pages, page.total_records, page.version, page.extra) == (None, None, None, {})
 
