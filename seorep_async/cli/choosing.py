@@ -107,7 +107,6 @@ class ChosenDays:
 
     Attributes:
         origin: how they follow from today, with its zone; empty if they were given.
-        notes: remarks for the user.
         windows: first and last day of each pull, in their order.
     """
 
@@ -182,15 +181,7 @@ def _first_of_months(last: dt.date, count: int) -> dt.date:
 
 @attrs.frozen
 class ChosenCampaigns:
-    """The campaigns to pull: by their ids, or those that the service lists.
-
-    Attributes:
-        ids: none for those that the service lists.
-        groups: titles of groups; none for campaigns of any.
-        filter: a string by which the service filters them.
-        allow_empty: whether there may be none.
-        notes: remarks for the user.
-    """
+    """The campaigns to pull: by their ids, or without any, by the service's filter and their groups."""
 
     ids: tuple[int, ...]
     groups: tuple[str, ...]

@@ -21,7 +21,7 @@ from seorep_async.cli.keys import key_of_command, key_of_file, read_small_file, 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.resources.arguments import Secret, check_account_name
-from seorep_async.settings import ArrayEncoding, EngineNames, FeedSearchParam, RequestEncoding, Settings
+from seorep_async.settings import EngineNames, Settings
 
 if TYPE_CHECKING:
     from seorep_async.sandbox import Sandbox
@@ -35,11 +35,7 @@ _EMPTY = {
 _MOST_BYTES = 1024 * 1024
 """The largest configuration file, in bytes."""
 _SETTINGS = {field.name: field for field in attrs.fields(Settings)}
-_ENUMS: dict[str, type[enum.Enum]] = {
-    "request_encoding": RequestEncoding,
-    "array_encoding": ArrayEncoding,
-    "feed_search_param": FeedSearchParam,
-}
+_ENUMS = {name: type(field.default) for name, field in _SETTINGS.items() if isinstance(field.default, enum.Enum)}
 _VARIABLES = {"request_encoding": "SEOREP_REQUEST_ENCODING", "array_encoding": "SEOREP_ARRAY_ENCODING"}
 _NONE = ("call_timeout", "requests_per_second")
 """Settings that TOML can set to None by the string `none`."""
@@ -105,8 +101,7 @@ def config_file() -> Path:
 def connect(options: Mapping[str, Any], otherwise: str = "try --sandbox") -> Connection:
     """Return the connection of the options: each value from its option, the profile or the environment.
 
-    `otherwise` is the advice if no service and key are given. A value that is missing or invalid, or a key that others
-    could read, is a ClickException.
+    `otherwise` is the advice if no service and key are given.
     """
     name = options["profile"]
     if name is not None:

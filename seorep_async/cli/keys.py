@@ -22,10 +22,7 @@ _COMMAND_SECONDS, _PASSPHRASE_SECONDS = 7.0, 300.0
 
 
 def key_of_command(command: str) -> str:
-    """Return the first line that a command prints.
-
-    A ClickException reports one that can't be run, fails, prints too much or no UTF-8, or takes too long.
-    """
+    """Return the first line that a command prints; a ClickException says why there is none."""
     # the command may ask a person for a passphrase; without one, nobody answers, and its messages may hold the key
     person = sys.stderr is not None and sys.stderr.isatty()
     seconds = _PASSPHRASE_SECONDS if person else _COMMAND_SECONDS
@@ -74,10 +71,7 @@ def _collect(running: subprocess.Popen[bytes], output: bytearray) -> None:
 
 
 def key_of_file(folder: Path, name: str) -> str:
-    """Return the first line of a private file; a relative name is of a file in the folder.
-
-    A ClickException reports one that can't be read, that others can read, or that is not UTF-8.
-    """
+    """Return the first line of a private file, or of one in the folder; a ClickException says why there is none."""
     file = folder / os.path.expanduser(name)  # `Path.expanduser` raises where there is no such user
     try:
         data, status = read_small_file(file)
@@ -88,10 +82,7 @@ def key_of_file(folder: Path, name: str) -> str:
 
 
 def read_small_file(file: Path, most: int = _MOST_BYTES) -> tuple[bytes, os.stat_result]:
-    """Return the content of a regular file, and its status; a pipe would block, and a device may have no end.
-
-    OSError: it can't be read, is no regular file, or is larger than `most` bytes.
-    """
+    """Return up to `most` bytes of a regular file, and its status; a pipe would block, a device may have no end."""
     with open(file, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as opened:
         status = os.fstat(opened.fileno())
         if not stat.S_ISREG(status.st_mode):

@@ -82,11 +82,7 @@ def shown_warnings(console: Console) -> Generator[list[str]]:
 
 @contextlib.contextmanager
 def written_log(console: Console, *, verbose: bool, file: str | None) -> Generator[None]:
-    """Write what the library logs while the block runs; a file is opened at once, for its owner only, and appended to.
-
-    Raises:
-        click.UsageError: the file can't be opened.
-    """
+    """Write what the library logs while the block runs; a file is opened at once, and only its owner may read it."""
     with contextlib.ExitStack() as ending:
         handlers: list[logging.Handler] = [_Lines(console)] if verbose else []
         if file is not None:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
 from seorep_async.cli.stop_signals import STOP_SIGNALS
@@ -74,13 +74,7 @@ async def run_in_daemon_thread(step: Callable[[], T]) -> T:
 
 
 async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
-    with _signals_cancel(asyncio.current_task()):
-        return await work
-
-
-@contextlib.contextmanager
-def _signals_cancel(task: asyncio.Task[Any] | None) -> Generator[None, None, None]:
-    loop = asyncio.get_running_loop()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
     def cancel(number: int) -> None:
         if task is not None and signal.getsignal(number) is stop:  # otherwise all is done and reported
@@ -95,7 +89,7 @@ def _signals_cancel(task: asyncio.Task[Any] | None) -> Generator[None, None, Non
     for number, handler in before.items():
         _set(number, handler, stop)
     try:
-        yield
+        return await work
     finally:
         for number, handler in before.items():
             if signal.getsignal(number) is stop:

@@ -71,18 +71,13 @@ def stdout_is_terminal() -> bool:
 
 
 def write_stdout(string: str, *, as_data: bool = True) -> None:
-    """Write to stdout at once; `as_data` writes UTF-8 wherever it goes, else the terminal's encoding.
-
-    Raises:
-        click.exceptions.Exit: the reader has closed the pipe.
-        ExportError: stdout can't be written.
-    """
+    """Write to stdout at once; `as_data` writes UTF-8 wherever it goes, else the terminal's encoding."""
     encoding = "utf-8" if as_data or sys.stdout is None else sys.stdout.encoding
     write_stdout_bytes(string.encode(encoding, "replace"))
 
 
 def write_stdout_bytes(data: bytes) -> None:
-    """Write bytes to stdout at once; raises as `write_stdout`."""
+    """Write bytes to stdout at once; Exit says that the reader has closed the pipe, ExportError what else is wrong."""
     if sys.stdout is None:
         raise ExportError("can't write to stdout: it is closed")
     try:
@@ -116,10 +111,7 @@ def ask_for_password() -> Secret:
 
 
 def read_password() -> Secret:
-    """Read a password from stdin: one line without its end.
-
-    A terminal or other content is refused; the message does not show it.
-    """
+    """Read a password from stdin: one line without its end. Other content is refused, and not shown."""
     if can_ask():
         raise click.UsageError("--password-stdin: stdin is a terminal, which would show the password; pipe it in.")
     read = b"" if sys.stdin is None else sys.stdin.buffer.read(_MOST_PASSWORD_BYTES + 1)

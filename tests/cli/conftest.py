@@ -15,4 +15,4 @@ def seorep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.delenv("SEOREP_API_KEY", raising=False)
     monkeypatch.delenv("SEOREP_PROFILE", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
-    return Seorep(capsys)
+    return Seorep(capsys, monkeypatch)

@@ -42,11 +42,24 @@ class Seorep:
     """Runs the command in this process."""
 
     capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch
 
     def __call__(self, *arguments: object, now: dt.datetime = NOW) -> Ended:
         code = run([str(argument) for argument in arguments], now=now)
         out, err = self.capsys.readouterr()
         return Ended(code, out, err)
+
+    @contextmanager
+    def account(self, **options: Any) -> Iterator[Sandbox]:
+        """Run a sandbox that the environment names while the block runs."""
+        with serving(**options) as sandbox:
+            self.monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+            self.monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
+            yield sandbox
+
+    def give_stdin(self, content: bytes) -> None:
+        """Let stdin be a pipe that holds this."""
+        self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
 
 
 @contextmanager
@@ -68,20 +81,6 @@ def serving(**options: Any) -> Iterator[Sandbox]:
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join()
-
-
-@contextmanager
-def account(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Iterator[Sandbox]:
-    """Run a sandbox that the environment names while the block runs."""
-    with serving(**options) as sandbox:
-        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
-        monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
-        yield sandbox
-
-
-def give_stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
-    """Let stdin be a pipe that holds this."""
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
 
 
 @contextmanager

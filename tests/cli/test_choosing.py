@@ -10,7 +10,7 @@ import click
 import pytest
 
 from seorep_async.cli.choosing import ChosenDays, chosen_days, ids_in
-from tests.cli.running import Seorep, account, give_stdin
+from tests.cli.running import Seorep
 from tests.export.reports import rows_in
 
 ZONE = dt.timezone(dt.timedelta(hours=2))
@@ -155,25 +155,25 @@ def pulled(seorep: Seorep, *arguments: object) -> list[str]:
     return [row["campaign_id"] for row in rows_in(Path("a.csv"))]
 
 
-def test_ids_of_options_file_and_stdin_are_pulled_once(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_of_options_file_and_stdin_are_pulled_once(seorep: Seorep) -> None:
     Path("ids.txt").write_text("5\n2\n")
-    with account(monkeypatch, campaigns=6, keywords=1):
+    with seorep.account(campaigns=6, keywords=1):
         ids = ("--campaign", "3, 1", "--campaign", 2, "--campaigns-from", "ids.txt")
         assert pulled(seorep, *ids) == ["3", "1", "2", "5"]
-        give_stdin(monkeypatch, b"4\n4\n6\n")
+        seorep.give_stdin(b"4\n4\n6\n")
         ended = seorep("pull", "--campaigns-from", "-", "-o", "a.csv")
     assert "Campaigns: 2 from stdin.\nNote: campaign 4 is chosen more than once, but pulled once.\n" in ended.err
 
 
-def test_groups_and_filters_choose_campaigns(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch, campaigns=6, keywords=1):
+def test_groups_and_filters_choose_campaigns(seorep: Seorep) -> None:
+    with seorep.account(campaigns=6, keywords=1):
         assert pulled(seorep, "--group", "retail") == ["2", "3", "4"]
         assert pulled(seorep, "--group", "ONBOARDING ", "--group", "Retail") == ["2", "3", "4", "5"]
         assert pulled(seorep, "--group", "Retail", "--filter", "Garden") == ["2"]
 
 
-def test_a_pull_of_a_group_resumes_without_listing_it_again(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch, failing={2: 404}) as sandbox:
+def test_a_pull_of_a_group_resumes_without_listing_it_again(seorep: Seorep) -> None:
+    with seorep.account(failing={2: 404}) as sandbox:
         assert seorep("pull", "--group", "Retail").code == 4
         asked = sandbox.stats.requests
         assert seorep("pull", "--group", "retail", "--retry-failed", "--quiet").code == 4

@@ -155,11 +155,6 @@ def test_without_a_file_there_is_no_profile(config: Path) -> None:
     )
 
 
-def test_without_anything_the_variables_are_named() -> None:
-    problem = "SEOREP_BASE_URL and SEOREP_API_KEY must be set in the environment; or try --sandbox."
-    assert refused() == problem
-
-
 # --- Settings
 
 
@@ -177,21 +172,6 @@ def test_options_win_over_profiles_and_those_over_variables(config: Path, monkey
     assert found.sources["attempt_timeout"] == "--attempt-timeout"
     assert found.sources["max_attempts"] == "profile acme"
     assert found.sources["array_encoding"] == "SEOREP_ARRAY_ENCODING"
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"max_concurrency": 0}, "--max-concurrency must be an integer from 1 to 1024, got 0"),
-        ({"requests_per_second": -1.0}, "--requests-per-second must be a number above 0"),
-        ({"engine_names": "a,b,c,d"}, "--engine-names: give three names for engineA, engineB and wmt"),
-        ({"engine_names": "a,a,c"}, "--engine-names: the three names must differ"),
-    ],
-)
-def test_a_wrong_option_is_named(options: dict[str, Any], problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEOREP_BASE_URL", "https://api.example.com")
-    monkeypatch.setenv("SEOREP_API_KEY", KEY)
-    assert problem in refused(**options)
 
 
 def test_engine_names_are_three_words() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Seorep, account, serving
+from tests.cli.running import Seorep, serving
 from tests.session.calls import KEY
 from tests.session.canary import assert_key_is_not_in
 
@@ -33,8 +33,8 @@ def test_a_log_file_is_the_owners_and_is_appended_to(seorep: Seorep) -> None:
     assert sum('"level": "INFO"' in line for line in Path("pull.log").read_text().splitlines()) == 2
 
 
-def test_a_log_file_that_can_not_be_opened_is_refused(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch) as sandbox:
+def test_a_log_file_that_can_not_be_opened_is_refused(seorep: Seorep) -> None:
+    with seorep.account() as sandbox:
         ended = seorep("pull", "--log-file", "no/pull.log")
         assert sandbox.stats.requests == 0
     assert ended.code == 2

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import Ended, Seorep, account
+from tests.cli.running import Ended, Seorep
 from tests.export.reports import names_in
 
 PULL = ("pull", "--json", "--from", "2023-01-01", "--to", "2023-01-31")
@@ -72,11 +72,9 @@ def test_the_rows_of_an_earlier_pull_survive_an_empty_one(seorep: Seorep, tmp_pa
 
 
 @pytest.mark.parametrize("choice", [(), ("--filter", "zzz"), ("--group", "x")])
-def test_a_plan_of_no_campaign_is_8(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, choice: tuple[str, ...]
-) -> None:
+def test_a_plan_of_no_campaign_is_8(seorep: Seorep, tmp_path: Path, choice: tuple[str, ...]) -> None:
     plan = ("shards", "plan", "-o", "a/", *choice)
-    with account(monkeypatch, campaigns=3 if choice else 0):
+    with seorep.account(campaigns=3 if choice else 0):
         ended = seorep(*plan)
         assert (ended.code, ended.out, names_in(tmp_path)) == (8, "", [])
         assert seorep(*plan, "--allow-empty").out.count("\n") == 1

@@ -9,16 +9,17 @@ from typing import Any
 import duckdb
 import pytest
 
-from seorep_async import SeoRepClient
+from seorep_async import Feed, SeoRepClient
 from seorep_async.cli.terminal import stderr_console
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.lock import PullLock
 from seorep_async.export.staging_area import StagingArea
 from seorep_async.session import Clock
-from tests.cli.running import Seorep, account
+from tests.cli.running import Seorep
 from tests.export.reports import names_in, rows_in
 
-FEEDS = ["campaign", "campaign-by-date", "keyword-by-date"]
+FEEDS = [feed.value for feed in Feed]
+SMALL = ("--sandbox", "--campaigns", 4, "--keywords", 30)
 
 
 def test_it_writes_a_row_for_each_keyword(seorep: Seorep) -> None:
@@ -63,7 +64,7 @@ def test_a_resumed_pull_opens_its_checkpoint_once(seorep: Seorep, monkeypatch: p
         steps.append("asked whether it resumes")
         return really_ask(*given, **how)
 
-    with account(monkeypatch, campaigns=2, failing={2: 404}):
+    with seorep.account(campaigns=2, failing={2: 404}):
         assert seorep("pull").code == 4
         monkeypatch.setattr(Checkpoint, "__init__", opening)
         monkeypatch.setattr(StagingArea, "resumes", asking)
@@ -109,26 +110,24 @@ def test_without_a_terminal_there_is_no_progress(seorep: Seorep, monkeypatch: py
 
 
 @pytest.mark.parametrize("feed", FEEDS)
-def test_failing_campaigns_leave_the_others_whole(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, feed: str) -> None:
-    with account(monkeypatch):
+def test_failing_campaigns_leave_the_others_whole(seorep: Seorep, feed: str) -> None:
+    with seorep.account():
         assert seorep("pull", "--feed", feed, "--campaign", "2,4", "--out", "whole.csv").code == 0
-    with account(monkeypatch, failing={1: 404, 3: 404}):
+    with seorep.account(failing={1: 404, 3: 404}):
         assert seorep("pull", "--feed", feed, "--out", "a.csv").code == 4
     assert Path("a.csv").read_bytes() == Path("whole.csv").read_bytes()
 
 
-def test_failures_of_a_stream_are_reported(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch, failing={2: 404}):
+def test_failures_of_a_stream_are_reported(seorep: Seorep) -> None:
+    with seorep.account(failing={2: 404}):
         ended = seorep("pull", "-o", "-", "--quiet")
     assert (ended.code, ended.out.count("\n")) == (4, 1 + 3 * 6)
     assert "campaign 2: there is no such object" in ended.err
 
 
 @pytest.mark.parametrize("statuses", [{}, {1: 404}, {1: 404, 2: 404, 3: 404, 4: 404}])
-def test_the_key_is_nowhere_in_the_output(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, statuses: dict[int, int]
-) -> None:
-    with account(monkeypatch, failing=statuses, api_key="s3cret-k3y"):
+def test_the_key_is_nowhere_in_the_output(seorep: Seorep, statuses: dict[int, int]) -> None:
+    with seorep.account(failing=statuses, api_key="s3cret-k3y"):
         ended = seorep("pull")
     assert "s3cret" not in ended.out + ended.err
 
@@ -139,3 +138,29 @@ def test_nothing_listening_leaves_no_file(seorep: Seorep, monkeypatch: pytest.Mo
     ended = seorep("pull", "--base-url", "http://127.0.0.1:9")
     assert ended.err.startswith("Error: the connection could not be opened")
     assert (ended.code, ended.err.count("\n"), names_in(tmp_path)) == (5, 1, [])
+
+
+# --- The same account gives the same bytes
+
+
+def pulled(seorep: Seorep, *arguments: object, seed: int = 7) -> bytes:
+    assert seorep("pull", *SMALL, "--seed", seed, "--out", "a.csv", *arguments).code == 0
+    return Path("a.csv").read_bytes()
+
+
+@pytest.mark.parametrize(("feed", "rows"), [(FEEDS[0], "older"), (FEEDS[1], "current"), (FEEDS[2], "older")])
+def test_nested_and_flat_give_the_same_bytes(seorep: Seorep, feed: str, rows: str) -> None:
+    nested, flat = (pulled(seorep, "--feed", feed, "--rows", rows, "--shape", shape) for shape in ("nested", "flat"))
+    assert nested == flat
+    assert nested.count(b"\r\n") > 4
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_concurrency_1_and_32_give_the_same_bytes(seorep: Seorep, feed: str) -> None:
+    mixed = ("--feed", feed, "--shape", "mixed", "--rows", "mixed")
+    slow, fast = (pulled(seorep, *mixed, "--max-concurrency", number) for number in (1, 32))
+    assert slow == fast
+
+
+def test_another_seed_gives_other_bytes(seorep: Seorep) -> None:
+    assert pulled(seorep) != pulled(seorep, seed=8)

@@ -11,7 +11,7 @@ import pytest
 from seorep_async import InvalidRequestError, SeoRepClient
 from seorep_async.cli.exit_codes import service_message
 from seorep_async.session import Clock
-from tests.cli.running import KEY, Seorep, account, give_stdin, process, shell
+from tests.cli.running import KEY, Seorep, process, shell
 
 
 @pytest.mark.parametrize(
@@ -28,20 +28,18 @@ from tests.cli.running import KEY, Seorep, account, give_stdin, process, shell
         ("backlinks list --campaign-id 1 --date-string 2023-01-01 1.2.23", "'1.2.23' is not a date"),
     ],
 )
-def test_it_is_refused_with_2_before_any_request(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, arguments: str, said: str
-) -> None:
-    with account(monkeypatch) as sandbox:
+def test_it_is_refused_with_2_before_any_request(seorep: Seorep, arguments: str, said: str) -> None:
+    with seorep.account() as sandbox:
         ended = seorep(*arguments.split())
         assert sandbox.stats.requests == 0
     assert (ended.code, ended.out) == (2, "")
     assert said in " ".join(ended.err.split())
 
 
-def test_a_taken_username_is_2_and_quotes_the_service(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_username_is_2_and_quotes_the_service(seorep: Seorep) -> None:
     who = ("--first-name", "A", "--last-name", "B", "--username", "grace.garcia", "--role", "client")
-    give_stdin(monkeypatch, b"open sesame")
-    with account(monkeypatch):
+    seorep.give_stdin(b"open sesame")
+    with seorep.account():
         ended = seorep("users", "create", *who, "--password-stdin")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.splitlines() == [
@@ -52,7 +50,7 @@ def test_a_taken_username_is_2_and_quotes_the_service(seorep: Seorep, monkeypatc
 
 def test_a_failing_page_leaves_no_half_document(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))
-    with account(monkeypatch, campaigns=200, faults="500s=60%"):
+    with seorep.account(campaigns=200, faults="500s=60%"):
         for _ in range(5):
             ended = seorep("campaigns", "list", "--limit", 1, "--json")
             if ended.code:
@@ -86,22 +84,22 @@ def test_a_quote_that_the_message_holds_is_left_out() -> None:
     assert service_message(error) is None
 
 
-def test_a_full_disk_is_7_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch):
+def test_a_full_disk_is_7_and_one_line(seorep: Seorep) -> None:
+    with seorep.account():
         ended = shell("seorep campaigns list > /dev/full")
     assert (ended.returncode, ended.stderr) == (7, "Error: can't write to stdout: No space left on device\n")
 
 
-def test_who_stops_reading_is_no_error_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch, campaigns=400, keywords=50):
+def test_who_stops_reading_is_no_error_to_tell(seorep: Seorep) -> None:
+    with seorep.account(campaigns=400, keywords=50):
         ended = shell("seorep keywords list --format csv | head -n 1; exit ${PIPESTATUS[0]}")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("id,")
 
 
-def test_an_interrupted_write_says_that_it_may_have_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_write_says_that_it_may_have_happened(seorep: Seorep) -> None:
     update = ("campaigns", "update", "2", "--company", "New")
-    with account(monkeypatch, latency=100.0) as sandbox, process(*update) as running:
+    with seorep.account(latency=100.0) as sandbox, process(*update) as running:
         while not sandbox.stats.requests:
             assert running.poll() is None
             time.sleep(0.01)
@@ -111,7 +109,7 @@ def test_an_interrupted_write_says_that_it_may_have_happened(monkeypatch: pytest
     assert "Interrupted; campaign 2 may have been changed: check before you repeat it.\n" in err
 
 
-def test_the_key_is_nowhere_in_the_output(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch, api_key=KEY):
+def test_the_key_is_nowhere_in_the_output(seorep: Seorep) -> None:
+    with seorep.account(api_key=KEY):
         every: list[Any] = [seorep("campaigns", "list", "--json"), seorep("users", "get", 99), seorep("users", "list")]
     assert KEY not in json.dumps([(ended.out, ended.err) for ended in every])

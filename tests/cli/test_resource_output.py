@@ -12,7 +12,7 @@ import pytest
 from seorep_async.cli.options import OutputFormat, field_names
 from seorep_async.cli.resource_output import formatted_one, table_of_many, table_of_one
 from seorep_async.models import Campaign, User
-from tests.cli.running import Seorep, account
+from tests.cli.running import Seorep
 
 HOSTILE = "a\x1b[31m\x9b2J\u202eb\r\nc"
 
@@ -28,19 +28,19 @@ def written(kind: OutputFormat, one: Any, *columns: str) -> str:
 # --- Formats
 
 
-def test_json_and_its_long_name_are_the_same(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch):
+def test_json_and_its_long_name_are_the_same(seorep: Seorep) -> None:
+    with seorep.account():
         assert seorep("users", "get", 2, "--json").out == seorep("users", "get", 2, "--format", "json").out
 
 
-def test_json_lines_hold_what_json_holds(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch):
+def test_json_lines_hold_what_json_holds(seorep: Seorep) -> None:
+    with seorep.account():
         lines = seorep("keywords", "list", "--format", "jsonl").out.splitlines()
         assert [json.loads(line) for line in lines] == json.loads(seorep("keywords", "list", "--json").out)
 
 
-def test_csv_has_one_header_whatever_the_pages(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch):
+def test_csv_has_one_header_whatever_the_pages(seorep: Seorep) -> None:
+    with seorep.account():
         out = seorep("campaigns", "list", "--limit", 1, "--format", "csv").out
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["id"] for row in rows] == ["1", "2", "3", "4"]
@@ -66,8 +66,8 @@ def test_a_password_is_never_written(kind: OutputFormat) -> None:
 # --- Pages
 
 
-def test_it_stops_after_so_many(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch, campaigns=30) as sandbox:
+def test_it_stops_after_so_many(seorep: Seorep) -> None:
+    with seorep.account(campaigns=30) as sandbox:
         few = json.loads(seorep("campaigns", "list", "--max", 3, "--json").out)
         assert sandbox.stats.requests == 1
         found = json.loads(seorep("campaigns", "list", "--max", 7, "--limit", 5, "--json").out)
@@ -75,8 +75,8 @@ def test_it_stops_after_so_many(seorep: Seorep, monkeypatch: pytest.MonkeyPatch)
     assert few == found[:3]
 
 
-def test_without_a_bound_every_page_is_written(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch, campaigns=30, keywords=20):
+def test_without_a_bound_every_page_is_written(seorep: Seorep) -> None:
+    with seorep.account(campaigns=30, keywords=20):
         found = json.loads(seorep("keywords", "list", "--json").out)
     assert len({one["id"] for one in found}) == len(found) == 600
 

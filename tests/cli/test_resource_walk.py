@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from tests.cli.running import Seorep, account, give_stdin
+from tests.cli.running import Seorep
 
 ENCODINGS = ["form", "json", "query"]
 
@@ -75,8 +75,8 @@ def test_a_walk(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, walk: Walk, enc
         assert ended.code == 0, ended.err
         return json.loads(ended.out) if ended.out else ended.err
 
-    with account(monkeypatch):
-        give_stdin(monkeypatch, b"pass w0rd\n")
+    with seorep.account():
+        seorep.give_stdin(b"pass w0rd\n")
         password = ["--password-stdin"] if walk.noun == "users" else []
         created = ask("create", *options(walk.create), *password, "--json")
         sent = {name: int(value) if name == "campaign_id" else value for name, value in walk.create.items()}
@@ -89,7 +89,7 @@ def test_a_walk(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, walk: Walk, enc
         found = ask("get", number, "--json")
         assert found.items() >= without(sent, walk.only_when_created).items()
 
-        give_stdin(monkeypatch, b"other w0rd")
+        seorep.give_stdin(b"other w0rd")
         changed = ask("update", number, *options(walk.changes), *password, "--json")
         for answer in (changed, ask("get", number, "--json")):
             assert {name: answer[name] or "" for name in walk.changes} == walk.changes
@@ -100,23 +100,23 @@ def test_a_walk(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, walk: Walk, enc
         assert gone.err.startswith(f"Error: {walk.noun[:-1]} {number}: there is no such object (status 404)\n")
 
 
-def test_keywords_are_listed_and_shown(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch):
+def test_keywords_are_listed_and_shown(seorep: Seorep) -> None:
+    with seorep.account():
         listed = json.loads(seorep("keywords", "list", "--param", "campaign_id=2", "--json").out)
         assert {keyword["campaign_id"] for keyword in listed} == {2}
         assert len(listed) == 6
         assert json.loads(seorep("keywords", "get", listed[0]["id"], "--json").out) == listed[0]
 
 
-def test_roles_are_sent_as_the_array_encoding_says(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch):
+def test_roles_are_sent_as_the_array_encoding_says(seorep: Seorep) -> None:
+    with seorep.account():
         for encoding in ("brackets", "repeat", "comma"):
             asked = ("users", "list", "--role", "admin", "--role", "owner", "--array-encoding", encoding, "--json")
             assert {user["role"] for user in json.loads(seorep(*asked).out)} == {"admin"}
 
 
-def test_every_parameter_of_a_list_is_sent(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch, campaigns=3):
+def test_every_parameter_of_a_list_is_sent(seorep: Seorep) -> None:
+    with seorep.account(campaigns=3):
         asked = ("backlinks", "list", "--campaign-id", 1, "--date-string", "2000-01-01", "2030-01-01", "--json")
         every = json.loads(seorep(*asked, "--sort-metric", "id", "--sort-direction", "desc", "--limit", 1).out)
         assert [link["id"] for link in every] == [100003, 100002, 100001]
@@ -125,8 +125,8 @@ def test_every_parameter_of_a_list_is_sent(seorep: Seorep, monkeypatch: pytest.M
         assert published == [link for link in reversed(every) if link["status"] == "published"]
 
 
-def test_a_login_grant_goes_to_stdout_only(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch):
+def test_a_login_grant_goes_to_stdout_only(seorep: Seorep) -> None:
+    with seorep.account():
         ended = seorep("users", "login-grant", 2, "--json")
         shown = seorep("users", "login-grant", 2).out
     grant = json.loads(ended.out)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Seorep, account
+from tests.cli.running import Seorep
 
 DAYS = ("--from", "2023-01-01", "--to", "2023-03-31")
 
 
-def test_plan_run_and_gather_make_a_night(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with account(monkeypatch, campaigns=5, keywords=2) as sandbox:
+def test_plan_run_and_gather_make_a_night(seorep: Seorep, tmp_path: Path) -> None:
+    with seorep.account(campaigns=5, keywords=2) as sandbox:
         planned = seorep("shards", "plan", "-o", "rankings/", "--shards", 2, "--account", "acme", *DAYS)
         assert (planned.code, planned.err, planned.out.count("\n")) == (0, "", 2)
         (tmp_path / "shards.jsonl").write_text(planned.out)
@@ -32,8 +32,8 @@ def test_plan_run_and_gather_make_a_night(seorep: Seorep, monkeypatch: pytest.Mo
     assert len(list((tmp_path / "rankings/keyword_rankings").rglob("*.parquet"))) == 2
 
 
-def test_failed_campaigns_make_the_code_4(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with account(monkeypatch, campaigns=4, keywords=1, failing={2: 404}):
+def test_failed_campaigns_make_the_code_4(seorep: Seorep, tmp_path: Path) -> None:
+    with seorep.account(campaigns=4, keywords=1, failing={2: 404}):
         plan = seorep("shards", "plan", "-o", "rankings/", "--shards", 2, "--campaign", "1,2,3", *DAYS).out
         (tmp_path / "shards.jsonl").write_text(plan)
         assert seorep("shards", "run", "shards.jsonl").code == 4
@@ -42,10 +42,8 @@ def test_failed_campaigns_make_the_code_4(seorep: Seorep, monkeypatch: pytest.Mo
     assert [failure["campaign_id"] for failure in json.loads(gathered.out)["failures"]] == [2]
 
 
-def test_a_warning_of_several_shards_is_said_once(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    with account(monkeypatch, campaigns=2, keywords=1):
+def test_a_warning_of_several_shards_is_said_once(seorep: Seorep, tmp_path: Path) -> None:
+    with seorep.account(campaigns=2, keywords=1):
         options = ("--shards", 2, "--engine-names", "google,bing,wmt")
         (tmp_path / "shards.jsonl").write_text(seorep("shards", "plan", "-o", "rankings/", *options, *DAYS).out)
         said = seorep("shards", "run", "shards.jsonl").err

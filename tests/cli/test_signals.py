@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import COMMAND, account
+from tests.cli.running import COMMAND, Seorep
 from tests.cli.test_process import without_slow_callbacks
 
 DAYS = ("--from", "2023-01-01", "--to", "2023-01-31")
@@ -74,9 +74,9 @@ def resume(line: str, folder: Path) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, seorep: Seorep) -> Iterator[Path]:
     """A folder with planned shards, beside a service of which each pull takes about a second."""
-    with account(monkeypatch, campaigns=CAMPAIGNS, keywords=3, latency=0.05):
+    with seorep.account(campaigns=CAMPAIGNS, keywords=3, latency=0.05):
         plan = (*COMMAND, "shards", "plan", "-o", "b/", "--shards", "4", *DAYS)
         planned = subprocess.run(plan, cwd=tmp_path, capture_output=True, check=True).stdout
         (tmp_path / "shards.jsonl").write_bytes(planned)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import account, process, shell
+from tests.cli.running import Seorep, process, shell
 from tests.cli.test_process import wait_for, without_slow_callbacks
 
 PULL = "seorep pull --sandbox --campaigns 2 --keywords 3 --quiet"
@@ -52,13 +52,13 @@ def test_an_unread_summary_is_no_error(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr.splitlines()[0][:7]) == (0, "Pulled ")
 
 
-def test_the_code_for_failures_outlives_an_unwritten_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch, failing={2: 404}):
+def test_the_code_for_failures_outlives_an_unwritten_summary(tmp_path: Path, seorep: Seorep) -> None:
+    with seorep.account(failing={2: 404}):
         assert shell("seorep pull --quiet --json >/dev/full", cwd=tmp_path).returncode == 4
 
 
-def test_an_error_says_that_nothing_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch, campaigns=1, failing={1: 404}):
+def test_an_error_says_that_nothing_was_written(tmp_path: Path, seorep: Seorep) -> None:
+    with seorep.account(campaigns=1, failing={1: 404}):
         ended = shell("seorep pull --quiet --json >&-", cwd=tmp_path)
     assert ended.stderr.endswith("Error: nothing is written: can't write to stdout: it is closed\n")
 
@@ -82,9 +82,9 @@ def waiting(pipe: int) -> int:
     ],
 )
 def test_an_interrupt_ends_it_even_if_nobody_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], sent: signal.Signals
+    tmp_path: Path, seorep: Seorep, command: tuple[str, ...], sent: signal.Signals
 ) -> None:
-    with account(monkeypatch, campaigns=20, keywords=200), process(*command, cwd=tmp_path) as running:
+    with seorep.account(campaigns=20, keywords=200), process(*command, cwd=tmp_path) as running:
         assert running.stdout is not None
         assert running.stderr is not None
         pipe = running.stdout.fileno()

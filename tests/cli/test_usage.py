@@ -10,7 +10,7 @@ import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.session import Clock
-from tests.cli.running import Seorep, account, serving
+from tests.cli.running import Seorep, serving
 from tests.export.reports import names_in
 
 PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command|key_file)[a-z]+(_[a-z]+)+\b|\w=\w")
@@ -129,7 +129,7 @@ def test_a_wrong_environment_is_refused_with_2(
 
 
 @pytest.mark.parametrize(
-    ("account", "key", "path", "said", "code"),
+    ("options", "key", "path", "said", "code"),
     [
         ({}, "old", "", "Error: the API key was refused, or may not see this (status 403); check SEOREP_API_KEY or", 3),
         ({}, "sandbox", "/api", "Error: there is no such object (status 404); check the base URL\n", 2),
@@ -139,14 +139,14 @@ def test_a_wrong_environment_is_refused_with_2(
 def test_what_the_service_refuses_says_what_to_check(
     seorep: Seorep,
     monkeypatch: pytest.MonkeyPatch,
-    account: dict[str, Any],
+    options: dict[str, Any],
     key: str,
     path: str,
     said: str,
     code: int,
 ) -> None:
     monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))  # eight attempts without a wait
-    with serving(**account) as sandbox:
+    with serving(**options) as sandbox:
         monkeypatch.setenv("SEOREP_BASE_URL", f"{sandbox.base_url}{path}")
         monkeypatch.setenv("SEOREP_API_KEY", key)
         ended = seorep("pull")
@@ -155,8 +155,8 @@ def test_what_the_service_refuses_says_what_to_check(
     assert not PYTHON_WORDS.search(ended.err)
 
 
-def test_a_bad_target_is_refused_before_any_request(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with account(monkeypatch) as sandbox:
+def test_a_bad_target_is_refused_before_any_request(seorep: Seorep) -> None:
+    with seorep.account() as sandbox:
         assert seorep("pull", "--out", "missing/a.csv").code == 2
         assert sandbox.stats.requests == 0
 
