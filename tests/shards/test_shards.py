@@ -11,6 +11,7 @@ import os
 import pickle
 import signal
 import sqlite3
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -703,12 +704,15 @@ def test_an_interrupt_ends_a_shard_and_keeps_what_arrived(
         return run_shard(shard)
 
     def interrupt(service: Service, id_: int) -> Any:
-        if id_ == 20 and not interrupted:
+        if interrupted:
+            ended.wait(60)
+        elif id_ == 20:
             interrupted.append(id_)
             os.kill(os.getpid(), signal.SIGINT)
         return campaign(service, id_)
 
-    campaign, interrupted, loop = Service.campaign, list[int](), asyncio.new_event_loop()
+    campaign, interrupted, ended = Service.campaign, list[int](), threading.Event()
+    loop = asyncio.new_event_loop()
     with contextlib.closing(loop), serving(campaigns=40, keywords=1) as sandbox:
         (shard,) = asyncio.run(planned())
         (tmp_path / "shards.jsonl").write_text(shard.to_json())
@@ -718,6 +722,7 @@ def test_an_interrupt_ends_a_shard_and_keeps_what_arrived(
         else:
             with pytest.raises(KeyboardInterrupt):
                 run()
+        ended.set()
         assert sandbox.stats.requests < 40
         receipt = run_shard(shard)
     assert receipt.ok
