@@ -13,13 +13,14 @@ from typing import Any, TypeAlias
 
 import attrs
 import duckdb
+import pytest
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
 from seorep_async.reports import column_values
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.columns import Table
 from seorep_async.tables.text import RFC_4180, CsvOptions, csv_cells, csv_lines
-from tests.export.door import PullSpec
+from tests.export.door import PullSpec, encode, sinks
 
 START, END = dt.date(2023, 1, 1), dt.date(2023, 3, 31)
 NIGHT = dt.date(2023, 4, 2)
@@ -115,3 +116,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def parts(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def refuse_to_encode(monkeypatch: pytest.MonkeyPatch, campaign_id: int, error: Exception) -> None:
+    """Let no format hold a campaign's rows."""
+
+    def picky(kind: Any, table: Any, columns: Any, *more: Any) -> Any:
+        if str(columns[2][0]) == str(campaign_id):
+            raise error
+        return encode(kind, table, columns, *more)
+
+    monkeypatch.setattr(sinks, "encode", picky)

@@ -7,6 +7,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,11 +38,29 @@ def checkpoint(path: Path) -> Iterator[Checkpoint]:
         yield opened
 
 
-def filled(path: Path) -> None:
+@pytest.fixture
+def filled(path: Path) -> Path:
+    return fill(path)
+
+
+def fill(path: Path) -> Path:
     with contextlib.closing(Checkpoint(path)) as checkpoint:
         checkpoint.note(parameters={"feeds": ["campaign"]})
         checkpoint.plan([3, 1, 2])
         checkpoint.add([staged(1), staged(3, totals="[1]")], {1: [10, 11]})
+    return path
+
+
+def change(path: Path, *statements: tuple[Any, ...]) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        for statement in statements:
+            database.execute(*statement)
+        database.commit()
+
+
+def verify(path: Path) -> None:
+    with contextlib.closing(Checkpoint(path)) as checkpoint:
+        checkpoint.verify()
 
 
 def test_reports_come_in_the_order_of_the_campaigns(checkpoint: Checkpoint) -> None:
@@ -118,22 +137,18 @@ def test_a_checkpoint_of_another_version_is_called_so(tmp_path: Path, marked: bo
     area.remove()
 
 
-def test_changed_tables_of_this_version_are_damage(path: Path) -> None:
-    filled(path)
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        database.execute("DROP TABLE campaigns")
+def test_changed_tables_of_this_version_are_damage(filled: Path) -> None:
+    change(filled, ("DROP TABLE campaigns",))
     with pytest.raises(DamagedError, match="its tables are not as they were made"):
-        Checkpoint(path)
+        Checkpoint(filled)
 
 
-def test_a_sound_one_passes(path: Path) -> None:
-    filled(path)
-    with contextlib.closing(Checkpoint(path)) as checkpoint:
-        checkpoint.verify()
+def test_a_sound_one_passes(filled: Path) -> None:
+    verify(filled)
 
 
 @pytest.mark.parametrize(
-    "change",
+    "statement",
     [
         "UPDATE reports SET start = 4 WHERE id = 1",
         "UPDATE reports SET size = 3 WHERE id = 1",
@@ -157,25 +172,18 @@ def test_a_sound_one_passes(path: Path) -> None:
         "ALTER TABLE reports ADD COLUMN more",
     ],
 )
-def test_a_record_that_was_changed_is_damage(path: Path, change: str) -> None:
-    filled(path)
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        database.execute(change)
-        database.commit()
-    with pytest.raises(DamagedError), contextlib.closing(Checkpoint(path)) as checkpoint:
-        checkpoint.verify()
+def test_a_record_that_was_changed_is_damage(filled: Path, statement: str) -> None:
+    change(filled, (statement,))
+    with pytest.raises(DamagedError):
+        verify(filled)
 
 
-def test_a_record_of_another_checkpoint_is_damage(path: Path, tmp_path: Path) -> None:
-    filled(path)
-    filled(tmp_path / "other")
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        database.execute("ATTACH ? AS other", (str(tmp_path / "other"),))
-        database.execute("DELETE FROM reports")
-        database.execute("INSERT INTO reports SELECT * FROM other.reports")
-        database.commit()
-    with pytest.raises(DamagedError), contextlib.closing(Checkpoint(path)) as checkpoint:
-        checkpoint.verify()
+def test_a_record_of_another_checkpoint_is_damage(filled: Path, tmp_path: Path) -> None:
+    other = str(fill(tmp_path / "other"))
+    replaced = [("DELETE FROM reports",), ("INSERT INTO reports SELECT * FROM other.reports",)]
+    change(filled, ("ATTACH ? AS other", (other,)), *replaced)
+    with pytest.raises(DamagedError):
+        verify(filled)
 
 
 def rows_of(path: Path) -> Path:
@@ -183,12 +191,11 @@ def rows_of(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("rows", [b"Rowsrows", b"rows", b"", None])
-def test_a_campaign_with_damaged_rows_is_forgotten(path: Path, rows: bytes | None) -> None:
-    filled(path)
-    rows_of(path).unlink()
+def test_a_campaign_with_damaged_rows_is_forgotten(filled: Path, rows: bytes | None) -> None:
+    rows_of(filled).unlink()
     if rows is not None:
-        rows_of(path).write_bytes(rows)
-    with contextlib.closing(Checkpoint(path)) as checkpoint:
+        rows_of(filled).write_bytes(rows)
+    with contextlib.closing(Checkpoint(filled)) as checkpoint:
         checkpoint.verify()
         damaged = [3, 1] if not rows else [3] if rows == b"rows" else [1]
         assert checkpoint.missing(Feed.CAMPAIGN) == [id_ for id_ in (3, 1, 2) if id_ in (*damaged, 2)]
@@ -206,20 +213,17 @@ def test_a_damaged_part_of_the_list_of_campaigns_is_damage(checkpoint: Checkpoin
         checkpoint.verify()
 
 
-def test_damage_is_noticed_by_reading_too(path: Path) -> None:
-    filled(path)
-    rows_of(path).write_bytes(b"rowsRows")
-    with contextlib.closing(Checkpoint(path)) as checkpoint, pytest.raises(DamagedError):
+def test_damage_is_noticed_by_reading_too(filled: Path) -> None:
+    rows_of(filled).write_bytes(b"rowsRows")
+    with contextlib.closing(Checkpoint(filled)) as checkpoint, pytest.raises(DamagedError):
         list(checkpoint.reports("keyword_rankings"))
 
 
-def test_rows_that_a_crash_left_without_a_record_are_dropped(path: Path) -> None:
-    filled(path)
-    with open(rows_of(path), "ab") as rows:
+def test_rows_that_a_crash_left_without_a_record_are_dropped(filled: Path) -> None:
+    with open(rows_of(filled), "ab") as rows:
         rows.write(b"torn")
-    with contextlib.closing(Checkpoint(path)) as checkpoint:
-        checkpoint.verify()
-    assert rows_of(path).read_bytes() == b"rowsrows"
+    verify(filled)
+    assert rows_of(filled).read_bytes() == b"rowsrows"
 
 
 def test_rows_are_on_the_disk_before_a_durable_record_is(
@@ -239,14 +243,13 @@ def test_rows_are_not_written_where_a_link_leads(tmp_path: Path) -> None:
     assert not (tmp_path / "victim").exists()
 
 
-def test_damage_is_noticed_by_clearing_too(path: Path) -> None:
-    filled(path)
-    with contextlib.closing(Checkpoint(path)) as checkpoint:
+def test_damage_is_noticed_by_clearing_too(filled: Path) -> None:
+    with contextlib.closing(Checkpoint(filled)) as checkpoint:
         checkpoint.add((), {2: range(5000)})
-    with open(path, "r+b") as file:
+    with open(filled, "r+b") as file:
         file.seek(10 * 4096)
         file.write(bytes(4 * 4096))
-    with contextlib.closing(Checkpoint(path)) as checkpoint, pytest.raises(DamagedError):
+    with contextlib.closing(Checkpoint(filled)) as checkpoint, pytest.raises(DamagedError):
         checkpoint.clear()
 
 

@@ -58,10 +58,11 @@ def columns() -> str:
 
 
 def database(file: Path) -> str:
+    """Return the names of the tables and views."""
     with duckdb.connect(str(file), read_only=True) as opened:
-        found = opened.execute("SELECT sql FROM duckdb_views() WHERE NOT internal ORDER BY 1").fetchall()
-        tables = opened.execute("SELECT string_agg(table_name, ' ' ORDER BY 1) FROM duckdb_tables()").fetchall()
-    return "\n".join(" ".join(sql.split()) for (sql,) in (*found, *tables))
+        tables = opened.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
+        views = opened.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1").fetchall()
+    return " ".join(name for (name,) in (*tables, *views))
 
 
 @pytest.fixture(scope="module")

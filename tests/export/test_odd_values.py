@@ -10,7 +10,7 @@ import attrs
 import duckdb
 import pytest
 
-from seorep_async import DecodeError, Feed
+from seorep_async import DecodeError, Feed, SeoRepClient
 from seorep_async.export import ExportError, PullSummary, pull_to
 from seorep_async.models import RankingTotals, Tag
 from seorep_async.reports import RankingReport
@@ -22,15 +22,13 @@ from tests.export.door import (
     PullSpec,
     StagedReport,
     check_totals,
-    encode,
     encoded,
     preview,
-    sinks,
     stream_rows,
     translate_errors,
 )
 from tests.export.made_service import TOO_LARGE, made
-from tests.export.reports import END, FORMATS, START, owned, ranking, spec_of
+from tests.export.reports import END, FORMATS, START, owned, ranking, refuse_to_encode, spec_of
 
 KEYWORDS = Feed.KEYWORD_BY_DATE
 ODD = [0, 2**31, TOO_LARGE]
@@ -39,6 +37,17 @@ ROWS = {"rows": True, "keywords": False}
 
 def failed(summary: PullSummary) -> list[tuple[int, int | None]]:
     return [(failure.campaign_id, failure.keyword_id) for failure in summary.failures]
+
+
+async def piped(client: SeoRepClient, feed: Feed, kind: Format = Format.CSV) -> tuple[PullSummary, bytes]:
+    """Pull to a pipe, and return what came there."""
+    text = bytearray()
+
+    async def write(data: bytes) -> None:
+        text.extend(data)
+
+    spec = PullSpec.of(client, None, START, END, feed, {})
+    return await stream_rows(client, spec, kind, write, ProgressTracker()), bytes(text)
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -63,15 +72,8 @@ async def test_it_is_reported_again_when_the_pull_goes_on(tmp_path: Path, odd: i
 
 @pytest.mark.parametrize("odd", ODD)
 async def test_it_fails_alone_on_the_way_to_a_pipe(odd: int) -> None:
-    text = bytearray()
-
-    async def write(data: bytes) -> None:
-        text.extend(data)
-
     async with made({1: [10, odd], 2: [11]}) as (_, client):
-        summary = await stream_rows(
-            client, PullSpec.of(client, None, START, END, KEYWORDS, {}), Format.CSV, write, ProgressTracker()
-        )
+        summary, text = await piped(client, KEYWORDS)
     assert (failed(summary), text.count(b"\n")) == ([(1, odd)], 3)
 
 
@@ -133,41 +135,20 @@ async def test_an_integer_of_more_than_64_bits_fails_its_report_only(tmp_path: P
     assert "an integer has more than 64 bits" in summary.failures[0].error.message
 
 
-@pytest.mark.parametrize("refused", [ValueError("not Unicode"), RecursionError("maximum recursion depth exceeded")])
+@pytest.mark.parametrize("error", [ValueError("not Unicode"), RecursionError("maximum recursion depth exceeded")])
 async def test_what_no_string_holds_fails_alone_on_the_way_to_a_pipe(
-    monkeypatch: pytest.MonkeyPatch, refused: Exception
+    monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def picky(kind: Any, table: Any, columns: Any, *more: Any) -> Any:
-        if columns[2][0] == 1:
-            raise refused
-        return encode(kind, table, columns, *more)
-
-    async def write(_: bytes) -> None:
-        pass
-
-    monkeypatch.setattr(sinks, "encode", picky)
+    refuse_to_encode(monkeypatch, 1, error)
     async with made({1: [10], 2: [11]}) as (_, client):
-        spec = PullSpec.of(client, None, START, END, Feed.CAMPAIGN, {})
-        summary = await stream_rows(client, spec, Format.JSON_LINES, write, ProgressTracker())
+        summary, _ = await piped(client, Feed.CAMPAIGN, Format.JSON_LINES)
     assert failed(summary) == [(1, None)]
 
 
 async def test_what_one_owner_can_not_have_the_others_get(monkeypatch: pytest.MonkeyPatch) -> None:
-    def picky(kind: Any, table: Any, columns: Any, *more: Any) -> Any:
-        if "1" in columns[2][:1]:  # the campaign
-            raise ValueError("not Unicode")
-        return encode(kind, table, columns, *more)
-
-    text = bytearray()
-
-    async def write(data: bytes) -> None:
-        text.extend(data)
-
-    monkeypatch.setattr(sinks, "encode", picky)
+    refuse_to_encode(monkeypatch, 1, ValueError("not Unicode"))
     async with made({1: [10], 2: [10], 3: [10]}) as (_, client):
-        summary = await stream_rows(
-            client, PullSpec.of(client, None, START, END, KEYWORDS, {}), Format.CSV, write, ProgressTracker()
-        )
+        summary, text = await piped(client, KEYWORDS)
     assert failed(summary) == [(1, 10)]
     assert [line.split(b",")[2:4] for line in text.splitlines()[1:]] == [[b"2", b"10"], [b"3", b"10"]]
 

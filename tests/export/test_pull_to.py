@@ -16,9 +16,9 @@ from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFound
 from seorep_async.export import PullProgress, Stage, pull_to
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import csv_header
-from tests.export.door import Checkpoint, StagingArea, encode, sinks
+from tests.export.door import Checkpoint, StagingArea
 from tests.export.made_service import made
-from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
+from tests.export.reports import END, FORMATS, START, account, names_in, refuse_to_encode, rows_in
 from tests.scripted_api import FEED, LIST, Asked, Script, serving
 
 
@@ -297,12 +297,7 @@ async def test_progress_counts_campaigns_and_then_keywords(tmp_path: Path) -> No
 async def test_a_value_no_format_can_hold_fails_its_report_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    def picky(kind: Any, table: Any, columns: Any, *more: Any) -> Any:
-        if str(columns[2][0]) == "2":
-            raise ValueError("no text")
-        return encode(kind, table, columns, *more)
-
-    monkeypatch.setattr(sinks, "encode", picky)
+    refuse_to_encode(monkeypatch, 2, ValueError("no text"))
     async with account() as (_, client):
         summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
     (failure,) = summary.failures

@@ -43,7 +43,7 @@ def rows_of(database: duckdb.DuckDBPyConnection, table: str, place: str) -> Coun
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("seed", "count"), [(1, 60), *(pytest.param(seed, 100, marks=pytest.mark.slow) for seed in range(1, 21))]
+    ("seed", "count"), [(1, 40), *(pytest.param(seed, 100, marks=pytest.mark.slow) for seed in range(1, 21))]
 )
 async def test_random_nights_are_the_same_everywhere(tmp_path: Path, seed: int, count: int) -> None:
     database, dataset = tmp_path / "nights.duckdb", tmp_path / "nights"

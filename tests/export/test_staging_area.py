@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -19,57 +19,50 @@ from seorep_async.export import ExportError, pull_to
 from tests.export.door import PullSpec, StagingArea, preview, target_of, write_lock
 from tests.export.reports import END, START, account, names_in, spec_of
 
-as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+Prepare: TypeAlias = Callable[[Path, Path], object]
 
 
-def a_link(folder: Path, victim: Path) -> None:
-    folder.symlink_to(victim, target_is_directory=True)
+def inside(step: Prepare) -> Prepare:
+    """Return a function that makes the folder first."""
 
-
-def a_file(folder: Path, victim: Path) -> None:
-    folder.write_bytes((victim / "checkpoint").read_bytes())
-
-
-def of_another_user(folder: Path, victim: Path) -> None:
-    folder.mkdir(0o700)
-    os.chown(folder, 12345, -1)
-
-
-def open_to_others(folder: Path, victim: Path) -> None:
-    folder.mkdir(0o700)
-    folder.chmod(0o750)
-
-
-def with_a_link(name: str) -> Callable[[Path, Path], None]:
     def prepare(folder: Path, victim: Path) -> None:
         folder.mkdir(0o700)
-        (folder / name).symlink_to(victim / "checkpoint")
+        step(folder, victim)
 
     return prepare
 
 
-def with_a_hard_link(folder: Path, victim: Path) -> None:
-    folder.mkdir(0o700)
-    (folder / "rows-0").hardlink_to(victim / "checkpoint")
-
-
-def with_a_file_of_another_user(folder: Path, victim: Path) -> None:
-    folder.mkdir(0o700)
+def of_another_user(folder: Path, _: Path) -> None:
     (folder / "checkpoint").touch(0o666)
     os.chown(folder / "checkpoint", 12345, -1)
 
 
-PREPARED = [
-    pytest.param(a_link, "it is a link or a file", id="link"),
-    pytest.param(a_file, "it is a link or a file", id="file"),
-    pytest.param(of_another_user, "it belongs to another user", id="user", marks=as_root),
-    pytest.param(open_to_others, "other users can open it", id="mode"),
-    pytest.param(with_a_link("checkpoint"), "checkpoint in it is a link, or is not yours", id="checkpoint"),
-    pytest.param(with_a_link("checkpoint-wal"), "checkpoint-wal in it is a link", id="wal"),
-    pytest.param(with_a_link("checkpoint-rows"), "checkpoint-rows in it is a link", id="rows"),
-    pytest.param(with_a_hard_link, "rows-0 in it is a link", id="hard"),
-    pytest.param(with_a_file_of_another_user, "checkpoint in it is a link, or is not yours", id="owner", marks=as_root),
-]
+PREPARED: dict[str, tuple[Prepare, str]] = {
+    "link": (lambda folder, victim: folder.symlink_to(victim), "it is a link or a file"),
+    "file": (lambda folder, victim: folder.hardlink_to(victim / "checkpoint"), "it is a link or a file"),
+    "mode": (inside(lambda folder, _: folder.chmod(0o750)), "other users can open it"),
+    "hard": (
+        inside(lambda folder, victim: (folder / "rows-0").hardlink_to(victim / "checkpoint")),
+        "rows-0 in it is a link",
+    ),
+    "checkpoint": (
+        inside(lambda folder, victim: (folder / "checkpoint").symlink_to(victim / "checkpoint")),
+        "checkpoint in it is a link, or is not yours",
+    ),
+    "log": (
+        inside(lambda folder, victim: (folder / "checkpoint-wal").symlink_to(victim / "checkpoint")),
+        "checkpoint-wal in it is a link",
+    ),
+    "rows": (
+        inside(lambda folder, victim: (folder / "checkpoint-rows").symlink_to(victim / "checkpoint")),
+        "checkpoint-rows in it is a link",
+    ),
+}
+if hasattr(os, "geteuid") and os.geteuid() == 0:  # only root can give files away
+    PREPARED |= {
+        "user": (inside(lambda folder, _: os.chown(folder, 12345, -1)), "it belongs to another user"),
+        "owner": (inside(of_another_user), "checkpoint in it is a link, or is not yours"),
+    }
 
 
 def state(folder: Path) -> list[tuple[str, int, int]]:
@@ -77,10 +70,9 @@ def state(folder: Path) -> list[tuple[str, int, int]]:
 
 
 @pytest.mark.parametrize("restart", [False, True])
-@pytest.mark.parametrize(("prepare", "problem"), PREPARED)
-async def test_a_prepared_folder_is_refused(
-    tmp_path: Path, prepare: Callable[[Path, Path], None], problem: str, restart: bool
-) -> None:
+@pytest.mark.parametrize("kind", PREPARED)
+async def test_a_prepared_folder_is_refused(tmp_path: Path, kind: str, restart: bool) -> None:
+    prepare, problem = PREPARED[kind]
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "checkpoint").write_bytes(b"precious")

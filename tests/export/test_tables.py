@@ -17,19 +17,10 @@ from seorep_async.tables.columns import ColumnType, Table, as_json
 from seorep_async.tables.declared import all_tables
 from tests.export.reports import END, NIGHT, START, account, rows_in
 
-TABLES = pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
 
-
-@TABLES
+@pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
 def test_every_column_says_what_it_means(table: Table) -> None:
     assert [column.name for column in table.columns if not column.description.endswith(".")] == []
-    assert [column.name for column in table.columns[:2]] == ["account", "snapshot_date"]
-
-
-@TABLES
-def test_key_columns_are_not_nullable_unless_they_may_be_missing(table: Table) -> None:
-    nullable = {column.name for column in table.columns if column.nullable} & set(table.key)
-    assert nullable == {"totals": {"keyword_id"}, "failures": {"campaign_id", "keyword_id"}}.get(table.name, set())
 
 
 def test_help_of_a_model_says_what_each_attribute_means() -> None:

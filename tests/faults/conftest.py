@@ -4,7 +4,7 @@
 `-m slow` short versions run. Either prints its figures at the end as one table; `FAULT_FIGURES=file` writes it to a
 file too. A figure that was measured on a busy machine is marked; its times say little.
 
-- `server`: the fault server's process, `with server.serving(Plan(…)) as served: …` (see `process`).
+- `server`: the fault server's process, `with server.serving(Plan(…)) as served: …` (see `server`).
 - `check`: `check("1", "5 % RST", amplification=(1.09, 1.16))` notes figures for the table, each measured and its limit,
   and fails the test if one is over its limit.
 """
@@ -19,8 +19,8 @@ from typing import Protocol
 import pytest
 
 from tests.faults.figures import BUSY, Figure, table
-from tests.faults.process import ServerProcess
 from tests.faults.run import load_of_the_machine
+from tests.faults.server import ServerProcess
 
 _FIGURES = pytest.StashKey[list[Figure]]()
 

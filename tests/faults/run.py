@@ -16,7 +16,7 @@ import attrs
 
 from seorep_async import SeoRepClient, SeoRepError, Settings, Stats
 from tests.faults.plan import History, Plan
-from tests.faults.process import ServerProcess
+from tests.faults.server import ServerProcess
 
 KEY = "canary-7f3d"
 JANUARY = ("2023-01-01", "2023-01-31")

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from seorep_async import SeoRepClient, SeoRepError, Settings
-from tests.faults.answers import CUTS
 from tests.faults.conftest import Check
-from tests.faults.plan import LIGHT, Limit, Outage, Plan
-from tests.faults.process import ServerProcess
+from tests.faults.plan import CUTS, LIGHT, Limit, Outage, Plan
 from tests.faults.run import JANUARY, KEY, load_of_the_machine, open_sockets
+from tests.faults.server import ServerProcess
 
 slow, alone = pytest.mark.slow, pytest.mark.alone
 ENDLESS = float("inf")

@@ -19,10 +19,10 @@ from seorep_async import Settings
 from seorep_async.sandbox import RateLimit, Sandbox
 from tests.faults.conftest import Check
 from tests.faults.plan import Plan
-from tests.faults.process import ServerProcess
 from tests.faults.proxies import needs, nginx
 from tests.faults.run import JANUARY, KEY, load_of_the_machine, opened
 from tests.faults.run import pull as pull_from
+from tests.faults.server import ServerProcess
 
 pytestmark = pytest.mark.slow
 

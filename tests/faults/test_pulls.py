@@ -14,8 +14,8 @@ import trustme
 from seorep_async import Settings
 from tests.faults.conftest import Check
 from tests.faults.plan import LIGHT, Limit, Outage, Plan
-from tests.faults.process import ServerProcess
 from tests.faults.run import Run, pull
+from tests.faults.server import ServerProcess
 
 GRACE = 0.05
 """Seconds in which requests still come that were under way as a wait was asked for."""

@@ -12,8 +12,8 @@ import pytest
 from seorep_async import SeoRepClient
 from tests.faults.conftest import Check
 from tests.faults.plan import Plan
-from tests.faults.process import ServerProcess
 from tests.faults.run import JANUARY, KEY
+from tests.faults.server import ServerProcess
 
 slow = pytest.mark.slow
 

@@ -11,8 +11,9 @@ import os
 import pickle
 import signal
 import sqlite3
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -498,8 +499,27 @@ async def test_a_function_gives_the_key(tmp_path: Path, monkeypatch: pytest.Monk
         assert (rows[0].num_rows, (await asyncio.to_thread(gather, shards)).ok) == (1, True)
 
 
-def everything_in(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*"))
+@attrs.frozen
+class Planned:
+    """A pull of two shards that is planned, and perhaps run, whatever tests do with forged ones."""
+
+    sandbox: Sandbox
+    folder: Path
+    shards: list[Shard]
+
+    def state(self) -> tuple[list[Path], int]:
+        return sorted(self.folder.rglob("*")), self.sandbox.stats.requests
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planned]:
+    async def plan_two() -> list[Shard]:
+        async with SeoRepClient(sandbox.base_url, "sandbox") as client:
+            return await cut(client, folder, shards=2)
+
+    folder = tmp_path_factory.mktemp("planned")
+    with serving(campaigns=4, keywords=1) as sandbox:
+        yield Planned(sandbox, folder, asyncio.run(plan_two()))
 
 
 def run_code() -> None:
@@ -536,20 +556,16 @@ def run_code() -> None:
     ],
     ids=lambda changes: " ".join(f"{name}={value}" for name, value in changes.items())[:40].replace("\0", "NUL"),
 )
-async def test_a_changed_shard_does_nothing_at_all(tmp_path: Path, changes: dict[str, Any]) -> None:
-    async with account(campaigns=4, keywords=1) as (sandbox, client):
-        shard, _ = await cut(client, tmp_path, shards=2)
-        before, requests = everything_in(tmp_path), sandbox.stats.requests
-        text = shard.to_json()
-        changes = {name: value.format(tmp_path) if isinstance(value, str) else value for name, value in changes.items()}
-        settings = json.loads(text)["settings"] | changes.pop("settings", {})
-        changed = json.dumps(json.loads(text) | {"settings": settings} | changes)
-        assert json.loads(changed) != json.loads(text)
-        for step in (run_shard, lambda shard: list(read_shard(shard))):
-            with pytest.raises(ConfigurationError):
-                await asyncio.to_thread(lambda: step(Shard.from_json(changed)))  # noqa: B023
-        assert (everything_in(tmp_path), sandbox.stats.requests) == (before, requests)
-        assert (await asyncio.to_thread(run_shard, Shard.from_json(text))).ok
+def test_a_changed_shard_does_nothing_at_all(planned: Planned, changes: dict[str, Any]) -> None:
+    before, found = planned.state(), json.loads(planned.shards[0].to_json())
+    place = planned.folder
+    changes = {name: value.format(place) if isinstance(value, str) else value for name, value in changes.items()}
+    changed = found | changes | {"settings": found["settings"] | changes.get("settings", {})}
+    assert changed != found
+    for step in (run_shard, lambda shard: list(read_shard(shard))):
+        with pytest.raises(ConfigurationError):
+            step(Shard.from_json(json.dumps(changed)))
+    assert planned.state() == before
 
 
 @pytest.mark.parametrize(
@@ -564,15 +580,12 @@ async def test_a_changed_shard_does_nothing_at_all(tmp_path: Path, changes: dict
     ],
     ids=str,
 )
-async def test_a_receipt_is_taken_only_for_its_own_shard(tmp_path: Path, changes: dict[str, Any]) -> None:
-    async with account(campaigns=4, keywords=1) as (_, client):
-        shards = await cut(client, tmp_path, shards=2)
-        await asyncio.to_thread(run_all, shards)
-        other = attrs.evolve(shards[0], **changes)
-        with pytest.raises(ExportError, match="1 of 2 shards have no receipt: 0; run them first"):
-            await asyncio.to_thread(gather, [other, shards[1]])
-        assert not (tmp_path / "shared/keyword_rankings").exists()
-        assert (await asyncio.to_thread(gather, shards)).ok
+def test_a_receipt_is_taken_only_for_its_own_shard(planned: Planned, changes: dict[str, Any]) -> None:
+    run_all(planned.shards)
+    other = attrs.evolve(planned.shards[0], **changes)
+    with pytest.raises(ExportError, match="1 of 2 shards have no receipt: 0; run them first"):
+        gather([other, planned.shards[1]])
+    assert not (planned.folder / "shared/keyword_rankings").exists()
 
 
 async def test_another_key_does_not_resume_a_plan(tmp_path: Path) -> None:
@@ -691,12 +704,15 @@ def test_an_interrupt_ends_a_shard_and_keeps_what_arrived(
         return run_shard(shard)
 
     def interrupt(service: Service, id_: int) -> Any:
-        if id_ == 20 and not interrupted:
+        if interrupted:
+            ended.wait(60)
+        elif id_ == 20:
             interrupted.append(id_)
             os.kill(os.getpid(), signal.SIGINT)
         return campaign(service, id_)
 
-    campaign, interrupted, loop = Service.campaign, list[int](), asyncio.new_event_loop()
+    campaign, interrupted, ended = Service.campaign, list[int](), threading.Event()
+    loop = asyncio.new_event_loop()
     with contextlib.closing(loop), serving(campaigns=40, keywords=1) as sandbox:
         (shard,) = asyncio.run(planned())
         (tmp_path / "shards.jsonl").write_text(shard.to_json())
@@ -706,6 +722,7 @@ def test_an_interrupt_ends_a_shard_and_keeps_what_arrived(
         else:
             with pytest.raises(KeyboardInterrupt):
                 run()
+        ended.set()
         assert sandbox.stats.requests < 40
         receipt = run_shard(shard)
     assert receipt.ok
