@@ -44,6 +44,8 @@ def check(connect: Callable[[], Connection], now: dt.datetime) -> ExitCode:
     """Show the connection in force, check the service, and show each result when it is known."""
     try:
         return run_until_interrupted(_check(connect(), now))
+    except click.UsageError:
+        raise
     except click.ClickException as error:
         _show(Level.FAIL, "settings", error.message)
         return ExitCode.USAGE

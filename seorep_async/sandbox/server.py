@@ -109,7 +109,7 @@ class Sandbox:
     api_key: str = field(default="sandbox", validator=not_empty, repr=False)
     host: str = field(default="127.0.0.1", validator=not_empty)
     port: int = field(default=0, validator=between(0, 65535))
-    _chain: Chain = field(init=False, repr=False)
+    _chain: Chain | None = field(init=False, default=None, repr=False)
     _limiter: Limiter | None = field(init=False, default=None, repr=False)
     _traffic: Traffic = field(init=False, factory=Traffic, repr=False)
     _listener: asyncio.Server | None = field(init=False, default=None, repr=False)
@@ -169,7 +169,7 @@ class Sandbox:
             reports={key: [dict(row) for row in rows] for key, rows in self.reports.items()},
             failing={**self.failing, **dict.fromkeys(self.forbidden, 403)},
         )
-        self._chain = Chain(
+        self._chain = chain = Chain(
             service,
             self._traffic,
             self.api_key,
@@ -177,7 +177,7 @@ class Sandbox:
             limiter=self._current_limiter,
             fault=lambda number: self.faults.draw(self.seed, number),
         )
-        app = self._chain.application()
+        app = chain.application()
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, auto_decompress=False)
         await runner.setup()
         connect, loop = runner.server, asyncio.get_running_loop()
@@ -186,7 +186,7 @@ class Sandbox:
             self._listener = await loop.create_server(connect, self.host, self.port, backlog=_BACKLOG)
         except OSError as error:
             await runner.cleanup()
-            self._chain.service = None
+            chain.service = None
             problem = f"the sandbox cannot listen on {self.host}:{self.port}: {error.strerror}"
             raise OSError(error.errno, problem) from error
         self._runner = runner
@@ -197,7 +197,8 @@ class Sandbox:
     ) -> None:
         listener, self._listener = self._listener, None
         runner, self._runner = self._runner, None
-        if listener is None or runner is None:
+        chain, self._chain = self._chain, None
+        if listener is None or runner is None or chain is None:
             return
         # asyncio drops a connection that it accepts just as its server closes, with its socket left open and a warning.
         # So stop accepting first, and let the runner learn of those accepted already: it closes them.
@@ -209,7 +210,7 @@ class Sandbox:
         try:
             await runner.cleanup()
         finally:
-            self._chain.service = None
+            chain.service = None
 
     def _current_limiter(self) -> Limiter | None:
         if self.rate_limit is None:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import aiohttp
+from aiohttp import hdrs
+
+from seorep_async.session.secrets import Authentication
 
 READ_SIZE = 256 * 1024
 """Bytes that asyncio reads from a socket at once."""
@@ -34,6 +37,20 @@ class WireError(Exception):
     def __init__(self, cause: Exception) -> None:
         super().__init__()
         self.cause = cause
+
+
+def own_request(authentication: Authentication) -> type[aiohttp.ClientRequest]:
+    """Return the class of our own sessions' requests, which get the key as they are sent.
+
+    As a header of the session, aiohttp's trace configs, wrappers of it and the locals of its frames would hold the key.
+    """
+
+    class OwnRequest(aiohttp.ClientRequest):
+        async def send(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+            self.headers[hdrs.AUTHORIZATION] = authentication.header()
+            return await super().send(connection)
+
+    return OwnRequest
 
 
 class OwnResponse(aiohttp.ClientResponse):

@@ -1,4 +1,4 @@
-"""The next step after a failed attempt: values in, values out, nothing sent and nothing slept; `Session._send` acts."""
+"""The next step after a failed attempt: values in, values out, nothing sent and nothing slept; `Session.send` acts."""
 
 from __future__ import annotations
 

@@ -32,6 +32,7 @@ from seorep_async.session.aiohttp_workarounds import (
     OwnResponse,
     WireError,
     WriteResponse,
+    own_request,
     reuse_freed_memory,
 )
 from seorep_async.session.base_url import BaseURL, origin_of
@@ -142,20 +143,22 @@ class Transport:
             if session.closed:
                 raise ConfigurationError("the session that was passed in was closed while the client was in use")
             options = self._for_borrowed | {"headers": self._headers}
+        else:
+            self.attempts += 1
         if request.content_type is not None:
             options["headers"] = self._headers | {"Content-Type": request.content_type}
-        self.attempts += 1
         address = self._base_url.address(request.path, request.query)
         return session.request(request.method, address, data=request.body, allow_redirects=False, **options)
 
     async def _send_on_the_wire(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Authenticate one wire attempt of a borrowed session, and stop aiohttp from resending it."""
+        """Authenticate one wire attempt of a borrowed session, count it, and stop aiohttp from resending it."""
         if origin_of(request.url) != self._base_url.origin:
             raise ConfigurationError(f"refused to send the API key to an origin other than {self._base_url.string}")
         request.headers[hdrs.AUTHORIZATION] = self._authentication.header()
         request.headers.popall(hdrs.COOKIE, None)
+        self.attempts += 1
         try:
             return await send(request)
         except WireError.RESENT_AFTER as error:
@@ -213,11 +216,12 @@ class Transport:
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=force_close),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers | {hdrs.AUTHORIZATION: self._authentication.header()},
+            headers=self._headers,
             skip_auto_headers=(hdrs.CONTENT_TYPE,) if force_close else None,
             timeout=self._timeout,
             trust_env=False,
             read_bufsize=READ_SIZE,
+            request_class=own_request(self._authentication),
             response_class=WriteResponse if force_close else OwnResponse,
         )
         self._closing.push_async_callback(session.close)

@@ -192,6 +192,38 @@ async def test_unknown_outcome_does_not_show_the_key(connect_session: ConnectSes
     assert_error_does_not_show_key(caught.value)
 
 
+class Interrupt(BaseException):
+    """What ends an attempt from outside, as Ctrl-C does in a notebook."""
+
+
+async def test_what_traces_every_session_sees_no_key(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    async def note(_: object, context: object, params: aiohttp.TraceRequestStartParams) -> None:
+        seen.append(dict(params.headers))
+
+    trace, make = aiohttp.TraceConfig(), aiohttp.ClientSession.__init__
+    trace.on_request_start.append(note)
+    monkeypatch.setattr(
+        aiohttp.ClientSession, "__init__", lambda self, **options: make(self, **options, trace_configs=[trace])
+    )
+    client, _ = await connect(forever=FINE)
+    await ask(client)
+    assert seen[0]["Accept"] == "application/json"
+    assert_key_is_not_in(repr(seen))
+
+
+async def test_an_interrupt_in_an_attempt_shows_no_key(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read(self: object) -> None:
+        raise Interrupt
+
+    client, _ = await connect(forever=FINE)
+    monkeypatch.setattr(aiohttp.client_proto.ResponseHandler, "read", read)
+    with pytest.raises(Interrupt) as caught:
+        await ask(client)
+    assert_error_does_not_show_key(caught.value)
+
+
 @pytest.mark.parametrize("step", [hang, then_close(answer(b"{", length=9))], ids=["in flight", "asleep"])
 async def test_cancelled_call_does_not_show_the_key(step: Step, connect: Connect, fake_time: FakeTime) -> None:
     client, server = await connect(step)
