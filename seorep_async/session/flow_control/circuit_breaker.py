@@ -20,7 +20,7 @@ class CircuitBreaker:
         self._probing = False
         self._next_probe = 0.0
         self.reason: str = ""
-        """Why only probes go out: `pace`, after a refusal, or `outage`, after a row of failures."""
+        """Why only probes go out: `pace` after a refusal, also in an outage; `outage` after a row of failures."""
         self.opened: float = -math.inf
         """When it opened last."""
         self.probes: int = 0

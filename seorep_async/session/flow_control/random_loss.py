@@ -8,9 +8,10 @@ import math
 class RandomLoss:
     """Refusals that do not depend on the rate, found by a packet train and tolerated from then on.
 
-    If some attempts are refused after each of two decreases, the next refusal is answered with a packet train. A limit
-    that is used up refuses most of it, though some room comes back while a refusal is on its way, the more of it the
-    higher the limit. Random loss refuses no more of it than of anything else.
+    If some attempts are refused while the rate is held after a decrease, and so after the next one, the refusal that
+    follows is answered with a packet train. A limit that is used up refuses most of it, though some room comes back
+    while a refusal is on its way, the more of it the higher the limit. Random loss refuses no more of it than of
+    anything else.
     """
 
     TOO_MANY = 0.09

@@ -31,12 +31,12 @@ class RateLimiter:
     BACK_OFF = 0.8
     """Part of the accepted rate that remains after a cut."""
     BACK_OFF_SEARCH = 0.9
-    """The same after a search, if no long wait was asked for since the last cut: it went too far for a moment only."""
+    """The same after a later search, if no long wait was asked for since the last cut: it went too far for a moment."""
     RISEN = 3.0
     """If a search without a long wait reached so many times the rate that was refused before, all remains: the rate
     rose while it was counted. If it is refused again soon, what another search would have left remains."""
     HOLD = 1.5
-    """Seconds, or as long as 20 attempts take, for which a rate is held after a cut."""
+    """Seconds for which a rate is held after a cut; or as 20 attempts take, or four times what the breaker was open."""
     STEP = 8.0
     """Attempts a second by which the rate grows in a second, unless it is so small that a fifth is less."""
     STEP_AFTER_WAIT = 600.0
@@ -58,7 +58,7 @@ class RateLimiter:
     """Fewer accepted attempts show no rate."""
     SLOWEST = 0.2
     FIRST = 5.0
-    """Attempts a second that are tried in any case, in the end and at first."""
+    """Attempts a second: the least that any cut leaves, and the least that the first one does."""
     LONG = 32
     """Accepted attempts after which a refusal is the first in a long time."""
     CATCH_UP = 0.02
