@@ -6,7 +6,8 @@ import asyncio
 import datetime as dt
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +88,14 @@ class Pulled:
     def file(self, ending: str) -> Path:
         return self.folder / f"a.{ending}"
 
-    def table(self, ending: str) -> duckdb.DuckDBPyRelation:
-        """Return a file or the table of a database as DuckDB reads it."""
-        if ending != "duckdb":
-            return duckdb.read_parquet(str(self.file(ending)))
-        database = duckdb.connect(str(self.file(ending)), read_only=True)
-        return database.table(table_of(self.feed).name)
+    @contextmanager
+    def table(self, ending: str) -> Generator[duckdb.DuckDBPyRelation]:
+        """Give a file or the table of a database as DuckDB reads it."""
+        with duckdb.connect() if ending == "parquet" else duckdb.connect(str(self.file(ending))) as connection:
+            if ending == "parquet":
+                yield connection.read_parquet(str(self.file(ending)))
+            else:
+                yield connection.table(table_of(self.feed).name)
 
 
 async def pulled(base_url: str, folder: Path, feed: Feed) -> Pulled:
@@ -131,11 +134,11 @@ def records(frame: pd.DataFrame, names: list[str]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("ending", ["parquet", "duckdb"])
 def test_duckdb_reads_every_value_and_type(found: Pulled, ending: str) -> None:
-    table = found.table(ending)
-    assert dict(zip(table.columns, map(named, table.types), strict=True)) == {
-        name: DUCKDB[kind] for name, kind in found.kinds.items()
-    }
-    assert [dict(zip(table.columns, row, strict=True)) for row in table.fetchall()] == found.rows
+    with found.table(ending) as table:
+        assert dict(zip(table.columns, map(named, table.types), strict=True)) == {
+            name: DUCKDB[kind] for name, kind in found.kinds.items()
+        }
+        assert [dict(zip(table.columns, row, strict=True)) for row in table.fetchall()] == found.rows
 
 
 def test_polars_reads_every_value_and_type(found: Pulled) -> None:
@@ -144,7 +147,8 @@ def test_polars_reads_every_value_and_type(found: Pulled) -> None:
         name: POLARS[kind] for name, kind in found.kinds.items() if name != "tags"
     }
     assert frame.to_dicts() == found.rows
-    assert pl.DataFrame(pl.from_arrow(found.table("duckdb").to_arrow_table())).to_dicts() == found.rows
+    with found.table("duckdb") as table:
+        assert pl.DataFrame(pl.from_arrow(table.to_arrow_table())).to_dicts() == found.rows
 
 
 def test_pandas_reads_parquet_as_it_is(found: Pulled) -> None:
@@ -159,7 +163,8 @@ def test_pandas_reads_parquet_as_it_is(found: Pulled) -> None:
 
 
 def test_pandas_reads_a_database_without_floats(found: Pulled) -> None:
-    frame = found.table("duckdb").to_arrow_table().to_pandas(types_mapper=pd.ArrowDtype)
+    with found.table("duckdb") as table:
+        frame = table.to_arrow_table().to_pandas(types_mapper=pd.ArrowDtype)
     assert [name for name in frame if pd.api.types.is_float_dtype(frame[name])] == []
     assert records(frame, found.integers) == [{name: row[name] for name in found.integers} for row in found.rows]
 
