@@ -14,8 +14,8 @@ T = TypeVar("T")
 LATE = 0.05
 """Seconds by which an alarm is late only if the loop stood still: it was blocked, or the process stopped."""
 GRACE, GRACES = 0.1, 3
-"""Seconds that the loop runs on after a late alarm, so that attempts read responses that have arrived; at most so many
-times in a row, if it stands still again and again."""
+"""Seconds that the loop runs on after a late alarm, for attempts to read what has arrived; and the most times in a row,
+if it stands still again and again."""
 
 
 class AttemptTimeouts:

@@ -32,6 +32,11 @@ def inside(step: Prepare) -> Prepare:
     return prepare
 
 
+def linked(name: str) -> Prepare:
+    """Return a function that makes the folder with a link to the victim's file under this name."""
+    return inside(lambda folder, victim: (folder / name).symlink_to(victim / "checkpoint"))
+
+
 def of_another_user(folder: Path, _: Path) -> None:
     (folder / "checkpoint").touch(0o666)
     os.chown(folder / "checkpoint", 12345, -1)
@@ -45,18 +50,9 @@ PREPARED: dict[str, tuple[Prepare, str]] = {
         inside(lambda folder, victim: (folder / "rows-0").hardlink_to(victim / "checkpoint")),
         "rows-0 in it is a link",
     ),
-    "checkpoint": (
-        inside(lambda folder, victim: (folder / "checkpoint").symlink_to(victim / "checkpoint")),
-        "checkpoint in it is a link, or is not yours",
-    ),
-    "log": (
-        inside(lambda folder, victim: (folder / "checkpoint-wal").symlink_to(victim / "checkpoint")),
-        "checkpoint-wal in it is a link",
-    ),
-    "rows": (
-        inside(lambda folder, victim: (folder / "checkpoint-rows").symlink_to(victim / "checkpoint")),
-        "checkpoint-rows in it is a link",
-    ),
+    "checkpoint": (linked("checkpoint"), "checkpoint in it is a link, or is not yours"),
+    "log": (linked("checkpoint-wal"), "checkpoint-wal in it is a link"),
+    "rows": (linked("checkpoint-rows"), "checkpoint-rows in it is a link"),
 }
 if hasattr(os, "geteuid") and os.geteuid() == 0:  # only root can give files away
     PREPARED |= {

@@ -45,7 +45,7 @@ class RateLimiter:
     ENOUGH = 90
     """Attempts accepted in a row, at least, that show that a limit rose."""
     QUIET, QUIET_AFTER_WAIT = 2.0, 7.0
-    """As many as start in so many seconds at the rate that was refused; while others wait, the limit seems higher."""
+    """The same in seconds at the rate that was refused; a limit seems higher while other processes wait."""
     HIGHER, HIGHER_AFTER_WAIT = 1.1, 1.05
     """A limit is searched again only if the rate is at least so many times the one that was refused, too."""
     SEARCH_STEP_AFTER_WAIT = 0.2
