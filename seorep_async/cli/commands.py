@@ -129,7 +129,7 @@ def _connector(sandbox: bool, options: Mapping[str, Any]) -> Callable[[], Connec
     "--skip-complete",
     is_flag=True,
     help="Leave out dates and feeds that an earlier pull of the same campaigns into this database or dataset has "
-    "fetched without a failure.",
+    "fetched without a failure, after their last day.",
 )
 @click.option(
     "--max-requests",

@@ -1,4 +1,4 @@
-"""Which dates and feeds of an account are complete: an earlier pull of the same campaigns fetched them all."""
+"""Which dates and feeds of an account are complete: a pull of the same campaigns, after them, fetched them all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def complete_feeds(
     compared: bool,
     storage_options: Mapping[str, Any] | None = None,
 ) -> set[tuple[dt.date, dt.date, Feed]]:
-    """Return first day, last day and feed of each pull without a failure.
+    """Return first day, last day and feed of each pull without a failure that began after the last day (UTC).
 
     Args:
         source: a database or a dataset, as of `open_history`.
@@ -33,7 +33,7 @@ def complete_feeds(
         ExportError: the source is being written, or is damaged.
     """
     query = """SELECT start_date, end_date, feeds FROM pulls WHERE account = $account AND failures = 0
-        AND selection IS NOT DISTINCT FROM $selection AND (compared OR NOT $compared)"""
+        AND started_at::DATE > end_date AND selection IS NOT DISTINCT FROM $selection AND (compared OR NOT $compared)"""
     values = {"account": account, "selection": selection, "compared": compared}
     with open_history(source, storage_options=storage_options) as history:
         found = history.connection.execute(query, values).fetchall()

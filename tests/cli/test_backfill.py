@@ -58,6 +58,12 @@ def test_a_pull_of_other_campaigns_is_not_complete(other: str, capfd: pytest.Cap
     assert '"feeds_skipped": 1' not in output
 
 
+def test_a_month_pulled_before_its_end_is_not_complete(capfd: pytest.CaptureFixture[str]) -> None:
+    assert pull("--month=2999-01", "--out=a.duckdb") == 0
+    assert pull("--month=2999-01", "--out=a.duckdb", "--skip-complete", "--dry-run", "--json") == 0
+    assert as_json(capfd)["feeds_skipped"] == 0
+
+
 @pytest.mark.parametrize("out", ["parts.duckdb", "parts/"])
 def test_nights_of_few_requests_lose_nothing(out: str, capfd: pytest.CaptureFixture[str]) -> None:
     months = ("--each=month", "--from=2022-01-01", "--to=2022-03-31", *FEEDS)
