@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa  # type: ignore[import-untyped]
 
+_LAST_BUT_ONE = dt.date.max - dt.timedelta(1)
 LATEST_TABLES = (campaigns_table(), keywords_table())
 """The tables with one row of each key for all nights: that of the latest night."""
 
@@ -69,8 +70,8 @@ class Replacement:
             return f"{same_night} AND {fetched[table.name]}"
         if isinstance(table, FeedTable):
             days = f"{row}.date >= {first} AND {row}.date <= {last}"
-            # a month ends in the window if it is before that of the next day
-            next_month = _date((self.spec.end_date + dt.timedelta(1)).replace(day=1))
+            # a month ends in the window if it is before that of the next day, which the last day of all lacks
+            next_month = _date((min(self.spec.end_date, _LAST_BUT_ONE) + dt.timedelta(1)).replace(day=1))
             months = (
                 f"({row}.date >= {first} OR {row}.start_date >= {first}) "
                 f"AND ({row}.date < {next_month} OR {row}.end_date <= {last})"
