@@ -106,9 +106,9 @@ with duckdb.connect("nights.duckdb") as database:
 a backfill walks months: `seorep pull --each month --from 2021-01-01 --to 2022-12-31 -o nights.duckdb --skip-complete`,
 or `--month` several times. It pulls one month after the other, and can be repeated at any time: an interrupted month is
 resumed first, and `--skip-complete` leaves out each month and feed that an earlier pull of the same campaigns fetched
-without a failure. Where requests are limited, `--max-requests 5000` (`max_requests=5000`, which raises a
-`PullPausedError`) begins no further report after that number, and stores what it has for the next night. A pull of
-one night bears one snapshot date; `start_date` and `end_date` tell the months apart.
+without a failure, once the month was over (UTC). Where requests are limited, `--max-requests 5000`
+(`max_requests=5000`, which raises a `PullPausedError`) begins no further report after that number, and stores what it
+has for the next night. A pull of one night bears one snapshot date; `start_date` and `end_date` tell the months apart.
 
 There are no modes to choose. What a pull replaces follows from what it asked for, and only within its account:
 
@@ -240,7 +240,8 @@ print(to_arrow([report, report]).num_rows)  # several reports of one feed, or th
 - **One failure does not lose the rest.** If some failed, the others are written; `retry_failed=True`
   (`--retry-failed`) then fetches only the failed reports, and sends nothing if none failed. Without it, the next pull
   fetches everything. `seorep pull --sandbox --forbidden 3` lets you rehearse it. A database or dataset remembers this
-  for the last pull of each account only; after an earlier one with `failures`, `retry_failed=True` fetches everything.
+  for the last pull of each account only; after an earlier one with `failures`, or for a night that it does not have
+  yet, `retry_failed=True` fetches everything.
 - **No campaign at all** is a result in Python: `summary.campaigns` is 0, and a file then has no rows. The command ends
   with exit code 8 instead and writes nothing, unless by `--allow-empty`.
 - **A full disk**, a read-only folder, a database that is open elsewhere, a second pull at the same time: one

@@ -69,7 +69,7 @@ async def pull_to(
         feeds: which of the three feeds, one or several, or their values, such as `campaign-by-date`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
         restart: start over; delete what an earlier run has staged without reading it.
-        retry_failed: fetch only the reports that failed last time: nothing if none did, everything if no target exists.
+        retry_failed: fetch only the reports that failed last time: nothing if none did, all if there is no such night.
         force, csv: replace also files that no pull wrote; line ends, byte order mark and guard against formulas of CSV.
         account, key_renewed: the name in every row, by default the client's; the mark of its new key or address.
         snapshot_date: the night that rows are of; default: the UTC day on which the pull began.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime as dt
 import logging
 from itertools import chain
 from pathlib import Path
@@ -230,13 +229,6 @@ async def test_a_pull_of_the_night_leaves_other_plans_alone(tmp_path: Path, monk
             await asyncio.to_thread(run_shard, shard)
         with pytest.raises(ExportError, match="no longer exists: another pull replaced it; plan again"):
             await asyncio.to_thread(gather, one)
-
-
-async def test_a_named_night_that_is_not_there_is_fetched_whole(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        await pull(client, tmp_path)
-        assert await pull(client, tmp_path, retry_failed=True) == 0
-        assert await pull(client, tmp_path, retry_failed=True, snapshot_date=NIGHT + dt.timedelta(1)) == 2
 
 
 async def test_files_of_one_name_in_two_buckets_stay_apart(tmp_path: Path, bucket: Bucket, fail: Fail) -> None:

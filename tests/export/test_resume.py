@@ -323,6 +323,16 @@ async def test_retry_failed_fetches_all_if_nothing_could_be_listed(tmp_path: Pat
     assert names_in(tmp_path) == ["a.csv"]
 
 
+@pytest.mark.parametrize("night", [{}, {"snapshot_date": END}], ids=["today", "named"])
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+async def test_retry_failed_fetches_a_night_that_is_not_there(tmp_path: Path, out: str, night: dict[str, Any]) -> None:
+    """A pull of it may have ended before it stored anything, as the database was open elsewhere."""
+    async with account() as (_, client):
+        await pull_to(client, None, START, END, out=f"{tmp_path}/{out}", snapshot_date=START)
+        summary = await pull_to(client, None, START, END, out=f"{tmp_path}/{out}", retry_failed=True, **night)
+    assert summary.rows == 120
+
+
 async def test_retry_failed_without_an_earlier_pull_fetches_all(tmp_path: Path) -> None:
     async with account() as (_, client):
         assert (await again(client, tmp_path / "a.csv", retry_failed=True)).rows == 120

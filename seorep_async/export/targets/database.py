@@ -103,15 +103,16 @@ class DatabaseTarget(Target):
         return f"{problem}; put its rows back, or {confirm}"
 
     def last_pull_was_whole(self, spec: PullSpec, check: Callable[[], None]) -> bool:
-        """Return whether it has a pull of the account, feeds and dates of a spec, and no failure of one."""
+        """Return whether it has a pull of the account, night, feeds and dates of a spec, and no failure of one."""
         if not self.exists():
             return False
-        query = """SELECT EXISTS (FROM pulls WHERE account = $account AND start_date = $first AND end_date = $last
-                AND list_has_all(string_split(feeds, ','), $feeds))
+        query = """SELECT EXISTS (FROM pulls WHERE account = $account AND snapshot_date = $night
+                AND start_date = $first AND end_date = $last AND list_has_all(string_split(feeds, ','), $feeds))
             AND NOT EXISTS (FROM failures WHERE account = $account AND start_date = $first AND end_date = $last
                 AND list_contains($tables, table_name))"""
         values = {
             "account": spec.account,
+            "night": spec.snapshot_date,
             "first": spec.start_date,
             "last": spec.end_date,
             "feeds": [feed.value for feed in spec.feeds],

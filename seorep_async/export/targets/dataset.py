@@ -107,16 +107,13 @@ class DatasetTarget(Target):
                 raise refusal(self.label, problem)
 
     def last_pull_was_whole(self, spec: PullSpec, check: Callable[[], None]) -> bool:
-        """Return whether the account's last pull had the feeds and dates, its parts exist, and nothing failed.
-
-        A night that the caller named takes the place of the last.
-        """
+        """Return whether the last pull of the night had the feeds and dates, its parts exist, and nothing failed."""
         storage, night = self.storage, Partition(spec.account, spec.snapshot_date)
-        last = last_receipt(storage, spec.account) if spec.snapshot_is_default else read_receipt(storage, night)
+        last = read_receipt(storage, night)
         if (
             last is None
             or last.coming is not None
-            or not {part.name(last.night) for part in last.parts} <= names_of_parts(storage, last.night)
+            or not {part.name(night) for part in last.parts} <= names_of_parts(storage, night)
             or not {feed.value for feed in spec.feeds} <= set(last.feeds)
             or (last.start_date, last.end_date) != (spec.start_date, spec.end_date)
         ):
