@@ -239,9 +239,9 @@ print(to_arrow([report, report]).num_rows)  # several reports of one feed, or th
   machine is taken over, and for any other, or after a restart of the machine, the error says which file to delete.
 - **One failure does not lose the rest.** If some failed, the others are written; `retry_failed=True`
   (`--retry-failed`) then fetches only the failed reports, and sends nothing if none failed. Without it, the next pull
-  fetches everything. `seorep pull --sandbox --forbidden 3` lets you rehearse it. A database or dataset remembers this
-  for the last pull of each account only; after an earlier one with `failures`, or for a night that it does not have
-  yet, `retry_failed=True` fetches everything.
+  fetches everything, and so does `retry_failed=True` for a night that the target does not have. `seorep pull --sandbox
+  --forbidden 3` lets you rehearse it. A database or dataset remembers failures of the last pull of each account only;
+  after an earlier one with `failures`, `retry_failed=True` fetches everything.
 - **No campaign at all** is a result in Python: `summary.campaigns` is 0, and a file then has no rows. The command ends
   with exit code 8 instead and writes nothing, unless by `--allow-empty`.
 - **A full disk**, a read-only folder, a database that is open elsewhere, a second pull at the same time: one

@@ -324,9 +324,9 @@ async def test_retry_failed_fetches_all_if_nothing_could_be_listed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("night", [{}, {"snapshot_date": END}], ids=["today", "named"])
-@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+@pytest.mark.parametrize("out", [*(f"a.{ending}" for ending in FORMATS), "a/"])
 async def test_retry_failed_fetches_a_night_that_is_not_there(tmp_path: Path, out: str, night: dict[str, Any]) -> None:
-    """A pull of it may have ended before it stored anything, as the database was open elsewhere."""
+    """A pull of it may have ended before it stored anything, as the disk was full or the database open elsewhere."""
     async with account() as (_, client):
         await pull_to(client, None, START, END, out=f"{tmp_path}/{out}", snapshot_date=START)
         summary = await pull_to(client, None, START, END, out=f"{tmp_path}/{out}", retry_failed=True, **night)

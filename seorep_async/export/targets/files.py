@@ -8,7 +8,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -81,8 +81,9 @@ class FilesTarget(Target):
         """Do nothing more: it was checked when it was named."""
 
     def last_pull_was_whole(self, spec: PullSpec, check: Callable[[], None]) -> bool:
-        """Return whether its files of rows exist, and none of failures."""
-        return self.exists() and not self.file(failures_table()).exists()
+        """Return whether its files of rows exist and are of the spec's night, and none of failures exists."""
+        is_whole = self.exists() and not self.file(failures_table()).exists()
+        return is_whole and _night_of(self.file(pulls_table()), self.format) == spec.snapshot_date.isoformat()
 
     def write(self, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
         """Write every file, replace older ones, and return those that exist now, rows first.
@@ -171,6 +172,21 @@ class StoredFilesTarget(FilesTarget):
             self.storage.put(Path(path), names[-1])
         self.storage.delete(name for name in before if name not in names and not (folder / name).exists())
         return [self.storage.address(name) for name in reversed(names)]
+
+
+def _night_of(pulls: Path, kind: Format) -> str | None:
+    """Return the night of a file of pulls, or None if it can't be read."""
+    try:
+        with open(pulls, "rb") as opened:
+            if kind is Format.PARQUET:
+                (pull,) = require("pyarrow.parquet").read_table(opened, columns=["snapshot_date"]).to_pylist()
+            elif kind is Format.CSV:
+                (pull,) = csv.DictReader(StringIO(opened.read().decode("utf-8-sig"), newline=""))
+            else:
+                (pull,) = map(json.loads, opened)
+            return str(pull["snapshot_date"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, csv.Error):  # pyarrow's errors are among them
+        return None
 
 
 def _is_ours(file: Path, kind: Format, table: Table) -> bool:
