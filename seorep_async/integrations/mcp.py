@@ -35,7 +35,7 @@ from seorep_async.export.storage import RECEIPTS, is_address
 from seorep_async.export.targets import target_of
 from seorep_async.history import Change, changes, open_history
 from seorep_async.models import Campaign, CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
-from seorep_async.resources.arguments import check_account_name, check_feed, check_string
+from seorep_async.resources.arguments import check_account_name, check_feed, check_id, check_string
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.excerpt import excerpt
@@ -172,12 +172,13 @@ class _Tools:
         """Compare two nights of the history (default: the last two): keywords that entered or left the top 3, 10 or
         20, rose or fell by `moved` places, are new, removed, found or lost; of one campaign or kind, if given."""
         whose, options = account or self.account, self.storage_options
+        chosen = None if campaign_id is None else check_id("campaign_id", campaign_id)
 
         def compare(_: StopSignal) -> str:
             found = changes(
                 self.source, account=whose, before=before, after=after, moved=moved, storage_options=options
             )
-            of_campaign = [row for row in found.to_dicts() if campaign_id in (None, row["campaign_id"])]
+            of_campaign = [row for row in found.to_dicts() if chosen in (None, row["campaign_id"])]
             rows = [list(row.values()) for row in of_campaign if kind in (None, row["kind"])]
             kinds = Counter(row["kind"] for row in of_campaign)
             names = [field.name for field in attrs.fields(Change)]

@@ -141,6 +141,7 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("rankings", {"id": 1}, "missing a required argument: 'start_date'"),
     ("changes", {"account": "other"}, "there is no account 'other' in"),
     ("changes", {"after": "2023-03-01"}, "2023-02-02"),
+    ("changes", {"campaign_id": "2"}, "campaign_id must be an integer from 1 to 2147483647, got '2'"),
     ("history", {"sql": "SELECT rank FROM keyword_rankings"}, 'Referenced column "rank" not found'),
     ("history", {"sql": ""}, "sql must be a string that is not empty"),
     ("history", {"sql": 5}, "sql must be a string"),
