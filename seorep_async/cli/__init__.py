@@ -28,6 +28,7 @@ seorep columns keyword_rankings --json                           # what the colu
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import signal
 import sys
@@ -37,12 +38,26 @@ from seorep_async.cli.stop_signals import STOP_SIGNALS
 TYPE_CHECKING = False  # `typing` would take long to import
 if TYPE_CHECKING:
     from types import FrameType
+    from typing import Any
 
 _INTERRUPTED = 130
 
 
+class _Messages(io.FileIO):
+    """The bytes of stderr: what a full disk or a closed pipe refuses is lost, and ends no pull."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data) or len(data)
+        except OSError:
+            return len(data)
+
+
 def main() -> None:
     """Run the command with this process's arguments, and exit with its code."""
+    if sys.stderr is not None and not sys.stderr.isatty():
+        messages = io.BufferedWriter(_Messages(sys.stderr.fileno(), "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
     for number in STOP_SIGNALS:
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(number, _interrupt)

@@ -63,8 +63,9 @@ def test_an_error_says_that_nothing_was_written(tmp_path: Path, seorep: Seorep) 
     assert ended.stderr.endswith("Error: nothing is written: can't write to stdout: it is closed\n")
 
 
-def test_a_pull_needs_no_stderr(tmp_path: Path) -> None:
-    ended = shell("seorep pull --sandbox --campaigns 1 2>&-", cwd=tmp_path)
+@pytest.mark.parametrize("stderr", ["2>&-", "--verbose 2>/dev/full", "--verbose 2> >(true)"])
+def test_a_pull_needs_no_stderr(tmp_path: Path, stderr: str) -> None:
+    ended = shell(f"seorep pull --sandbox --campaigns 1 --faults 500s=30% {stderr}", cwd=tmp_path)
     assert (ended.returncode, (tmp_path / "rankings-campaign.csv").exists()) == (0, True)
 
 
