@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.contents import Contents
 from seorep_async.export.fetch import Fetcher
@@ -107,7 +107,13 @@ async def run_export(
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
     spec.check_format(target.format)
     count = _Count(client, None if max_requests is None else check_id("max_requests", max_requests))
-    await in_thread(target.check, spec)
+    try:
+        await in_thread(target.check, spec)
+    except ExportError:
+        if restart:  # a later try must not resume the pull that was to be dropped
+            with contextlib.suppress(SeoRepError):
+                await asyncio.to_thread(target.area().drop)
+        raise
     if retry_failed and await in_thread(target.has_nothing_to_retry, spec):
         return count.summary(spec, (), tuple(target.row_files()))
     area = target.area()

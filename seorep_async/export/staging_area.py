@@ -211,6 +211,11 @@ class StagingArea:
             shutil.rmtree(self._making, ignore_errors=True)
             self._unlock()
 
+    def drop(self) -> None:
+        """Delete everything staged; raises as `inspect`."""
+        with self.emptied():
+            pass
+
     def _lock_folder(self, *, create: bool) -> None:
         held = None
         for _ in range(_TRIES):

@@ -17,6 +17,7 @@ from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepCl
 from seorep_async.export import ExportError, PullProgress, PullSummary, Stage, pull_to
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Authentication
+from tests.export.databases import opened_elsewhere
 from tests.export.door import (
     Checkpoint,
     StagedPull,
@@ -331,6 +332,16 @@ async def test_retry_failed_fetches_a_night_that_is_not_there(tmp_path: Path, ou
         await pull_to(client, None, START, END, out=f"{tmp_path}/{out}", snapshot_date=START)
         summary = await pull_to(client, None, START, END, out=f"{tmp_path}/{out}", retry_failed=True, **night)
     assert summary.rows == 120
+
+
+async def test_a_refused_restart_leaves_no_older_night_to_retry(tmp_path: Path) -> None:
+    out = tmp_path / "a.duckdb"
+    async with account(failing={2: 404}) as (_, client):
+        await again(client, out, snapshot_date=START)
+        with opened_elsewhere(out), pytest.raises(ExportError, match="open in another program"):
+            await again(client, out, restart=True)
+        summary = await again(client, out, retry_failed=True)
+    assert (summary.snapshot_date > START, summary.rows) == (True, 90)
 
 
 async def test_retry_failed_without_an_earlier_pull_fetches_all(tmp_path: Path) -> None:
