@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.targets import Target
-from seorep_async.history.completeness import complete_feeds
+from seorep_async.history.completeness import pulled_feeds
 
 _NAMED = 3
 _SKIPPED = "of months, complete already"
@@ -47,7 +48,7 @@ class Months:
     paused: bool = False
 
     def prepare(self, *, skip_complete: bool, storage_options: Mapping[str, Any] | None = None) -> None:
-        """Leave out what is complete, and begin with the month that an interrupted run has staged."""
+        """Leave out what is complete; begin with the month of an interrupted run, then those pulled longest ago."""
         target, first = self.target, self.specs[0]
         if not target.accumulates:
             need = "several months, or --skip-complete, need a database (.duckdb) or a dataset (a name that ends in /)"
@@ -55,13 +56,18 @@ class Months:
         if skip_complete and target.exists():
             target.check(first, lambda: None)  # what another account under this name fetched is not complete
             labels: Any = {"account": first.account, "selection": first.selection, "compared": first.compares}
-            done = complete_feeds(target.label, storage_options=storage_options, **labels)
+            pulled = pulled_feeds(target.label, storage_options=storage_options, **labels)
+            never = False, dt.datetime.min
             missing = [
-                attrs.evolve(one, feeds=tuple(feed for feed in one.feeds if (*one.window, feed) not in done))
+                attrs.evolve(
+                    one, feeds=tuple(feed for feed in one.feeds if not pulled.get((*one.window, feed), never)[0])
+                )
                 for one in self.specs
             ]
             self.skipped = sum(len(one.feeds) for one in self.specs) - sum(len(one.feeds) for one in missing)
             self.specs = [one for one in missing if one.feeds]
+            # a report that always fails must not keep other months back
+            self.specs.sort(key=lambda one: min(pulled.get((*one.window, feed), never)[1] for feed in one.feeds))
         if (staged := staged_pull(target)) is not None:
             days = staged.start_date, staged.end_date
             self.specs.sort(key=lambda one: (one.start_date.isoformat(), one.end_date.isoformat()) != days)

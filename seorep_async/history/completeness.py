@@ -1,4 +1,4 @@
-"""Which dates and feeds of an account are complete: a pull of the same campaigns, after them, fetched them all."""
+"""Which dates and feeds of an account were pulled, and which are complete: a pull after them fetched them all."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from seorep_async.history.source import open_history
 from seorep_async.models import Feed
 
 
-def complete_feeds(
+def pulled_feeds(
     source: str | os.PathLike[str],
     *,
     account: str,
     selection: str | None,
     compared: bool,
     storage_options: Mapping[str, Any] | None = None,
-) -> set[tuple[dt.date, dt.date, Feed]]:
-    """Return first day, last day and feed of each pull without a failure that began after the last day (UTC).
+) -> dict[tuple[dt.date, dt.date, Feed], tuple[bool, dt.datetime]]:
+    """Return the pulls so far: first day, last day and feed → whether they are complete, and the last pull's start.
+
+    They are complete once a pull that began after the last day (UTC) fetched them without a failure.
 
     Args:
         source: a database or a dataset, as of `open_history`.
@@ -32,9 +34,10 @@ def complete_feeds(
         ConfigurationError: no pull wrote the source.
         ExportError: the source is being written, or is damaged.
     """
-    query = """SELECT start_date, end_date, feeds FROM pulls WHERE account = $account AND failures = 0
-        AND started_at::DATE > end_date AND selection IS NOT DISTINCT FROM $selection AND (compared OR NOT $compared)"""
+    query = """SELECT start_date, end_date, feed, bool_or(failures = 0 AND started_at::DATE > end_date), max(started_at)
+        FROM (SELECT *, unnest(string_split(feeds, ',')) AS feed FROM pulls) WHERE account = $account
+        AND selection IS NOT DISTINCT FROM $selection AND (compared OR NOT $compared) GROUP BY ALL"""
     values = {"account": account, "selection": selection, "compared": compared}
     with open_history(source, storage_options=storage_options) as history:
         found = history.connection.execute(query, values).fetchall()
-    return {(first, last, Feed(name)) for first, last, names in found for name in names.split(",")}
+    return {(first, last, Feed(name)): (complete, began) for first, last, name, complete, began in found}

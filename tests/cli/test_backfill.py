@@ -79,3 +79,13 @@ def test_nights_of_few_requests_lose_nothing(out: str, capfd: pytest.CaptureFixt
     assert (codes[-1], len(codes) > 3, rows_pulled) == (0, True, whole["rows"])
     if out.endswith("duckdb"):
         assert rows("parts.duckdb") == rows("whole.duckdb")
+
+
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+def test_a_campaign_that_always_fails_keeps_no_month_back(out: str, capfd: pytest.CaptureFixture[str]) -> None:
+    months = ("--each=month", "--from=2022-01-01", "--to=2022-04-30", "--forbidden=2", f"--out={out}")
+    pulled: list[str] = []
+    for _ in range(8):
+        pull(*months, "--skip-complete", "--max-requests=4", "--json")
+        pulled += [one["start_date"] for one in as_json(capfd)["pulls"]]
+    assert pulled == ["2022-01-01", "2022-02-01", "2022-03-01", "2022-04-01"] * 2
