@@ -107,13 +107,7 @@ async def run_export(
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
     spec.check_format(target.format)
     count = _Count(client, None if max_requests is None else check_id("max_requests", max_requests))
-    try:
-        await in_thread(target.check, spec)
-    except ExportError:
-        if restart:  # a later try must not resume the pull that was to be dropped
-            with contextlib.suppress(SeoRepError):
-                await asyncio.to_thread(target.area().drop)
-        raise
+    await _check_target(target, spec, restart)
     if retry_failed and await in_thread(target.has_nothing_to_retry, spec):
         return count.summary(spec, (), tuple(target.row_files()))
     area = target.area()
@@ -146,6 +140,16 @@ async def run_export(
         tracker.on_stop(area.left)
         raise
     return finished[0]
+
+
+async def _check_target(target: Target, spec: PullSpec, restart: bool) -> None:
+    try:
+        await in_thread(target.check, spec)
+    except ExportError:
+        if restart:  # a later try must not resume the pull that was to be dropped
+            with contextlib.suppress(SeoRepError):
+                await asyncio.to_thread(target.area().drop)
+        raise
 
 
 async def stream_rows(
