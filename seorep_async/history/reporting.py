@@ -13,6 +13,7 @@ from typing import Any
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.atomic_replace import atomic_replace, os_message, resolve, temporary_file, translate_errors
+from seorep_async.export.spec import folded
 from seorep_async.history.figures import ENGINES, GROUPED_BY, MOVES, Chosen
 from seorep_async.history.page import GENERATOR, Figures, page
 from seorep_async.history.report_style import DEFAULT_COLOURS, checked_colours, style_sheet
@@ -51,7 +52,7 @@ def report(
         out: the page's file, which ends in `.html`. A file that no report wrote is replaced only with `force`.
         account: whose nights; may be left out if there is one account.
         campaign: the id of one campaign; by default all campaigns.
-        group: the title of a group, whose campaigns are reported together.
+        group: the title of a group, in any case, whose campaigns are reported together.
         title: the page's title; by default it names the campaign, the group or the account.
         logo: a PNG, JPEG or SVG file of at most 48 KiB.
         colours: the colour of title and bars, and the accent, as `#rrggbb`. Where text could not be read in them, they
@@ -87,6 +88,9 @@ def _choose(history: History, account: str, campaign: int | None, group: str | N
         raise ConfigurationError(
             f"{history.label} has no keyword rankings of {shown(account)}; pull the feed campaign into it"
         )
+    titles = [of_group for _, _, of_group in known if of_group is not None]
+    if isinstance(group, str) and group not in titles:
+        group = {folded(title): title for title in titles}.get(folded(group), group)
     ids = [id_ for id_, _, of_group in known if campaign in (None, id_) and group in (None, of_group)]
     if not ids:
         wanted = f"campaign {shown(campaign)}" if group is None else f"group {shown(group)}"

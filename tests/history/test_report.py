@@ -104,6 +104,10 @@ def test_several_campaigns_are_compared(tmp_path: Path) -> None:
     assert "<title>Search rankings: Retail</title>" in made(source, group="Retail")
 
 
+def test_a_group_is_found_in_any_case(source: Path) -> None:
+    assert made(source, group=" retail ") == made(source, group="Retail")
+
+
 def test_a_night_without_all_campaigns_is_told(tmp_path: Path) -> None:
     source = made_history(tmp_path / "a.duckdb", [{11: 1, 21: 5}, {11: 1}])
     assert "1 of 2 nights lack a campaign that others have." in made(source)
