@@ -104,7 +104,7 @@ A pull that is stopped leaves the database as it was, and the next night starts 
 **A copy while a pull runs.** A pull opens a database only to check it and to write at the end. Copy it by DuckDB, which
 refuses while a pull is writing, so that a copy is never a half; then try again:
 
-    duckdb -readonly rankings.duckdb "ATTACH 'copy.duckdb' AS copy; COPY FROM DATABASE rankings TO copy"
+    duckdb copy.duckdb "ATTACH 'rankings.duckdb' AS rankings (READ_ONLY); COPY FROM DATABASE rankings TO copy"
 
 A dataset is copied by any tool: copy `_receipts/` first, the rest next, `_receipts/` once more, and start over if it
 has changed meanwhile.

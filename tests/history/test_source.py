@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from seorep_async import ConfigurationError, ExportError
+from seorep_async import ConfigurationError, ExportError, history
 from seorep_async.export import pull_to
 from seorep_async.history import changes, open_history
 from seorep_async.tables.declared import all_tables
@@ -50,6 +51,15 @@ def rows(source: object, table: str) -> list[tuple[Any, ...]]:
 def test_a_dataset_shows_the_rows_of_a_database(left_behind: Path, table: str) -> None:
     assert rows(left_behind / "a", table) == rows(left_behind / "a.duckdb", table)
     assert rows(left_behind / "a", table) or table == "failures"
+
+
+def test_the_guides_copy_has_all_rows(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (statements,) = re.findall(r'^    duckdb copy\.duckdb "(.*)"$', history.__doc__ or "", re.MULTILINE)
+    monkeypatch.chdir(source)
+    (source / "a.duckdb").rename("rankings.duckdb")
+    with duckdb.connect("copy.duckdb") as copy:
+        copy.execute(statements)
+    assert rows("copy.duckdb", "keyword_rankings") == rows("rankings.duckdb", "keyword_rankings")
 
 
 @pytest.mark.parametrize("name", ["a.duckdb", "a", "a/"])
