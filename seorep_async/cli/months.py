@@ -13,7 +13,7 @@ from rich.text import Text
 
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.progress import ProgressDisplay
-from seorep_async.cli.summary import as_json, failures_in_words, named, print_facts, summary_facts
+from seorep_async.cli.summary import as_json, code_of, failures_in_words, named, print_facts, summary_facts
 from seorep_async.cli.terminal import counted, duration, print_hanging
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import PullPausedError, one_line
@@ -112,7 +112,8 @@ class Months:
         """The exit code of all."""
         if self.paused:
             return ExitCode.UNAVAILABLE
-        return ExitCode.OK if all(summary.ok for summary in self.summaries) else ExitCode.PARTIAL
+        failures = [failure for one in self.summaries for failure in one.failures]
+        return code_of(failures, written=any(one.paths for one in self.summaries))
 
 
 def _month(one: PullSpec | PullSummary) -> str:
@@ -161,7 +162,7 @@ def months_facts(months: Months, warnings: Sequence[str]) -> dict[str, Any]:
         "rows": sum(one.rows for one in pulls),
         "failures": sum(len(one.failures) for one in pulls),
         "warnings": list(warnings),
-        "pulls": [summary_facts(one, ExitCode.OK if one.ok else ExitCode.PARTIAL) for one in pulls],
+        "pulls": [summary_facts(one, code_of(one.failures, written=bool(one.paths))) for one in pulls],
     }
 
 

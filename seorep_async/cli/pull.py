@@ -16,7 +16,7 @@ from rich.text import Text
 from seorep_async.cli import summary as words
 from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
 from seorep_async.cli.connection import Connection
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, show_error
+from seorep_async.cli.exit_codes import ExitCode, show_error
 from seorep_async.cli.log import shown_warnings, written_log
 from seorep_async.cli.months import Months, months_facts, preview_of_months, show_months
 from seorep_async.cli.progress import ProgressDisplay
@@ -186,7 +186,7 @@ class PullJob:
             if any(left):
                 console.print(f"Stopped; {words.how_to_resume(left[0])}")
             raise
-        code = _code_of(summary, written=summary.rows > 0 if target is None else bool(summary.paths))
+        code = words.code_of(summary.failures, written=summary.rows > 0 if target is None else bool(summary.paths))
         problem = await self._write_summary(summary, code, warnings)
         if not summary.outcomes and not summary.requests and not quiet:
             console.print(Text(words.nothing_to_retry(summary.paths)))
@@ -213,16 +213,6 @@ class PullJob:
         except (asyncio.CancelledError, click.exceptions.Exit):
             pass
         return None
-
-
-def _code_of(summary: PullSummary, *, written: bool) -> ExitCode:
-    """Return the exit code: if every report failed, that of the first error, or 5 if any error was transient."""
-    if summary.ok:
-        return ExitCode.OK
-    if written:
-        return ExitCode.PARTIAL
-    codes = [exit_code_of(failure.error) for failure in summary.failures]
-    return ExitCode.UNAVAILABLE if ExitCode.UNAVAILABLE in codes else codes[0]
 
 
 async def _write_rows(data: bytes) -> None:

@@ -26,6 +26,16 @@ from seorep_async.models import Feed
 _LISTED = 20
 
 
+def code_of(failures: Sequence[PullFailure], *, written: bool) -> ExitCode:
+    """Return the exit code: if every report failed, that of the first error, or 5 if any error was transient."""
+    if not failures:
+        return ExitCode.OK
+    if written:
+        return ExitCode.PARTIAL
+    codes = [exit_code_of(failure.error) for failure in failures]
+    return ExitCode.UNAVAILABLE if ExitCode.UNAVAILABLE in codes else codes[0]
+
+
 def as_json(facts: Mapping[str, Any]) -> str:
     """Return facts as one JSON object, for a program to read."""
     return json.dumps(facts, ensure_ascii=False, indent=2, default=_plain)

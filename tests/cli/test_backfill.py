@@ -81,6 +81,13 @@ def test_nights_of_few_requests_lose_nothing(out: str, capfd: pytest.CaptureFixt
         assert rows("parts.duckdb") == rows("whole.duckdb")
 
 
+def test_months_of_which_nothing_came_end_as_one_does(capfd: pytest.CaptureFixture[str]) -> None:
+    nothing = ("--campaign=1", "--faults=404s=100%", "--month=2022-01", "--out=a.duckdb", "--json")
+    codes = [pull(*nothing), pull(*nothing, "--month=2022-02")]
+    assert codes == [2, 2]
+    assert '"exit_code": 4' not in capfd.readouterr().out
+
+
 @pytest.mark.parametrize("out", ["a.duckdb", "a/"])
 def test_a_campaign_that_always_fails_keeps_no_month_back(out: str, capfd: pytest.CaptureFixture[str]) -> None:
     months = ("--each=month", "--from=2022-01-01", "--to=2022-04-30", "--forbidden=2", f"--out={out}")
