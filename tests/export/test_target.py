@@ -33,7 +33,7 @@ ONE = (Feed.CAMPAIGN,)
         ("a?.duckdb", r"DuckDB takes no path with a \? or a \\ in it"),
         ("a\\b.duckdb", r"DuckDB takes no path with a \? or a \\ in it"),
         ("a.xls", "the name must end in .csv, .jsonl, .parquet or .duckdb"),
-        ("csv", "the name must end in"),
+        ("csv", r"the name must end in .* or in / \(as a string: a Path drops it\) for a dataset"),
     ],
 )
 def test_where_nothing_can_be_is_refused_at_once(tmp_path: Path, name: str, problem: str) -> None:

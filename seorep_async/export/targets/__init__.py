@@ -59,10 +59,11 @@ def target_of(
         for kind in _KINDS:
             if (target := kind.at(place)) is not None:
                 return target
+        slash = "/" if isinstance(out, str) else "/ (as a string: a Path drops it)"
         if not formats:
-            raise refusal(out, "it is a folder; name a file in it, or end the name in / for a dataset")
+            raise refusal(out, f"it is a folder; name a file in it, or end the name in {slash} for a dataset")
         raise refusal(
-            out, f"the name must end in {', '.join([*formats][:-1])} or {[*formats][-1]}, or in / for a dataset"
+            out, f"the name must end in {', '.join([*formats][:-1])} or {[*formats][-1]}, or in {slash} for a dataset"
         )
     except ConfigurationError:
         raise
