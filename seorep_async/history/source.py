@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+import tempfile
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partialmethod
 from io import RawIOBase
 from pathlib import Path
@@ -23,12 +24,14 @@ from seorep_async.export.database_file import (
     first_line,
     shadowing_names,
 )
-from seorep_async.export.night import Part, Partition, digest_of
+from seorep_async.export.night import Part, Partition
 from seorep_async.export.receipts import committed_receipts
 from seorep_async.export.storage import Storage, is_address, storage_of
+from seorep_async.history.copied_parts import SETTINGS as COPY_SETTINGS
+from seorep_async.history.copied_parts import CopiedParts, checked, foreign, newest_rows
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
-from seorep_async.tables.declared import all_tables, table_named
+from seorep_async.tables.declared import all_tables, pulls_table, table_named
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
@@ -80,6 +83,20 @@ class History:
         return [night for (night,) in self.connection.execute(query, [account]).fetchall()]
 
 
+@attrs.frozen
+class HistoryOfNights(History):
+    """A history for questions that say beforehand what they need; of a dataset, `pulls` alone is open at first."""
+
+    parts: CopiedParts | None = None
+
+    def choose(self, account: str, nights: Collection[dt.date]) -> None:
+        """Open the rankings and the failures of some nights of an account, and its campaigns."""
+        if self.parts is not None:
+            for name in ("keyword_rankings", "failures"):
+                self.parts.show(table_named(name), account, nights)
+            self.parts.show(table_named("campaigns"), account)
+
+
 @contextmanager
 def open_history(
     source: str | os.PathLike[str],
@@ -99,16 +116,33 @@ def open_history(
         ExportError: it is being written, or is damaged.
         ImportError: an extra is missing.
     """
+    with _opened(source, storage_options, _dataset, limits) as history:
+        yield history
+
+
+@contextmanager
+def open_nights(
+    source: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+) -> Generator[HistoryOfNights, None, None]:
+    """Open a database or a dataset for questions about some nights; arguments and errors as of `open_history`."""
+    with _opened(source, storage_options, _copied_dataset) as history:
+        yield history
+
+
+@contextmanager
+def _opened(
+    source: str | os.PathLike[str],
+    storage_options: Mapping[str, Any] | None,
+    dataset: Callable[[str, Storage], AbstractContextManager[HistoryOfNights]],
+    limits: Mapping[str, str] | None = None,
+) -> Generator[HistoryOfNights, None, None]:
     if not isinstance(source, str | os.PathLike) or not isinstance(place := os.fspath(source), str) or "\0" in place:
         raise ConfigurationError(f"source must be a path or an address, got {shown(source)}")
-    duckdb, pa = require("duckdb"), require("pyarrow")
-    storage, parts = storage_of(place, storage_options), list[_PartFile]()
+    duckdb, storage = require("duckdb"), storage_of(place, storage_options)
+    is_dataset = is_address(place) or Path(place).is_dir()
     with ExitStack() as opened:
         try:
-            if is_address(place) or Path(place).is_dir():
-                history = _of_dataset(place, storage, parts, opened)
-            else:
-                history = _of_database(place, opened)
+            history = opened.enter_context(dataset(place, storage) if is_dataset else _database(place))
             for name, value in {"enable_progress_bar": "false", **(limits or {}), "lock_configuration": "true"}.items():
                 history.connection.execute(f"SET {name} = '{value}'")
             known = history.connection.execute("FROM pulls SELECT 1 LIMIT 1").fetchall()  # computes no column
@@ -116,12 +150,7 @@ def open_history(
             raise _refusal(place, first_line(error)) from error
         if not known:
             raise _refusal(place, "no pull wrote it")
-        try:
-            yield history
-        except (duckdb.Error, pa.ArrowException) as error:
-            for part in parts:
-                part.check(decode=_PARTS in str(error))
-            raise
+        yield history
 
 
 def listed(names: Iterable[str]) -> str:
@@ -130,37 +159,59 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(["…", *every[-_MOST_NAMED:]] if len(every) > _MOST_NAMED else every)
 
 
-def _of_database(place: str, opened: ExitStack) -> History:
+@contextmanager
+def _database(place: str) -> Generator[HistoryOfNights, None, None]:
     path = resolve(Path(place))
     if not path.is_file():
         raise _refusal(place, "there is no such file")
-    database = opened.enter_context(connected(path, path, to_read=_SETTINGS))
-    for problem in shadowing_names(database):
-        raise _refusal(place, problem)
-    found = all_columns(database)
-    for table in all_tables():
-        for column in table.columns:
-            held = found.get(table.name, {}).get(column.name)
-            if held is None or held.type != TYPES[column.type]:
-                problem = f"its table {table.name} has no column {column.name} of type {TYPES[column.type]}"
-                raise _refusal(place, f"{problem}; if it is a pull's, pull into it again")
-    return History(place, database)
+    with connected(path, path, to_read=_SETTINGS) as database:
+        for problem in shadowing_names(database):
+            raise _refusal(place, problem)
+        found = all_columns(database)
+        for table in all_tables():
+            for column in table.columns:
+                held = found.get(table.name, {}).get(column.name)
+                if held is None or held.type != TYPES[column.type]:
+                    problem = f"its table {table.name} has no column {column.name} of type {TYPES[column.type]}"
+                    raise _refusal(place, f"{problem}; if it is a pull's, pull into it again")
+        yield HistoryOfNights(place, database)
 
 
-def _of_dataset(place: str, storage: Storage, parts: list[_PartFile], opened: ExitStack) -> History:
+@contextmanager
+def _copied_dataset(place: str, storage: Storage) -> Generator[HistoryOfNights, None, None]:
+    duckdb, receipts = require("duckdb"), committed_receipts(storage)
+    with (
+        tempfile.TemporaryDirectory(prefix="seorep-") as folder,
+        duckdb.connect(config=COPY_SETTINGS) as database,
+    ):
+        parts = CopiedParts(storage, receipts, Path(folder), database)
+        try:
+            parts.show(pulls_table())
+            yield HistoryOfNights(place, database, parts)
+        except duckdb.Error:
+            parts.check()
+            raise
+
+
+@contextmanager
+def _dataset(place: str, storage: Storage) -> Generator[HistoryOfNights, None, None]:
+    duckdb, pa = require("duckdb"), require("pyarrow")
     receipts = committed_receipts(storage)
-    database = opened.enter_context(require("duckdb").connect(config=_SETTINGS))
-    # DuckDB doesn't know how many rows the parts have, and would guess wrong: joins stay as a query has them
-    database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
-    parts += [_PartFile(storage, one.night, part) for one in receipts for part in one.parts]
-    for table in all_tables():
-        of_table = [part for part in parts if part.table == table.name]
-        database.register(f"{_PARTS}{table.name}", _arrow_dataset(table, of_table))
-        newest = f"QUALIFY row_number() OVER (PARTITION BY {', '.join(table.key)} ORDER BY snapshot_date DESC) = 1"
-        chosen = "" if "snapshot_date" in table.key else newest
-        database.execute(f"CREATE VIEW {table.name} AS FROM {_PARTS}{table.name} {chosen}")
-    database.execute(LATEST_VIEW)
-    return History(place, database)
+    parts = [_PartFile(storage, one.night, part) for one in receipts for part in one.parts]
+    with duckdb.connect(config=_SETTINGS) as database:
+        # DuckDB doesn't know how many rows the parts have, and would guess wrong: joins stay as a query has them
+        database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+        for table in all_tables():
+            of_table = [part for part in parts if part.table == table.name]
+            database.register(f"{_PARTS}{table.name}", _arrow_dataset(table, of_table))
+            database.execute(f"CREATE VIEW {table.name} AS FROM {_PARTS}{table.name} {newest_rows(table)}")
+        database.execute(LATEST_VIEW)
+        try:
+            yield HistoryOfNights(place, database)
+        except (duckdb.Error, pa.ArrowException) as error:
+            for part in parts:
+                part.check(decode=_PARTS in str(error))
+            raise
 
 
 def _arrow_dataset(table: Table, parts: Sequence[_PartFile]) -> Any:
@@ -204,28 +255,20 @@ class _PartFile(RawIOBase):
     def check(self, *, decode: bool) -> None:
         """Raise the error for which it could not be read, if it was tried; find one in its rows, if asked to."""
         if decode and self._data and not _is_readable(self._data):
-            self._error = self._foreign()
+            self._error = foreign(self._storage, self.night, self._part)
         if self._error is not None:
             raise self._error
 
     def _checked(self) -> memoryview:
-        name = self._part.name(self.night)
         try:
-            data = self._storage.read(name, self._part.bytes + 1)
-            if data is None or (len(data), digest_of(data)) != (self._part.bytes, self._part.digest):
-                problem = "is missing, or does not match its receipt; run this again, or pull this night again"
-                raise ExportError(f"{self._storage.address(name)} {problem}")
+            data = checked(self._storage, self.night, self._part)
             if not _has_columns(table_named(self.table), data):
-                raise self._foreign()
+                raise foreign(self._storage, self.night, self._part)
         except ExportError as error:
             self._error = error
             raise
         self._data = memoryview(data)
         return self._data
-
-    def _foreign(self) -> ExportError:
-        address = self._storage.address(self._part.name(self.night))
-        return ExportError(f"{address} is no part that a pull wrote; pull this night again")
 
 
 def _is_readable(data: memoryview) -> bool:
