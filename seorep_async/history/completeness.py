@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from seorep_async.history.source import open_history
+from seorep_async.history.source import open_rankings
 from seorep_async.models import Feed
 
 
@@ -35,6 +35,6 @@ def complete_feeds(
     query = """SELECT start_date, end_date, feeds FROM pulls WHERE account = $account AND failures = 0
         AND selection IS NOT DISTINCT FROM $selection AND (compared OR NOT $compared)"""
     values = {"account": account, "selection": selection, "compared": compared}
-    with open_history(source, storage_options=storage_options) as history:
+    with open_rankings(source, storage_options=storage_options) as history:
         found = history.connection.execute(query, values).fetchall()
     return {(first, last, Feed(name)) for first, last, names in found for name in names.split(",")}

@@ -5,16 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import os
 import tempfile
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partialmethod
-from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.database_file import (
     LATEST_VIEW,
@@ -24,23 +22,19 @@ from seorep_async.export.database_file import (
     first_line,
     shadowing_names,
 )
-from seorep_async.export.night import Part, Partition
 from seorep_async.export.receipts import committed_receipts
 from seorep_async.export.storage import Storage, is_address, storage_of
-from seorep_async.history.copied_parts import SETTINGS as COPY_SETTINGS
-from seorep_async.history.copied_parts import CopiedParts, checked, foreign, newest_rows
-from seorep_async.tables.arrow import arrow_schema
-from seorep_async.tables.columns import Table
-from seorep_async.tables.declared import all_tables, pulls_table, table_named
+from seorep_async.history.parts import COPY_SETTINGS, CopiedParts, PartFile, arrow_dataset, newest_rows
+from seorep_async.models import Feed
+from seorep_async.tables.declared import all_tables, campaigns_table, failures_table, pulls_table, table_of
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
     import duckdb
 
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
-_READ_AHEAD = {"batch_size": 1 << 14, "batch_readahead": 1, "fragment_readahead": 1}
 _MOST_NAMED = 10
-_PARTS = "parts_of_"
+_PARTS = "arrow_parts_of_"
 
 
 @attrs.frozen
@@ -84,17 +78,17 @@ class History:
 
 
 @attrs.frozen
-class HistoryOfNights(History):
-    """A history for questions that say beforehand what they need; of a dataset, `pulls` alone is open at first."""
+class RankingHistory(History):
+    """A history for questions about the rankings of one account; of a dataset, only `pulls` is open until `choose`."""
 
     parts: CopiedParts | None = None
 
-    def choose(self, account: str, nights: Collection[dt.date]) -> None:
-        """Open the rankings and the failures of some nights of an account, and its campaigns."""
+    def choose(self, account: str, nights: Collection[dt.date] | None = None) -> None:
+        """Open an account's campaigns, and its rankings and failures of some nights, or of all."""
         if self.parts is not None:
-            for name in ("keyword_rankings", "failures"):
-                self.parts.show(table_named(name), account, nights)
-            self.parts.show(table_named("campaigns"), account)
+            for table in (table_of(Feed.CAMPAIGN), failures_table()):
+                self.parts.show(table, account, nights)
+            self.parts.show(campaigns_table(), account)
 
 
 @contextmanager
@@ -121,10 +115,10 @@ def open_history(
 
 
 @contextmanager
-def open_nights(
+def open_rankings(
     source: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
-) -> Generator[HistoryOfNights, None, None]:
-    """Open a database or a dataset for questions about some nights; arguments and errors as of `open_history`."""
+) -> Generator[RankingHistory, None, None]:
+    """Open a database or a dataset for this package's own questions; arguments and errors as of `open_history`."""
     with _opened(source, storage_options, _copied_dataset) as history:
         yield history
 
@@ -133,9 +127,9 @@ def open_nights(
 def _opened(
     source: str | os.PathLike[str],
     storage_options: Mapping[str, Any] | None,
-    dataset: Callable[[str, Storage], AbstractContextManager[HistoryOfNights]],
+    dataset: Callable[[str, Storage], AbstractContextManager[RankingHistory]],
     limits: Mapping[str, str] | None = None,
-) -> Generator[HistoryOfNights, None, None]:
+) -> Generator[RankingHistory, None, None]:
     if not isinstance(source, str | os.PathLike) or not isinstance(place := os.fspath(source), str) or "\0" in place:
         raise ConfigurationError(f"source must be a path or an address, got {shown(source)}")
     duckdb, storage = require("duckdb"), storage_of(place, storage_options)
@@ -160,7 +154,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 @contextmanager
-def _database(place: str) -> Generator[HistoryOfNights, None, None]:
+def _database(place: str) -> Generator[RankingHistory, None, None]:
     path = resolve(Path(place))
     if not path.is_file():
         raise _refusal(place, "there is no such file")
@@ -174,11 +168,11 @@ def _database(place: str) -> Generator[HistoryOfNights, None, None]:
                 if held is None or held.type != TYPES[column.type]:
                     problem = f"its table {table.name} has no column {column.name} of type {TYPES[column.type]}"
                     raise _refusal(place, f"{problem}; if it is a pull's, pull into it again")
-        yield HistoryOfNights(place, database)
+        yield RankingHistory(place, database)
 
 
 @contextmanager
-def _copied_dataset(place: str, storage: Storage) -> Generator[HistoryOfNights, None, None]:
+def _copied_dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, None]:
     duckdb, receipts = require("duckdb"), committed_receipts(storage)
     with (
         tempfile.TemporaryDirectory(prefix="seorep-") as folder,
@@ -187,114 +181,31 @@ def _copied_dataset(place: str, storage: Storage) -> Generator[HistoryOfNights, 
         parts = CopiedParts(storage, receipts, Path(folder), database)
         try:
             parts.show(pulls_table())
-            yield HistoryOfNights(place, database, parts)
+            yield RankingHistory(place, database, parts)
         except duckdb.Error:
             parts.check()
             raise
 
 
 @contextmanager
-def _dataset(place: str, storage: Storage) -> Generator[HistoryOfNights, None, None]:
+def _dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, None]:
     duckdb, pa = require("duckdb"), require("pyarrow")
     receipts = committed_receipts(storage)
-    parts = [_PartFile(storage, one.night, part) for one in receipts for part in one.parts]
+    parts = [PartFile(storage, one.night, part) for one in receipts for part in one.parts]
     with duckdb.connect(config=_SETTINGS) as database:
         # DuckDB doesn't know how many rows the parts have, and would guess wrong: joins stay as a query has them
         database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         for table in all_tables():
             of_table = [part for part in parts if part.table == table.name]
-            database.register(f"{_PARTS}{table.name}", _arrow_dataset(table, of_table))
+            database.register(f"{_PARTS}{table.name}", arrow_dataset(table, of_table))
             database.execute(f"CREATE VIEW {table.name} AS FROM {_PARTS}{table.name} {newest_rows(table)}")
         database.execute(LATEST_VIEW)
         try:
-            yield HistoryOfNights(place, database)
+            yield RankingHistory(place, database)
         except (duckdb.Error, pa.ArrowException) as error:
             for part in parts:
-                part.check(decode=_PARTS in str(error))
+                part.check(decode="arrow" in str(error))
             raise
-
-
-def _arrow_dataset(table: Table, parts: Sequence[_PartFile]) -> Any:
-    """Return the rows of parts, of which a query reads only the nights and columns that it needs."""
-    ds = require("pyarrow.dataset")
-    kind, account, night = ds.ParquetFileFormat(), ds.field("account"), ds.field("snapshot_date")
-    fragments = [
-        kind.make_fragment(part, None, (account == part.night.account) & (night == part.night.snapshot_date))
-        for part in parts
-    ]
-    # by default, pyarrow reads 64 batches of 131,072 rows ahead
-    scanner = partialmethod(ds.FileSystemDataset.scanner, **_READ_AHEAD)
-    return type("PartsDataset", (ds.FileSystemDataset,), {"scanner": scanner})(fragments, arrow_schema(table), kind)
-
-
-class _PartFile(RawIOBase):
-    """A part of a dataset, read and checked by its digest when the first byte is needed."""
-
-    def __init__(self, storage: Storage, night: Partition, part: Part) -> None:
-        self.night, self.table = night, part.table
-        self._storage, self._part = storage, part
-        self._error: ExportError | None = None
-        self._data, self._position = memoryview(b""), 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._position = offset + (0, self._position, self._part.bytes)[whence]
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        data = (self._data or self._checked())[self._position :][: len(buffer)]
-        buffer[: len(data)] = data
-        self._position += len(data)
-        return len(data)
-
-    def check(self, *, decode: bool) -> None:
-        """Raise the error for which it could not be read, if it was tried; find one in its rows, if asked to."""
-        if decode and self._data and not _is_readable(self._data):
-            self._error = foreign(self._storage, self.night, self._part)
-        if self._error is not None:
-            raise self._error
-
-    def _checked(self) -> memoryview:
-        try:
-            data = checked(self._storage, self.night, self._part)
-            if not _has_columns(table_named(self.table), data):
-                raise foreign(self._storage, self.night, self._part)
-        except ExportError as error:
-            self._error = error
-            raise
-        self._data = memoryview(data)
-        return self._data
-
-
-def _is_readable(data: memoryview) -> bool:
-    pa, pq = require("pyarrow"), require("pyarrow.parquet")
-    try:
-        for _ in pq.ParquetFile(pa.BufferReader(data)).iter_batches():
-            pass
-    except (pa.ArrowException, OSError):
-        return False
-    return True
-
-
-def _has_columns(table: Table, data: bytes) -> bool:
-    """Return whether a part has the columns of its table; those that a later version added may be missing."""
-    pa, pq = require("pyarrow"), require("pyarrow.parquet")
-    try:
-        held = {field.name: field for field in pq.read_schema(pa.BufferReader(data))}
-    except (pa.ArrowException, OSError):
-        return False
-    fields = [field for field in arrow_schema(table) if field.name not in ("account", "snapshot_date")]
-    return all(
-        held[field.name].type == field.type and held[field.name].nullable <= field.nullable
-        if field.name in held
-        else field.nullable
-        for field in fields
-    )
 
 
 def _refusal(place: str, problem: str) -> ConfigurationError:

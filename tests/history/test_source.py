@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -264,9 +265,9 @@ def ranked(dataset: Path) -> object:
     return rows(dataset, "keyword_rankings")
 
 
-def forged(source: Path, forge: Callable[[bytes], bytes], more_bytes: int = 0) -> None:
+def forged(source: Path, forge: Callable[[bytes], bytes], more_bytes: int = 0, night: str = "2023-03-02") -> None:
     """Change a part, and its receipt with it."""
-    part, receipt = source / "a" / PART, source / "a" / RECEIPT
+    part, receipt = (source / "a" / name.replace("2023-03-02", night) for name in (PART, RECEIPT))
     before = part.read_bytes()
     after = forge(before)
     part.write_bytes(after)
@@ -335,3 +336,23 @@ def test_what_stands_for_a_file_can_not_be_read(
     touch(source / "a" / name)
     with pytest.raises(ExportError, match=f"can't read .*{said}"):
         changes(source / "a", account="acme")
+
+
+def without_addresses(rows: pa.Table) -> pa.Table:
+    return rows.drop_columns("engine_a_ranking_url")
+
+
+@pytest.mark.parametrize("read", [changed, ranked])
+@pytest.mark.parametrize("nights", [1, 2])
+def test_a_column_of_a_later_version_may_be_missing(source: Path, read: Callable[[Path], object], nights: int) -> None:
+    for night in NIGHTS[:nights]:
+        forged(source, rewritten(without_addresses), night=night)
+    read(source / "a")
+
+
+def test_the_folder_of_temporary_files_may_have_any_name(left_behind: Path, tmp_path: Path) -> None:
+    (odd := tmp_path / "it's [a]*? x=1").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(odd))
+        assert changes(left_behind / "a", account="acme") == changes(left_behind / "a.duckdb", account="acme")
+    assert not list(odd.iterdir())
