@@ -228,9 +228,8 @@ def test_own_macros_stay(source: Path) -> None:
 
 
 def retyped(rows: pa.Table) -> pa.Table:
-    return rows.set_column(
-        rows.schema.get_field_index("campaign_id"), "campaign_id", rows["campaign_id"].cast("string")
-    )
+    place = rows.schema.get_field_index("engine_a_ranking")
+    return rows.set_column(place, "engine_a_ranking", rows["engine_a_ranking"].cast("string"))
 
 
 def without_keywords(rows: pa.Table) -> pa.Table:
