@@ -18,7 +18,7 @@ import pytest
 
 from seorep_async import ConfigurationError, ExportError
 from seorep_async.export import pull_to
-from seorep_async.history import changes, open_history
+from seorep_async.history import changes, open_history, report
 from seorep_async.tables.declared import all_tables
 from tests.export.databases import opened_elsewhere
 from tests.export.reports import account
@@ -164,6 +164,16 @@ def test_what_no_pull_wrote_is_refused(tmp_path: Path) -> None:
         open_history(tmp_path / "folder", storage_options=options),
     ):
         pass
+
+
+@pytest.mark.parametrize("name", ["folder", "rankings"])
+async def test_a_dataset_without_rankings_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    async with account(campaigns=1, keywords=2) as (_, client):
+        await pull_to(client, None, "2023-01-01", "2023-01-31", out=f"{tmp_path}/rankings/", feeds="keyword-by-date")
+    said = "no pull wrote it" if name == "folder" else "has no keyword rankings of"
+    with pytest.raises(ConfigurationError, match=said):
+        report(tmp_path / name, out=tmp_path / "page.html")
 
 
 def test_a_view_in_a_foreign_database_reads_no_file(source: Path) -> None:
