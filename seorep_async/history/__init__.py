@@ -21,7 +21,8 @@ print(found.to_pandas().groupby("kind").size())  # also to_dicts(), to_jsonl(), 
 change, for any webhook.
 
 `open_history` opens a database or a dataset for SQL, with the eight tables. A database that is open can't be written,
-so close it soon. Of a dataset, only the parts that its receipts name are read, and checked.
+so close it soon. Of a dataset, only the parts that its receipts name are read, and checked; `changes` and `report` copy
+those that they need to the folder of temporary files.
 
 ```python
 with open_history("nights.duckdb") as history:

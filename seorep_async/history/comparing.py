@@ -12,7 +12,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.history.comparison_query import CHANGES, REPORTS
-from seorep_async.history.source import History, listed, open_history
+from seorep_async.history.source import History, listed, open_rankings
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.tabular import ModelList
@@ -112,9 +112,10 @@ def changes(
         None if one is None else check_date(name, one) for name, one in (("before", before), ("after", after))
     )
     moved = check_id("moved", moved)
-    with open_history(source, storage_options=storage_options) as history:
+    with open_rankings(source, storage_options=storage_options) as history:
         account = history.account(account)
         first, last = _nights(history, account, first, last)
+        history.choose(account, (first, last))
         values = {"account": account, "before": first, "after": last}
         reports = history.connection.execute(REPORTS, values).fetchall()
         found = Changes(account, first, last, _left_out(reports, first, last))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from seorep_async.history.source import open_history
+from seorep_async.history.source import open_rankings
 from seorep_async.models import Feed
 
 
@@ -38,6 +38,6 @@ def pulled_feeds(
         FROM (SELECT *, unnest(string_split(feeds, ',')) AS feed FROM pulls) WHERE account = $account
         AND selection IS NOT DISTINCT FROM $selection AND (compared OR NOT $compared) GROUP BY ALL"""
     values = {"account": account, "selection": selection, "compared": compared}
-    with open_history(source, storage_options=storage_options) as history:
+    with open_rankings(source, storage_options=storage_options) as history:
         found = history.connection.execute(query, values).fetchall()
     return {(first, last, Feed(name)): (complete, began) for first, last, name, complete, began in found}

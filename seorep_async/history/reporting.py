@@ -17,7 +17,7 @@ from seorep_async.export.spec import folded
 from seorep_async.history.figures import ENGINES, GROUPED_BY, MOVES, Chosen
 from seorep_async.history.page import GENERATOR, Figures, page
 from seorep_async.history.report_style import DEFAULT_COLOURS, checked_colours, style_sheet
-from seorep_async.history.source import History, listed, open_history
+from seorep_async.history.source import History, listed, open_rankings
 
 _HEAD = 1024
 _MOST_NIGHTS = 90
@@ -69,8 +69,9 @@ def report(
         raise ConfigurationError(f"title must be words, got {shown(title)}", argument="title")
     target, style = _checked_target(out, force), style_sheet(checked_colours(colours))
     image = None if logo is None else _image(Path(logo))
-    with open_history(source, storage_options=storage_options) as history:
+    with open_rankings(source, storage_options=storage_options) as history:
         whose = history.account(account)
+        history.choose(whose)
         figures = _figures(history, *_choose(history, whose, campaign, group), title)
     _write(target, page(figures, style, image))
     return target

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partialmethod
-from io import RawIOBase
+import tempfile
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.database_file import (
     LATEST_VIEW,
@@ -23,21 +22,19 @@ from seorep_async.export.database_file import (
     first_line,
     shadowing_names,
 )
-from seorep_async.export.night import Part, Partition, digest_of
 from seorep_async.export.receipts import committed_receipts
 from seorep_async.export.storage import Storage, is_address, storage_of
-from seorep_async.tables.arrow import arrow_schema
-from seorep_async.tables.columns import Table
-from seorep_async.tables.declared import all_tables, table_named
+from seorep_async.history.parts import COPY_SETTINGS, CopiedParts, PartFile, arrow_dataset, newest_rows
+from seorep_async.models import Feed
+from seorep_async.tables.declared import all_tables, campaigns_table, failures_table, pulls_table, table_of
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
     import duckdb
 
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
-_READ_AHEAD = {"batch_size": 1 << 14, "batch_readahead": 1, "fragment_readahead": 1}
 _MOST_NAMED = 10
-_PARTS = "parts_of_"
+_PARTS = "arrow_parts_of_"
 
 
 @attrs.frozen
@@ -80,6 +77,20 @@ class History:
         return [night for (night,) in self.connection.execute(query, [account]).fetchall()]
 
 
+@attrs.frozen
+class RankingHistory(History):
+    """A history for questions about the rankings of one account; of a dataset, only `pulls` is open until `choose`."""
+
+    parts: CopiedParts | None = None
+
+    def choose(self, account: str, nights: Collection[dt.date] | None = None) -> None:
+        """Open an account's campaigns, and its rankings and failures of some nights, or of all."""
+        if self.parts is not None:
+            for table in (table_of(Feed.CAMPAIGN), failures_table()):
+                self.parts.show(table, account, nights)
+            self.parts.show(campaigns_table(), account)
+
+
 @contextmanager
 def open_history(
     source: str | os.PathLike[str],
@@ -99,16 +110,33 @@ def open_history(
         ExportError: it is being written, or is damaged.
         ImportError: an extra is missing.
     """
+    with _opened(source, storage_options, _dataset, limits) as history:
+        yield history
+
+
+@contextmanager
+def open_rankings(
+    source: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+) -> Generator[RankingHistory, None, None]:
+    """Open a database or a dataset for this package's own questions; arguments and errors as of `open_history`."""
+    with _opened(source, storage_options, _copied_dataset) as history:
+        yield history
+
+
+@contextmanager
+def _opened(
+    source: str | os.PathLike[str],
+    storage_options: Mapping[str, Any] | None,
+    dataset: Callable[[str, Storage], AbstractContextManager[RankingHistory]],
+    limits: Mapping[str, str] | None = None,
+) -> Generator[RankingHistory, None, None]:
     if not isinstance(source, str | os.PathLike) or not isinstance(place := os.fspath(source), str) or "\0" in place:
         raise ConfigurationError(f"source must be a path or an address, got {shown(source)}")
-    duckdb, pa = require("duckdb"), require("pyarrow")
-    storage, parts = storage_of(place, storage_options), list[_PartFile]()
+    duckdb, storage = require("duckdb"), storage_of(place, storage_options)
+    is_dataset = is_address(place) or Path(place).is_dir()
     with ExitStack() as opened:
         try:
-            if is_address(place) or Path(place).is_dir():
-                history = _of_dataset(place, storage, parts, opened)
-            else:
-                history = _of_database(place, opened)
+            history = opened.enter_context(dataset(place, storage) if is_dataset else _database(place))
             for name, value in {"enable_progress_bar": "false", **(limits or {}), "lock_configuration": "true"}.items():
                 history.connection.execute(f"SET {name} = '{value}'")
             known = history.connection.execute("FROM pulls SELECT 1 LIMIT 1").fetchall()  # computes no column
@@ -116,12 +144,7 @@ def open_history(
             raise _refusal(place, first_line(error)) from error
         if not known:
             raise _refusal(place, "no pull wrote it")
-        try:
-            yield history
-        except (duckdb.Error, pa.ArrowException) as error:
-            for part in parts:
-                part.check(decode=_PARTS in str(error))
-            raise
+        yield history
 
 
 def listed(names: Iterable[str]) -> str:
@@ -130,128 +153,59 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(["…", *every[-_MOST_NAMED:]] if len(every) > _MOST_NAMED else every)
 
 
-def _of_database(place: str, opened: ExitStack) -> History:
+@contextmanager
+def _database(place: str) -> Generator[RankingHistory, None, None]:
     path = resolve(Path(place))
     if not path.is_file():
         raise _refusal(place, "there is no such file")
-    database = opened.enter_context(connected(path, path, to_read=_SETTINGS))
-    for problem in shadowing_names(database):
-        raise _refusal(place, problem)
-    found = all_columns(database)
-    for table in all_tables():
-        for column in table.columns:
-            held = found.get(table.name, {}).get(column.name)
-            if held is None or held.type != TYPES[column.type]:
-                problem = f"its table {table.name} has no column {column.name} of type {TYPES[column.type]}"
-                raise _refusal(place, f"{problem}; if it is a pull's, pull into it again")
-    return History(place, database)
+    with connected(path, path, to_read=_SETTINGS) as database:
+        for problem in shadowing_names(database):
+            raise _refusal(place, problem)
+        found = all_columns(database)
+        for table in all_tables():
+            for column in table.columns:
+                held = found.get(table.name, {}).get(column.name)
+                if held is None or held.type != TYPES[column.type]:
+                    problem = f"its table {table.name} has no column {column.name} of type {TYPES[column.type]}"
+                    raise _refusal(place, f"{problem}; if it is a pull's, pull into it again")
+        yield RankingHistory(place, database)
 
 
-def _of_dataset(place: str, storage: Storage, parts: list[_PartFile], opened: ExitStack) -> History:
-    receipts = committed_receipts(storage)
-    database = opened.enter_context(require("duckdb").connect(config=_SETTINGS))
-    # DuckDB doesn't know how many rows the parts have, and would guess wrong: joins stay as a query has them
-    database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
-    parts += [_PartFile(storage, one.night, part) for one in receipts for part in one.parts]
-    for table in all_tables():
-        of_table = [part for part in parts if part.table == table.name]
-        database.register(f"{_PARTS}{table.name}", _arrow_dataset(table, of_table))
-        newest = f"QUALIFY row_number() OVER (PARTITION BY {', '.join(table.key)} ORDER BY snapshot_date DESC) = 1"
-        chosen = "" if "snapshot_date" in table.key else newest
-        database.execute(f"CREATE VIEW {table.name} AS FROM {_PARTS}{table.name} {chosen}")
-    database.execute(LATEST_VIEW)
-    return History(place, database)
-
-
-def _arrow_dataset(table: Table, parts: Sequence[_PartFile]) -> Any:
-    """Return the rows of parts, of which a query reads only the nights and columns that it needs."""
-    ds = require("pyarrow.dataset")
-    kind, account, night = ds.ParquetFileFormat(), ds.field("account"), ds.field("snapshot_date")
-    fragments = [
-        kind.make_fragment(part, None, (account == part.night.account) & (night == part.night.snapshot_date))
-        for part in parts
-    ]
-    # by default, pyarrow reads 64 batches of 131,072 rows ahead
-    scanner = partialmethod(ds.FileSystemDataset.scanner, **_READ_AHEAD)
-    return type("PartsDataset", (ds.FileSystemDataset,), {"scanner": scanner})(fragments, arrow_schema(table), kind)
-
-
-class _PartFile(RawIOBase):
-    """A part of a dataset, read and checked by its digest when the first byte is needed."""
-
-    def __init__(self, storage: Storage, night: Partition, part: Part) -> None:
-        self.night, self.table = night, part.table
-        self._storage, self._part = storage, part
-        self._error: ExportError | None = None
-        self._data, self._position = memoryview(b""), 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._position = offset + (0, self._position, self._part.bytes)[whence]
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        data = (self._data or self._checked())[self._position :][: len(buffer)]
-        buffer[: len(data)] = data
-        self._position += len(data)
-        return len(data)
-
-    def check(self, *, decode: bool) -> None:
-        """Raise the error for which it could not be read, if it was tried; find one in its rows, if asked to."""
-        if decode and self._data and not _is_readable(self._data):
-            self._error = self._foreign()
-        if self._error is not None:
-            raise self._error
-
-    def _checked(self) -> memoryview:
-        name = self._part.name(self.night)
+@contextmanager
+def _copied_dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, None]:
+    duckdb, receipts = require("duckdb"), committed_receipts(storage)
+    with (
+        tempfile.TemporaryDirectory(prefix="seorep-") as folder,
+        duckdb.connect(config=COPY_SETTINGS) as database,
+    ):
+        parts = CopiedParts(storage, receipts, Path(folder), database)
         try:
-            data = self._storage.read(name, self._part.bytes + 1)
-            if data is None or (len(data), digest_of(data)) != (self._part.bytes, self._part.digest):
-                problem = "is missing, or does not match its receipt; run this again, or pull this night again"
-                raise ExportError(f"{self._storage.address(name)} {problem}")
-            if not _has_columns(table_named(self.table), data):
-                raise self._foreign()
-        except ExportError as error:
-            self._error = error
+            parts.show(pulls_table())
+            yield RankingHistory(place, database, parts)
+        except duckdb.Error:
+            parts.check()
             raise
-        self._data = memoryview(data)
-        return self._data
-
-    def _foreign(self) -> ExportError:
-        address = self._storage.address(self._part.name(self.night))
-        return ExportError(f"{address} is no part that a pull wrote; pull this night again")
 
 
-def _is_readable(data: memoryview) -> bool:
-    pa, pq = require("pyarrow"), require("pyarrow.parquet")
-    try:
-        for _ in pq.ParquetFile(pa.BufferReader(data)).iter_batches():
-            pass
-    except (pa.ArrowException, OSError):
-        return False
-    return True
-
-
-def _has_columns(table: Table, data: bytes) -> bool:
-    """Return whether a part has the columns of its table; those that a later version added may be missing."""
-    pa, pq = require("pyarrow"), require("pyarrow.parquet")
-    try:
-        held = {field.name: field for field in pq.read_schema(pa.BufferReader(data))}
-    except (pa.ArrowException, OSError):
-        return False
-    fields = [field for field in arrow_schema(table) if field.name not in ("account", "snapshot_date")]
-    return all(
-        held[field.name].type == field.type and held[field.name].nullable <= field.nullable
-        if field.name in held
-        else field.nullable
-        for field in fields
-    )
+@contextmanager
+def _dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, None]:
+    duckdb, pa = require("duckdb"), require("pyarrow")
+    receipts = committed_receipts(storage)
+    parts = [PartFile(storage, one.night, part) for one in receipts for part in one.parts]
+    with duckdb.connect(config=_SETTINGS) as database:
+        # DuckDB doesn't know how many rows the parts have, and would guess wrong: joins stay as a query has them
+        database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+        for table in all_tables():
+            of_table = [part for part in parts if part.table == table.name]
+            database.register(f"{_PARTS}{table.name}", arrow_dataset(table, of_table))
+            database.execute(f"CREATE VIEW {table.name} AS FROM {_PARTS}{table.name} {newest_rows(table)}")
+        database.execute(LATEST_VIEW)
+        try:
+            yield RankingHistory(place, database)
+        except (duckdb.Error, pa.ArrowException) as error:
+            for part in parts:
+                part.check(decode="arrow" in str(error))
+            raise
 
 
 def _refusal(place: str, problem: str) -> ConfigurationError:

@@ -1,4 +1,4 @@
-"""A database and a dataset of the same pulls, of two accounts in two nights."""
+"""What pulls leave behind: a database and a dataset of two accounts in two nights, and nights of several windows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 from seorep_async import Feed
 from seorep_async.export import pull_to
 from tests.export.reports import account
+from tests.scripted_api import Asked, serving
 
 NIGHTS = ("2023-03-01", "2023-03-02")
+WINDOWS = {("06-01", "06-20"): (2, 40), ("06-01", "06-30"): (15, 8), ("06-11", "06-30"): (30, 1)}
+"""The first and last day of each window, and the rank of a keyword in it, on two nights."""
 
 
 def pulled(folder: Path) -> Path:
@@ -26,3 +29,22 @@ def pulled(folder: Path) -> Path:
 
     asyncio.run(pull())
     return folder
+
+
+async def pulled_windows(out: str, *, latest_first: bool) -> str:
+    """Pull each of WINDOWS on two nights, and return the target."""
+    windows = sorted(WINDOWS, key=lambda window: window[1], reverse=latest_first)
+    rank: int
+
+    def answer(asked: Asked) -> object:
+        row = {"keywordId": 11, "keywordPhrase": "shoes", "engineARanking": rank}
+        campaigns: object = [{"id": 1, "account_id": 1, "url": "u", "company": "c"}]
+        data = campaigns if asked.path == "/v3/campaigns" else {"rows": [row], "totals": False}
+        return {"metadata": {"total_pages": 1, "total_records": 1}, "data": data}
+
+    async with serving(answer) as (client, _):
+        for number, night in enumerate(("2022-07-01", "2022-07-02")):
+            for first, last in windows:
+                rank = WINDOWS[first, last][number]
+                await pull_to(client, None, f"2022-{first}", f"2022-{last}", out=out, snapshot_date=night)
+    return out

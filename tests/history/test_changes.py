@@ -14,11 +14,11 @@ import attrs
 import pytest
 
 from seorep_async import Feed
-from seorep_async.export import pull_to
 from seorep_async.history import Change, changes
 from seorep_async.session.secrets import Authentication
 from tests.export.both_targets import pull_to_both
 from tests.export.random_nights import Pull, no_rows, pulls
+from tests.history.left_behind import pulled_windows
 from tests.scripted_api import Asked, serving
 
 ENGINES = {
@@ -134,10 +134,6 @@ def _kinds(keyword: int, old: Any, new: Any, moved: int) -> list[tuple[str | Non
     return found
 
 
-def listed(data: object) -> dict[str, object]:
-    return {"metadata": {"total_pages": 1, "total_records": 1}, "data": data}
-
-
 @pytest.fixture(autouse=True)
 def cheap_digests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare a twentieth of a second each night."""
@@ -147,23 +143,11 @@ def cheap_digests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("target", ["nights.duckdb", "nights/"])
-@pytest.mark.parametrize("ends", [["06-20", "06-30"], ["06-30", "06-20"]], ids=["pulled last", "pulled first"])
-async def test_of_two_windows_a_night_the_later_end_counts(tmp_path: Path, target: str, ends: list[str]) -> None:
-    ranks = {("07-01", "06-20"): 2, ("07-01", "06-30"): 15, ("07-02", "06-20"): 40, ("07-02", "06-30"): 8}
-    night = end = ""
-
-    def answer(asked: Asked) -> object:
-        if asked.path == "/v3/campaigns":
-            return listed([{"id": 1, "account_id": 1, "url": "u", "company": "c"}])
-        row = {"keywordId": 11, "keywordPhrase": "shoes", "engineARanking": ranks[night, end]}
-        return listed({"rows": [row], "totals": False})
-
-    source = f"{tmp_path}/{target}"
-    async with serving(answer) as (client, _):
-        for night in ("07-01", "07-02"):
-            for end in ends:
-                days = f"2022-{night}", f"2022-{end}"
-                await pull_to(client, None, "2022-06-01", days[1], out=source, snapshot_date=days[0])
+@pytest.mark.parametrize("latest_first", [False, True])
+async def test_of_several_windows_the_longest_that_ends_last_counts(
+    tmp_path: Path, target: str, latest_first: bool
+) -> None:
+    source = await pulled_windows(f"{tmp_path}/{target}", latest_first=latest_first)
     assert [(one.kind, one.before, one.after) for one in changes(source, moved=3)] == [
         ("rose", 15, 8),
         ("entered_top_10", 15, 8),

@@ -19,6 +19,7 @@ from seorep_async.cli.application import run
 from seorep_async.history import report
 from seorep_async.history.report_style import contrast, readable, rgb, style_sheet
 from seorep_async.history.svg import axis, line, stacked_bars
+from tests.history.left_behind import pulled_windows
 from tests.history.made_history import Ranks, made_history
 
 HOSTILE = [
@@ -113,12 +114,18 @@ def test_a_night_without_all_campaigns_is_told(tmp_path: Path) -> None:
     assert "1 of 2 nights lack a campaign that others have." in made(source)
 
 
-def test_of_several_windows_the_one_that_ends_last_counts(source: Path) -> None:
-    with duckdb.connect(str(source)) as database:
-        database.execute("""INSERT INTO keyword_rankings BY NAME
-            SELECT * REPLACE (DATE '2026-02-01' AS start_date, DATE '2026-02-28' AS end_date, 1 AS engine_a_ranking)
-            FROM keyword_rankings""")
-    assert panel(made(source), "Engine A")[0] == ["1 to 3", "1", "1", "±0"]
+@pytest.mark.parametrize("target", ["nights.duckdb", "nights/"])
+@pytest.mark.parametrize("latest_first", [False, True])
+async def test_of_several_windows_the_longest_that_ends_last_counts(
+    tmp_path: Path, target: str, latest_first: bool
+) -> None:
+    page = made(Path(await pulled_windows(f"{tmp_path}/{target}", latest_first=latest_first)))
+    assert [row[1:3] for row in panel(page, "Engine A")] == [
+        ["0", "0"],
+        ["0", "1"],  # 8, on the second night
+        ["1", "0"],  # 15, on the first
+        *[["0", "0"]] * 3,
+    ]
 
 
 def test_one_night_is_a_page_without_changes(tmp_path: Path) -> None:

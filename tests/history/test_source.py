@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,12 @@ import pytest
 
 from seorep_async import ConfigurationError, ExportError, history
 from seorep_async.export import pull_to
-from seorep_async.history import changes, open_history
+from seorep_async.history import changes, open_history, report
 from seorep_async.tables.declared import all_tables
 from tests.export.databases import opened_elsewhere
 from tests.export.reports import account
 from tests.export.s3 import Bucket
-from tests.history.left_behind import NIGHTS, pulled
+from tests.history.left_behind import NIGHTS, pulled, pulled_windows
 
 RECEIPT = "_receipts/account=acme/snapshot_date=2023-03-02.json"
 PART = "keyword_rankings/account=acme/snapshot_date=2023-03-02/part-00000.parquet"
@@ -123,8 +124,9 @@ def link(file: Path) -> None:
 )
 def test_a_part_must_match_its_receipt(source: Path, touch: Callable[[Path], None], said: str) -> None:
     touch(source / "a" / PART)
-    with pytest.raises(ExportError, match=said):
-        rows(source / "a", "keyword_rankings")
+    for read in (changed, ranked):
+        with pytest.raises(ExportError, match=said):
+            read(source / "a")
     assert rows(source / "a", "campaigns")  # of which nothing changed
 
 
@@ -172,6 +174,16 @@ def test_what_no_pull_wrote_is_refused(tmp_path: Path) -> None:
         open_history(tmp_path / "folder", storage_options=options),
     ):
         pass
+
+
+@pytest.mark.parametrize("name", ["folder", "rankings"])
+async def test_a_dataset_without_rankings_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    async with account(campaigns=1, keywords=2) as (_, client):
+        await pull_to(client, None, "2023-01-01", "2023-01-31", out=f"{tmp_path}/rankings/", feeds="keyword-by-date")
+    said = "no pull wrote it" if name == "folder" else "has no keyword rankings of"
+    with pytest.raises(ConfigurationError, match=said):
+        report(tmp_path / name, out=tmp_path / "page.html")
 
 
 def test_a_view_in_a_foreign_database_reads_no_file(source: Path) -> None:
@@ -236,9 +248,8 @@ def test_own_macros_stay(source: Path) -> None:
 
 
 def retyped(rows: pa.Table) -> pa.Table:
-    return rows.set_column(
-        rows.schema.get_field_index("campaign_id"), "campaign_id", rows["campaign_id"].cast("string")
-    )
+    place = rows.schema.get_field_index("engine_a_ranking")
+    return rows.set_column(place, "engine_a_ranking", rows["engine_a_ranking"].cast("string"))
 
 
 def without_keywords(rows: pa.Table) -> pa.Table:
@@ -260,9 +271,22 @@ def rewritten(forge: Callable[[pa.Table], pa.Table]) -> Callable[[bytes], bytes]
     return lambda data: written(forge(pq.read_table(pa.BufferReader(data))))
 
 
-def forged(source: Path, forge: Callable[[bytes], bytes], more_bytes: int = 0) -> None:
+def without_footer(data: bytes) -> bytes:
+    length = int.from_bytes(data[-8:-4], "little")
+    return data[: -8 - length] + bytes(length) + data[-8:]
+
+
+def changed(dataset: Path) -> object:
+    return changes(dataset, account="acme")
+
+
+def ranked(dataset: Path) -> object:
+    return rows(dataset, "keyword_rankings")
+
+
+def forged(source: Path, forge: Callable[[bytes], bytes], more_bytes: int = 0, night: str = "2023-03-02") -> None:
     """Change a part, and its receipt with it."""
-    part, receipt = source / "a" / PART, source / "a" / RECEIPT
+    part, receipt = (source / "a" / name.replace("2023-03-02", night) for name in (PART, RECEIPT))
     before = part.read_bytes()
     after = forge(before)
     part.write_bytes(after)
@@ -279,21 +303,25 @@ def forged(source: Path, forge: Callable[[bytes], bytes], more_bytes: int = 0) -
         rewritten(without_keywords),
         rewritten(without_ids),
         lambda _: b"PAR1" * 99,
-        lambda data: data[:-2000] + bytes(1992) + data[-8:],
+        without_footer,
         lambda data: data[:4] + bytes(200) + data[204:],
     ],
-    ids=["retyped", "no keywords", "null keys", "garbage", "garbage at the end", "garbage in its rows"],
+    ids=["retyped", "no keywords", "null keys", "garbage", "garbage in its footer", "garbage in its rows"],
 )
-def test_a_forged_part_with_its_digest_is_refused(source: Path, forge: Callable[[bytes], bytes]) -> None:
+@pytest.mark.parametrize("read", [changed, ranked])
+def test_a_forged_part_with_its_digest_is_refused(
+    source: Path, forge: Callable[[bytes], bytes], read: Callable[[Path], object]
+) -> None:
     forged(source, forge)
     with pytest.raises(ExportError, match=f"{PART} is no part that a pull wrote"):
-        changes(source / "a", account="acme")
+        read(source / "a")
 
 
-def test_a_part_shorter_than_its_receipt_says_is_refused(source: Path) -> None:
+@pytest.mark.parametrize("read", [changed, ranked])
+def test_a_part_shorter_than_its_receipt_says_is_refused(source: Path, read: Callable[[Path], object]) -> None:
     forged(source, bytes, more_bytes=10)
     with pytest.raises(ExportError, match=f"{PART} is missing, or does not match its receipt"):
-        changes(source / "a", account="acme")
+        read(source / "a")
 
 
 def pipe(file: Path) -> None:
@@ -327,3 +355,23 @@ def test_what_stands_for_a_file_can_not_be_read(
     touch(source / "a" / name)
     with pytest.raises(ExportError, match=f"can't read .*{said}"):
         changes(source / "a", account="acme")
+
+
+def without_addresses(rows: pa.Table) -> pa.Table:
+    return rows.drop_columns("engine_a_ranking_url")
+
+
+@pytest.mark.parametrize("read", [changed, ranked])
+@pytest.mark.parametrize("nights", [1, 2])
+def test_a_column_of_a_later_version_may_be_missing(source: Path, read: Callable[[Path], object], nights: int) -> None:
+    for night in NIGHTS[:nights]:
+        forged(source, rewritten(without_addresses), night=night)
+    read(source / "a")
+
+
+async def test_the_folder_of_temporary_files_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = await pulled_windows(f"{tmp_path}/nights/", latest_first=False)
+    (odd := tmp_path / "it's [a]*? x=1").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(odd))
+    assert [change.kind for change in changes(source)] == ["rose", "entered_top_10"]
+    assert not list(odd.iterdir())
