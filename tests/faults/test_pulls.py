@@ -13,9 +13,8 @@ import trustme
 
 from seorep_async import Settings
 from tests.faults.conftest import Check
-from tests.faults.plan import LIGHT, Limit, Outage, Plan
 from tests.faults.run import Run, pull
-from tests.faults.server import ServerProcess
+from tests.faults.server import LIGHT, Limit, Outage, Plan, ServerProcess
 
 GRACE = 0.05
 """Seconds in which requests still come that were under way as a wait was asked for."""
@@ -32,13 +31,17 @@ def _ideal(run: Run) -> float:
 
 
 def _recovery(run: Run) -> float:
-    outage, success = run.history.outage, run.history.first_success
-    return math.inf if outage is None or success is None else success - outage[1]
+    """Return how many seconds after an outage a request was answered that came after it."""
+    if run.history.outage is None:
+        return math.inf
+    end = run.history.outage[1]
+    arrived = (seen.time for seen in run.history.seen if seen.fate == "served" and seen.time >= end)
+    return min(arrived, default=math.inf) + run.plan.latency - end
 
 
 MEASURES: dict[str, Callable[[Run], float]] = {
     "rows lost or double": lambda run: run.lost_or_double,
-    "units failed": lambda run: len(run.errors),
+    "units failed": lambda run: run.failed,
     "pages never served": lambda run: run.never_served,
     "left over": lambda run: run.left_over,
     "amplification": lambda run: run.amplification,
