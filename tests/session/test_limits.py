@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,446 +20,358 @@ from seorep_async.session.retry_policy import RetryQuota
 CLOSE = 1e-6
 
 
-# rate
+# the rate: what happens to a limiter, at which times
 
 
-def send(limiter: RateLimiter, begin: float, end: float, accept: bool = True) -> None:
+def send(limiter: RateLimiter, begin: float, end: float) -> RateLimiter:
     """Start as many attempts as may start from one time to another, and have them accepted at once."""
     now = max(begin, limiter.next_start(begin))
     while now < end:
         limiter.start(now)
-        if accept:
-            limiter.record_success(0.0, now)
+        limiter.record_success(0.0, now)
         now = max(now + 0.001, limiter.next_start(now))
+    return limiter
+
+
+def accept(limiter: RateLimiter, count: int, begin: float, end: float) -> RateLimiter:
+    """Have attempts accepted, evenly from one time to another, that started before."""
+    for number in range(count):
+        limiter.record_success(0.0, begin + (end - begin) * number / count)
+    return limiter
 
 
 def refuse(limiter: RateLimiter, now: float, started: float | None = None) -> bool:
-    """Refuse an attempt about anything, and return whether that is news."""
+    """Refuse an attempt about anything, and return whether that counts."""
     return limiter.record_refusal(now if started is None else started, now, is_doubtful=False, same_subject=False)
 
 
-def put(
-    limiter: RateLimiter,
-    rate: float | None = None,
-    *,
-    refused_at: float | None = None,
-    held_until: float | None = None,
-    since: float | None = None,
-) -> None:
+def cut(limiter: RateLimiter, opened: float, now: float | None = None, idle: float = 0.1) -> RateLimiter:
+    """Decrease the rate for a refusal, after a probe that was accepted 0.1 s later, unless another time is given."""
+    limiter.decrease(opened, opened + 0.1 if now is None else now, idle_time=idle)
+    return limiter
+
+
+def cut_and_wait(limiter: RateLimiter, now: float) -> RateLimiter:
+    """Refuse an attempt with a Retry-After of 1 s, which is a decrease."""
+    refuse(limiter, now)
+    limiter.record_wait(now, now + 1)
+    return cut(limiter, now, now + 1, idle=1.0)
+
+
+def put(limiter: RateLimiter, **own: float) -> RateLimiter:
     """Put a limiter where only a long story would lead: the one place here that sets what is its own."""
-    limiter._known = limiter._known if rate is None else rate
-    limiter._refused_at = limiter._refused_at if refused_at is None else refused_at
-    limiter._held_until = limiter._held_until if held_until is None else held_until
-    if since is not None:
-        limiter._since = since
-        limiter._accepted_at.clear()
-
-
-def accepted_after(limiter: RateLimiter, moment: float) -> int:
-    return sum(accepted > moment for accepted in limiter._accepted_at)
+    for name, value in own.items():
+        setattr(limiter, f"_{name}", value)
+    return limiter
 
 
 def slowed_down(accepted: int = 100, wait: bool = False) -> RateLimiter:
     """Return a limiter that saw so many attempts accepted from 9 to 10, was refused, and could go on at 10.1 or 11."""
     limiter = RateLimiter(None)
     limiter.start(9.0)
-    for number in range(accepted):
-        limiter.record_success(0.0, 9 + number / accepted)
+    accept(limiter, accepted, 9.0, 10.0)
     if wait:
         limiter.record_wait(10.0, 11.0)
-    limiter.decrease(10.0, 11.0 if wait else 10.1, idle_time=1.0 if wait else 0.1)
-    return limiter
+    return cut(limiter, 10.0, 11.0 if wait else 10.1, idle=1.0 if wait else 0.1)
 
 
-def test_rate_is_free_at_first() -> None:
-    limiter = RateLimiter(None)
-    limiter.start(5.0)
-    assert (limiter.rate, limiter.next_start(5.0), limiter.is_known) == (math.inf, 5.0, False)
+def after_the_search() -> RateLimiter:
+    """Return a limiter whose first search ended at 12.1."""
+    return cut(send(slowed_down(), 10.1, 12.0), 12.0)
 
 
-@pytest.mark.parametrize(("accepted", "rate"), [(0, 5.0), (5, 5.0), (110, 80.0), (1100, 800.0)])
-def test_first_rate_is_a_little_less_than_was_accepted(accepted: int, rate: float) -> None:
-    assert slowed_down(accepted).rate == pytest.approx(rate, rel=0.02)
+def after_a_second_search(until: float) -> tuple[RateLimiter, int]:
+    """Return a limiter that searches again and is refused at a time, and how many were accepted in the last second."""
+    limiter = send(after_the_search(), 12.1, until)
+    refuse(limiter, until)
+    return limiter, sum(moment > until - 1 for moment in limiter._accepted_at)
 
 
-def test_first_rate_is_searched_upwards_at_once() -> None:
-    limiter = slowed_down()
-    send(limiter, 10.1, 11.1)
-    assert 130 < limiter.rate < 250
+def after_a_wait(rate: float, held_until: float = 0.0) -> RateLimiter:
+    """Return a limiter that waited from 12.5 to 13.5, and goes on at the rate that was refused."""
+    return put(cut_and_wait(after_the_search(), 12.5), known=rate, refused_at=rate, held_until=held_until)
 
 
-def after_the_search(until: float = 12.0) -> RateLimiter:
-    limiter = slowed_down()
-    send(limiter, 10.1, until)
-    limiter.decrease(until, until + 0.1, idle_time=0.1)
-    return limiter
+def after_a_search_and_a_wait(reached: float, wait: bool = True) -> RateLimiter:
+    """Return a limiter that had 160/s accepted from 13.5 to 23.5, searched from 100/s on, and is refused at 23.5."""
+    limiter = put(accept(after_a_wait(100.0), 1600, 13.5, 23.5), known=reached)
+    if wait:
+        return cut_and_wait(limiter, 23.5)
+    refuse(limiter, 23.5)
+    return cut(limiter, 23.5)
 
 
-def growth(limiter: RateLimiter, begin: float) -> float:
-    """Return by how much the rate grows in a second."""
+# the rate: what follows
+
+
+def growth(limiter: RateLimiter, begin: float, seconds: float = 1.0) -> float:
+    """Return by how much the rate grows in a second, or in more."""
     before = limiter.rate
-    send(limiter, begin, begin + 1)
+    return send(limiter, begin, begin + seconds).rate - before
+
+
+def first_step(limiter: RateLimiter, now: float) -> float:
+    """Return by how much the rate grows with one attempt."""
+    before = limiter.rate
+    limiter.start(limiter.next_start(now))
     return limiter.rate - before
 
 
-def test_rate_is_held_after_a_cut_and_then_grows() -> None:
-    limiter = after_the_search()
-    assert growth(limiter, 12.1) == 0
-    send(limiter, 13.1, 13.5)
-    assert growth(limiter, 13.6) == pytest.approx(RateLimiter.STEP, rel=0.1)
-
-
-@pytest.mark.parametrize("cuts", [1, 3, 30])
-def test_cut_leaves_half_of_the_rate_at_least(cuts: int) -> None:
-    limiter, now = after_the_search(), 12.1
-    for _ in range(cuts):
-        before = limiter.rate
-        limiter.decrease(now, now + 5, idle_time=0.0)
-        now += 5
-        assert limiter.rate >= max(RateLimiter.SLOWEST, before / 2 - CLOSE)
-    assert limiter.rate >= RateLimiter.SLOWEST
-
-
-@pytest.mark.parametrize(
-    ("accepted", "refused", "opened", "now", "idle", "rate"),
-    [
-        (10, 0, 11.0, 11.0, 0.0, 36),  # soon after the first
-        (10, 0, 11.2, 11.2, 0.0, 0.8 * 10),
-        (10, 0, 10.4, 11.4, 1.0, 36),  # a wait that was asked for tries nothing
-        (10, 0, 10.4, 11.4, 0.0, 0.8 * 10 / 1.3),
-        (1, 9, 10.4, 11.4, 1.0, 0.8 * 72 / 10),
-    ],
-)
-def test_second_cut_leaves_half_unless_the_first_rate_was_tried(
-    accepted: int, refused: int, opened: float, now: float, idle: float, rate: float
-) -> None:
-    limiter = slowed_down()  # to 72 a second, at 10.1
+def second_cut(accepted: int, refused: int, opened: float, now: float, idle: float) -> float:
+    """Return the rate after a second decrease, of 72 a second since 10.1."""
+    limiter = slowed_down()
     limiter.reset_counts()
-    for number in range(accepted):
-        limiter.record_success(0.0, 10.3 + number / 100)
+    accept(limiter, accepted, 10.3, 10.3 + accepted / 100)
     for _ in range(refused):
         refuse(limiter, 10.4)
-    limiter.decrease(opened, now, idle)
-    assert limiter.rate == pytest.approx(rate)
+    return cut(limiter, opened, now, idle).rate
 
 
-def after_a_second_search(until: float = 26.1) -> tuple[RateLimiter, int]:
-    """Return a limiter that searched from 12.1 on and is refused, and how many were accepted in the last second."""
-    limiter = after_the_search()
-    send(limiter, 12.1, until)
-    accepted = accepted_after(limiter, until - 1.0)
-    refuse(limiter, until)
-    return limiter, accepted
-
-
-@pytest.mark.parametrize(("until", "times", "part"), [(25.7, 2.4, 0.9), (26.1, 3.6, 1.0)])
-def test_cut_after_a_search_leaves_what_was_accepted_or_nearly(until: float, times: float, part: float) -> None:
+def part_left(until: float) -> float:
+    """Return the part of what was accepted that remains after a second search."""
     limiter, accepted = after_a_second_search(until)
-    assert limiter.rate / limiter._refused_at == pytest.approx(times, abs=0.1)
-    limiter.decrease(until, until + 0.1, idle_time=0.1)
-    assert limiter.rate == pytest.approx(part * accepted, rel=0.01)
+    return cut(limiter, until).rate / accepted
 
 
-def test_cut_after_a_search_leaves_half_if_probes_failed() -> None:
-    limiter, _ = after_a_second_search()
+def part_left_by_a_wait() -> float:
+    limiter, accepted = after_a_second_search(26.1)
+    return cut_and_wait(limiter, 26.1).rate / accepted
+
+
+def part_left_by_failed_probes() -> float:
+    limiter, _ = after_a_second_search(26.1)
     highest = limiter.rate
-    limiter.decrease(26.1, 36.1, idle_time=0.0)
-    assert limiter.rate == highest / 2
+    return cut(limiter, 26.1, 36.1, idle=0.0).rate / highest
 
 
-def test_search_that_costs_the_first_wait_leaves_less() -> None:
-    limiter, accepted = after_a_second_search()  # to more than 3 times the rate that was refused
-    refuse_and_ask_to_wait(limiter, 26.1)
-    assert limiter.rate == pytest.approx(0.8 * accepted, rel=0.01)
+def part_left_later(seconds: float) -> float:
+    """Return the part of a limit that rose which remains if it is refused again soon."""
+    limiter = cut(after_a_second_search(26.1)[0], 26.1)
+    found, now = limiter.rate, 26.2 + seconds
+    accept(limiter, RateLimiter.FEW, now, now)
+    return cut(limiter, now, now, idle=0.0).rate / found
 
 
-@pytest.mark.parametrize(("later", "part"), [(0.4, 0.9), (2.9, 0.9), (3.1, 0.5)])
-def test_limit_that_rose_less_than_it_seemed_is_soon_corrected(later: float, part: float) -> None:
-    limiter, _ = after_a_second_search()
-    limiter.decrease(26.1, 26.2, idle_time=0.1)
-    found = limiter.rate
-    for _ in range(RateLimiter.FEW):
-        limiter.record_success(26.2, 26.2 + later)
-    limiter.decrease(26.2 + later, 26.2 + later, idle_time=0.0)
-    assert limiter.rate == pytest.approx(part * found)
-
-
-def test_cut_after_a_search_leaves_no_more_than_was_sent() -> None:
+def rise_in_28_s(refusals_apart: int) -> float:
+    """Return how many times as high the rate is after 28 s with a refusal now and then."""
     limiter = after_the_search()
-    put(limiter, 50.0, refused_at=50.0)
-    for number in range(360, 600):
-        send(limiter, number / 20, number / 20 + 0.012)  # the loop is late 20 times a second
-    accepted = accepted_after(limiter, 29.0)
-    assert limiter.rate > 2.5 * accepted
-    refuse(limiter, 30.0)
-    limiter.decrease(30.0, 30.1, idle_time=0.1)
-    assert limiter.rate == pytest.approx(accepted, rel=0.01)
-
-
-def test_limit_that_refuses_nothing_for_long_is_searched_again() -> None:
-    limiter = after_the_search()
-    refuse(limiter, 12.1)
-    send(limiter, 12.1, 40.0)
-    assert limiter.rate > 4 * limiter._refused_at
-
-
-def test_rate_that_is_refused_now_and_then_is_not_searched() -> None:
-    limiter = after_the_search()
-    refused_at = limiter._refused_at
+    before = limiter.rate
     for second in range(13, 41):
         send(limiter, second - 0.9, float(second))
-        refuse(limiter, float(second))
-    assert 1.1 * refused_at < limiter.rate < 2 * refused_at
+        if second % refusals_apart == 0:
+            refuse(limiter, float(second))
+    return limiter.rate / before
 
 
-def refuse_and_ask_to_wait(limiter: RateLimiter, now: float) -> None:
-    """Refuse an attempt with a Retry-After of 1 s, which is a cut."""
-    refuse(limiter, now)
-    limiter.record_wait(now, now + 1)
-    limiter.decrease(now, now + 1, idle_time=1.0)
+def quiet_after_a_wait(accepted: int, rate: float, refused_at: float = 100.0) -> float:
+    """Return the step from a rate, after so many were accepted since a lower one was refused with a wait."""
+    limiter = put(after_a_wait(refused_at), known=rate)
+    return first_step(accept(limiter, accepted, 13.5, 13.5 + accepted / rate), 13.5)
 
 
-def after_a_wait(rate: float) -> RateLimiter:
-    """Return a limiter that was asked to wait from 12.5 to 13.5, and goes on at the rate that was refused."""
-    limiter = after_the_search()
-    refuse_and_ask_to_wait(limiter, 12.5)
-    put(limiter, rate, refused_at=rate)
-    return limiter
-
-
-@pytest.mark.parametrize(("rate", "step"), [(50, 10.8), (100, 5.8), (200, 4), (400, 4)])
-def test_faster_one_grows_less_after_a_wait(rate: float, step: float) -> None:
-    limiter = after_a_wait(rate)
-    put(limiter, held_until=0.0)
-    assert growth(limiter, 13.5) == pytest.approx(step, rel=0.1)
-
-
-def test_slow_one_grows_by_two_fifths_after_a_wait() -> None:
-    limiter = after_a_wait(20.0)
-    put(limiter, held_until=0.0)
-    limiter.start(limiter.next_start(13.5))
-    assert limiter.rate == pytest.approx(20.4)
-
-
-def test_next_cut_without_a_wait_lets_all_grow_alike_again() -> None:
-    limiter = after_a_wait(200.0)
-    limiter.decrease(14.0, 14.1, idle_time=0.1)
-    put(limiter, 200.0, held_until=0.0)
-    assert growth(limiter, 14.1) == pytest.approx(RateLimiter.STEP, rel=0.1)
-
-
-@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.4])
-def test_shortest_waits_change_no_growth(seconds: float) -> None:
+def short_wait(seconds: float) -> RateLimiter:
     limiter = after_the_search()
     limiter.record_wait(12.5, 12.5 + seconds)
-    limiter.decrease(12.5, 13.5, idle_time=1.0)
-    put(limiter, 200.0, held_until=0.0)
-    assert growth(limiter, 13.5) == pytest.approx(RateLimiter.STEP, rel=0.1)
+    return put(cut(limiter, 12.5, 13.5, idle=1.0), known=200.0, held_until=0.0)
 
 
-def quiet_after_a_wait(accepted: int, rate: float = 150.0, refused_at: float = 100.0) -> RateLimiter:
-    """Return a limiter at a rate, after so many accepted from 13.5 on, since one was refused and it had to wait."""
-    limiter = after_a_wait(refused_at)
-    put(limiter, rate, held_until=0.0)
-    for number in range(accepted):
-        limiter.record_success(13.5, 13.5 + number / rate)
-    return limiter
-
-
-@pytest.mark.parametrize(
-    ("accepted", "rate", "is_search"), [(690, 150, False), (710, 150, True), (710, 104, False), (710, 106, True)]
-)
-def test_limit_that_asked_to_wait_is_searched_later_and_higher(accepted: int, rate: float, is_search: bool) -> None:
-    assert quiet_after_a_wait(accepted, rate)._is_search() is is_search
-
-
-@pytest.mark.parametrize(
-    ("refused_at", "rate", "step"), [(100, 110, 0.22), (100, 150, 0.3), (100, 600, 1), (20, 30, 0.4), (0, 30, 1)]
-)
-def test_limit_that_asked_to_wait_is_searched_slowly_at_first(refused_at: float, rate: float, step: float) -> None:
-    limiter = quiet_after_a_wait(710, rate, refused_at)
-    limiter.start(limiter.next_start(13.5))
-    assert limiter.rate == pytest.approx(rate + step)
-
-
-@pytest.mark.parametrize(("reached", "remaining"), [(160, 0.8 * 160), (400, 0.8 * 160)])
-def test_cut_after_a_search_that_cost_a_wait_leaves_less(reached: float, remaining: float) -> None:
-    limiter = quiet_after_a_wait(1600, rate=160.0)  # from 13.5 to 23.5
-    put(limiter, reached)
-    refuse_and_ask_to_wait(limiter, 23.5)
-    assert limiter.rate == pytest.approx(remaining, rel=0.01)
-
-
-def test_second_cut_soon_after_such_a_search_leaves_less_again() -> None:
-    limiter = quiet_after_a_wait(1600, rate=160.0)
-    put(limiter, 400.0)
-    refuse_and_ask_to_wait(limiter, 23.5)
-    limiter.reset_counts()
-    limiter.decrease(25.0, 25.0, idle_time=0.0)
-    assert limiter.rate == pytest.approx(0.8 * 160 / 2, rel=0.01)
-
-
-def test_search_after_a_wait_that_costs_none_leaves_nearly_all() -> None:
-    limiter = quiet_after_a_wait(1600, rate=160.0)  # from 13.5 to 23.5
-    refuse(limiter, 23.5)
-    limiter.decrease(23.5, 23.6, idle_time=0.1)
-    assert limiter.rate == pytest.approx(0.9 * 160, rel=0.01)
-
-
-def test_first_search_is_fast_after_a_wait_too() -> None:
-    limiter = slowed_down(wait=True)
-    first = limiter.rate
-    limiter.start(limiter.next_start(11.0))
-    assert limiter.rate == pytest.approx(first + 1)
-
-
-def test_rate_grows_fast_where_refusals_are_by_chance() -> None:
-    limiter = after_a_wait(100.0)
-    limiter._loss.share = 0.1
-    put(limiter, held_until=0.0)
-    limiter.start(limiter.next_start(13.5))
-    assert limiter.rate == pytest.approx(101)
-
-
-def refused_after_waits(rate: float, since: float, *waits: tuple[float, float]) -> RateLimiter:
-    """Return a limiter that sent at a rate but in these waits, which made no cut, and was refused at 20 for 1 s."""
-    limiter = after_a_wait(rate)
-    put(limiter, held_until=math.inf, since=since)
+def refused_after_waits(rate: float, since: float, *waits: tuple[float, float]) -> float:
+    """Return the rate after a wait of 1 s at 20, if a limiter sent at a rate but in waits that made no decrease."""
+    limiter = put(after_a_wait(rate, held_until=math.inf), since=since)
+    limiter._accepted_at.clear()
     for number in range(round((20 - since) * rate)):
         moment = since + number / rate
         if not any(begin <= moment < end for begin, end in waits):
             limiter.record_success(0.0, moment)
-    for begin, end in (*waits, (20.0, 21.0)):
-        limiter.record_wait(begin, end)
-    limiter.decrease(20.0, 21.0, idle_time=1.0)
+    for wait in (*waits, (20.0, 21.0)):
+        limiter.record_wait(*wait)
+    return cut(limiter, 20.0, 21.0, idle=1.0).rate
+
+
+def saved_up_in_a_wait() -> float:
+    limiter = put(after_a_wait(50.0), since=14.2)
+    limiter._accepted_at.clear()
+    accept(limiter, 40, 15.3, 15.7)  # saved up in the wait from 14.2 to 15.2
+    limiter.record_wait(14.2, 15.2)
+    limiter.record_wait(15.8, 16.8)
+    return cut(limiter, 15.8, 16.8, idle=1.0).rate
+
+
+def always_at_a_second() -> RateLimiter:
+    """Return a limiter with the slowest rate, held from 2 on."""
+    limiter = RateLimiter(None)
+    limiter.start(0.0)
+    return cut(cut(limiter, 1.0, 1.0, idle=0.0), 2.0, 2.0, idle=0.0)
+
+
+def long_closed(probe: bool | None) -> float:
+    """Return the first rate if 100 a second were accepted, and then nothing for 2 s, or 9 without any wait."""
+    limiter = RateLimiter(None)
+    limiter.start(9.0)
+    accept(limiter, 100, 9.0, 10.0)
+    if probe is None:
+        return cut(limiter, 10.0, 19.0, idle=0.0).rate
+    limiter.start(12.0, probe=probe)
+    return cut(limiter, 10.0, 12.0, idle=2.0).rate
+
+
+def refused_again(limiter: RateLimiter) -> float:
+    limiter.reset_counts()
+    return cut(limiter, 25.0, 25.0, idle=0.0).rate
+
+
+def by_chance() -> RateLimiter:
+    limiter = after_a_wait(100.0)
+    limiter._loss.share = 0.1
     return limiter
 
 
+def after_a_rest(seconds: float) -> float:
+    limiter = after_the_search()
+    before = limiter.rate
+    limiter.start(12.1 + seconds)
+    return limiter.rate - before
+
+
+def about(value: float, rel: float = 0.02) -> Any:
+    return pytest.approx(value, rel=rel)
+
+
+STEP = about(RateLimiter.STEP, 0.1)
+RATES: dict[str, tuple[Callable[[], float], Any]] = {
+    "nothing was accepted before the first decrease": (lambda: slowed_down(0).rate, 5.0),
+    "too little was accepted": (lambda: slowed_down(5).rate, 5.0),
+    "the first rate is a little less than was accepted": (lambda: slowed_down(110).rate, about(80)),
+    "however much it was": (lambda: slowed_down(1100).rate, about(800)),
+    "time in which nothing was accepted counts": (lambda: long_closed(None), about(0.8 * 10)),
+    "a wait that was asked for is no rest": (lambda: long_closed(True), about(0.8 * 100 / 3)),
+    "after a rest, earlier attempts show no rate": (lambda: long_closed(False), 5.0),
+    "the first rate is searched upwards at once": (lambda: send(slowed_down(), 10.1, 11.1).rate, about(190, 0.3)),
+    "and as fast after a wait": (lambda: first_step(slowed_down(wait=True), 11.0), about(1)),
+    "a rate is held after a decrease": (lambda: growth(after_the_search(), 12.1), 0),
+    "and then grows by the same step for all": (lambda: growth(send(after_the_search(), 12.1, 13.6), 13.6), STEP),
+    "a slow one is not held for long": (lambda: growth(always_at_a_second(), 2.0, 30.0) > 0, True),
+    "idle time does not raise a rate": (lambda: after_a_rest(2.0), 0),
+    "however long": (lambda: after_a_rest(3600.0), 0),
+    "a second decrease soon after the first leaves half": (lambda: second_cut(10, 0, 11.0, 11.0, 0.0), about(36)),
+    "one after a second leaves what was accepted": (lambda: second_cut(10, 0, 11.2, 11.2, 0.0), about(0.8 * 10)),
+    "a wait tries nothing": (lambda: second_cut(10, 0, 10.4, 11.4, 1.0), about(36)),
+    "time that the breaker is open does": (lambda: second_cut(10, 0, 10.4, 11.4, 0.0), about(0.8 * 10 / 1.3)),
+    "few accepted ones count by their share": (lambda: second_cut(1, 9, 10.4, 11.4, 1.0), about(0.8 * 72 / 10)),
+    "a short search leaves most of what was accepted": (lambda: part_left(25.7), about(0.9)),
+    "one that reached 3 times the rate leaves all": (lambda: part_left(26.1), about(1.0)),
+    "one that costs the first wait leaves less": (lambda: part_left_by_a_wait(), about(0.8)),
+    "one whose probes failed leaves half": (lambda: part_left_by_failed_probes(), 0.5),
+    "a limit that rose less than it seemed": (lambda: part_left_later(0.4), about(0.9)),
+    "is corrected soon": (lambda: part_left_later(2.9), about(0.9)),
+    "and later as any other": (lambda: part_left_later(3.1), about(0.5)),
+    "a rate refused now and then is not searched": (lambda: rise_in_28_s(1), about(1.9, 0.3)),
+    "a slow one grows more after a wait": (lambda: growth(after_a_wait(50), 13.5), about(10.8, 0.1)),
+    "a faster one less": (lambda: growth(after_a_wait(100), 13.5), about(5.8, 0.1)),
+    "but half of the usual step": (lambda: growth(after_a_wait(200), 13.5), about(4, 0.1)),
+    "at least": (lambda: growth(after_a_wait(400), 13.5), about(4, 0.1)),
+    "and two fifths of the rate at most": (lambda: first_step(after_a_wait(20.0), 13.5), about(0.4)),
+    "the next decrease lets all grow alike again": (
+        lambda: growth(put(cut(after_a_wait(200.0), 14.0), known=200.0, held_until=0.0), 14.1),
+        STEP,
+    ),
+    "a wait under half a second changes no growth": (lambda: growth(short_wait(0.4), 13.5), STEP),
+    "after a wait, 690 accepted start no search": (lambda: quiet_after_a_wait(690, 150), about(0.4 / 15)),
+    "710 do": (lambda: quiet_after_a_wait(710, 150), about(0.3)),
+    "but not at 1.04 times the rate that was refused": (lambda: quiet_after_a_wait(710, 104), about(6 / 108.2)),
+    "at 1.06 they do": (lambda: quiet_after_a_wait(710, 106), about(0.212)),
+    "its steps are small at first": (lambda: quiet_after_a_wait(710, 110), about(0.22)),
+    "and as large as others far above": (lambda: quiet_after_a_wait(710, 600), about(1)),
+    "but as large as without a search": (lambda: quiet_after_a_wait(710, 30, 20), about(0.4)),
+    "no rate is known as refused": (lambda: quiet_after_a_wait(710, 30, 0), about(1)),
+    "a search that costs a wait leaves less": (lambda: after_a_search_and_a_wait(160).rate, about(0.8 * 160)),
+    "however far it went": (lambda: after_a_search_and_a_wait(400).rate, about(0.8 * 160)),
+    "one that costs none leaves most": (lambda: after_a_search_and_a_wait(160, wait=False).rate, about(0.9 * 160)),
+    "soon refused again it leaves less again": (lambda: refused_again(after_a_search_and_a_wait(400)), about(64)),
+    "a rate grows fast where refusals are by chance": (lambda: first_step(by_chance(), 13.5), about(1)),
+    "a wait before the last second": (lambda: refused_after_waits(50, 13, (16.0, 17.0)), about(40, 0.05)),
+    "one within it": (lambda: refused_after_waits(50, 13, (18.5, 19.5)), about(40, 0.05)),
+    "one at its end": (lambda: refused_after_waits(50, 13, (18.9, 19.9)), about(40, 0.05)),
+    "two waits": (lambda: refused_after_waits(50, 13, (17.5, 18.55), (18.6, 19.6)), about(40, 0.05)),
+    "one at a high rate": (lambda: refused_after_waits(1000, 13, (18.5, 19.5)), about(800, 0.05)),
+    "more than is counted": (lambda: refused_after_waits(3000, 13, (17.5, 18.5)) < 3000, True),
+    "a wait before a rest": (lambda: refused_after_waits(2, 13.9, (11.9, 13.9)) <= 1.6, True),
+    "most of the time was a wait": (lambda: saved_up_in_a_wait(), about(0.8 * 40)),
+}
+
+
+@pytest.mark.parametrize(("measure", "expected"), RATES.values(), ids=RATES)
+def test_rate_follows_what_was_accepted(measure: Callable[[], float], expected: Any) -> None:
+    assert measure() == expected
+
+
+@pytest.mark.parametrize("cuts", [1, 3, 30])
+def test_cut_leaves_half_of_the_rate_at_least(cuts: int) -> None:
+    limiter = after_the_search()
+    for number in range(cuts):
+        before = limiter.rate
+        cut(limiter, 12.1 + 5 * number, 17.1 + 5 * number, idle=0.0)
+        assert limiter.rate >= max(RateLimiter.SLOWEST, before / 2 - CLOSE)
+
+
 @pytest.mark.parametrize(
-    ("rate", "waits"),
-    [
-        (50.0, ((16.0, 17.0),)),
-        (50.0, ((18.5, 19.5),)),
-        (50.0, ((18.9, 19.9),)),
-        (50.0, ((17.5, 18.55), (18.6, 19.6))),
-        (1000.0, ((18.5, 19.5),)),
-    ],
-)
-def test_tolerated_wait_is_no_time_without_room(rate: float, waits: tuple[tuple[float, float], ...]) -> None:
-    assert refused_after_waits(rate, 13.0, *waits).rate == pytest.approx(0.8 * rate, rel=0.05)
-
-
-def test_wait_before_a_rest_is_no_tolerated_one() -> None:
-    assert refused_after_waits(2.0, 13.9, (11.9, 13.9)).rate <= 0.8 * 2
-
-
-def test_tolerated_wait_counts_where_it_was_most_of_the_time() -> None:
-    limiter = after_a_wait(50.0)
-    put(limiter, since=14.2)
-    for number in range(40):  # saved up in the wait from 14.2 to 15.2, and accepted at once
-        limiter.record_success(0.0, 15.3 + number / 100)
-    limiter.record_wait(14.2, 15.2)
-    limiter.record_wait(15.8, 16.8)
-    limiter.decrease(15.8, 16.8, idle_time=1.0)
-    assert limiter.rate == pytest.approx(0.8 * 40)
-
-
-def test_tolerated_wait_spares_no_rate_above_what_is_counted() -> None:
-    limiter = refused_after_waits(3000.0, 13.0, (17.5, 18.5))
-    assert limiter.rate < 3000
-
-
-@pytest.mark.parametrize(
-    ("waits", "cut", "later", "count"),
+    ("waits", "decreased", "later", "count"),
     [
         ([(1.0, 2.0), (1.5, 2.5), (2.4, 2.5)], None, [], 1),  # the same, asked for longer
         ([(1.0, 2.5)], None, [(2.5, 3.5)], 2),
         ([(1.0, 2.5), (2.5, 3.5)], 3.0, [], 0),
-        ([(1.0, 3.0)], 2.0, [(2.5, 3.5)], 0),  # it lasts beyond the cut
+        ([(1.0, 3.0)], 2.0, [(2.5, 3.5)], 0),  # it lasts beyond the decrease
     ],
 )
-def test_waits_are_counted_since_the_last_cut(
-    waits: list[tuple[float, float]], cut: float | None, later: list[tuple[float, float]], count: int
+def test_waits_are_counted_since_the_last_decrease(
+    waits: list[tuple[float, float]], decreased: float | None, later: list[tuple[float, float]], count: int
 ) -> None:
     limiter = RateLimiter(None)
-    for begin, end in waits:
-        limiter.record_wait(begin, end)
-    if cut is not None:
-        limiter.decrease(cut, cut + 0.5, idle_time=0.5)
-    for begin, end in later:
-        limiter.record_wait(begin, end)
+    for wait in waits:
+        limiter.record_wait(*wait)
+    if decreased is not None:
+        cut(limiter, decreased, decreased + 0.5, idle=0.5)
+    for wait in later:
+        limiter.record_wait(*wait)
     assert limiter.waits == count
 
 
-def test_rate_is_not_held_for_long_however_slow_it_is() -> None:
+# which refusals count
+
+
+def test_first_refusal_in_a_long_time_does_not_count() -> None:
     limiter = RateLimiter(None)
-    limiter.start(0.0)
-    for now in (1.0, 2.0):
-        limiter.decrease(now, now, idle_time=0.0)
-    assert limiter.rate < 1
-    assert not limiter._is_held(12.1)
+    assert [refuse(accept(limiter, accepted, 1.0, 1.0), 1.0, 0.0) for accepted in (0, 40, 5)] == [False, False, True]
 
 
-def test_time_in_which_nothing_was_accepted_counts() -> None:
-    limiter = RateLimiter(None)
-    limiter.start(0.0)
-    for number in range(1, 101):
-        limiter.record_success(0.0, number / 100)
-    limiter.decrease(1.0, 10.0, idle_time=0.0)
-    assert limiter.rate == pytest.approx(0.8 * 10)
-
-
-@pytest.mark.parametrize("rest", [2.0, 3600.0])
-def test_idle_time_does_not_raise_the_rate(rest: float) -> None:
-    limiter = after_the_search()
-    before = limiter.rate
-    limiter.start(12.1 + rest)
-    assert limiter.rate == before
-
-
-@pytest.mark.parametrize(("probe", "rate"), [(True, 0.8 * 100 / 3), (False, 5.0)])
-def test_wait_that_was_asked_for_is_no_rest(probe: bool, rate: float) -> None:
-    limiter = RateLimiter(None)
-    limiter.start(9.0)
-    for number in range(100):
-        limiter.record_success(9.0, 9 + number / 100)
-    limiter.start(12.0, probe=probe)
-    limiter.decrease(10.0, 12.0, idle_time=2.0)
-    assert limiter.rate == pytest.approx(rate, rel=0.02)
-
-
-def test_first_refusal_in_a_long_time_is_no_news() -> None:
-    limiter = RateLimiter(None)
-    news = []
-    for accepted in (0, 40, 5):
-        for _ in range(accepted):
-            limiter.record_success(0.0, 1.0)
-        news.append(refuse(limiter, 1.0, 0.0))
-    assert news == [False, False, True]
-
-
-@pytest.mark.parametrize(("suspect", "again"), [(True, False), (False, True), (True, True)])
-def test_refusals_of_one_object_are_no_news(suspect: bool, again: bool) -> None:
+@pytest.mark.parametrize(("is_doubtful", "same_subject"), [(True, False), (False, True), (True, True)])
+def test_refusals_of_one_object_do_not_count(is_doubtful: bool, same_subject: bool) -> None:
     limiter = RateLimiter(None)
     for _ in range(50):
         limiter.record_success(0.0, 1.0)
-        assert not limiter.record_refusal(0.0, 1.0, is_doubtful=suspect, same_subject=again)
+        assert not limiter.record_refusal(0.0, 1.0, is_doubtful=is_doubtful, same_subject=same_subject)
 
 
-def test_refusals_of_nearly_all_are_news_in_any_case() -> None:
+def test_refusals_of_nearly_all_count_in_any_case() -> None:
     limiter = slowed_down()
     limiter.reset_counts()
-    assert [limiter.record_refusal(0.0, 10.2, is_doubtful=True, same_subject=True) for _ in range(5)] == [False] * 3 + [
-        True
-    ] * 2
+    counts = [limiter.record_refusal(0.0, 10.2, is_doubtful=True, same_subject=True) for _ in range(5)]
+    assert counts == [False, False, False, True, True]
 
 
-def test_rare_refusal_is_no_news_while_a_rate_is_held() -> None:
-    limiter = after_the_search()
-    send(limiter, 12.1, 13.0)
-    held = refuse(limiter, 13.0, 0.0)
-    send(limiter, 13.0, 15.0)
-    assert (held, refuse(limiter, 15.0, 0.0)) == (False, True)
+def test_rare_refusal_does_not_count_while_a_rate_is_held() -> None:
+    limiter = send(after_the_search(), 12.1, 13.0)
+    assert not refuse(limiter, 13.0, 0.0)
+    assert refuse(send(limiter, 13.0, 15.0), 15.0, 0.0)
+
+
+# starts
+
+
+def test_starts_are_free_at_first() -> None:
+    limiter = RateLimiter(None)
+    limiter.start(5.0)
+    assert (limiter.rate, limiter.next_start(5.0), limiter.is_known) == (math.inf, 5.0, False)
 
 
 @pytest.mark.parametrize("cap", [0.05, 3.0, 100.0])
@@ -469,10 +382,8 @@ def test_hard_cap_holds_from_the_beginning(cap: float) -> None:
 @pytest.mark.parametrize(("rate", "burst"), [(1, 1), (49, 1), (51, 2), (99, 2), (101, 3), (1001, 21)])
 @pytest.mark.parametrize("stall", [0.03, 3600.0])
 def test_no_burst_follows_a_stall(rate: float, burst: int, stall: float) -> None:
-    limiter = RateLimiter(rate)
-    send(limiter, 0.0, 1.0)
-    begun = 0
-    now = limiter.next_start(1.0) + stall
+    limiter = send(RateLimiter(rate), 0.0, 1.0)
+    now, begun = limiter.next_start(1.0) + stall, 0
     while limiter.next_start(now) <= now:
         limiter.start(now)
         begun += 1
@@ -637,11 +548,9 @@ def before_a_train(cap: float | None) -> RateLimiter:
     """Return a limiter whose packet train begins at 14."""
     limiter = RateLimiter(cap)
     limiter.start(9.0)
-    for number in range(20):
-        limiter.record_success(9.0, 9 + number / 20)
-    limiter.decrease(10.0, 10.1, idle_time=0.1)
+    cut(accept(limiter, 20, 9.0, 10.0), 10.0)
     for now in (10.2, 11.2):
-        limiter.decrease(now, now + 0.1, idle_time=0.1)
+        cut(limiter, now)
         for moment in range(5):
             limiter.start(now + 0.1 + moment / 10)
             limiter.record_success(now, now + 0.1 + moment / 10)
@@ -651,20 +560,19 @@ def before_a_train(cap: float | None) -> RateLimiter:
 
 
 def test_refusals_count_for_the_train_when_the_rate_is_not_held() -> None:
-    limiter = before_a_train(None)
-    assert not limiter._is_held(100.0)
+    limiter = before_a_train(None)  # held no more at 100
     counts = [refuse(limiter, 100.0, 14.0) for _ in range(3)]
     assert counts == [False, False, True]
 
 
 def test_share_of_slow_attempts_that_is_refused_is_measured() -> None:
     limiter = after_the_search()
-    for cut in (20.0, 40.0):
+    for begun in (20.0, 40.0):
         for number in range(10):  # far below the rate
-            limiter.start(cut + number)
-            limiter.record_success(cut, cut + number)
-        refuse(limiter, cut + 10)
-        limiter.decrease(cut + 11, cut + 11.1, idle_time=0.1)
+            limiter.start(begun + number)
+            limiter.record_success(begun, begun + number)
+        refuse(limiter, begun + 10)
+        cut(limiter, begun + 11)
     limiter.start(60.0)
     refuse(limiter, 60.0)
     assert limiter.start_train(60.0)
