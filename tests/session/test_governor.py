@@ -224,14 +224,6 @@ async def test_probe_cancelled_as_it_is_called_is_followed_by_another() -> None:
         assert waiters.times == [pytest.approx(0.2)]
 
 
-async def test_attempt_that_was_cancelled_tells_nothing() -> None:
-    governor = govern(max_concurrency=2)
-    for _ in range(50):
-        governor.release(await granted(governor), None)
-    assert (governor.admission.in_flight, governor.admission.concurrency, governor.admission.pace) == (0, 2, None)
-    assert here().now == 0
-
-
 # deadlines
 
 
@@ -362,22 +354,33 @@ async def test_waiter_cancelled_as_it_is_refused_ends_cancelled() -> None:
 # what attempts tell
 
 
-@pytest.mark.parametrize(
-    ("signal", "limit"),
-    [(Signal.FINE, 16), (Signal.THROTTLED, 16), (Signal.OVERLOADED, 16), (Signal.TIMED_OUT, 11), (None, 16)],
-)
-async def test_timeout_cuts_the_concurrency(signal: Signal | None, limit: int) -> None:
-    governor = govern()
-    governor.release(await granted(governor), signal)
-    assert governor.admission.concurrency == limit
+# what follows from outcomes, but for the concurrency of 16 and a next start at once: what was said, with a Retry-After
+OUTCOMES: dict[str, tuple[list[Signal | None], float | None, dict[str, Any], dict[str, Any]]] = {
+    "success": ([Signal.FINE], None, {}, {}),
+    "one refusal": ([Signal.THROTTLED], None, {}, {}),
+    "one 503": ([Signal.OVERLOADED], None, {}, {}),
+    "cancelled attempts": ([None] * 50, None, {"max_concurrency": 2}, {"concurrency": 2}),
+    "one timeout": ([Signal.TIMED_OUT], None, {}, {"concurrency": 11}),
+    "timeout, then successes": ([Signal.TIMED_OUT, *[Signal.FINE] * 12], None, {}, {"concurrency": 12}),
+    "row of successes": ([Signal.FINE] * CircuitBreaker.ROW, None, {}, {}),
+    "row of timeouts": ([Signal.TIMED_OUT] * CircuitBreaker.ROW, None, {}, {"concurrency": 11, "outage": 0.1}),
+    "row of failures": ([Signal.UNREACHABLE] * CircuitBreaker.ROW, None, {}, {"outage": 0.1}),
+    "hard cap": ([None], None, {"requests_per_second": 2}, {"pace": 0.48}),
+    "Retry-After": ([Signal.THROTTLED], 7.0, {}, {"asked to wait": 7.0}),
+}
 
 
-async def test_concurrency_grows_back_with_successes() -> None:
-    governor = govern()
-    governor.release(await granted(governor), Signal.TIMED_OUT)
-    for _ in range(12):
-        governor.release(await granted(governor), Signal.FINE)
-    assert governor.admission.concurrency == 12
+@pytest.mark.parametrize(("said", "retry_after", "options", "follows"), OUTCOMES.values(), ids=OUTCOMES)
+async def test_outcomes_change_the_concurrency_and_the_next_start(
+    said: list[Signal | None], retry_after: float | None, options: dict[str, Any], follows: dict[str, float]
+) -> None:
+    governor = govern(**options)
+    for signal in said:
+        governor.release(await granted(governor), signal, retry_after)
+    permit, waited = await granted(governor), dict(follows)
+    assert governor.admission.concurrency == waited.pop("concurrency", 16)
+    assert governor.waited == pytest.approx(waited)
+    assert (permit.started, permit.probe) == (pytest.approx(sum(waited.values())), "outage" in waited)
 
 
 async def test_growth_lets_another_one_start() -> None:
@@ -398,13 +401,6 @@ async def refuse_a_burst(governor: Governor, accepted: int, refused: int, signal
         governor.release(permit, signal)
     for permit in burst[:accepted]:
         governor.release(permit, Signal.FINE)
-
-
-async def test_one_refusal_is_no_news() -> None:
-    governor = govern()
-    governor.release(await granted(governor), Signal.THROTTLED)
-    permit, admission = await granted(governor), governor.admission
-    assert (permit.started, permit.probe, admission.pace, admission.concurrency) == (0, False, None, 16)
 
 
 @pytest.mark.parametrize("signal", [Signal.THROTTLED, Signal.OVERLOADED])
@@ -537,13 +533,6 @@ async def in_an_outage(signal: Signal = Signal.UNREACHABLE, **options: Any) -> G
     return governor
 
 
-@pytest.mark.parametrize(("signal", "start"), [(NO_CONTACT[0], 0.1), (NO_CONTACT[1], 0.1), (Signal.FINE, 0)])
-async def test_row_of_failures_without_contact_ends_in_probes(signal: Signal, start: float) -> None:
-    governor = await in_an_outage(signal)
-    permit = await granted(governor)
-    assert (permit.started, permit.probe) == (start, start > 0)
-
-
 @pytest.mark.parametrize("said", [*NO_CONTACT, None])
 async def test_the_end_of_an_older_attempt_starts_no_second_probe(said: Signal | None) -> None:
     governor = govern()
@@ -578,25 +567,6 @@ async def test_probe_that_was_accepted_lets_the_others_go() -> None:
 
 
 # why requests waited
-
-
-@pytest.mark.parametrize(
-    ("options", "ends", "signal", "wait", "waited"),
-    [
-        ({}, 1, None, None, {}),
-        ({"requests_per_second": 2}, 1, None, None, {"pace": 0.48}),
-        ({}, 1, Signal.THROTTLED, 7.0, {"asked to wait": 7.0}),
-        ({}, CircuitBreaker.ROW, Signal.UNREACHABLE, None, {"outage": 0.1}),
-    ],
-)
-async def test_waits_are_reported_by_their_reason(
-    options: dict[str, Any], ends: int, signal: Signal | None, wait: float | None, waited: dict[str, float]
-) -> None:
-    governor = govern(**options)
-    for _ in range(ends):
-        governor.release(await granted(governor), signal, wait)
-    await granted(governor)
-    assert governor.waited == pytest.approx(waited)
 
 
 @pytest.mark.parametrize("deadline", [5.0, NEVER])
