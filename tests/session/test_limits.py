@@ -33,10 +33,10 @@ def send(limiter: RateLimiter, begin: float, end: float) -> RateLimiter:
     return limiter
 
 
-def accept(limiter: RateLimiter, count: int, begin: float, end: float) -> RateLimiter:
+def accept(limiter: RateLimiter, count: int, begin: float, end: float, started: float = 0.0) -> RateLimiter:
     """Have attempts accepted, evenly from one time to another, that started before."""
     for number in range(count):
-        limiter.record_success(0.0, begin + (end - begin) * number / count)
+        limiter.record_success(started, begin + (end - begin) * number / count)
     return limiter
 
 
@@ -421,8 +421,8 @@ def test_timers_that_are_a_little_late_cost_no_rate() -> None:
 # refusals that have nothing to do with the rate
 
 
-def cut_in_vain(loss: RandomLoss, *refused: int, closed: bool = False) -> None:
-    """Have so many of 20 attempts refused after each of some cuts; the last one is still to be judged."""
+def cut_in_vain(loss: RandomLoss, *refused: int, closed: bool = False) -> RandomLoss:
+    """Have so many of 20 attempts refused after each of some decreases; the last one is still to be judged."""
     for number, count in enumerate(refused):
         if number:
             loss.end_round(was_closed=closed)
@@ -430,12 +430,12 @@ def cut_in_vain(loss: RandomLoss, *refused: int, closed: bool = False) -> None:
             loss.record_start()
         for _ in range(count):
             loss.record_refusal(0.0)
+    return loss
 
 
 def in_a_train(*refused: int, rate: float = 100.0, closed: bool = False) -> RandomLoss:
     """Return what a packet train is to decide, sent at 1 s if there is reason to."""
-    loss = RandomLoss()
-    cut_in_vain(loss, *refused, closed=closed)
+    loss = cut_in_vain(RandomLoss(), *refused, closed=closed)
     loss.start_train(1.0, rate)
     return loss
 
@@ -461,30 +461,61 @@ def test_train_begins_if_each_of_two_cuts_did_not_help(
     assert (loss.train_left, loss.is_train_out) == (size, size > 0)
 
 
-def tolerant(*refused: int) -> RandomLoss:
-    loss = in_a_train(*refused)
-    for _ in range(6):
+def after_a_train(loss: RandomLoss, accepted: int = 6, refused: int = 0, earlier: int = 0) -> RandomLoss:
+    """Have attempts of a train refused, or earlier ones end in between, until so many are accepted; not before."""
+    for _ in range(earlier):
+        loss.record_success(0.9)
+        assert not loss.record_refusal(0.9)
+    assert not any(loss.record_refusal(1.0) for _ in range(refused))
+    for _ in range(accepted):
+        assert loss.is_train_out
         assert not loss.share
         loss.record_success(1.0)
-    assert loss.share
+    assert not loss.is_train_out
     return loss
 
 
-@pytest.mark.parametrize(("refused", "tolerated"), [(1, 0.05), (2, 0.1), (5, 0.25), (12, 0.4)])
-def test_refusals_are_tolerated_if_most_of_a_burst_is_accepted(refused: int, tolerated: float) -> None:
-    loss = tolerant(refused, refused)
-    assert loss.share == pytest.approx(tolerated)
-    assert not loss.is_train_out
+def measured_again(*refused: int) -> RandomLoss:
+    """Return what tolerates a tenth, after decreases with so many refusals of 80 attempts each."""
+    loss = after_a_train(in_a_train(2, 2))
+    for count in refused:
+        for _ in range(80):
+            loss.record_start()
+        for _ in range(count):
+            loss.record_refusal(2.0)
+        loss.end_round(was_closed=False)
+    return loss
 
 
-@pytest.mark.parametrize(("rate", "accepted"), [(100.0, 6), (18.0, 4), (5.0, 2)])
-def test_two_of_a_train_may_be_refused_by_chance(rate: float, accepted: int) -> None:
-    loss = in_a_train(3, 3, rate=rate)
-    assert not any(loss.record_refusal(1.0) for _ in range(2))
-    for _ in range(accepted):
-        assert loss.is_train_out
-        loss.record_success(1.0)
-    assert loss.share == pytest.approx(0.15)
+def never_counted() -> RandomLoss:
+    loss = RandomLoss()
+    for _ in range(2):
+        loss.record_refusal(0.0)
+        loss.end_round(was_closed=False)
+    loss.record_refusal(0.0)
+    assert loss.start_train(1.0, 100.0)
+    return loss
+
+
+SHARES: dict[str, tuple[Callable[[], RandomLoss], float]] = {
+    "as many as were refused": (lambda: after_a_train(in_a_train(1, 1)), 0.05),
+    "more": (lambda: after_a_train(in_a_train(5, 5)), 0.25),
+    "no more than two fifths": (lambda: after_a_train(in_a_train(12, 12)), RandomLoss.MOST),
+    "two of a train may be refused": (lambda: after_a_train(in_a_train(3, 3), 6, 2), 0.15),
+    "of a short one, too": (lambda: after_a_train(in_a_train(3, 3, rate=18.0), 4, 2), 0.15),
+    "of the shortest": (lambda: after_a_train(in_a_train(3, 3, rate=5.0), 2, 2), 0.15),
+    "earlier attempts tell nothing": (lambda: after_a_train(in_a_train(1, 1), 6, 0, 9), 0.05),
+    "no attempt was counted": (lambda: after_a_train(never_counted()), RandomLoss.MOST),
+    "nothing was refused since": (lambda: measured_again(0), 0.05),
+    "as many were": (lambda: measured_again(8), 0.1),
+    "twice as many were": (lambda: measured_again(16), 0.15),
+    "nothing was, again": (lambda: measured_again(0, 0), 0),
+}
+
+
+@pytest.mark.parametrize(("loss", "share"), SHARES.values(), ids=SHARES)
+def test_share_that_is_refused_by_chance_is_tolerated(loss: Callable[[], RandomLoss], share: float) -> None:
+    assert loss().share == pytest.approx(share)
 
 
 def test_train_that_is_refused_shows_that_the_rate_is_the_reason() -> None:
@@ -493,55 +524,30 @@ def test_train_that_is_refused_shows_that_the_rate_is_the_reason() -> None:
     assert (loss.is_train_out, loss.train_left, loss.share) == (False, 0, 0)
 
 
-def test_responses_to_earlier_attempts_tell_nothing_of_a_train() -> None:
-    loss = in_a_train(1, 1)
-    for _ in range(9):
-        loss.record_success(0.9)
-        assert not loss.record_refusal(0.9)
-    assert loss.is_train_out
-
-
-def test_next_burst_after_one_in_vain_takes_twice_the_reason() -> None:
+def test_next_train_after_one_in_vain_takes_twice_the_reason() -> None:
     loss = RandomLoss()
     for refused in (1, 2):
-        cut_in_vain(loss, refused, refused)
-        assert loss.start_train(1.0, 100.0)
+        assert cut_in_vain(loss, refused, refused).start_train(1.0, 100.0)
         for _ in range(3):
             loss.record_refusal(1.0)
-    cut_in_vain(loss, 2, 2)
-    assert not loss.start_train(1.0, 100.0)
+    assert not cut_in_vain(loss, 2, 2).start_train(1.0, 100.0)
 
 
 def test_no_train_begins_while_another_is_out_or_was_accepted() -> None:
     assert not in_a_train(2, 2).start_train(1.0, 100.0)
-    assert not tolerant(2, 2).start_train(2.0, 100.0)
-
-
-def refusals_until_news(loss: RandomLoss, share: float) -> int:
-    """Return after how many attempts a share that is refused evenly is due to the rate, at most 1000."""
-    for number in range(1, 1000):
-        if number * share // 1 == (number - 1) * share // 1:
-            loss.record_success(2.0)
-        elif loss.record_refusal(2.0):
-            return number
-    return 1000
+    assert not after_a_train(in_a_train(2, 2)).start_train(2.0, 100.0)
 
 
 @pytest.mark.parametrize(("share", "least", "most"), [(0.1, 1000, 1000), (0.5, 6, 25), (1.0, 6, 6)])
 def test_more_refusals_than_by_chance_are_due_to_the_rate(share: float, least: int, most: int) -> None:
-    assert least <= refusals_until_news(tolerant(2, 2), share) <= most
-
-
-@pytest.mark.parametrize(("refused", "tolerated"), [((0,), 0.05), ((8,), 0.1), ((16,), 0.15), ((0, 0), 0)])
-def test_tolerated_share_follows_what_is_refused_after_cuts(refused: tuple[int, ...], tolerated: float) -> None:
-    loss = tolerant(2, 2)
-    for count in refused:
-        for _ in range(80):
-            loss.record_start()
-        for _ in range(count):
-            loss.record_refusal(2.0)
-        loss.end_round(was_closed=False)
-    assert loss.share == pytest.approx(tolerated)
+    loss, number = after_a_train(in_a_train(2, 2)), 1
+    while number < 1000:
+        if number * share // 1 == (number - 1) * share // 1:
+            loss.record_success(2.0)
+        elif loss.record_refusal(2.0):
+            break
+        number += 1
+    assert least <= number <= most
 
 
 def before_a_train(cap: float | None) -> RateLimiter:
@@ -561,8 +567,7 @@ def before_a_train(cap: float | None) -> RateLimiter:
 
 def test_refusals_count_for_the_train_when_the_rate_is_not_held() -> None:
     limiter = before_a_train(None)  # held no more at 100
-    counts = [refuse(limiter, 100.0, 14.0) for _ in range(3)]
-    assert counts == [False, False, True]
+    assert [refuse(limiter, 100.0, 14.0) for _ in range(3)] == [False, False, True]
 
 
 def test_share_of_slow_attempts_that_is_refused_is_measured() -> None:
@@ -576,30 +581,14 @@ def test_share_of_slow_attempts_that_is_refused_is_measured() -> None:
     limiter.start(60.0)
     refuse(limiter, 60.0)
     assert limiter.start_train(60.0)
-    for _ in range(RandomLoss.LONGEST):
-        limiter.record_success(61.0, 61.0)
+    accept(limiter, RandomLoss.LONGEST, 61.0, 61.0, started=61.0)
     assert limiter._loss.share == pytest.approx(3 / 21)
 
 
 def test_attempts_at_a_rate_that_grows_are_not_counted() -> None:
-    limiter = after_the_search()
-    send(limiter, 12.1, 13.65)
+    limiter = send(after_the_search(), 12.1, 13.65)
     held = limiter._loss._tried
-    send(limiter, 13.65, 15.0)
-    assert held > 50
-    assert limiter._loss._tried == held
-
-
-def test_most_is_tolerated_where_no_attempt_was_counted() -> None:
-    loss = RandomLoss()
-    for _ in range(2):
-        loss.record_refusal(0.0)
-        loss.end_round(was_closed=False)
-    loss.record_refusal(0.0)
-    assert loss.start_train(1.0, 100.0)
-    for _ in range(RandomLoss.LONGEST):
-        loss.record_success(1.0)
-    assert loss.share == RandomLoss.MOST
+    assert send(limiter, 13.65, 15.0)._loss._tried == held > 50
 
 
 @pytest.mark.parametrize(("cap", "gap"), [(None, 0.0), (50, 0.02)])
@@ -707,18 +696,16 @@ def test_refusal_that_no_step_explains_takes_none_back(accepted: int, in_flight:
     assert not concurrency.step_back(5.0, 6.0, in_flight)
 
 
-def test_timeouts_of_one_burst_cut_the_limit_once() -> None:
+@pytest.mark.parametrize(
+    ("timeouts", "limit"),
+    [([(1.0, 2.0), (1.1, 2.0), (2.0, 2.0)], 11), ([(now, now + 0.5) for now in range(30)], 1)],
+    ids=["of one burst", "again and again"],
+)
+def test_timeouts_cut_the_limit_once_a_round_and_leave_one(timeouts: list[tuple[float, float]], limit: int) -> None:
     concurrency = ConcurrencyLimit(16)
-    for started in (1.0, 1.1, 2.0):
-        concurrency.record_timeout(started, 2.0)
-    assert concurrency.limit == 11
-
-
-def test_timeouts_leave_one() -> None:
-    concurrency = ConcurrencyLimit(16)
-    for now in range(30):
-        concurrency.record_timeout(now, now + 0.5)
-    assert concurrency.limit == 1
+    for started, now in timeouts:
+        concurrency.record_timeout(started, now)
+    assert concurrency.limit == limit
 
 
 # circuit breaker
@@ -731,21 +718,21 @@ def opened(at: float = 5.0) -> CircuitBreaker:
     return breaker
 
 
-@pytest.mark.parametrize(("failures", "is_open"), [(0, False), (9, False), (10, True), (11, True)])
-def test_row_of_failures_opens_the_breaker(failures: int, is_open: bool) -> None:
+@pytest.mark.parametrize(
+    ("first", "accepted", "then", "is_open"),
+    [
+        *((0, None, 0, False), (9, None, 0, False), (10, None, 0, True), (9, None, 2, True)),
+        # an attempt that started before the row makes up for one failure
+        *((9, 0.5, 1, False), (9, 0.5, 2, True), (9, 1.0, 2, True), (9, 1.5, 9, False), (9, 1.5, 10, True)),
+    ],
+)
+def test_row_of_failures_opens_the_breaker(first: int, accepted: float | None, then: int, is_open: bool) -> None:
     breaker = CircuitBreaker()
-    for _ in range(failures):
+    for _ in range(first):
         breaker.record_failure(1.0)
-    assert breaker.is_open is is_open
-
-
-@pytest.mark.parametrize(("started", "is_open"), [(0.5, True), (1.0, True), (1.5, False)])
-def test_success_from_before_the_row_makes_up_for_one_failure(started: float, is_open: bool) -> None:
-    breaker = CircuitBreaker()
-    for _ in range(9):
-        breaker.record_failure(1.0)
-    breaker.record_success(started)
-    for _ in range(2):
+    if accepted is not None:
+        breaker.record_success(accepted)
+    for _ in range(then):
         breaker.record_failure(2.0)
     assert breaker.is_open is is_open
 
@@ -790,20 +777,14 @@ def test_subject_refused_while_others_are_not_is_suspect(refused: int, others: i
     assert not failing.has("campaign 2")
 
 
-def test_success_clears_a_subject() -> None:
+@pytest.mark.parametrize("subject", ["campaign 1", None])
+def test_success_clears_a_subject_and_none_is_no_subject(subject: str | None) -> None:
     failing = FailingSubjects()
-    for _ in range(5):
-        failing.record_refusal("campaign 1")
+    again = [failing.record_refusal(subject) for _ in range(5)]
     failing.record_success("campaign 2")
-    failing.record_success("campaign 1")
-    assert not failing.has("campaign 1")
-
-
-def test_request_without_subject_is_no_failing_one() -> None:
-    failing = FailingSubjects()
-    assert [failing.record_refusal(None) for _ in range(5)] == [False] * 5
-    failing.record_success(None)
-    assert not failing.has(None)
+    assert (any(again), failing.has(subject)) == (subject is not None,) * 2
+    failing.record_success(subject)
+    assert not failing.has(subject)
 
 
 # retry quota
