@@ -9,7 +9,6 @@ import asyncio
 import multiprocessing
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -18,7 +17,6 @@ import pytest
 from seorep_async import RankingReport, Settings
 from seorep_async.sandbox import RateLimit, Sandbox
 from tests.faults.conftest import Check
-from tests.faults.proxies import needs, nginx
 from tests.faults.run import KEY, load_of_the_machine, opened, results_of
 from tests.faults.run import pull as pull_from
 from tests.faults.server import Plan, ServerProcess
@@ -170,25 +168,3 @@ def test_dead_campaign_holds_no_other_up(pages: int, server: ServerProcess, chec
     others = [seen.time for seen in run.history.seen if seen.fate == "served"]
     took = others[-1] - run.history.seen[0].time
     check("36", f"one campaign of {pages} pages always 503", lost=(run.failed, 1), others=(took / begun, 1.3))
-
-
-@needs("nginx")
-@pytest.mark.parametrize("seed", range(3))
-async def test_nginx_with_its_default_limit_is_kept_to(seed: int, tmp_path: Path, check: Check) -> None:
-    load = load_of_the_machine()
-    zone: dict[str, Any] = {
-        "http": "limit_req_zone $binary_remote_addr zone=all:1m rate=20r/s;",
-        "location": "limit_req zone=all burst=20;" if seed == 2 else "limit_req zone=all burst=20 nodelay;",
-    }
-    async with sandbox_of(60) as sandbox, nginx(sandbox.base_url, tmp_path, **zone) as proxy:
-        pulled = await pull(proxy.base_url, 60)
-        seen = proxy.seen()
-    refused = sum(count for (status, by_itself), count in seen.items() if by_itself and status == 503)
-    check(
-        "41",
-        f"nginx, 20 r/s, burst 20{'' if seed == 2 else ' nodelay'}",
-        load=load,
-        lost=(pulled.lost, 0),
-        refused=(refused / seen.total(), 0.1),
-        times_ideal=((pulled.ended - pulled.begun) / 14, 1.6),
-    )

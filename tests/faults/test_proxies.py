@@ -124,20 +124,22 @@ async def freeze_for_3_s(proxy: Proxy) -> None:
 
 @needs("nginx")
 @pytest.mark.parametrize(
-    ("campaigns", "rate", "burst", "status", "latency", "refused", "times_ideal"),
+    ("campaigns", "rate", "burst", "how", "status", "latency", "refused", "times_ideal"),
     [
         # the 16 in flight when the bucket runs dry are 16 % of 100 pages
-        pytest.param(FEW, 30, 20, 503, 0, 0.26, math.inf, marks=ALONE),
-        pytest.param(CAMPAIGNS, 200, 40, 429, 0, 0.10, 1.6, marks=SLOW),
-        pytest.param(CAMPAIGNS, 200, 40, 503, 0, 0.10, 1.6, marks=SLOW),
-        pytest.param(CAMPAIGNS, 20, 20, 503, 0, 0.10, 1.6, marks=SLOW),
-        pytest.param(CAMPAIGNS, 50, 0, 503, 0.2, 0.10, 9.0, marks=SLOW),  # one at a time takes 10
+        pytest.param(FEW, 30, 20, "nodelay", 503, 0, 0.26, math.inf, marks=ALONE),
+        pytest.param(CAMPAIGNS, 200, 40, "nodelay", 429, 0, 0.10, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 200, 40, "nodelay", 503, 0, 0.10, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 20, 20, "nodelay", 503, 0, 0.10, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 20, 20, "", 503, 0, 0.10, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 50, 0, "", 503, 0.2, 0.10, 9.0, marks=SLOW),  # one at a time takes 10
     ],
 )
 async def test_nginx_limits_the_rate(
     campaigns: int,
     rate: int,
     burst: int,
+    how: str,
     status: int,
     latency: float,
     refused: float,
@@ -146,11 +148,11 @@ async def test_nginx_limits_the_rate(
     tmp_path: Path,
 ) -> None:
     zone = f"limit_req_zone $binary_remote_addr zone=rate:1m rate={rate}r/s; limit_req_status {status};"
-    limit = f"limit_req zone=rate burst={burst} nodelay;" if burst else "limit_req zone=rate;"
+    limit = f"limit_req zone=rate {f'burst={burst}' if burst else ''} {how};"
     seconds = times_ideal * (campaigns * PAGES - burst) / rate
     async with service(latency=latency) as sandbox:
         proxying = nginx(sandbox.base_url, tmp_path, http=zone, location=limit)
-        name = f"nginx limit_req {rate}/s, burst {burst}, {status}"
+        name = f"nginx limit_req {rate}/s, burst {burst} {how}, {status}"
         await pull_through(name, proxying, campaigns=campaigns, refused=refused, seconds=seconds)
 
 
