@@ -22,8 +22,8 @@ from typing import Literal
 import attrs
 
 from tests.scripted_api import FEED
-from tests.session.limiters import TokenBucket
 from tests.session.scripted_server import Connection, ScriptedServer, Step, answer, drip, hang, reset, then_close
+from tests.session.simulated_service import TokenBucket
 
 HTML = b"<!DOCTYPE html><html><body><h1>We will be back soon</h1></body></html>"
 GZIP = ("Content-Encoding", "gzip")

@@ -13,18 +13,19 @@ from typing import Any
 
 import attrs
 
-from tests.session.limiters import (
+from tests.session.simulated_service import (
     AtOnce,
     AtRandom,
     Both,
     Changing,
+    Figures,
     FixedWindow,
     Limiter,
+    SimulatedService,
     SlidingLog,
     TokenBucket,
-    Unlimited,
+    simulate,
 )
-from tests.session.simulated_service import Figures, SimulatedService, simulate
 
 LATENCIES = (0.002, 0.02, 0.05, 0.2)
 PHASES = (0.0, 0.9, 1.8, 2.7)
@@ -75,7 +76,7 @@ class Scenario:
         return over | {name: (figures[name], least) for name, least in self.least.items() if figures[name] < least}
 
 
-def service(limiter: Callable[[int], Limiter] = lambda seed: Unlimited(), **options: Any) -> Any:
+def service(limiter: Callable[[int], Limiter] = lambda seed: Limiter(), **options: Any) -> Any:
     """Return a function that makes a service of a seed."""
     return lambda seed: SimulatedService(limiter(seed), seed=seed, **options)
 

@@ -24,8 +24,16 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.session import CancelScope, Request, Session
-from tests.session.limiters import AtOnce, FixedWindow, Limiter, TokenBucket
-from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
+from tests.session.simulated_service import (
+    AtOnce,
+    FixedWindow,
+    Limiter,
+    SimulatedService,
+    TokenBucket,
+    pull,
+    session_above,
+    simulate,
+)
 from tests.session.virtual_loop import here, run
 
 pytestmark = pytest.mark.virtual

@@ -16,9 +16,19 @@ import pytest
 from seorep_async import DeadlineExceededError, RateLimitedError, SeoRepError, ServerError
 from seorep_async.session import Request, Session
 from seorep_async.session.flow_control.rate_limiter import RateLimiter
-from tests.session.limiters import AtOnce, AtRandom, Changing, Limiter, SlidingLog, TokenBucket
 from tests.session.scenarios import Scenario, scenarios
-from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
+from tests.session.simulated_service import (
+    AtOnce,
+    AtRandom,
+    Changing,
+    Limiter,
+    SimulatedService,
+    SlidingLog,
+    TokenBucket,
+    pull,
+    session_above,
+    simulate,
+)
 from tests.session.virtual_loop import here
 
 pytestmark = pytest.mark.virtual
