@@ -80,13 +80,6 @@ def after_the_search() -> RateLimiter:
     return cut(send(slowed_down(), 10.1, 12.0), 12.0)
 
 
-def after_a_second_search(until: float) -> tuple[RateLimiter, int]:
-    """Return a limiter that searches again and is refused at a time, and how many were accepted in the last second."""
-    limiter = send(after_the_search(), 12.1, until)
-    refuse(limiter, until)
-    return limiter, sum(moment > until - 1 for moment in limiter._accepted_at)
-
-
 def after_a_wait(rate: float, held_until: float = 0.0) -> RateLimiter:
     """Return a limiter that waited from 12.5 to 13.5, and goes on at the rate that was refused."""
     return put(cut_and_wait(after_the_search(), 12.5), known=rate, refused_at=rate, held_until=held_until)
@@ -127,29 +120,12 @@ def second_cut(accepted: int, refused: int, opened: float, now: float, idle: flo
     return cut(limiter, opened, now, idle).rate
 
 
-def part_left(until: float) -> float:
-    """Return the part of what was accepted that remains after a second search."""
-    limiter, accepted = after_a_second_search(until)
-    return cut(limiter, until).rate / accepted
-
-
-def part_left_by_a_wait() -> float:
-    limiter, accepted = after_a_second_search(26.1)
-    return cut_and_wait(limiter, 26.1).rate / accepted
-
-
 def part_left_by_failed_probes() -> float:
-    limiter, _ = after_a_second_search(26.1)
+    """Return the part of the rate that remains after a second search, if nothing was accepted for 10 s."""
+    limiter = send(after_the_search(), 12.1, 26.1)
     highest = limiter.rate
+    refuse(limiter, 26.1)
     return cut(limiter, 26.1, 36.1, idle=0.0).rate / highest
-
-
-def part_left_later(seconds: float) -> float:
-    """Return the part of a limit that rose which remains if it is refused again soon."""
-    limiter = cut(after_a_second_search(26.1)[0], 26.1)
-    found, now = limiter.rate, 26.2 + seconds
-    accept(limiter, RateLimiter.FEW, now, now)
-    return cut(limiter, now, now, idle=0.0).rate / found
 
 
 def rise_in_28_s(refusals_apart: int) -> float:
@@ -258,13 +234,7 @@ RATES: dict[str, tuple[Callable[[], float], Any]] = {
     "a wait tries nothing": (lambda: second_cut(10, 0, 10.4, 11.4, 1.0), about(36)),
     "time that the breaker is open does": (lambda: second_cut(10, 0, 10.4, 11.4, 0.0), about(0.8 * 10 / 1.3)),
     "few accepted ones count by their share": (lambda: second_cut(1, 9, 10.4, 11.4, 1.0), about(0.8 * 72 / 10)),
-    "a short search leaves most of what was accepted": (lambda: part_left(25.7), about(0.9)),
-    "one that reached 3 times the rate leaves all": (lambda: part_left(26.1), about(1.0)),
-    "one that costs the first wait leaves less": (lambda: part_left_by_a_wait(), about(0.8)),
-    "one whose probes failed leaves half": (lambda: part_left_by_failed_probes(), 0.5),
-    "a limit that rose less than it seemed": (lambda: part_left_later(0.4), about(0.9)),
-    "is corrected soon": (lambda: part_left_later(2.9), about(0.9)),
-    "and later as any other": (lambda: part_left_later(3.1), about(0.5)),
+    "a search whose probes failed leaves half": (lambda: part_left_by_failed_probes(), 0.5),
     "a rate refused now and then is not searched": (lambda: rise_in_28_s(1), about(1.9, 0.3)),
     "a slow one grows more after a wait": (lambda: growth(after_a_wait(50), 13.5), about(10.8, 0.1)),
     "a faster one less": (lambda: growth(after_a_wait(100), 13.5), about(5.8, 0.1)),
