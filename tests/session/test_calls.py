@@ -269,24 +269,15 @@ async def test_call_cancelled_at_any_moment_gives_its_permit_back(connect: Conne
     assert cancelled >= 20
 
 
-@pytest.mark.parametrize("state", ["not open yet", "closed"])
-async def test_client_that_is_not_open_says_how_to_use_it(state: str, scripted_server: StartServer) -> None:
-    server = await scripted_server()
-    client = SeoRepClient(server.base_url, KEY)
-    if state == "closed":
-        async with client:
-            pass
-    with pytest.raises(ConfigurationError, match=f"{state}.*async with"):
-        await ask(client)
-
-
-async def test_client_is_opened_once_and_may_be_closed_twice(scripted_server: StartServer) -> None:
-    client = SeoRepClient((await scripted_server()).base_url, KEY)
+async def test_client_is_opened_once_and_may_be_closed_twice() -> None:
+    client = SeoRepClient("https://api.example.com", KEY)
     await client.close()
+    await failure(client, ConfigurationError, match="not open yet.*async with")
     for state in ("open", "closed"):
         await (client.open if state == "open" else client.close)()
         with pytest.raises(ConfigurationError, match=f"{state} already"):
             await client.open()
+    await failure(client, ConfigurationError, match="closed.*async with")
     await client.close()
 
 
