@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
-from tests.session.virtual_loop import here, run
+from tests.session.virtual_loop import here
 
 NEVER = 3600.0
 
@@ -26,12 +26,7 @@ async def within(callers: asyncio.Timeout, work: Coroutine[Any, Any, None]) -> N
         await work
 
 
-async def test_what_takes_too_long_ends_with_a_timeout_error() -> None:
-    with pytest.raises(TimeoutError), limit(0):
-        await asyncio.sleep(NEVER)
-
-
-async def test_after_a_timeout_the_task_counts_as_not_cancelled() -> None:
+async def test_what_takes_too_long_ends_with_a_timeout_error_only() -> None:
     task = asyncio.current_task()
     assert task is not None
     with pytest.raises(TimeoutError), limit(0):
@@ -127,31 +122,30 @@ async def test_what_arrived_while_the_loop_stood_still_is_used(seconds: float) -
         loop.remove_reader(reading)
 
 
-@pytest.mark.virtual
-@pytest.mark.parametrize("remaining", [NEVER, 1.2])
-async def test_after_a_late_alarm_the_loop_runs_for_a_moment(remaining: float) -> None:
-    here().call_soon(stand_still, 1.3)
-    with pytest.raises(TimeoutError), limit(1.0, remaining) as limited:
-        await asyncio.sleep(NEVER)
-    assert here().now == pytest.approx(1.4)
-    assert limited.inconclusive
+# when the loop stands still, and for how long; the time that the work and the call take; when it ends, with 1 s for
+# the attempt; whether that says nothing about the service
+STALLS: dict[str, tuple[list[tuple[float, float]], float, float, float, bool]] = {
+    "after a late alarm the loop runs on for a moment": ([(0, 1.3)], NEVER, NEVER, 1.4, True),
+    "also at the end of the call": ([(0, 1.3)], NEVER, 1.2, 1.4, True),
+    "a response in that moment is used": ([(0, 1.3)], 1.39, NEVER, 1.39, False),
+    "the loop may stand still again in that moment": ([(0, 1.3), (1.35, 1.3)], 2.7, NEVER, 2.7, False),
+    "an alarm in time ends an attempt at once": ([(0.5, 0.54)], NEVER, NEVER, 1.04, False),
+    "also if nothing stands still": ([], NEVER, NEVER, 1.0, False),
+    "the end of the call is no fault of the service": ([], NEVER, 0.9, 0.9, True),
+}
 
 
 @pytest.mark.virtual
-async def test_a_response_in_that_moment_is_used() -> None:
-    here().call_soon(stand_still, 1.3)
-    with limit(1.0):
-        await asyncio.sleep(1.39)
-    assert here().now == pytest.approx(1.39)
-
-
-@pytest.mark.virtual
-async def test_the_loop_may_stand_still_again_in_that_moment() -> None:
-    here().call_soon(stand_still, 1.3)
-    here().call_later(1.35, stand_still, 1.3)
-    with limit(1.0):
-        await asyncio.sleep(2.7)
-    assert here().now == pytest.approx(2.7)
+@pytest.mark.parametrize(("stalls", "work", "remaining", "end", "inconclusive"), STALLS.values(), ids=STALLS)
+async def test_a_loop_that_stood_still_throws_nothing_away(
+    stalls: list[tuple[float, float]], work: float, remaining: float, end: float, inconclusive: bool
+) -> None:
+    for moment, seconds in stalls:
+        here().call_at(moment, stand_still, seconds)
+    with pytest.raises(TimeoutError) if work == NEVER else contextlib.nullcontext(), limit(1.0, remaining) as limited:
+        await asyncio.sleep(work)
+    assert here().now == pytest.approx(end)
+    assert limited.inconclusive is inconclusive
 
 
 @pytest.mark.virtual
@@ -165,27 +159,6 @@ async def test_a_loop_that_always_stands_still_keeps_no_attempt() -> None:
         await asyncio.sleep(NEVER)
     assert here().now < 12
     assert limited.inconclusive
-
-
-@pytest.mark.virtual
-async def test_an_alarm_in_time_ends_an_attempt_at_once() -> None:
-    here().call_later(0.5, stand_still, 0.54)
-    with pytest.raises(TimeoutError), limit(1.0) as limited:
-        await asyncio.sleep(NEVER)
-    assert here().now == pytest.approx(1.04)
-    assert not limited.inconclusive
-
-
-@pytest.mark.parametrize(("seconds", "remaining", "inconclusive"), [(1.0, NEVER, False), (NEVER, 1.0, True)])
-def test_the_end_of_the_call_says_nothing_about_the_service(
-    seconds: float, remaining: float, inconclusive: bool
-) -> None:
-    async def attempt() -> bool:
-        with pytest.raises(TimeoutError), limit(seconds, remaining) as limited:
-            await asyncio.sleep(NEVER)
-        return limited.inconclusive
-
-    assert run(attempt()) is inconclusive
 
 
 @pytest.mark.virtual
