@@ -294,7 +294,7 @@ class Figures:
         lost: requests that failed.
         refused: attempts that the limiter refused, for each request.
         amplification: attempts for each request.
-        seconds: from the first start to the last end.
+        seconds: until the last end.
         jain: Jain's index of the clients' requests a second while all were at work; 1 is fair.
         starved: the longest time in which a client that was at work got nothing, in seconds.
         started_in_a_wait: attempts that started in a wait that was asked for.
@@ -321,7 +321,6 @@ def simulate(
     *,
     clients: int = 1,
     apart: float = 0.0,
-    rest: float | None = None,
     limits: Limits | None = None,
     **settings: Any,
 ) -> Figures:
@@ -332,37 +331,21 @@ def simulate(
         pages: of each client.
         clients: how many.
         apart: seconds from the start of one to the next.
-        rest: seconds after which all is pulled once more, and only that is measured.
         limits: shared by the clients, or None for a governor each.
     """
-    return run(_simulate(service, pages, clients, apart, rest, settings | {"limits": limits}))
-
-
-async def _simulate(
-    service: SimulatedService,
-    pages: int | list[str],
-    clients: int,
-    apart: float,
-    rest: float | None,
-    settings: dict[str, Any],
-) -> Figures:
     count = pages if isinstance(pages, int) else len(pages)
-    before = (0.0, 0, 0)
 
     async def one(client: int) -> tuple[float, float, int]:
-        nonlocal before
         await asyncio.sleep(client * apart)
         begun = here().now
-        async with session_above(service, client, **settings) as session:
+        async with session_above(service, client, limits=limits, **settings) as session:
             errors = await pull(session, pages)
-            if rest is not None:
-                await asyncio.sleep(rest)
-                begun = here().now
-                before = (begun, service.attempts, service.refused)
-                errors += await pull(session, pages)
         return begun, here().now, len(errors)
 
-    ends = await asyncio.gather(*map(one, range(clients)))
+    async def all_of_them() -> list[tuple[float, float, int]]:
+        return await asyncio.gather(*map(one, range(clients)))
+
+    ends = run(all_of_them())
     begin, end = max(begun for begun, *_ in ends) + SETTLED, min(end for _, end, _ in ends)
     if end - begin < SETTLED or clients == 1 or apart < 1:
         rates = [count / max(1e-9, end - begun) for begun, end, _ in ends]
@@ -375,9 +358,9 @@ async def _simulate(
     ]
     return Figures(
         lost=sum(lost for *_, lost in ends),
-        refused=(service.refused - before[2]) / (count * clients),
-        amplification=(service.attempts - before[1]) / (count * clients),
-        seconds=max(end for _, end, _ in ends) - before[0],
+        refused=service.refused / (count * clients),
+        amplification=service.attempts / (count * clients),
+        seconds=max(end for _, end, _ in ends),
         jain=sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates)),
         starved=max(gaps, default=math.inf),
         started_in_a_wait=_inside(service.started, service.announced),
