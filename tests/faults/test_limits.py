@@ -54,7 +54,7 @@ def sandbox_of(campaigns: int, **options: Any) -> Sandbox:
 
 
 @attrs.frozen
-class Limit:
+class Scenario:
     """A limit, and what a pull through it may cost.
 
     Attributes:
@@ -72,38 +72,38 @@ class Limit:
 
 RATE = {"amplification": 1.05, "times ideal": 1.5}
 RATE_503 = {"amplification": 1.06, "times ideal": 1.6}
-LIMITS = [
-    Limit("4", "200/s,burst=40", 600, 15, RATE),
-    Limit("6", "20/s,burst=4", 60, 15, {"amplification": 1.12, "times ideal": 1.5}),
-    Limit("30", "200/s,fixed-window", 300, 7.5, RATE),
-    Limit("30", "200/s,sliding-window", 300, 7.5, RATE),
-    Limit("30", "200/s,sliding-window,counts-refused", 300, 7.5, RATE),
-    Limit("31", "200/s,burst=40,status=503", 600, 15, RATE_503),
-    Limit("31", "20/s,burst=4,status=503", 60, 15, {"amplification": 1.1, "times ideal": 1.6}),
-    Limit("31", "200/s,fixed-window,status=503", 300, 7.5, RATE_503),
-    Limit("31", "200/s,sliding-window,status=503", 300, 7.5, RATE_503),
-    Limit("31", "200/s,burst=40,status=503,retry-after=seconds", 600, 15, RATE_503 | {"times ideal": 1.7}),
-    Limit("32", "100/10s,fixed-window", 100, 50, {"times ideal": 1.3}),
-    Limit("34", "at-once=8", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
-    Limit("34", "at-once=8,status=503", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
+SCENARIOS = [
+    Scenario("4", "200/s,burst=40", 600, 15, RATE),
+    Scenario("6", "20/s,burst=4", 60, 15, {"amplification": 1.12, "times ideal": 1.5}),
+    Scenario("30", "200/s,fixed-window", 300, 7.5, RATE),
+    Scenario("30", "200/s,sliding-window", 300, 7.5, RATE),
+    Scenario("30", "200/s,sliding-window,counts-refused", 300, 7.5, RATE),
+    Scenario("31", "200/s,burst=40,status=503", 600, 15, RATE_503),
+    Scenario("31", "20/s,burst=4,status=503", 60, 15, {"amplification": 1.1, "times ideal": 1.6}),
+    Scenario("31", "200/s,fixed-window,status=503", 300, 7.5, RATE_503),
+    Scenario("31", "200/s,sliding-window,status=503", 300, 7.5, RATE_503),
+    Scenario("31", "200/s,burst=40,status=503,retry-after=seconds", 600, 15, RATE_503 | {"times ideal": 1.7}),
+    Scenario("32", "100/10s,fixed-window", 100, 50, {"times ideal": 1.3}),
+    Scenario("34", "at-once=8", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
+    Scenario("34", "at-once=8,status=503", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
 ]
 
 
-@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: f"row {limit.row}-{limit.rate_limit}")
-async def test_limit_is_found_and_kept_to(limit: Limit, check: Check) -> None:
-    load, ideal = load_of_the_machine(), limit.ideal
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: f"row {scenario.row}-{scenario.rate_limit}")
+async def test_limit_is_found_and_kept_to(scenario: Scenario, check: Check) -> None:
+    load, ideal = load_of_the_machine(), scenario.ideal
     if ideal is None:
-        async with sandbox_of(limit.campaigns, latency=0.02) as sandbox:
-            knowing = await pull(sandbox.base_url, limit.campaigns, permits=8)
+        async with sandbox_of(scenario.campaigns, latency=0.02) as sandbox:
+            knowing = await pull(sandbox.base_url, scenario.campaigns, permits=8)
             ideal = knowing.ended - knowing.begun
-    async with sandbox_of(limit.campaigns, rate_limit=limit.rate_limit, latency=0.02) as sandbox:
-        pulled = await pull(sandbox.base_url, limit.campaigns)
+    async with sandbox_of(scenario.campaigns, rate_limit=scenario.rate_limit, latency=0.02) as sandbox:
+        pulled = await pull(sandbox.base_url, scenario.campaigns)
         figures = {
-            "amplification": sandbox.stats.requests / (limit.campaigns * PAGES),
+            "amplification": sandbox.stats.requests / (scenario.campaigns * PAGES),
             "times ideal": (pulled.ended - pulled.begun) / ideal,
         }
-    over = {name: (figures[name], bound) for name, bound in limit.bounds.items()}
-    check(limit.row, limit.rate_limit, load=load, lost=(pulled.lost, 0), **over)
+    over = {name: (figures[name], bound) for name, bound in scenario.bounds.items()}
+    check(scenario.row, scenario.rate_limit, load=load, lost=(pulled.lost, 0), **over)
 
 
 def _pull_in_a_process(base_url: str, campaigns: int) -> Pulled:

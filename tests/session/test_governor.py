@@ -419,7 +419,7 @@ async def test_part_of_a_burst_that_was_accepted_tells_the_limit(
     assert (governor.admission.concurrency, governor.admission.pace) == (concurrency, pace)
 
 
-async def test_refusals_of_what_was_in_flight_are_no_news() -> None:
+async def test_refusals_of_what_was_in_flight_do_not_count() -> None:
     governor = govern()
     burst = [await granted(governor) for _ in range(16)]
     for permit in burst[:2]:
@@ -445,7 +445,7 @@ async def test_probe_is_the_last_that_was_not_refused_before() -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_request_that_was_refused_before_is_no_news(known: bool) -> None:
+async def test_request_that_was_refused_before_does_not_count(known: bool) -> None:
     governor = govern()
     if known:
         await refuse_a_burst(governor, 14, 2)
@@ -462,7 +462,7 @@ async def test_request_that_was_refused_before_is_no_news(known: bool) -> None:
 
 
 @pytest.mark.parametrize("wait", [None, 1.0])
-async def test_second_wait_since_a_cut_is_news_while_a_rate_is_held(wait: float | None) -> None:
+async def test_second_wait_since_a_cut_counts_while_a_rate_is_held(wait: float | None) -> None:
     governor = govern()
     governor.admission._rate._known, governor.admission._rate._held_until = 50.0, 10.0
     for _ in range(50):
@@ -475,7 +475,7 @@ async def test_second_wait_since_a_cut_is_news_while_a_rate_is_held(wait: float 
     assert governor.admission.breaker.is_open == (wait is not None)
 
 
-async def test_campaign_that_fails_while_others_succeed_is_no_news() -> None:
+async def test_campaign_that_fails_while_others_succeed_does_not_count() -> None:
     governor = govern()
     for _ in range(50):
         for subject, signal in (("campaign 1", Signal.OVERLOADED), ("campaign 2", Signal.FINE)):
