@@ -128,15 +128,14 @@ def part_left_by_failed_probes() -> float:
     return cut(limiter, 26.1, 36.1, idle=0.0).rate / highest
 
 
-def rise_in_28_s(refusals_apart: int) -> float:
-    """Return how many times as high the rate is after 28 s with a refusal now and then."""
+def rise_until(end: float, *refused: int) -> float:
+    """Return how many times as high the rate is at a time, with refusals at some seconds before."""
     limiter = after_the_search()
     before = limiter.rate
-    for second in range(13, 41):
+    for second in refused:
         send(limiter, second - 0.9, float(second))
-        if second % refusals_apart == 0:
-            refuse(limiter, float(second))
-    return limiter.rate / before
+        refuse(limiter, float(second))
+    return send(limiter, max(refused, default=12.1), end).rate / before
 
 
 def quiet_after_a_wait(accepted: int, rate: float, refused_at: float = 100.0) -> float:
@@ -235,7 +234,8 @@ RATES: dict[str, tuple[Callable[[], float], Any]] = {
     "time that the breaker is open does": (lambda: second_cut(10, 0, 10.4, 11.4, 0.0), about(0.8 * 10 / 1.3)),
     "few accepted ones count by their share": (lambda: second_cut(1, 9, 10.4, 11.4, 1.0), about(0.8 * 72 / 10)),
     "a search whose probes failed leaves half": (lambda: part_left_by_failed_probes(), 0.5),
-    "a rate refused now and then is not searched": (lambda: rise_in_28_s(1), about(1.9, 0.3)),
+    "a limit that refuses nothing is searched again": (lambda: rise_until(25.7), about(3.0, 0.05)),
+    "a rate refused now and then is not searched": (lambda: rise_until(40.0, *range(13, 41)), about(1.9, 0.3)),
     "a slow one grows more after a wait": (lambda: growth(after_a_wait(50), 13.5), about(10.8, 0.1)),
     "a faster one less": (lambda: growth(after_a_wait(100), 13.5), about(5.8, 0.1)),
     "but half of the usual step": (lambda: growth(after_a_wait(200), 13.5), about(4, 0.1)),
