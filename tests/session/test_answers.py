@@ -24,13 +24,11 @@ from seorep_async import (
     ServerError,
     Settings,
     StatusError,
-    TransportError,
 )
-from tests.session.broken_answers import BROKEN, GARBAGE
 from tests.session.calls import KEY, Connect, OpenClient, ask, failure, open_session, write
 from tests.session.canary import assert_error_does_not_show_key
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, ScriptedServer, Step, answer, then_close
+from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, ScriptedServer, answer, then_close
 
 FINAL: dict[type[StatusError], list[int]] = {
     InvalidRequestError: [400, 402, 405, 409, 410, 422],
@@ -196,32 +194,6 @@ async def test_wait_that_is_too_long_is_an_error_that_tells_it(
     assert error.retry_after == seconds
     assert pickle.loads(pickle.dumps(error)).retry_after == seconds  # noqa: S301
     assert fake_time.slept == []
-
-
-@pytest.mark.parametrize(("step", "kind"), BROKEN.values(), ids=BROKEN)
-async def test_broken_answer_is_an_error_after_all_attempts(
-    step: Step, kind: type[TransportError], connect: Connect
-) -> None:
-    client, _ = await connect(step, step, max_attempts=2)
-    error = await failure(client, kind)
-    assert isinstance(error, ConnectionFailedError | ProtocolError)
-    assert error.attempts == 2
-    assert "\n" not in str(error)
-
-
-@pytest.mark.parametrize("step", [step for step, _ in BROKEN.values()], ids=BROKEN)
-async def test_broken_answer_is_asked_for_again(step: Step, connect: Connect) -> None:
-    client, server = await connect(step, FINE)
-    assert (await ask(client)).items == ()
-    assert len(server.requests) == 2
-
-
-@pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE)
-async def test_garbage_has_no_status(raw: bytes, connect: Connect) -> None:
-    client, _ = await connect(then_close(raw), max_attempts=1)
-    error = await failure(client, ProtocolError)
-    assert error.status is None
-    assert "400" not in f"{error} {error.message}"
 
 
 STATUS_LINES = [b"200 OK", b"204 No", b"304 No", b"100 Continue", b"101 Up", b"999 x", b"000 x", b"500", b"429 x"]

@@ -1,16 +1,52 @@
-"""Bodies that are too large, cut short or something else: never partial, never unbounded."""
+"""Answers that are too large, cut short or something else: never partial, never unbounded."""
 
 import tracemalloc
 import zlib
 
 import pytest
 
-from seorep_async import BodyTooLargeError, DecodeError
-from tests.session.broken_answers import CHUNKED, CLOSE_DELIMITED, DEFLATE, GZIP, GZIPPED, PAGE, chunk
+from seorep_async import BodyTooLargeError, ConnectionFailedError, DecodeError, ProtocolError, TransportError
+from tests.session.broken_answers import (
+    BROKEN,
+    CHUNKED,
+    CLOSE_DELIMITED,
+    DEFLATE,
+    GARBAGE,
+    GZIP,
+    GZIPPED,
+    PAGE,
+    chunk,
+)
 from tests.session.calls import Connect, ask, failure
 from tests.session.scripted_server import FINE, Step, answer, pour, then_close, then_hang
 
 CAP = 64 * 1024
+
+
+@pytest.mark.parametrize(("step", "kind"), BROKEN.values(), ids=BROKEN)
+async def test_broken_answer_is_an_error_after_all_attempts(
+    step: Step, kind: type[TransportError], connect: Connect
+) -> None:
+    client, _ = await connect(step, step, max_attempts=2)
+    error = await failure(client, kind)
+    assert isinstance(error, ConnectionFailedError | ProtocolError)
+    assert error.attempts == 2
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("step", [step for step, _ in BROKEN.values()], ids=BROKEN)
+async def test_broken_answer_is_asked_for_again(step: Step, connect: Connect) -> None:
+    client, server = await connect(step, FINE)
+    assert (await ask(client)).items == ()
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE)
+async def test_garbage_has_no_status(raw: bytes, connect: Connect) -> None:
+    client, _ = await connect(then_close(raw), max_attempts=1)
+    error = await failure(client, ProtocolError)
+    assert error.status is None
+    assert "400" not in f"{error} {error.message}"
 
 
 @pytest.mark.parametrize(
