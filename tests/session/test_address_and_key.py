@@ -1,9 +1,12 @@
-"""The address of the service: checked before any I/O."""
+"""The address of the service and the API key: checked before any I/O, and shown nowhere."""
+
+import base64
+import pickle
 
 import pytest
 from yarl import URL
 
-from seorep_async.session import BaseURL, base_url_problem
+from seorep_async.session import Authentication, BaseURL, base_url_problem, key_problem
 from seorep_async.session.base_url import origin_of
 
 AS_IT_IS = [
@@ -20,7 +23,7 @@ GOOD = dict.fromkeys(AS_IT_IS) | {
     "http://LOCALHOST:8080": "http://localhost:8080",
     "http://127.0.0.1:80": "http://127.0.0.1",
 }
-REFUSED: dict[str, list[object]] = {
+REFUSED_ADDRESSES: dict[str, list[object]] = {
     "SEOREP_BASE_URL": [None],
     "must be a string such as": ["", "   ", b"https://api.example.com", URL("https://api.example.com")],
     "needs a scheme": [
@@ -54,7 +57,7 @@ INSECURE = [
     *("http://api.example.com", "http://192.0.2.1", "http://10.0.0.1", "http://127.0.0.1.example.com"),
     *("http://localhost.example.com", "http://[2001:db8::1]", "http://0.0.0.0:8080"),
 ]
-BAD = [(base_url, said) for said, refused in REFUSED.items() for base_url in refused]
+BAD = [(base_url, said) for said, refused in REFUSED_ADDRESSES.items() for base_url in refused]
 
 
 @pytest.mark.parametrize(("base_url", "text"), GOOD.items())
@@ -92,3 +95,49 @@ def test_insecure_address_can_be_allowed(base_url: str) -> None:
 
 def test_nothing_else_can_be_allowed() -> None:
     assert [base_url for base_url, _ in BAD if base_url_problem(base_url, allow_insecure_http=True) is None] == []
+
+
+# the key
+
+
+@pytest.mark.parametrize(
+    "key", ["k", "sandbox", "0123456789abcdef" * 16, "a:b", "with space inside", "äöü", "🔑", "a/b+c=", "%41", '"\\']
+)
+def test_key_is_taken(key: str) -> None:
+    assert key_problem(key) is None
+
+
+REFUSED_KEYS: dict[str, list[object]] = {
+    "pass api_key, or set SEOREP_API_KEY": [None, "", "   "],
+    "must be a string, not bytes": [b"c4n4ry"],
+    "must be a string, not int": [42],
+    "must be a string, not list": [["c4n4ry"]],
+    "control character": ["c4n\x00ary", "c4n4ry\x7f", "c4n4ry\t"],
+    "strip it": ["c4n4ry\n", "c4n4ry\r\nX-Other: 1", " c4n4ry", "c4n4ry ", "c4n4ry\u2028"],
+    "not valid Unicode": ["c4n4ry\ud800"],
+}
+
+
+@pytest.mark.parametrize(("said", "key"), [(said, key) for said, keys in REFUSED_KEYS.items() for key in keys])
+def test_key_is_refused_and_not_shown(said: str, key: object) -> None:
+    problem = key_problem(key)
+    assert problem is not None
+    assert said in problem
+    assert "c4n" not in problem
+
+
+@pytest.mark.parametrize("key", ["k", "a:b", "äöü", "x" * 300])
+def test_header_is_basic_with_an_empty_user(key: str) -> None:
+    scheme, _, credentials = Authentication(key).header().partition(" ")
+    assert scheme == "Basic"
+    assert base64.b64decode(credentials, validate=True) == b":" + key.encode()
+
+
+def test_key_is_in_no_repr() -> None:
+    authentication = Authentication("c4n4ry")
+    assert "c4n4ry" not in f"{authentication!r} {authentication} {vars(Authentication)}"
+
+
+def test_key_is_not_pickled() -> None:
+    with pytest.raises(TypeError, match="create the client"):
+        pickle.dumps(Authentication("c4n4ry"))
