@@ -100,17 +100,10 @@ class Proxy:
         """Start it, and wait until it accepts connections."""
         program = _find(self._program)
         assert program is not None
+        folder = self._folder
+        arguments: list[str | Path] = ["-db", "-f", self._configuration]
         if self._program == "nginx":
-            arguments: list[str | Path] = [
-                "-p",
-                self._folder,
-                "-e",
-                self._folder / "error.log",
-                "-c",
-                self._configuration,
-            ]
-        else:
-            arguments = ["-db", "-f", self._configuration]
+            arguments = ["-p", folder, "-e", folder / "error.log", "-c", self._configuration]
         with (self._folder / "out.log").open("ab") as out:
             self._process = await asyncio.create_subprocess_exec(
                 program, *arguments, stdout=out, stderr=out, start_new_session=True

@@ -1,83 +1,224 @@
-"""A raw server with faults, here or in a process of its own: it serves the campaign feed of a plan, with a history."""
+"""A raw server with faults, in a process of its own: it serves the campaign feed of a plan, and tells what it saw."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 import math
 import multiprocessing
+import random
 import ssl
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from multiprocessing.connection import Connection as Pipe
 from types import TracebackType
+from typing import Literal
 
-from tests.faults.plan import CUTS, History, Outage, Plan, Seen
-from tests.session.limiters import TokenBucket
-from tests.session.scripted_server import Connection, ScriptedServer, Step, answer, drip, hang, reset
+import attrs
 
+from tests.scripted_api import FEED
+from tests.session.scripted_server import Connection, ScriptedServer, Step, answer, drip, hang, reset, then_close
+from tests.session.simulated_service import TokenBucket
+
+HTML = b"<!DOCTYPE html><html><body><h1>We will be back soon</h1></body></html>"
+GZIP = ("Content-Encoding", "gzip")
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+TO_THE_END = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
+
+
+def half(body: bytes) -> bytes:
+    return body[: len(body) // 2]
+
+
+def corrupt(packed: bytes) -> bytes:
+    return half(packed) + b"\xff\xff\xff\xff" + packed[len(packed) // 2 + 4 :]
+
+
+CUTS: dict[str, Callable[[bytes], Step]] = {
+    "short length": lambda body: then_close(answer(half(body), length=len(body))),
+    "cut chunk": lambda body: then_close(CHUNKED + b"%x\r\n" % len(body) + half(body)),
+    "no last chunk": lambda body: then_close(CHUNKED + b"%x\r\n%s\r\n" % (len(half(body)), half(body))),
+    "cut open end": lambda body: then_close(TO_THE_END + b"\r\n" + half(body)),
+    "cut gzip": lambda body: then_close(TO_THE_END + b"Content-Encoding: gzip\r\n\r\n" + half(gzip.compress(body))),
+    "corrupt gzip": lambda body: answer(corrupt(gzip.compress(body)), headers=[GZIP]),
+    "empty": lambda body: answer(b""),
+    "HTML": lambda body: answer(HTML),
+    "half JSON": lambda body: answer(half(body)),
+    "BOM": lambda body: answer(b"\xef\xbb\xbf" + body),
+}
+"""Ways to give less than the whole body, or another one, under status 200: for each a step in place of a body."""
+
+LIGHT = {"reset": 0.05, "500": 0.05, "cut": 0.02}
+"""The shares of row 1."""
+
+_DECK = 400
+_CUT = tuple(CUTS)
 _PATIENCE = 60.0
 
 
-class FaultServer:
-    """Serves one plan on a free port, from entering to leaving.
+@attrs.frozen
+class Limit:
+    """A token bucket of `rate` a second; a 429 over it tells the seconds (`announced`) to wait, or does not."""
 
-    What meets a request is settled in this order: outage -> rate limit -> fault of its unit -> fault by chance -> the
-    page.
+    rate: float
+    burst: float
+    retry_after: Literal["seconds", "date"] | None = None
+    announced: int = 1
 
-    Args:
-        plan: what to serve.
+
+@attrs.frozen
+class Outage:
+    """Seconds in which nothing works, from the moment that `after` requests were served.
+
+    `refused`: nobody listens, all connections are reset; `hang`: requests are read, and never answered.
     """
 
+    kind: Literal["503", "refused", "hang", "reset"]
+    after: int
+    seconds: float
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """What to serve.
+
+    A fault is a status from `400` to `599`, one of `CUTS`, `cut` (one of them by chance), `reset` (RST), `closed`
+    (no answer), `hang`, `drip` (a byte every 50 ms), or `closes` (closed after the answer, without having said so).
+
+    Attributes:
+        units: campaigns, with the ids 1 to this, of so many `pages` of so many `rows`.
+        latency: seconds that every answer takes.
+        faults: share (0 to 1) of the requests that meet each fault.
+        failing: units that always meet one fault.
+        certificate: key and certificates in PEM, to serve https.
+        seed: chooses which requests meet a fault.
+    """
+
+    units: int = 20
+    pages: int = 5
+    rows: int = 2
+    latency: float = 0.0
+    faults: Mapping[str, float] = attrs.field(factory=dict)
+    failing: Mapping[int, str] = attrs.field(factory=dict)
+    limit: Limit | None = None
+    outage: Outage | None = None
+    certificate: bytes | None = attrs.field(default=None, repr=False)
+    seed: int = 1
+
+    @property
+    def pages_needed(self) -> int:
+        """Requests that a client needs if nothing goes wrong."""
+        return self.units * self.pages
+
+    def keywords(self, unit: int, page: int | None = None) -> range:
+        """Return the ids of the rows of a unit, or on one page of it; no two rows of all units have the same."""
+        first, last = (1, self.pages) if page is None else (page, page)
+        return range(unit * 100_000 + (first - 1) * self.rows, unit * 100_000 + last * self.rows)
+
+    def page(self, unit: int, number: int) -> bytes:
+        """Return the answer to a request for a page of a unit."""
+        rows = self.keywords(unit, number)
+        return json.dumps(FEED.envelope(rows, self.pages, self.pages * self.rows)).encode()
+
+    def draws(self) -> Iterator[str | None]:
+        """Give the fault that meets the first, second, … request, or None.
+
+        Faults are drawn like cards from a deck that holds each in its share, so that what is measured is the client's
+        doing and not the luck of a seed.
+        """
+        chance = random.Random(self.seed)
+        deck: list[str | None] = [kind for kind, share in self.faults.items() for _ in range(round(share * _DECK))]
+        deck += [None] * (_DECK - len(deck))
+        while True:
+            chance.shuffle(deck)
+            for card in deck:
+                yield chance.choice(_CUT) if card == "cut" else card
+
+
+@attrs.frozen
+class Seen:
+    """One request, as the server saw it at a time on the machine's monotonic clock, which all processes share.
+
+    Its fate is `served`, the fault that met it, `outage`, `throttled`, or `too late`: it came on a connection that the
+    server had closed already, and was not read.
+    """
+
+    time: float
+    fate: str
+    unit: int | None = None
+    page: int | None = None
+
+
+@attrs.define
+class History:
+    """What a server saw.
+
+    Attributes:
+        seen: all requests, in the order of their arrival.
+        windows: waits that it asked for, each from the moment that the 429 was sent to the moment it named.
+        outage: when the outage began and ended, or None.
+        open_connections: connections that clients left open.
+    """
+
+    seen: list[Seen] = attrs.field(factory=list)
+    windows: list[tuple[float, float]] = attrs.field(factory=list)
+    outage: tuple[float, float] | None = None
+    open_connections: int = 0
+
+    @property
+    def requests(self) -> int:
+        """How many requests came."""
+        return len(self.seen)
+
+    @property
+    def fates(self) -> Counter[str]:
+        """How many requests met which fate."""
+        return Counter(seen.fate for seen in self.seen)
+
+    @property
+    def served(self) -> set[tuple[int | None, int | None]]:
+        """The units and pages that were served whole."""
+        return {(seen.unit, seen.page) for seen in self.seen if seen.fate in ("served", "closes")}
+
+    def started_inside_windows(self, grace: float) -> int:
+        """Count the requests in a wait that was asked for, but those on their way: in its first seconds of grace."""
+        return sum(any(begin + grace < seen.time < end for begin, end in self.windows) for seen in self.seen)
+
+
+class FaultServer(ScriptedServer):
+    """Serves one plan. Of its outage, rate limit, faults of units and faults by chance, the first meets a request."""
+
     def __init__(self, plan: Plan) -> None:
+        super().__init__(forever=self._meet, tls=_context(plan.certificate) if plan.certificate else None)
         self._plan = plan
-        tls = _context(plan.certificate) if plan.certificate else None
-        self._server = ScriptedServer(forever=self._meet, tls=tls)
         self._draws = plan.draws()
         self._bucket = TokenBucket(plan.limit.rate, plan.limit.burst) if plan.limit else None
-        self._seen: list[Seen] = []
-        self._windows: list[tuple[float, float]] = []
-        self._outage: tuple[float, float] | None = None
-        self._first_success: float | None = None
+        self._history = History()
         self._served = 0
 
-    async def __aenter__(self) -> FaultServer:
-        await self._server.__aenter__()
-        self.base_url = self._server.base_url
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._server.__aexit__(kind, error, traceback)
-
     async def history(self) -> History:
-        """Return what was seen so far, once no connection is open any more, or patience has ended."""
+        """Return what was seen, once no connection is open any more, or patience has ended."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._server.until_no_connection(), _PATIENCE)
-        return History(
-            seen=tuple(self._seen),
-            windows=tuple(self._windows),
-            outage=self._outage,
-            first_success=self._first_success,
-            open_connections=len(self._server.open_connections),
-        )
+            await asyncio.wait_for(self.until_no_connection(), _PATIENCE)
+        self._history.open_connections = len(self.open_connections)
+        return self._history
 
     async def _meet(self, connection: Connection) -> None:
-        request, arrived = self._server.requests[-1], time.monotonic()
+        request, arrived = self.requests[-1], time.monotonic()
         unit, page = int(request.query["campaign_id"]), int(request.query["page"])
         fate, step = self._settle(unit, page, arrived)
-        self._seen.append(Seen(arrived, fate, unit, page))
-        if step not in (reset, hang, _closed) and self._plan.latency:
+        self._history.seen.append(Seen(arrived, fate, unit, page))
+        if step not in (reset, hang, _closed):
             await asyncio.sleep(self._plan.latency)
         if not isinstance(step, bytes):
             await step(connection)
             return
         await connection.send(step)
-        if fate == "served" and self._outage and self._first_success is None and time.monotonic() > self._outage[1]:
-            self._first_success = time.monotonic()
         if fate == "closes":
             await self._close_and_listen_on(connection)
 
@@ -86,8 +227,8 @@ class FaultServer:
         if (outage := self._current_outage(arrived)) is not None:
             steps: dict[str, Step] = {"503": answer(status=503), "hang": hang}
             return "outage", steps.get(outage.kind, reset)
-        if self._bucket is not None and not self._bucket.take(arrived):
-            return "throttled", self._throttle()
+        if self._plan.limit and self._bucket and not self._bucket.take(arrived):
+            return "throttled", self._throttle(self._plan.limit)
         fault = self._plan.failing.get(unit, next(self._draws))
         match fault:
             case "reset":
@@ -104,14 +245,12 @@ class FaultServer:
         self._served += 1
         return fault or "served", drip(answer(body)) if fault == "drip" else answer(body)
 
-    def _throttle(self) -> bytes:
-        limit = self._plan.limit
-        assert limit is not None
+    def _throttle(self, limit: Limit) -> bytes:
         if limit.retry_after is None:
             return answer(status=429)
         now, wall = time.monotonic(), time.time()
         named = math.floor(wall + limit.announced) if limit.retry_after == "date" else wall + limit.announced
-        self._windows.append((now, now + named - wall))
+        self._history.windows.append((now, now + named - wall))
         text = formatdate(named, usegmt=True) if limit.retry_after == "date" else str(limit.announced)
         return answer(status=429, headers=[("Retry-After", text)])
 
@@ -119,17 +258,17 @@ class FaultServer:
         outage = self._plan.outage
         if outage is None or self._served < outage.after:
             return None
-        if self._outage is None:
-            self._outage = (now, now + outage.seconds)
+        if self._history.outage is None:
+            self._history.outage = (now, now + outage.seconds)
             if outage.kind == "refused":
-                self._server.refuse(outage.seconds)
-        return outage if now < self._outage[1] else None
+                self.refuse(outage.seconds)
+        return outage if now < self._history.outage[1] else None
 
     async def _close_and_listen_on(self, connection: Connection) -> None:
         """Close one direction, as careful servers do, and count what was under way in the other."""
         connection.writer.write_eof()
         if await connection.reader.read(1):
-            self._seen.append(Seen(time.monotonic(), "too late"))
+            self._history.seen.append(Seen(time.monotonic(), "too late"))
             await connection.reader.readuntil(b"\r\n\r\n")
         connection.close()
 
@@ -147,46 +286,36 @@ def _context(certificate: bytes) -> ssl.SSLContext:
     return context
 
 
+@attrs.define
 class Served:
-    """A plan that is being served.
+    """A plan that is being served at an address; its history is there once it is served no more."""
 
-    Attributes:
-        base_url: where.
-        history: what the server saw; there once it is served no more.
-    """
-
-    def __init__(self, base_url: str) -> None:
-        self.base_url = base_url
-        self.history: History
+    base_url: str
+    history: History = attrs.field(factory=History)
 
 
 class ServerProcess:
-    """Serves one plan after the other, each on a server of its own; started when it is first needed."""
-
-    def __init__(self) -> None:
-        self._process: multiprocessing.process.BaseProcess | None = None
+    """Serves one plan after the other, each on a server of its own."""
 
     def __enter__(self) -> ServerProcess:
+        spawn = multiprocessing.get_context("spawn")
+        self._connection, far_end = spawn.Pipe()
+        self._process = spawn.Process(target=_serve_plans, args=(far_end,), daemon=True)
+        self._process.start()
+        far_end.close()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._process is not None:
-            self._connection.close()
-            self._process.join(60)
-            self._process.kill()
-            self._process.close()
+        self._connection.close()
+        self._process.join(60)
+        self._process.kill()
+        self._process.close()
 
     @contextmanager
     def serving(self, plan: Plan) -> Iterator[Served]:
         """Serve a plan; by the end of the block the client must be closed, or its connections count as left open."""
-        if self._process is None:
-            spawn = multiprocessing.get_context("spawn")
-            self._connection, far_end = spawn.Pipe()
-            self._process = spawn.Process(target=_serve_plans, args=(far_end,), daemon=True)
-            self._process.start()
-            far_end.close()
         self._connection.send(plan)
         served = Served(self._connection.recv())
         try:
@@ -197,11 +326,9 @@ class ServerProcess:
 
 
 def _serve_plans(connection: Pipe) -> None:
-    try:
+    with suppress(EOFError):  # no more plans
         while True:
             asyncio.run(_serve(connection, connection.recv()))
-    except EOFError:
-        pass  # no more plans
 
 
 async def _serve(connection: Pipe, plan: Plan) -> None:

@@ -12,9 +12,8 @@ import pytest
 
 from seorep_async import SeoRepClient, SeoRepError, Settings
 from tests.faults.conftest import Check
-from tests.faults.plan import CUTS, LIGHT, Limit, Outage, Plan
 from tests.faults.run import JANUARY, KEY, load_of_the_machine, open_sockets
-from tests.faults.server import ServerProcess
+from tests.faults.server import CUTS, LIGHT, Limit, Outage, Plan, ServerProcess
 
 slow, alone = pytest.mark.slow, pytest.mark.alone
 ENDLESS = float("inf")
@@ -31,13 +30,8 @@ async def call(client: SeoRepClient, unit: int = 1) -> SeoRepError | None:
 
 # --- Row 9
 
-PERMANENT: dict[str, Plan] = {
-    "503": Plan(outage=Outage("503", 0, ENDLESS)),
-    "hang": Plan(outage=Outage("hang", 0, ENDLESS)),
-    "reset": Plan(outage=Outage("reset", 0, ENDLESS)),
-    "refused": Plan(outage=Outage("refused", 0, ENDLESS)),
-    "500": Plan(faults={"500": 1.0}),
-}
+KINDS: list[Any] = ["503", "hang", "reset", "refused"]
+PERMANENT = {kind: Plan(outage=Outage(kind, 0, ENDLESS)) for kind in KINDS} | {"500": Plan(faults={"500": 1.0})}
 
 
 @slow
@@ -153,11 +147,10 @@ async def seconds_of_100_calls(client: SeoRepClient) -> float:
 
 # --- Row 26
 
+BROKEN = ("reset", "closed", "hang", "drip", "closes", *CUTS)
 STATUSES = ("403", "404", "408", "429", "500", "502", "503", "504")
 LITTLE_TIME: dict[str, Plan] = {
-    **{fault: Plan(faults={fault: 1.0}) for fault in ("reset", "closed", "hang", "drip", "closes")},
-    **{cut: Plan(faults={cut: 1.0}) for cut in CUTS},
-    **{status: Plan(faults={status: 1.0}) for status in STATUSES},
+    **{fault: Plan(faults={fault: 1.0}) for fault in (*BROKEN, *STATUSES)},
     **{f"outage: {kind}": plan for kind, plan in PERMANENT.items()},
     "1/s, Retry-After: 1": Plan(limit=Limit(1, 1, "seconds", 1)),
     "1/s, Retry-After: 3600": Plan(limit=Limit(1, 1, "seconds", 3600)),

@@ -17,8 +17,8 @@ import pytest
 
 from seorep_async import AuthenticationError, SeoRepClient, Settings
 from tests.faults.conftest import Check
-from tests.faults.plan import Plan
-from tests.faults.run import JANUARY
+from tests.faults.run import JANUARY, results_of
+from tests.faults.server import Plan
 from tests.scripted_api import FEED, LIST, Asked, serving
 from tests.session.scripted_server import Connection, ScriptedServer, answer
 
@@ -75,11 +75,6 @@ def page(asked: Asked) -> Any:
     return FEED.envelope([asked.page], 3, 3) if asked.path != "/v3/campaigns" else LIST.envelope([], 0, 0)
 
 
-async def results_of(client: SeoRepClient) -> dict[int, Any]:
-    async with client.rankings.pull(range(1, 61), *JANUARY) as outcomes:
-        return {outcome.id: outcome.report or outcome.error async for outcome in outcomes}
-
-
 @pytest.mark.parametrize("concurrency", [1, 16])
 @pytest.mark.parametrize("case", FORBIDDEN)
 async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check: Check) -> None:
@@ -89,7 +84,7 @@ async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check
         return 403 if asked.path != "/v3/campaigns" and asked.id in forbidden else page(asked)
 
     async with serving(script, max_concurrency=concurrency) as (client, service):
-        found = await results_of(client)
+        found = await results_of(client, 60)
     failed = {one for one, result in found.items() if isinstance(result, Exception)}
     assert all(isinstance(found[one], AuthenticationError) for one in failed)
     check(
@@ -106,7 +101,7 @@ async def test_a_refused_key_costs_those_in_flight_and_a_probe(good: int, forbid
         return 403 if len(service.asked) > good or asked.id in forbidden else page(asked)
 
     async with serving(script) as (client, service):
-        found = await results_of(client)
+        found = await results_of(client, 60)
     errors = [result for result in found.values() if isinstance(result, Exception)]
     check(
         *("37", f"key refused after {good} requests, {len(forbidden)} forbidden"),
@@ -134,14 +129,13 @@ async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(limit: float, b
     with serving_apart(latency=0.02) as server:
         async with SeoRepClient(server.base_url, "k", settings=Settings(attempt_timeout=limit)) as client:
             blocking = asyncio.create_task(block(blocked, 3))
-            async with client.rankings.pull(range(1, 301), *JANUARY) as outcomes:
-                failed = [outcome.id async for outcome in outcomes if not outcome.ok]
+            results = await results_of(client, PLAN.units)
             await blocking
             stats = client.stats
     check(
         "39",
         f"loop blocked 3 times {blocked:g} s, {limit:g} s an attempt",
-        failed=(len(failed), 0),
+        failed=(sum(isinstance(result, Exception) for result in results.values()), 0),
         requests_again=(len(server.requests) - PLAN.pages_needed, 16),
         cuts=(16 - stats.concurrency, 0),
     )

@@ -9,20 +9,17 @@ import asyncio
 import multiprocessing
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from seorep_async import Settings
+from seorep_async import RankingReport, Settings
 from seorep_async.sandbox import RateLimit, Sandbox
 from tests.faults.conftest import Check
-from tests.faults.plan import Plan
-from tests.faults.proxies import needs, nginx
-from tests.faults.run import JANUARY, KEY, load_of_the_machine, opened
+from tests.faults.run import KEY, load_of_the_machine, opened, results_of
 from tests.faults.run import pull as pull_from
-from tests.faults.server import ServerProcess
+from tests.faults.server import Plan, ServerProcess
 
 pytestmark = pytest.mark.slow
 
@@ -45,18 +42,19 @@ class Pulled:
 
 
 async def pull(base_url: str, campaigns: int, permits: int = 16) -> Pulled:
-    begun, whole = time.monotonic(), 0
-    async with (
-        opened(base_url, Settings(max_concurrency=permits), key=KEY) as client,
-        client.rankings.pull(range(1, campaigns + 1), *JANUARY) as outcomes,
-    ):
-        async for outcome in outcomes:
-            whole += outcome.report is not None and len(outcome.report.rows) == 25 * PAGES
-    return Pulled(begun, time.monotonic(), campaigns - whole)
+    begun = time.monotonic()
+    async with opened(base_url, Settings(max_concurrency=permits)) as client:
+        results = await results_of(client, campaigns)
+    reports = [report for report in results.values() if isinstance(report, RankingReport)]
+    return Pulled(begun, time.monotonic(), campaigns - sum(len(report.rows) == 25 * PAGES for report in reports))
+
+
+def sandbox_of(campaigns: int, **options: Any) -> Sandbox:
+    return Sandbox(campaigns=campaigns, keywords=25 * PAGES, api_key=KEY, **options)
 
 
 @attrs.frozen
-class Limit:
+class Scenario:
     """A limit, and what a pull through it may cost.
 
     Attributes:
@@ -74,40 +72,38 @@ class Limit:
 
 RATE = {"amplification": 1.05, "times ideal": 1.5}
 RATE_503 = {"amplification": 1.06, "times ideal": 1.6}
-LIMITS = [
-    Limit("4", "200/s,burst=40", 600, 15, RATE),
-    Limit("6", "20/s,burst=4", 60, 15, {"amplification": 1.12, "times ideal": 1.5}),
-    Limit("30", "200/s,fixed-window", 300, 7.5, RATE),
-    Limit("30", "200/s,sliding-window", 300, 7.5, RATE),
-    Limit("30", "200/s,sliding-window,counts-refused", 300, 7.5, RATE),
-    Limit("31", "200/s,burst=40,status=503", 600, 15, RATE_503),
-    Limit("31", "20/s,burst=4,status=503", 60, 15, {"amplification": 1.1, "times ideal": 1.6}),
-    Limit("31", "200/s,fixed-window,status=503", 300, 7.5, RATE_503),
-    Limit("31", "200/s,sliding-window,status=503", 300, 7.5, RATE_503),
-    Limit("31", "200/s,burst=40,status=503,retry-after=seconds", 600, 15, RATE_503 | {"times ideal": 1.7}),
-    Limit("32", "100/10s,fixed-window", 100, 50, {"times ideal": 1.3}),
-    Limit("34", "at-once=8", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
-    Limit("34", "at-once=8,status=503", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
+SCENARIOS = [
+    Scenario("4", "200/s,burst=40", 600, 15, RATE),
+    Scenario("6", "20/s,burst=4", 60, 15, {"amplification": 1.12, "times ideal": 1.5}),
+    Scenario("30", "200/s,fixed-window", 300, 7.5, RATE),
+    Scenario("30", "200/s,sliding-window", 300, 7.5, RATE),
+    Scenario("30", "200/s,sliding-window,counts-refused", 300, 7.5, RATE),
+    Scenario("31", "200/s,burst=40,status=503", 600, 15, RATE_503),
+    Scenario("31", "20/s,burst=4,status=503", 60, 15, {"amplification": 1.1, "times ideal": 1.6}),
+    Scenario("31", "200/s,fixed-window,status=503", 300, 7.5, RATE_503),
+    Scenario("31", "200/s,sliding-window,status=503", 300, 7.5, RATE_503),
+    Scenario("31", "200/s,burst=40,status=503,retry-after=seconds", 600, 15, RATE_503 | {"times ideal": 1.7}),
+    Scenario("32", "100/10s,fixed-window", 100, 50, {"times ideal": 1.3}),
+    Scenario("34", "at-once=8", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
+    Scenario("34", "at-once=8,status=503", 300, None, {"amplification": 1.05, "times ideal": 1.3}),
 ]
 
 
-@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: f"row {limit.row}-{limit.rate_limit}")
-async def test_limit_is_found_and_kept_to(limit: Limit, check: Check) -> None:
-    load, ideal = load_of_the_machine(), limit.ideal
-    async with Sandbox(campaigns=limit.campaigns, keywords=25 * PAGES, api_key=KEY, latency=0.02) as sandbox:
-        if ideal is None:
-            knowing = await pull(sandbox.base_url, limit.campaigns, permits=8)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: f"row {scenario.row}-{scenario.rate_limit}")
+async def test_limit_is_found_and_kept_to(scenario: Scenario, check: Check) -> None:
+    load, ideal = load_of_the_machine(), scenario.ideal
+    if ideal is None:
+        async with sandbox_of(scenario.campaigns, latency=0.02) as sandbox:
+            knowing = await pull(sandbox.base_url, scenario.campaigns, permits=8)
             ideal = knowing.ended - knowing.begun
-    async with Sandbox(
-        campaigns=limit.campaigns, keywords=25 * PAGES, api_key=KEY, rate_limit=limit.rate_limit, latency=0.02
-    ) as sandbox:
-        pulled = await pull(sandbox.base_url, limit.campaigns)
+    async with sandbox_of(scenario.campaigns, rate_limit=scenario.rate_limit, latency=0.02) as sandbox:
+        pulled = await pull(sandbox.base_url, scenario.campaigns)
         figures = {
-            "amplification": sandbox.stats.requests / (limit.campaigns * PAGES),
+            "amplification": sandbox.stats.requests / (scenario.campaigns * PAGES),
             "times ideal": (pulled.ended - pulled.begun) / ideal,
         }
-    over = {name: (figures[name], bound) for name, bound in limit.bounds.items()}
-    check(limit.row, limit.rate_limit, load=load, lost=(pulled.lost, 0), **over)
+    over = {name: (figures[name], bound) for name, bound in scenario.bounds.items()}
+    check(scenario.row, scenario.rate_limit, load=load, lost=(pulled.lost, 0), **over)
 
 
 def _pull_in_a_process(base_url: str, campaigns: int) -> Pulled:
@@ -117,9 +113,7 @@ def _pull_in_a_process(base_url: str, campaigns: int) -> Pulled:
 @pytest.mark.parametrize("seed", range(5))
 async def test_limit_that_changes_is_followed(seed: int, check: Check) -> None:
     load, sent = load_of_the_machine(), dict[int, int]()
-    async with Sandbox(
-        campaigns=2000, keywords=25 * PAGES, api_key=KEY, rate_limit="200/s,burst=40", latency=0.02, seed=seed
-    ) as sandbox:
+    async with sandbox_of(2000, rate_limit="200/s,burst=40", latency=0.02, seed=seed) as sandbox:
         with multiprocessing.get_context("spawn").Pool(1) as pool:  # or they would take each other's time
             pulling = pool.apply_async(_pull_in_a_process, (sandbox.base_url, 2000))
             while not sandbox.stats.requests:
@@ -136,10 +130,8 @@ async def test_limit_that_changes_is_followed(seed: int, check: Check) -> None:
 @pytest.mark.parametrize(("share", "least"), [(0.03, 20), (0.1, 20), (0.25, 30)])
 def test_refusals_by_chance_do_not_slow_a_pull(share: float, least: int, server: ServerProcess, check: Check) -> None:
     run = pull_from(server, Plan(units=400, pages=5, latency=0.02, faults={"429": share}))
-    lost = run.lost_or_double + len(run.errors)
-    check(
-        "33", f"{share:.0%} of requests answered 429", lost=(lost, 0), seconds_a_request=(run.seconds / 2000, 1 / least)
-    )
+    lost, seconds = run.lost_or_double + run.failed, run.seconds / 2000
+    check("33", f"{share:.0%} of requests answered 429", lost=(lost, 0), seconds_a_request=(seconds, 1 / least))
 
 
 # of eight only the median of Jain's index is promised
@@ -148,11 +140,8 @@ def test_refusals_by_chance_do_not_slow_a_pull(share: float, least: int, server:
 async def test_processes_share_a_limit(
     clients: int, refused: float, unfairness: float, retry_after: str, check: Check
 ) -> None:
-    load = load_of_the_machine()
-    campaigns = 1200 // clients
-    async with Sandbox(
-        campaigns=campaigns, keywords=25 * PAGES, api_key=KEY, rate_limit=f"200/s,burst=40{retry_after}", latency=0.02
-    ) as sandbox:
+    load, campaigns = load_of_the_machine(), 1200 // clients
+    async with sandbox_of(campaigns, rate_limit=f"200/s,burst=40{retry_after}", latency=0.02) as sandbox:
         with multiprocessing.get_context("spawn").Pool(clients) as pool:
             pulls = [(sandbox.base_url, campaigns)] * clients
             pulled: list[Pulled] = await asyncio.to_thread(pool.starmap, _pull_in_a_process, pulls, 1)
@@ -178,29 +167,4 @@ def test_dead_campaign_holds_no_other_up(pages: int, server: ServerProcess, chec
     run = pull_from(server, attrs.evolve(plain, failing={5: "503"}))
     others = [seen.time for seen in run.history.seen if seen.fate == "served"]
     took = others[-1] - run.history.seen[0].time
-    check("36", f"one campaign of {pages} pages always 503", lost=(len(run.errors), 1), others=(took / begun, 1.3))
-
-
-@needs("nginx")
-@pytest.mark.parametrize("seed", range(3))
-async def test_nginx_with_its_default_limit_is_kept_to(seed: int, tmp_path: Path, check: Check) -> None:
-    load = load_of_the_machine()
-    zone: dict[str, Any] = {
-        "http": "limit_req_zone $binary_remote_addr zone=all:1m rate=20r/s;",
-        "location": "limit_req zone=all burst=20;" if seed == 2 else "limit_req zone=all burst=20 nodelay;",
-    }
-    async with (
-        Sandbox(campaigns=60, keywords=25 * PAGES, api_key=KEY) as sandbox,
-        nginx(sandbox.base_url, tmp_path, **zone) as proxy,
-    ):
-        pulled = await pull(proxy.base_url, 60)
-        seen = proxy.seen()
-    refused = sum(count for (status, by_itself), count in seen.items() if by_itself and status == 503)
-    check(
-        "41",
-        f"nginx, 20 r/s, burst 20{'' if seed == 2 else ' nodelay'}",
-        load=load,
-        lost=(pulled.lost, 0),
-        refused=(refused / seen.total(), 0.1),
-        times_ideal=((pulled.ended - pulled.begun) / 14, 1.6),
-    )
+    check("36", f"one campaign of {pages} pages always 503", lost=(run.failed, 1), others=(took / begun, 1.3))

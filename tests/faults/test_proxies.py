@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import trustme
 
-from seorep_async import RankingReport, SeoRepError, Settings
+from seorep_async import SeoRepError, Settings
 from seorep_async.sandbox import Sandbox
 from tests.faults.conftest import Check
 from tests.faults.proxies import Proxy, haproxy, needs, nginx
-from tests.faults.run import JANUARY, opened
+from tests.faults.run import Results, opened, results_of
 from tests.session.calls import KEY
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
 
@@ -27,23 +27,16 @@ CAMPAIGNS, PAGES = 60, 5
 FEW = 20
 SLOW, ALONE = pytest.mark.slow, pytest.mark.alone
 
-Reports = dict[int, RankingReport[Any]]
 Disturb = Callable[[Proxy], Coroutine[Any, Any, None]]
 
 
-async def pull(base_url: str, campaigns: int, settings: Settings, ca: bytes | None = None) -> Reports:
-    reports: Reports = {}
-    async with (
-        opened(base_url, settings, ca, KEY) as client,
-        client.rankings.pull(range(1, campaigns + 1), *JANUARY) as outcomes,
-    ):
-        async for outcome in outcomes:
-            if outcome.report is not None:
-                reports[outcome.id] = outcome.report
-            else:
-                assert isinstance(outcome.error, SeoRepError)
-                assert_error_does_not_show_key(outcome.error)
-    return reports
+async def pull(base_url: str, campaigns: int, ca: bytes | None = None) -> Results:
+    async with opened(base_url, Settings(), ca, KEY) as client:
+        results = await results_of(client, campaigns)
+    for result in results.values():
+        if isinstance(result, SeoRepError):
+            assert_error_does_not_show_key(result)
+    return results
 
 
 @asynccontextmanager
@@ -53,17 +46,17 @@ async def service(**options: Any) -> AsyncIterator[Sandbox]:
 
 
 @pytest.fixture(scope="module")
-def expected() -> Reports:
-    async def pull_directly() -> Reports:
+def expected() -> Results:
+    async def pull_directly() -> Results:
         async with service() as sandbox:
-            return await pull(sandbox.base_url, CAMPAIGNS, Settings())
+            return await pull(sandbox.base_url, CAMPAIGNS)
 
     return asyncio.run(pull_directly())
 
 
 @pytest.fixture
 def pull_through(
-    caplog: pytest.LogCaptureFixture, expected: Reports, check: Check
+    caplog: pytest.LogCaptureFixture, expected: Results, check: Check
 ) -> Callable[..., Coroutine[Any, Any, None]]:
     """Pull through a proxy, compare with the sandbox itself, count, and look for the key in every log.
 
@@ -85,7 +78,7 @@ def pull_through(
             with caplog.at_level(logging.DEBUG):
                 disturbing = asyncio.create_task(disturb(proxy)) if disturb else None
                 begun = time.monotonic()
-                reports = await pull(proxy.base_url, campaigns, Settings(), ca)
+                results = await pull(proxy.base_url, campaigns, ca)
                 took = time.monotonic() - begun
                 if disturbing is not None:
                     disturbing.cancel()
@@ -95,7 +88,7 @@ def pull_through(
         by_itself = sum(count for (status, alone), count in seen.items() if alone and status in (429, 503))
         assert_key_is_not_in(caplog.text + proxy.logs())
         figures: dict[str, Any] = {
-            "wrong_reports": (sum(reports.get(one) != expected[one] for one in range(1, campaigns + 1)), 0),
+            "wrong_reports": (sum(results.get(one) != expected[one] for one in range(1, campaigns + 1)), 0),
             "amplification": ((seen.total() - by_itself) / (campaigns * PAGES), 1.06),
         }
         if refused is not None:
@@ -131,20 +124,22 @@ async def freeze_for_3_s(proxy: Proxy) -> None:
 
 @needs("nginx")
 @pytest.mark.parametrize(
-    ("campaigns", "rate", "burst", "status", "latency", "refused", "times_ideal"),
+    ("campaigns", "rate", "burst", "how", "status", "latency", "refused", "times_ideal"),
     [
         # the 16 in flight when the bucket runs dry are 16 % of 100 pages
-        pytest.param(FEW, 30, 20, 503, 0, 0.26, math.inf, marks=ALONE),
-        pytest.param(CAMPAIGNS, 200, 40, 429, 0, 0.10, 1.6, marks=SLOW),
-        pytest.param(CAMPAIGNS, 200, 40, 503, 0, 0.10, 1.6, marks=SLOW),
-        pytest.param(CAMPAIGNS, 20, 20, 503, 0, 0.10, 1.6, marks=SLOW),
-        pytest.param(CAMPAIGNS, 50, 0, 503, 0.2, 0.10, 9.0, marks=SLOW),  # one at a time takes 10
+        pytest.param(FEW, 30, 20, "nodelay", 503, 0, 0.26, math.inf, marks=ALONE),
+        pytest.param(CAMPAIGNS, 200, 40, "nodelay", 429, 0, 0.10, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 200, 40, "nodelay", 503, 0, 0.10, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 20, 20, "nodelay", 503, 0, 0.10, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 20, 20, "", 503, 0, 0.10, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 50, 0, "", 503, 0.2, 0.10, 9.0, marks=SLOW),  # one at a time takes 10
     ],
 )
 async def test_nginx_limits_the_rate(
     campaigns: int,
     rate: int,
     burst: int,
+    how: str,
     status: int,
     latency: float,
     refused: float,
@@ -153,11 +148,11 @@ async def test_nginx_limits_the_rate(
     tmp_path: Path,
 ) -> None:
     zone = f"limit_req_zone $binary_remote_addr zone=rate:1m rate={rate}r/s; limit_req_status {status};"
-    limit = f"limit_req zone=rate burst={burst} nodelay;" if burst else "limit_req zone=rate;"
+    limit = f"limit_req zone=rate {f'burst={burst}' if burst else ''} {how};"
     seconds = times_ideal * (campaigns * PAGES - burst) / rate
     async with service(latency=latency) as sandbox:
         proxying = nginx(sandbox.base_url, tmp_path, http=zone, location=limit)
-        name = f"nginx limit_req {rate}/s, burst {burst}, {status}"
+        name = f"nginx limit_req {rate}/s, burst {burst} {how}, {status}"
         await pull_through(name, proxying, campaigns=campaigns, refused=refused, seconds=seconds)
 
 

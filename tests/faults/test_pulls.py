@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -13,9 +12,8 @@ import trustme
 
 from seorep_async import Settings
 from tests.faults.conftest import Check
-from tests.faults.plan import LIGHT, Limit, Outage, Plan
 from tests.faults.run import Run, pull
-from tests.faults.server import ServerProcess
+from tests.faults.server import LIGHT, Limit, Outage, Plan, ServerProcess
 
 GRACE = 0.05
 """Seconds in which requests still come that were under way as a wait was asked for."""
@@ -32,13 +30,17 @@ def _ideal(run: Run) -> float:
 
 
 def _recovery(run: Run) -> float:
-    outage, success = run.history.outage, run.history.first_success
-    return math.inf if outage is None or success is None else success - outage[1]
+    """Return how many seconds after an outage a request was answered that came after it."""
+    if run.history.outage is None:
+        return math.inf
+    end = run.history.outage[1]
+    arrived = (seen.time for seen in run.history.seen if seen.fate == "served" and seen.time >= end)
+    return min(arrived, default=math.inf) + run.plan.latency - end
 
 
 MEASURES: dict[str, Callable[[Run], float]] = {
     "rows lost or double": lambda run: run.lost_or_double,
-    "units failed": lambda run: len(run.errors),
+    "units failed": lambda run: run.failed,
     "pages never served": lambda run: run.never_served,
     "left over": lambda run: run.left_over,
     "amplification": lambda run: run.amplification,
@@ -63,7 +65,7 @@ class Scenario:
     row: str
     fault: str
     plan: Plan
-    bounds: Mapping[str, float]
+    bounds: dict[str, float]
     settings: Settings = DEFAULT
     seeds: int = 5
     secure: bool = False
@@ -124,49 +126,34 @@ SHORT = [
 ]
 
 
-def mark_of(scenario: Scenario, name: str) -> pytest.MarkDecorator | tuple[()]:
-    """Return the mark of a figure of a scenario; a rate, an outage and a short time limit need an idle machine."""
-    if scenario in FULL:
-        return pytest.mark.slow
-    is_timed = scenario.settings != DEFAULT or (scenario.row != "1" and name in scenario.bounds)
-    return pytest.mark.alone if is_timed else ()
+def runs_of(scenario: Scenario, bounds: Mapping[str, float], *marks: pytest.MarkDecorator) -> Iterator[Any]:
+    for seed in range(1, scenario.seeds + 1):
+        name = f"row {scenario.row}-{scenario.fault}-seed {seed}-{next(iter(bounds))}"
+        yield pytest.param(scenario, seed, bounds, id=name, marks=marks)
 
 
-def figures_of(scenarios: list[Scenario]) -> list[Any]:
-    """Return one case for each figure of each run of some scenarios."""
-    return [
-        pytest.param(
-            *(scenario, seed, name, limit),
-            marks=mark_of(scenario, name),
-            id=f"row {scenario.row}-{scenario.fault}-seed {seed}-{name}",
-        )
-        for scenario in scenarios
-        for seed in range(1, scenario.seeds + 1)
-        for name, limit in (ALWAYS | dict(scenario.bounds)).items()
-    ]
+def cases() -> Iterator[Any]:
+    """Give what each run is measured for; a rate, an outage and a short time limit need an idle machine."""
+    for scenario in FULL:
+        yield from runs_of(scenario, ALWAYS | scenario.bounds, pytest.mark.slow)
+    for scenario in SHORT:
+        if scenario.settings != DEFAULT:
+            yield from runs_of(scenario, ALWAYS | scenario.bounds, pytest.mark.alone)
+        elif scenario.row == "1":
+            yield from runs_of(scenario, ALWAYS | scenario.bounds)
+        else:
+            yield from runs_of(scenario, ALWAYS)
+            yield from runs_of(scenario, scenario.bounds, pytest.mark.alone)
 
 
-@pytest.fixture(scope="session")
-def run_of(server: ServerProcess) -> Callable[[int, int, bool], Run]:
-    """Run a scenario, once for each seed however many figures are asked for."""
-
-    @functools.cache
-    def run(number: int, seed: int, full: bool) -> Run:
-        scenario = (FULL if full else SHORT)[number]
-        plan, ca = attrs.evolve(scenario.plan, seed=seed), None
-        if scenario.secure:
-            authority = trustme.CA()
-            leaf, ca = authority.issue_cert("127.0.0.1"), authority.cert_pem.bytes()
-            plan = attrs.evolve(plan, certificate=leaf.private_key_and_cert_chain_pem.bytes())
-        return pull(server, plan, scenario.settings, ca)
-
-    return run
-
-
-@pytest.mark.parametrize(("scenario", "seed", "name", "limit"), figures_of(SHORT + FULL))
-def test_figure_holds(
-    scenario: Scenario, seed: int, name: str, limit: float, run_of: Callable[[int, int, bool], Run], check: Check
+@pytest.mark.parametrize(("scenario", "seed", "bounds"), list(cases()))
+def test_figures_hold(
+    scenario: Scenario, seed: int, bounds: dict[str, float], server: ServerProcess, check: Check
 ) -> None:
-    full = scenario in FULL
-    run = run_of((FULL if full else SHORT).index(scenario), seed, full)
-    check(scenario.row, scenario.fault, load=run.load, **{name: (MEASURES[name](run), limit)})
+    plan, ca = attrs.evolve(scenario.plan, seed=seed), None
+    if scenario.secure:
+        authority = trustme.CA()
+        leaf, ca = authority.issue_cert("127.0.0.1"), authority.cert_pem.bytes()
+        plan = attrs.evolve(plan, certificate=leaf.private_key_and_cert_chain_pem.bytes())
+    run = pull(server, plan, scenario.settings, ca)
+    check(scenario.row, scenario.fault, load=run.load, **{name: (MEASURES[name](run), bounds[name]) for name in bounds})

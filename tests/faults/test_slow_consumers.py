@@ -11,9 +11,8 @@ import pytest
 
 from seorep_async import SeoRepClient
 from tests.faults.conftest import Check
-from tests.faults.plan import Plan
 from tests.faults.run import JANUARY, KEY
-from tests.faults.server import ServerProcess
+from tests.faults.server import Plan, ServerProcess
 
 slow = pytest.mark.slow
 

@@ -6,11 +6,13 @@ import gc
 import os
 import time
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 import attrs
 import pytest
 
-from seorep_async import SeoRepClient, Settings
+from seorep_async import PullOutcome, SeoRepClient, Settings
 from seorep_async.sandbox import Faults, Sandbox
 from tests.faults.conftest import Check
 from tests.faults.run import JANUARY, load_of_the_machine
@@ -27,81 +29,36 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @attrs.frozen
-class Sample:
-    """What the process held, once so many requests had been made."""
+class Held:
+    """What the process held at a moment of the soak: bytes of memory and file descriptors."""
 
-    requests: int
     memory: int
     descriptors: int
 
 
-def sample(requests: int) -> Sample:
+def held_now() -> Held:
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return Sample(requests, pages * PAGE_BYTES, len(os.listdir("/proc/self/fd")))
+    return Held(pages * PAGE_BYTES, len(os.listdir("/proc/self/fd")))
 
 
-@attrs.frozen
-class Soak:
-    """A soak that is over.
-
-    Attributes:
-        samples: one every now and then, from the end of the warm-up on.
-        sent: attempts, as the client counted them.
-        seen: requests, as the sandbox counted them.
-        wrong: reports that did not hold each row once, and errors that no fault explains.
-    """
-
-    samples: list[Sample]
-    sent: int
-    seen: int
-    wrong: int
-    seconds: float
-    load: float
-
-    @property
-    def _ends(self) -> tuple[list[Sample], list[Sample]]:
-        third = max(1, len(self.samples) // 3)
-        return self.samples[:third], self.samples[-third:]
-
-    @property
-    def memory_growth(self) -> float:
-        """MiB by which the last third's mean is over the first third's."""
-        first, last = (sum(sample.memory for sample in part) / len(part) for part in self._ends)
-        return (last - first) / 2**20
-
-    @property
-    def descriptor_growth(self) -> float:
-        """By how many file descriptors the last third's ninth decile is over the first third's.
-
-        A slow pace needs fewer connections for a while, so their mean says little.
-        """
-        first, last = (sorted(sample.descriptors for sample in part)[len(part) * 9 // 10] for part in self._ends)
-        return last - first
+def growth_of_memory(first: list[Held], last: list[Held]) -> float:
+    """Return by how many MiB the later mean is higher."""
+    return (mean(held.memory for held in last) - mean(held.memory for held in first)) / 2**20
 
 
-async def soak(length: int, *, hangs: bool) -> Soak:
-    """Pull all campaigns of a sandbox, over and over, until so many requests were made."""
-    load, begun = load_of_the_machine(), time.monotonic()
-    samples: list[Sample] = []
-    wrong = outcomes_taken = 0
-    faults = Faults.parse(FAULTS + ",hang=0.01%" * hangs)
-    async with Sandbox(campaigns=CAMPAIGNS, keywords=KEYWORDS, faults=faults) as sandbox:
-        settings = Settings(attempt_timeout=1.0 if hangs else 600.0, backoff_max=0.5)
-        async with SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings) as client:
-            while client.stats.attempts < length:
-                async with client.rankings.pull(range(1, CAMPAIGNS + 1), *JANUARY) as outcomes:
-                    async for outcome in outcomes:
-                        if outcome.report is None:
-                            wrong += getattr(outcome.error, "status", None) not in (404, 302)
-                        else:
-                            wrong += len({row.keyword_id for row in outcome.report.rows}) != KEYWORDS
-                            wrong += len(outcome.report.rows) != KEYWORDS
-                        outcomes_taken += 1
-                        if outcomes_taken % SAMPLE_EVERY == 0 and client.stats.attempts > length / 4:
-                            samples.append(sample(client.stats.attempts))
-            sent, seen = client.stats.attempts, sandbox.stats.requests
-    return Soak(samples, sent, seen, wrong, time.monotonic() - begun, load)
+def growth_of_descriptors(first: list[Held], last: list[Held]) -> float:
+    """Return by how much the later ninth decile is higher; a slow pace needs fewer for a while, so means say little."""
+    low, high = (sorted(held.descriptors for held in part)[len(part) * 9 // 10] for part in (first, last))
+    return high - low
+
+
+def is_wrong(outcome: PullOutcome[Any]) -> bool:
+    """Return whether a report does not hold each row once, or no fault explains an error."""
+    if outcome.report is None:
+        return getattr(outcome.error, "status", None) not in (404, 302)
+    ids = [row.keyword_id for row in outcome.report.rows]
+    return len(ids) != KEYWORDS or len(set(ids)) != KEYWORDS
 
 
 @pytest.mark.parametrize(
@@ -110,13 +67,30 @@ async def soak(length: int, *, hangs: bool) -> Soak:
 async def test_nothing_grows_and_both_sides_count_the_same(
     length: int, slack: float, hangs: bool, check: Check
 ) -> None:
-    run = await soak(length, hangs=hangs)
+    load, begun = load_of_the_machine(), time.monotonic()
+    samples: list[Held] = []
+    wrong = taken = 0
+    faults = Faults.parse(FAULTS + ",hang=0.01%" * hangs)
+    settings = Settings(attempt_timeout=1.0 if hangs else 600.0, backoff_max=0.5)
+    async with (
+        Sandbox(campaigns=CAMPAIGNS, keywords=KEYWORDS, faults=faults) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings) as client,
+    ):
+        while client.stats.attempts < length:
+            async with client.rankings.pull(range(1, CAMPAIGNS + 1), *JANUARY) as outcomes:
+                async for outcome in outcomes:
+                    wrong += is_wrong(outcome)
+                    taken += 1
+                    if taken % SAMPLE_EVERY == 0 and client.stats.attempts > length / 4:
+                        samples.append(held_now())
+        sent, seen = client.stats.attempts, sandbox.stats.requests
+    third = max(1, len(samples) // 3)
     check(
         "soak",
-        f"{length} requests through the sandbox ({run.sent / run.seconds:.0f}/s)",
-        load=run.load,
-        counts_differ_by=(abs(run.sent - run.seen), 0),
-        wrong_outcomes=(run.wrong, 0),
-        memory_growth_MiB=(run.memory_growth, 4.0),
-        descriptor_growth=(run.descriptor_growth, 3.0 * slack),
+        f"{length} requests through the sandbox ({sent / (time.monotonic() - begun):.0f}/s)",
+        load=load,
+        counts_differ_by=(abs(sent - seen), 0),
+        wrong_outcomes=(wrong, 0),
+        memory_growth_MiB=(growth_of_memory(samples[:third], samples[-third:]), 4.0),
+        descriptor_growth=(growth_of_descriptors(samples[:third], samples[-third:]), 3.0 * slack),
     )

@@ -10,7 +10,7 @@ import ssl
 import struct
 from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from multidict import CIMultiDict
@@ -101,7 +101,7 @@ class ScriptedServer:
         self._idle = asyncio.Condition()
         self._handlers: set[asyncio.Task[Any]] = set()
 
-    async def __aenter__(self) -> ScriptedServer:
+    async def __aenter__(self) -> Self:
         await self._listen()
         self.port: int = self._server.sockets[0].getsockname()[1]
         self.base_url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"

@@ -1,4 +1,4 @@
-"""A service with limits in place of the wire, and pulls by one client or several: whole sessions, in virtual time."""
+"""A service in virtual time in place of the wire: rate limiters as services have them, and pulls through them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import math
 import random
 from bisect import bisect_left
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from itertools import accumulate, pairwise
@@ -19,8 +19,118 @@ from seorep_async.paging.page_window import PageBudget, Slot
 from seorep_async.session import Authentication, BaseURL, Clock, Request, Session
 from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent
-from tests.session.limiters import Limiter, Unlimited
 from tests.session.virtual_loop import here, run
+
+
+class Limiter:
+    """What lets requests through: all of them."""
+
+    def take(self, now: float) -> bool:
+        """Tell whether a request that arrives now is let through."""
+        return True
+
+    def give_back(self, now: float) -> None:
+        """Note that a request that was let through was answered."""
+
+
+class TokenBucket(Limiter):
+    """Lets `rate` requests a second through, and `burst` at once after a rest."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate = rate
+        self._burst = self._tokens = burst
+        self._filled = 0.0
+
+    def take(self, now: float) -> bool:
+        self._tokens = min(self._burst, self._tokens + (now - self._filled) * self._rate)
+        self._filled = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+class FixedWindow(Limiter):
+    """Lets `count` requests through in each window of so many seconds; `phase` is when the first one ends."""
+
+    def __init__(self, count: int, seconds: float = 1.0, phase: float = 0.37) -> None:
+        self._count, self._seconds, self._phase = count, seconds, phase
+        self._window = -1.0
+        self._taken = 0
+
+    def take(self, now: float) -> bool:
+        window = (now - self._phase) // self._seconds
+        if window != self._window:
+            self._window, self._taken = window, 0
+        self._taken += 1
+        return self._taken <= self._count
+
+
+class SlidingLog(Limiter):
+    """Lets a request through if fewer than `count` were in the last seconds, those refused among them or not."""
+
+    def __init__(self, count: int, seconds: float = 1.0, *, counts_refused: bool = False) -> None:
+        self._count, self._seconds, self._counts_refused = count, seconds, counts_refused
+        self._log: deque[float] = deque()
+
+    def take(self, now: float) -> bool:
+        while self._log and self._log[0] <= now - self._seconds:
+            self._log.popleft()
+        fits = len(self._log) < self._count
+        if fits or self._counts_refused:
+            self._log.append(now)
+        return fits
+
+
+class AtOnce(Limiter):
+    """Lets a request through if fewer than `count` are being answered."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+
+    def take(self, now: float) -> bool:
+        if self._free == 0:
+            return False
+        self._free -= 1
+        return True
+
+    def give_back(self, now: float) -> None:
+        self._free += 1
+
+
+class AtRandom(Limiter):
+    """Refuses a share of the requests, whatever their rate."""
+
+    def __init__(self, share: float, seed: int = 0) -> None:
+        self._share = share
+        self._chance = random.Random(seed)
+
+    def take(self, now: float) -> bool:
+        return self._chance.random() >= self._share
+
+
+class Both(Limiter):
+    """Lets through what both of two limiters do."""
+
+    def __init__(self, first: Limiter, second: Limiter) -> None:
+        self._limiters = (first, second)
+
+    def take(self, now: float) -> bool:
+        return all(limiter.take(now) for limiter in self._limiters)
+
+    def give_back(self, now: float) -> None:
+        for limiter in self._limiters:
+            limiter.give_back(now)
+
+
+class Changing(Limiter):
+    """One limiter after the other, each until a time."""
+
+    def __init__(self, *limiters: tuple[float, Limiter]) -> None:
+        self._limiters = limiters
+
+    def take(self, now: float) -> bool:
+        return next(limiter for until, limiter in self._limiters if now < until).take(now)
 
 
 @attrs.define(slots=False)
@@ -46,7 +156,7 @@ class SimulatedService:
         announced: waits asked for, as the times at which they were heard of and at which they end.
     """
 
-    limiter: Limiter = attrs.field(factory=Unlimited)
+    limiter: Limiter = attrs.field(factory=Limiter)
     latency: float = 0.02
     status: int = 429
     retry_after: float | None = None
@@ -184,7 +294,7 @@ class Figures:
         lost: requests that failed.
         refused: attempts that the limiter refused, for each request.
         amplification: attempts for each request.
-        seconds: from the first start to the last end.
+        seconds: until the last end.
         jain: Jain's index of the clients' requests a second while all were at work; 1 is fair.
         starved: the longest time in which a client that was at work got nothing, in seconds.
         started_in_a_wait: attempts that started in a wait that was asked for.
@@ -211,7 +321,6 @@ def simulate(
     *,
     clients: int = 1,
     apart: float = 0.0,
-    rest: float | None = None,
     limits: Limits | None = None,
     **settings: Any,
 ) -> Figures:
@@ -222,37 +331,21 @@ def simulate(
         pages: of each client.
         clients: how many.
         apart: seconds from the start of one to the next.
-        rest: seconds after which all is pulled once more, and only that is measured.
         limits: shared by the clients, or None for a governor each.
     """
-    return run(_simulate(service, pages, clients, apart, rest, settings | {"limits": limits}))
-
-
-async def _simulate(
-    service: SimulatedService,
-    pages: int | list[str],
-    clients: int,
-    apart: float,
-    rest: float | None,
-    settings: dict[str, Any],
-) -> Figures:
     count = pages if isinstance(pages, int) else len(pages)
-    before = (0.0, 0, 0)
 
     async def one(client: int) -> tuple[float, float, int]:
-        nonlocal before
         await asyncio.sleep(client * apart)
         begun = here().now
-        async with session_above(service, client, **settings) as session:
+        async with session_above(service, client, limits=limits, **settings) as session:
             errors = await pull(session, pages)
-            if rest is not None:
-                await asyncio.sleep(rest)
-                begun = here().now
-                before = (begun, service.attempts, service.refused)
-                errors += await pull(session, pages)
         return begun, here().now, len(errors)
 
-    ends = await asyncio.gather(*map(one, range(clients)))
+    async def all_of_them() -> list[tuple[float, float, int]]:
+        return await asyncio.gather(*map(one, range(clients)))
+
+    ends = run(all_of_them())
     begin, end = max(begun for begun, *_ in ends) + SETTLED, min(end for _, end, _ in ends)
     if end - begin < SETTLED or clients == 1 or apart < 1:
         rates = [count / max(1e-9, end - begun) for begun, end, _ in ends]
@@ -265,9 +358,9 @@ async def _simulate(
     ]
     return Figures(
         lost=sum(lost for *_, lost in ends),
-        refused=(service.refused - before[2]) / (count * clients),
-        amplification=(service.attempts - before[1]) / (count * clients),
-        seconds=max(end for _, end, _ in ends) - before[0],
+        refused=service.refused / (count * clients),
+        amplification=service.attempts / (count * clients),
+        seconds=max(end for _, end, _ in ends),
         jain=sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates)),
         starved=max(gaps, default=math.inf),
         started_in_a_wait=_inside(service.started, service.announced),

@@ -64,6 +64,10 @@ async def test_a_success_is_seen_with_status_and_bytes(watch: Watch) -> None:
     assert 0 <= seen.waited < 60
 
 
+def shown(one: Attempt) -> tuple[int, int | None, type[BaseException] | None, str | None]:
+    return one.number, one.status, one.error, one.cause
+
+
 FAILURES: dict[str, tuple[Step, int | None, type[SeoRepError], str]] = {
     "429": (answer(status=429), 429, RateLimitedError, "throttle"),
     "503": (answer(status=503), 503, ServerError, "overload"),
@@ -73,31 +77,20 @@ FAILURES: dict[str, tuple[Step, int | None, type[SeoRepError], str]] = {
     "garbage": (then_close(b"no HTTP at all\r\n\r\n"), None, ProtocolError, "transient"),
     "a body that is not JSON": (answer(b"<html>"), 200, ProtocolError, "transient"),
     "an error under 200": (answer({"status": "error", "code": 429}), 200, RateLimitedError, "throttle"),
+    "silence": (hang, None, AttemptTimeoutError, "overload"),
+    "404": (answer(status=404), 404, NotFoundError, "permanent"),
+    "401": (answer(status=401), 401, AuthenticationError, "authentication"),
+    "another shape": (answer({"data": 1}), 200, DecodeError, "permanent"),
 }
 
 
 @pytest.mark.parametrize(("step", "status", "error", "cause"), FAILURES.values(), ids=FAILURES)
-async def test_a_failed_attempt_and_its_retry_are_both_seen(
+async def test_a_failed_attempt_and_its_retry_are_seen(
     step: Step, status: int | None, error: type[SeoRepError], cause: str, watch: Watch
 ) -> None:
-    seen = await watch(step, FINE)
-    assert [shown(one) for one in seen] == [(1, status, error, cause), (2, 200, None, None)]
-
-
-def shown(one: Attempt) -> tuple[int, int | None, type[BaseException] | None, str | None]:
-    return one.number, one.status, one.error, one.cause
-
-
-@pytest.mark.parametrize(
-    ("step", "error", "cause"),
-    [
-        (answer(status=404), NotFoundError, "permanent"),
-        (answer(status=401), AuthenticationError, "authentication"),
-        (answer({"data": 1}), DecodeError, "permanent"),
-    ],
-)
-async def test_a_final_failure_is_seen_once(step: Step, error: type[SeoRepError], cause: str, watch: Watch) -> None:
-    assert [(one.number, one.error, one.cause) for one in await watch(step)] == [(1, error, cause)]
+    is_final = cause in ("permanent", "authentication")
+    seen = await watch(step, forever=FINE, attempt_timeout=0.2 if step is hang else 60)
+    assert [shown(one) for one in seen] == [(1, status, error, cause), *([] if is_final else [(2, 200, None, None)])]
 
 
 async def test_waited_is_the_back_off(watch: Watch) -> None:
@@ -120,11 +113,6 @@ async def test_a_cancelled_attempt_is_seen(connect: Connect) -> None:
     await asyncio.wait([call])
     assert call.cancelled()
     assert [shown(one) for one in seen] == [(1, None, asyncio.CancelledError, None)]
-
-
-async def test_attempts_without_a_response_are_seen(watch: Watch) -> None:
-    seen = await watch(forever=hang, attempt_timeout=0.2, max_attempts=2)
-    assert [shown(one) for one in seen] == [(number, None, AttemptTimeoutError, "overload") for number in (1, 2)]
 
 
 async def test_an_attempt_that_a_time_limit_ends_is_seen(watch: Watch) -> None:
@@ -217,18 +205,10 @@ class AsyncCallable:
     async def __call__(self, attempt: Attempt) -> None: ...
 
 
-@pytest.mark.parametrize(
-    "refused",
-    [
-        coroutine,
-        generator,
-        AsyncCallable(),
-        functools.partial(coroutine),
-        functools.partial(AsyncCallable()),
-        5,
-        "print",
-    ],
-)
+ASYNC = [coroutine, generator, AsyncCallable(), functools.partial(coroutine), functools.partial(AsyncCallable())]
+
+
+@pytest.mark.parametrize("refused", [*ASYNC, 5, "print"])
 def test_a_callback_that_is_async_or_no_callable_is_refused(refused: Any) -> None:
     with pytest.raises(ConfigurationError, match="on_attempt must be a function that takes an Attempt, and"):
         SeoRepClient("https://api.example.com", KEY, on_attempt=refused)

@@ -1,78 +1,57 @@
-"""Bodies that are too large, cut short or something else: never partial, never unbounded."""
+"""Answers that are too large, cut short or something else: never partial, never unbounded."""
 
-import gzip
-import json
 import tracemalloc
 import zlib
 
 import pytest
 
 from seorep_async import BodyTooLargeError, ConnectionFailedError, DecodeError, ProtocolError, TransportError
+from tests.session.broken_answers import (
+    BROKEN,
+    CHUNKED,
+    CLOSE_DELIMITED,
+    DEFLATE,
+    GARBAGE,
+    GZIP,
+    GZIPPED,
+    PAGE,
+    chunk,
+)
 from tests.session.calls import Connect, ask, failure
-from tests.session.scripted_server import EMPTY_PAGE, FINE, Step, answer, pour, then_close, then_hang
+from tests.session.scripted_server import FINE, Step, answer, pour, then_close, then_hang
 
-PAGE = json.dumps(EMPTY_PAGE).encode()
-GZIPPED = gzip.compress(PAGE)
-GZIP = ("Content-Encoding", "gzip")
-CLOSE_DELIMITED = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 CAP = 64 * 1024
 
 
-def chunk(data: bytes) -> bytes:
-    return b"%x\r\n%s\r\n" % (len(data), data)
-
-
-CUT: dict[str, tuple[Step, type[TransportError]]] = {
-    "short Content-Length": (then_close(answer(PAGE[:-5], length=len(PAGE))), ConnectionFailedError),
-    "cut within a chunk": (then_close(CHUNKED + chunk(PAGE)[:-9]), ConnectionFailedError),
-    "no last chunk": (then_close(CHUNKED + chunk(PAGE)), ConnectionFailedError),
-    "bad chunk size": (then_close(CHUNKED + b"zz\r\n" + PAGE), TransportError),
-    "close-delimited, cut": (then_close(CLOSE_DELIMITED + PAGE[:-5]), ProtocolError),
-    "close-delimited, nothing": (then_close(CLOSE_DELIMITED), ProtocolError),
-    "gzip, cut and close-delimited": (
-        then_close(CLOSE_DELIMITED[:-2] + b"Content-Encoding: gzip\r\n\r\n" + GZIPPED[:-12]),
-        TransportError,
-    ),
-    "gzip, cut by its length": (answer(GZIPPED[:-12], headers=[GZIP]), TransportError),
-    "gzip, corrupt": (answer(GZIPPED[:12] + b"\xff\xff\xff" + GZIPPED[15:], headers=[GZIP]), TransportError),
-    "gzip, wrong checksum": (answer(GZIPPED[:-8] + bytes(8), headers=[GZIP]), TransportError),
-    "gzip announced, plain sent": (answer(PAGE, headers=[GZIP]), TransportError),
-    "deflate, corrupt": (answer(b"\xff\xff\xff\xff", headers=[("Content-Encoding", "deflate")]), TransportError),
-    "brotli that nobody asked for": (
-        answer(b"\x0b\x02\x80[]\x03", headers=[("Content-Encoding", "br")]),
-        TransportError,
-    ),
-    "unknown encoding": (answer(PAGE[:-3], headers=[("Content-Encoding", "none such")]), ProtocolError),
-    "empty": (answer(b""), ProtocolError),
-    "204": (b"HTTP/1.1 204 No Content\r\n\r\n", ProtocolError),
-    "only spaces": (answer(b" \r\n"), ProtocolError),
-    "HTML": (answer(b"<html>Down for maintenance</html>", headers=[("Content-Type", "text/html")]), ProtocolError),
-    "byte order mark": (answer(b"\xef\xbb\xbf" + PAGE), ProtocolError),
-    "UTF-16": (answer(PAGE.decode().encode("utf-16")), ProtocolError),
-    "two texts": (answer(PAGE + PAGE), ProtocolError),
-}
-
-
-@pytest.mark.parametrize(("step", "kind"), CUT.values(), ids=CUT)
-async def test_body_that_is_not_whole_is_asked_for_again(
+@pytest.mark.parametrize(("step", "kind"), BROKEN.values(), ids=BROKEN)
+async def test_broken_answer_is_an_error_after_all_attempts(
     step: Step, kind: type[TransportError], connect: Connect
 ) -> None:
+    client, _ = await connect(step, step, max_attempts=2)
+    error = await failure(client, kind)
+    assert isinstance(error, ConnectionFailedError | ProtocolError)
+    assert error.attempts == 2
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("step", [step for step, _ in BROKEN.values()], ids=BROKEN)
+async def test_broken_answer_is_asked_for_again(step: Step, connect: Connect) -> None:
     client, server = await connect(step, FINE)
     assert (await ask(client)).items == ()
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize(("step", "kind"), CUT.values(), ids=CUT)
-async def test_body_that_is_never_whole_is_an_error(step: Step, kind: type[TransportError], connect: Connect) -> None:
-    client, _ = await connect(step, step, max_attempts=2)
-    error = await failure(client, kind)
-    assert error.attempts == 2
+@pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE)
+async def test_garbage_has_no_status(raw: bytes, connect: Connect) -> None:
+    client, _ = await connect(then_close(raw), max_attempts=1)
+    error = await failure(client, ProtocolError)
+    assert error.status is None
+    assert "400" not in f"{error} {error.message}"
 
 
 @pytest.mark.parametrize(
     "headers",
-    [[], [("Content-Encoding", "gzip")], [("Content-Encoding", "deflate")], [("Content-Type", "text/html")]],
+    [[], [GZIP], [DEFLATE], [("Content-Type", "text/html")]],
     ids=["plain", "gzip", "deflate", "called HTML"],
 )
 async def test_whole_body_is_read_however_it_is_packed(headers: list[tuple[str, str]], connect: Connect) -> None:

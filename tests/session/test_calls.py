@@ -20,11 +20,12 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.session import CancelScope, Request
+from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import KEY, Connect, ConnectSession, StartServer, ask, failure, open_session
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import FINE, Step, answer, drip, hang, pour, reset, then_close, then_hang
+from tests.session.scripted_server import FINE, Step, answer, hang, pour, then_hang
 
-SLOW = 60.0  # seconds; nothing here comes near it unless something hangs
+LONG = 60.0  # seconds; nothing here comes near it unless something hangs
 
 
 def real_time(base_url: str, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> SeoRepClient:
@@ -78,24 +79,12 @@ async def test_retry_goes_before_what_was_not_tried_yet(connect_session: Connect
     assert [request.target for request in server.requests] == ["/v3/first", "/v3/second", "/v3/first", "/v3/third"]
 
 
-SLOW_ANSWERS: dict[str, Step] = {
-    "silence": hang,
-    "drip of headers": drip(FINE),
-    "drip of a body": drip(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n" + bytes(900), 0.02),
-    "headers that never end": then_hang(b"HTTP/1.1 200 OK\r\nX-A: 1\r\n"),
-    "body that never ends": then_hang(answer(b"{", length=9)),
-    "chunks that never end": then_hang(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"),
-    "close that never comes": then_hang(b"HTTP/1.1 200 OK\r\n\r\n{}"),
-    "endless 100 Continue": pour(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 10**9),
-}
-
-
-@pytest.mark.parametrize("step", SLOW_ANSWERS.values(), ids=SLOW_ANSWERS)
+@pytest.mark.parametrize("step", SLOW.values(), ids=SLOW)
 async def test_slow_answer_ends_with_the_attempt_timeout(step: Step, connect: Connect) -> None:
     client, server = await connect(step, attempt_timeout=0.2, max_attempts=1)
     began = time.monotonic()
     await failure(client, AttemptTimeoutError, match=r"0\.2 s")
-    assert 0.15 < time.monotonic() - began < SLOW
+    assert 0.15 < time.monotonic() - began < LONG
     await server.until_no_connection()
 
 
@@ -131,15 +120,9 @@ async def test_wait_beyond_the_deadline_is_not_begun(connect: Connect, fake_time
     assert fake_time.slept == []
 
 
-FAULTS: dict[str, Step] = SLOW_ANSWERS | {
-    "reset": reset,
-    "closed": then_close(b""),
-    "body cut": then_close(answer(b"{", length=9)),
-    "no JSON": answer(b"<html>"),
-    "garbage": then_close(b"SSH-2.0\r\n\r\n"),
-    "500": answer(status=500),
-    "503": answer(status=503),
-    "429": answer(status=429),
+FAULTS: dict[str, Step] = SLOW | {
+    **{name: BROKEN[name][0] for name in ("reset", "closed", "short Content-Length", "HTML", "no HTTP")},
+    **{str(status): answer(status=status) for status in (500, 503, 429)},
     "429 with Retry-After 0": answer(status=429, headers=[("Retry-After", "0")]),
     "503 with Retry-After 0.05": answer(status=503, headers=[("Retry-After", "0.05")]),
     "endless body": pour(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 65536, 10**9),
@@ -156,7 +139,7 @@ async def test_deadline_holds_under_any_fault(
         began = time.monotonic()
         with pytest.raises(SeoRepError):
             await ask(client)
-        assert time.monotonic() - began < SLOW
+        assert time.monotonic() - began < LONG
 
 
 async def test_hanging_attempt_ends_with_the_deadline(
@@ -242,7 +225,7 @@ async def test_refused_key_ends_the_waits_for_a_permit_at_once(connect_session: 
     scope = CancelScope()
     session, _ = await connect_session(answer(status=401), requests_per_second=0.001)
     calls = [session.spawn(session.send(get(path, cancel_scope=scope))) for path in ("/v3/x", "/v3/y", "/v3/z")]
-    ended, waiting = await asyncio.wait(calls, timeout=SLOW)
+    ended, waiting = await asyncio.wait(calls, timeout=LONG)
     assert not waiting
     assert {type(call.exception()) for call in ended} == {AuthenticationError}
 
@@ -286,24 +269,15 @@ async def test_call_cancelled_at_any_moment_gives_its_permit_back(connect: Conne
     assert cancelled >= 20
 
 
-@pytest.mark.parametrize("state", ["not open yet", "closed"])
-async def test_client_that_is_not_open_says_how_to_use_it(state: str, scripted_server: StartServer) -> None:
-    server = await scripted_server()
-    client = SeoRepClient(server.base_url, KEY)
-    if state == "closed":
-        async with client:
-            pass
-    with pytest.raises(ConfigurationError, match=f"{state}.*async with"):
-        await ask(client)
-
-
-async def test_client_is_opened_once_and_may_be_closed_twice(scripted_server: StartServer) -> None:
-    client = SeoRepClient((await scripted_server()).base_url, KEY)
+async def test_client_is_opened_once_and_may_be_closed_twice() -> None:
+    client = SeoRepClient("https://api.example.com", KEY)
     await client.close()
+    await failure(client, ConfigurationError, match="not open yet.*async with")
     for state in ("open", "closed"):
         await (client.open if state == "open" else client.close)()
         with pytest.raises(ConfigurationError, match=f"{state} already"):
             await client.open()
+    await failure(client, ConfigurationError, match="closed.*async with")
     await client.close()
 
 

@@ -32,8 +32,18 @@ async def done_by_iteration(queue: FairQueue, amounts: list[int]) -> list[int]:
     return done
 
 
-async def test_work_within_the_share_is_done_together() -> None:
-    assert len(set(await done_by_iteration(FairQueue(10), [3, 3, 4]))) == 1
+TURNS: dict[str, tuple[list[int], list[int]]] = {
+    "work within the share is done together": ([3, 3, 4], [0, 0, 0]),
+    "small pieces share a turn": ([10, 5, 5, 5], [0, 1, 1, 2]),
+    "more than the share in one piece goes alone": ([1, 50, 1], [0, 1, 2]),
+    "nobody overtakes": ([9, 9, 1, 9, 1], [0, 1, 1, 2, 2]),
+}
+
+
+@pytest.mark.parametrize(("amounts", "turns"), TURNS.values(), ids=TURNS)
+async def test_each_piece_has_its_turn(amounts: list[int], turns: list[int]) -> None:
+    done = await done_by_iteration(FairQueue(10), amounts)
+    assert [sorted(set(done)).index(iteration) for iteration in done] == turns
 
 
 async def test_what_was_to_be_done_already_goes_before_work() -> None:
@@ -53,21 +63,6 @@ async def test_three_iterations_without_work_follow_each_with_work() -> None:
     first, second, third = await done_by_iteration(FairQueue(10), [10, 10, 10])
     assert second - first >= 4
     assert third - second >= 4
-
-
-async def test_small_pieces_share_a_turn() -> None:
-    done = await done_by_iteration(FairQueue(10), [10, 5, 5, 5])
-    assert done[1] == done[2] < done[3]
-
-
-async def test_more_than_the_share_in_one_piece_goes_alone() -> None:
-    done = await done_by_iteration(FairQueue(10), [1, 50, 1])
-    assert done[0] < done[1] < done[2]
-
-
-async def test_nobody_overtakes() -> None:
-    done = await done_by_iteration(FairQueue(10), [9, 9, 1, 9, 1])
-    assert done == sorted(done)
 
 
 async def test_who_waits_no_more_is_passed_over() -> None:

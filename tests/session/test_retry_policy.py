@@ -1,6 +1,7 @@
 """What a failed attempt means and what is done next, without a loop."""
 
 import math
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -67,31 +68,28 @@ def verdict(
     return decided.error if isinstance(decided, GiveUp) else decided
 
 
-STATUSES = [
-    ((401, 403), Cause.AUTHENTICATION),
-    ((429,), Cause.THROTTLE),
-    ((503,), Cause.OVERLOAD),
-    ((408, 500, 502, 504, 506, 507, 511, 520, 599), Cause.TRANSIENT),
-    ((400, 402, 404, 405, 407, 409, 410, 413, 418, 422, 428, 430, 451, 499, 501, 505), Cause.PERMANENT),
+STATUSES: list[tuple[Callable[[int], Cause | Signal], Cause | Signal, list[int]]] = [
+    (cause_of_status, Cause.AUTHENTICATION, [401, 403]),
+    (cause_of_status, Cause.THROTTLE, [429]),
+    (cause_of_status, Cause.OVERLOAD, [503]),
+    (cause_of_status, Cause.TRANSIENT, [408, 500, 502, 504, 506, 507, 511, 520, 599]),
+    (
+        cause_of_status,
+        Cause.PERMANENT,
+        [400, 402, 404, 405, 407, 409, 410, 413, 418, 422, 428, 430, 451, 499, 501, 505],
+    ),
+    (signal_of_status, Signal.THROTTLED, [429]),
+    (signal_of_status, Signal.OVERLOADED, [503]),
+    (signal_of_status, Signal.UNREACHABLE, [502, 504]),
+    (signal_of_status, Signal.FINE, [200, 201, 204, 301, 400, 401, 403, 404, 408, 422, 428, 430, 500, 501, 505, 599]),
 ]
 
 
-@pytest.mark.parametrize(("statuses", "cause"), STATUSES)
-def test_status_has_cause(statuses: tuple[int, ...], cause: Cause) -> None:
-    assert {cause_of_status(status) for status in statuses} == {cause}
-
-
-@pytest.mark.parametrize(
-    ("statuses", "signal"),
-    [
-        ((429,), Signal.THROTTLED),
-        ((503,), Signal.OVERLOADED),
-        ((502, 504), Signal.UNREACHABLE),
-        ((200, 201, 204, 301, 400, 401, 403, 404, 408, 422, 428, 430, 500, 501, 505, 599), Signal.FINE),
-    ],
-)
-def test_status_is_a_signal(statuses: tuple[int, ...], signal: Signal) -> None:
-    assert {signal_of_status(status) for status in statuses} == {signal}
+@pytest.mark.parametrize(("meaning_of", "meaning", "statuses"), STATUSES)
+def test_status_has_a_cause_and_a_signal(
+    meaning_of: Callable[[int], object], meaning: Cause | Signal, statuses: list[int]
+) -> None:
+    assert {meaning_of(status) for status in statuses} == {meaning}
 
 
 LOST = dict.fromkeys(product(Sent, Cause), Signal.FINE) | dict.fromkeys(product([Sent.NO], Cause), Signal.UNREACHABLE)
@@ -152,26 +150,18 @@ def test_a_write_is_retried_only_if_certainly_not_executed(sent: Sent, cause: Ca
     assert isinstance(decided, Retry if is_unexecuted else OutcomeUnknownError)
 
 
-@pytest.mark.parametrize(
-    ("error", "kind", "message"),
-    [
-        (
-            verdict(Sent.MAYBE, idempotent=False),
-            OutcomeUnknownError,
-            "the request was sent, but whether it was carried out is not known (as it was); look for it with list(), "
-            "by filter or username, before you send it again",
-        ),
-        (
-            verdict(remaining=0.1),
-            DeadlineExceededError,
-            "the call timed out before it succeeded; last error: as it was",
-        ),
-    ],
-)
-def test_error_tells_what_is_known_and_how_to_find_out(error: Any, kind: type[SeoRepError], message: str) -> None:
-    assert type(error) is kind
-    assert (error.status, error.body_excerpt, error.message) == (500, "its body", message)
-    assert isinstance(error.__cause__, ServerError)
+def test_error_tells_what_is_known_and_how_to_find_out() -> None:
+    unknown, late = verdict(Sent.MAYBE, idempotent=False), verdict(remaining=0.1)
+    assert (type(unknown), type(late)) == (OutcomeUnknownError, DeadlineExceededError)
+    assert isinstance(unknown, SeoRepError)
+    assert isinstance(late, SeoRepError)
+    assert unknown.message == (
+        "the request was sent, but whether it was carried out is not known (as it was); look for it with list(), "
+        "by filter or username, before you send it again"
+    )
+    assert late.message == "the call timed out before it succeeded; last error: as it was"
+    for error in (unknown, late):
+        assert (error.status, error.body_excerpt, type(error.__cause__)) == (500, "its body", ServerError)
 
 
 @pytest.mark.parametrize("spent", [{"attempts": 99}, {"tokens": 0}, {"remaining": 0.0}, {"retry_after": 99.0}])
@@ -213,24 +203,12 @@ def test_back_off_of_a_late_attempt_is_finite(attempts: int, initial: float, lon
 
 
 @pytest.mark.parametrize(
-    ("attempts", "throttled", "goes_on"),
-    [
-        (3, 0, True),
-        (4, 0, False),
-        (5, 0, False),
-        (4, 1, False),  # 3 and a third
-        (4, 2, True),
-        (5, 2, False),
-        (5, 3, True),  # 2 and three thirds
-        (6, 3, False),
-        (9, 9, True),
-        (10, 10, False),
-        (10, 9, False),
-    ],
+    ("throttled", "last"),
+    [(0, 3), (1, 3), (2, 4), (3, 5), (9, 9)],  # of 4 attempts, three throttled ones count as one
 )
-def test_throttled_attempt_counts_as_a_third(attempts: int, throttled: int, goes_on: bool) -> None:
-    decided = verdict(attempts=attempts, throttled=throttled)
-    assert isinstance(decided, Retry if goes_on else ServerError)
+def test_throttled_attempt_counts_as_a_third(throttled: int, last: int) -> None:
+    decided = {attempts: type(verdict(attempts=attempts, throttled=throttled)) for attempts in (last, last + 1)}
+    assert decided == {last: Retry, last + 1: ServerError}
 
 
 @pytest.mark.parametrize(("throttled", "cause"), [(0, Cause.TRANSIENT), (1, Cause.THROTTLE)])

@@ -81,52 +81,39 @@ def body_with_key(**fields: Any) -> bytes:
     return answer(json.dumps(fields, ensure_ascii=False).encode())
 
 
-UNTIL_LATE = {"max_attempts": 99, "call_timeout": 3}
+HEAD_OF_KEY, FIRST_OF_KEY = f"HTTP/1.1 {KEY}\r\n\r\n".encode(), f'{{"data": ["{KEY}'.encode()
+UNDER_200 = body_with_key(status="error", message=f"no such key: {KEY}")
+ELSEWHERE = f"https://:{urllib.parse.quote(KEY)}@other.example/{IN_BASE64}"
+FAILURES: dict[str, tuple[Step, type[SeoRepError]]] = {
+    "401": (answer(KEY.encode(), status=401), AuthenticationError),
+    "403": (answer(KEY.encode(), status=403), AuthenticationError),
+    "404": (answer(KEY.encode(), status=404), NotFoundError),
+    "422": (answer(KEY.encode(), status=422), InvalidRequestError),
+    "429": (answer(KEY.encode(), status=429, headers=[("Retry-After", "3600")]), RateLimitedError),
+    "500": (answer(KEY.encode(), status=500), ServerError),
+    "error under 200": (UNDER_200, StatusError),
+    "error under 200, the key cut": (body_with_key(status="error", message="x" * 180 + KEY, code=404), NotFoundError),
+    "another shape": (body_with_key(data=KEY), DecodeError),
+    "another shape, the key cut": (body_with_key(data="x" * 20 + KEY), DecodeError),
+    "path of a bad field": (body_with_key(data=[{KEY: float("nan")}]), DecodeError),
+    "not JSON": (answer(f"<html>{html.escape(KEY)}</html>".encode()), ProtocolError),
+    "bad status line": (then_close(HEAD_OF_KEY), ProtocolError),
+    "bad status line, the key cut": (then_close(f"HTTP/1.1 {'x' * 150}{KEY}\r\n\r\n".encode()), ProtocolError),
+    "bad header": (then_close(f"HTTP/1.1 200 OK\r\nBasic {IN_BASE64}\r\n\r\n".encode()), ProtocolError),
+    "redirect": (answer(status=302, headers=[("Location", ELSEWHERE)]), RedirectError),
+    "cut": (then_close(answer(KEY.encode(), length=99)), ConnectionFailedError),
+    "too large": (answer(KEY.encode() * 100), BodyTooLargeError),
+    "reset": (reset, ConnectionFailedError),
+    "silence": (hang, AttemptTimeoutError),
+}
+LATE = {"500": FAILURES["500"][0], "half": answer(FIRST_OF_KEY), "200": UNDER_200, "garbage": then_close(HEAD_OF_KEY)}
+LIMITS: dict[str, dict[str, Any]] = {"too large": {"max_body_bytes": 1024}, "silence": {"attempt_timeout": 0.1}}
 CASES: dict[str, tuple[Step, type[SeoRepError], dict[str, Any]]] = {
-    "401": (answer(KEY.encode(), status=401), AuthenticationError, {}),
-    "403": (answer(KEY.encode(), status=403), AuthenticationError, {}),
-    "404": (answer(KEY.encode(), status=404), NotFoundError, {}),
-    "422": (answer(KEY.encode(), status=422), InvalidRequestError, {}),
-    "429": (answer(KEY.encode(), status=429, headers=[("Retry-After", "3600")]), RateLimitedError, {}),
-    "500": (answer(KEY.encode(), status=500), ServerError, {}),
-    "deadline": (answer(KEY.encode(), status=500), DeadlineExceededError, UNTIL_LATE),
-    "deadline after half an answer": (
-        answer(f'{{"data": ["{KEY}'.encode()),
-        DeadlineExceededError,
-        UNTIL_LATE,
-    ),
-    "deadline after an error under 200": (
-        body_with_key(status="error", message=f"no such key: {KEY}"),
-        DeadlineExceededError,
-        UNTIL_LATE,
-    ),
-    "deadline after garbage": (
-        then_close(f"HTTP/1.1 {KEY}\r\n\r\n".encode()),
-        DeadlineExceededError,
-        UNTIL_LATE,
-    ),
-    "error under 200": (body_with_key(status="error", message=f"no such key: {KEY}"), StatusError, {}),
-    "error under 200, the key cut": (
-        body_with_key(status="error", message="x" * 180 + KEY, code=404),
-        NotFoundError,
-        {},
-    ),
-    "another shape": (body_with_key(data=KEY), DecodeError, {}),
-    "another shape, the key cut": (body_with_key(data="x" * 20 + KEY), DecodeError, {}),
-    "path of a bad field": (body_with_key(data=[{KEY: float("nan")}]), DecodeError, {}),
-    "not JSON": (answer(f"<html>{html.escape(KEY)}</html>".encode()), ProtocolError, {}),
-    "bad status line": (then_close(f"HTTP/1.1 {KEY}\r\n\r\n".encode()), ProtocolError, {}),
-    "bad status line, the key cut": (then_close(f"HTTP/1.1 {'x' * 150}{KEY}\r\n\r\n".encode()), ProtocolError, {}),
-    "bad header": (then_close(f"HTTP/1.1 200 OK\r\nBasic {IN_BASE64}\r\n\r\n".encode()), ProtocolError, {}),
-    "redirect": (
-        answer(status=302, headers=[("Location", f"https://:{urllib.parse.quote(KEY)}@other.example/{IN_BASE64}")]),
-        RedirectError,
-        {},
-    ),
-    "cut": (then_close(answer(KEY.encode(), length=99)), ConnectionFailedError, {}),
-    "too large": (answer(KEY.encode() * 100), BodyTooLargeError, {"max_body_bytes": 1024}),
-    "reset": (reset, ConnectionFailedError, {}),
-    "silence": (hang, AttemptTimeoutError, {"attempt_timeout": 0.1}),
+    **{name: (*failed, {"max_attempts": 2} | LIMITS.get(name, {})) for name, failed in FAILURES.items()},
+    **{
+        f"deadline after {name}": (step, DeadlineExceededError, {"max_attempts": 99, "call_timeout": 3})
+        for name, step in LATE.items()
+    },
 }
 
 
@@ -135,7 +122,7 @@ async def test_no_error_shows_the_key(
     step: Step, kind: type[SeoRepError], settings: dict[str, Any], connect: Connect
 ) -> None:
     asyncio.get_running_loop().set_debug(True)
-    client, _ = await connect(forever=step, **{"max_attempts": 2} | settings)
+    client, _ = await connect(forever=step, **settings)
     error = await failure(client, kind)
     assert type(error) is kind
     assert_error_does_not_show_key(error)
@@ -266,32 +253,30 @@ def test_client_and_what_hangs_on_it_is_not_pickled() -> None:
             pickle.dumps(thing)
 
 
-BAD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "key with a line break": ("https://api.example.com", f"{KEY}\n"),
-    "key with a space": ("https://api.example.com", f" {KEY}"),
-    "key as bytes": ("https://api.example.com", KEY.encode()),
-    "key in a list": ("https://api.example.com", [KEY]),
-    "address with the key as password": (f"https://:{KEY}@api.example.com", "k"),
-    "address with the key in its query": (f"https://api.example.com?key={KEY}", "k"),
-    "address that can't be parsed": (f"https://:{KEY}@api.example.com:x", "k"),
-    "address with spaces": (f"https://{KEY} x", "k"),
-    "bad address, good key": ("api.example.com", KEY),
-    "no address, good key": (None, KEY),
+ADDRESS = "https://api.example.com"
+BAD_ARGUMENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "key with a line break": (ADDRESS, f"{KEY}\n", {}),
+    "key with a space": (ADDRESS, f" {KEY}", {}),
+    "key as bytes": (ADDRESS, KEY.encode(), {}),
+    "key in a list": (ADDRESS, [KEY], {}),
+    "address with the key as password": (f"https://:{KEY}@api.example.com", "k", {}),
+    "address with the key in its query": (f"https://api.example.com?key={KEY}", "k", {}),
+    "address that can't be parsed": (f"https://:{KEY}@api.example.com:x", "k", {}),
+    "address with spaces": (f"https://{KEY} x", "k", {}),
+    "bad address, good key": ("api.example.com", KEY, {}),
+    "no address, good key": (None, KEY, {}),
+    "bad settings, good key": (ADDRESS, KEY, {"settings": {"max_attempts": 1}}),
+    "bad session, good key": (ADDRESS, KEY, {"session": "a session"}),
 }
 
 
-@pytest.mark.parametrize("arguments", BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
-def test_refused_argument_is_not_shown(arguments: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("address", "key", "options"), BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
+def test_refused_argument_is_not_shown(
+    address: Any, key: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("SEOREP_BASE_URL", raising=False)
     with pytest.raises(ConfigurationError) as caught:
-        SeoRepClient(*arguments)
-    assert_error_does_not_show_key(caught.value)
-
-
-@pytest.mark.parametrize("options", [{"settings": {"max_attempts": 1}}, {"session": "a session"}])
-def test_key_is_not_shown_when_another_argument_is_wrong(options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        SeoRepClient("https://api.example.com", KEY, **options)
+        SeoRepClient(address, key, **options)
     assert_error_does_not_show_key(caught.value)
 
 

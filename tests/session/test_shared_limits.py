@@ -24,8 +24,16 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.session import CancelScope, Request, Session
-from tests.session.limiters import AtOnce, FixedWindow, Limiter, TokenBucket
-from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
+from tests.session.simulated_service import (
+    AtOnce,
+    FixedWindow,
+    Limiter,
+    SimulatedService,
+    TokenBucket,
+    pull,
+    session_above,
+    simulate,
+)
 from tests.session.virtual_loop import here, run
 
 pytestmark = pytest.mark.virtual
@@ -59,8 +67,7 @@ async def is_doubtful(session: Session, subject: str) -> bool:
 
 
 async def turn() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await asyncio.sleep(0.001)
 
 
 # what is shared
@@ -251,25 +258,21 @@ async def test_a_call_cancelled_as_it_is_served_is_not_in_flight() -> None:
 
 @pytest.mark.parametrize("leave", ["close", "cancel"])
 async def test_who_leaves_in_a_pause_holds_nobody_up(leave: str) -> None:
-    service = SimulatedService(TokenBucket(1, 1), retry_after=PAUSE)
     limits = Limits(max_concurrency=4)
-    async with session_above(service, 1, limits=limits) as stays:
-        leaving = session_above(service, 2, limits=limits)
-        goes = await leaving.__aenter__()
+    async with sharing(SimulatedService(TokenBucket(1, 1), retry_after=PAUSE), 2, limits) as (stays, goes):
         await stays.send(page())
-        calls = [asyncio.create_task(session.send(page())) for session in (goes, stays) for _ in range(6)]
+        gone, waiting = ([asyncio.create_task(session.send(page())) for _ in range(6)] for session in (goes, stays))
         await asyncio.sleep(1)
-        for task in calls[:6] if leave == "cancel" else ():
-            task.cancel()
         if leave == "close":
-            await leaving.__aexit__(None, None, None)
-        gone = await asyncio.gather(*calls[:6], return_exceptions=True)
+            await goes.__aexit__(None, None, None)
+        else:
+            for task in gone:
+                task.cancel()
+        ends = await asyncio.gather(*gone, return_exceptions=True)
         assert here().now < 2
-        assert all(isinstance(end, SeoRepError | asyncio.CancelledError) for end in gone)
-        assert await asyncio.gather(*calls[6:]) == [0] * 6
+        assert all(isinstance(end, SeoRepError | asyncio.CancelledError) for end in ends)
+        assert await asyncio.gather(*waiting) == [0] * 6
         assert stays.governor.admission.in_flight == 0
-        if leave == "cancel":
-            await leaving.__aexit__(None, None, None)
 
 
 async def test_who_closes_with_attempts_in_flight_keeps_no_permit() -> None:

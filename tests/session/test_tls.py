@@ -21,7 +21,7 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def serving(certificate: trustme.LeafCert) -> ssl.SSLContext:
+def server_context(certificate: trustme.LeafCert) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     return context
@@ -35,7 +35,7 @@ def trusting(authority: trustme.CA) -> aiohttp.ClientSession:
 
 async def test_good_certificate_is_taken(connect: Connect, authority: trustme.CA) -> None:
     async with trusting(authority) as session:
-        tls = serving(authority.issue_cert("127.0.0.1"))
+        tls = server_context(authority.issue_cert("127.0.0.1"))
         client, server = await connect(FINE, FINE, tls=tls, session=session)
         await ask(client)
         await ask(client)
@@ -45,7 +45,7 @@ async def test_good_certificate_is_taken(connect: Connect, authority: trustme.CA
 async def test_unknown_authority_is_refused_before_anything_is_sent(
     connect: Connect, fake_time: FakeTime, authority: trustme.CA
 ) -> None:
-    client, server = await connect(tls=serving(authority.issue_cert("127.0.0.1")))
+    client, server = await connect(tls=server_context(authority.issue_cert("127.0.0.1")))
     error = await failure(client, ConnectionFailedError, match="no TLS connection")
     assert (error.attempts, fake_time.slept, server.requests) == (1, [], [])
 
@@ -60,7 +60,7 @@ async def test_bad_certificate_is_refused_before_anything_is_sent(
         else authority.issue_cert("127.0.0.1", not_before=YESTERDAY - dt.timedelta(days=1), not_after=YESTERDAY)
     )
     async with trusting(authority) as session:
-        client, server = await connect(tls=serving(certificate), session=session)
+        client, server = await connect(tls=server_context(certificate), session=session)
         error = await failure(client, ConnectionFailedError, match="no TLS connection")
     assert (error.attempts, fake_time.slept, server.requests) == (1, [], [])
 
@@ -91,7 +91,7 @@ async def test_an_unanswered_greeting_ends_with_the_connect_timeout(
 async def test_http_at_a_tls_server_gets_no_answer(
     scripted_server: StartServer, open_client: OpenClient, authority: trustme.CA
 ) -> None:
-    server = await scripted_server(tls=serving(authority.issue_cert("127.0.0.1")))
+    server = await scripted_server(tls=server_context(authority.issue_cert("127.0.0.1")))
     with pytest.raises(TransportError):
         await ask(await open_client(server.base_url.replace("https:", "http:"), max_attempts=2))
     assert server.requests == []

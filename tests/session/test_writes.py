@@ -8,7 +8,6 @@ import pytest
 
 from seorep_async import (
     AttemptTimeoutError,
-    ConnectionFailedError,
     NotFoundError,
     OutcomeUnknownError,
     ProtocolError,
@@ -16,6 +15,7 @@ from seorep_async import (
     ServerError,
 )
 from seorep_async.session import Request
+from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import Connect, ConnectSession, open_session, write
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import (
@@ -27,7 +27,6 @@ from tests.session.scripted_server import (
     hang,
     reset,
     then_close,
-    then_hang,
 )
 
 NOT_FOUND = answer(status=404)
@@ -47,25 +46,18 @@ async def test_every_write_has_a_connection_of_its_own(connect_session: ConnectS
 # executed, and the answer lost
 
 
+NEVER_ENDING = ("silence", "body that never ends", "headers that never end")
+REUSED = (
+    *("reset", "closed", "head cut", "short Content-Length", "cut within a chunk"),
+    *("no HTTP", "two lengths", "header of 20 KB"),
+)
 LOST: dict[str, tuple[Step, type[SeoRepError]]] = {
-    "reset": (reset, ConnectionFailedError),
-    "closed": (then_close(b""), ConnectionFailedError),
-    "head cut": (then_close(b"HTTP/1.1 200 OK\r\nContent-Le"), SeoRepError),
-    "body cut": (then_close(answer(b"{}", length=9)), ConnectionFailedError),
-    "chunk cut": (then_close(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{"), ConnectionFailedError),
-    "silence": (hang, AttemptTimeoutError),
-    "silence after the head": (then_hang(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"), AttemptTimeoutError),
-    "head that never ends": (then_hang(b"HTTP/1.1 200 OK\r\nX-A: 1\r\n"), AttemptTimeoutError),
-    "garbage": (then_close(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), ProtocolError),
+    **{name: BROKEN[name] for name in REUSED},
+    **{name: (SLOW[name], AttemptTimeoutError) for name in NEVER_ENDING},
     "garbage after 100": (then_close(b"HTTP/1.1 100 Continue\r\n\r\nnonsense\r\n\r\n"), ProtocolError),
-    "two lengths": (then_close(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\n{}"), ProtocolError),
-    "header of 20 KB": (then_close(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 20_000 + b"\r\n\r\n"), ProtocolError),
     "header of 2 MB": (then_close(b"HTTP/1.1 204 No\r\nX-Long: " + b"x" * 2_000_000 + b"\r\n\r\n"), ProtocolError),
     "408": (answer(status=408), SeoRepError),
-    "500": (answer(status=500), ServerError),
-    "502": (answer(status=502), ServerError),
-    "503 without Retry-After": (answer(status=503), ServerError),
-    "504": (answer(status=504), ServerError),
+    **{str(status): (answer(status=status), ServerError) for status in (500, 502, 503, 504)},
 }
 
 

@@ -1,0 +1,92 @@
+"""What a server, or the network, can do to an answer: the table that tests of reads, writes and deadlines share."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TypeAlias
+
+from seorep_async import ConnectionFailedError, ProtocolError, TransportError
+from tests.session.scripted_server import EMPTY_PAGE, Step, answer, drip, hang, pour, reset, then_close, then_hang
+
+PAGE = json.dumps(EMPTY_PAGE).encode()
+GZIPPED = gzip.compress(PAGE)
+GZIP, DEFLATE = ("Content-Encoding", "gzip"), ("Content-Encoding", "deflate")
+OK = b"HTTP/1.1 200 OK\r\n"
+CLOSE_DELIMITED = OK + b"Connection: close\r\n\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+Broken: TypeAlias = dict[str, tuple[Step, type[TransportError]]]
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+CUT: Broken = {
+    "short Content-Length": (then_close(answer(PAGE[:-5], length=len(PAGE))), ConnectionFailedError),
+    "cut within a chunk": (then_close(CHUNKED + chunk(PAGE)[:-9]), ConnectionFailedError),
+    "no last chunk": (then_close(CHUNKED + chunk(PAGE)), ConnectionFailedError),
+    "bad chunk size": (then_close(CHUNKED + b"zz\r\n" + PAGE), TransportError),
+    "close-delimited, cut": (then_close(CLOSE_DELIMITED + PAGE[:-5]), ProtocolError),
+    "close-delimited, nothing": (then_close(CLOSE_DELIMITED), ProtocolError),
+    "gzip, cut and close-delimited": (
+        then_close(CLOSE_DELIMITED[:-2] + b"Content-Encoding: gzip\r\n\r\n" + GZIPPED[:-12]),
+        TransportError,
+    ),
+    "gzip, cut by its length": (answer(GZIPPED[:-12], headers=[GZIP]), TransportError),
+    "gzip, corrupt": (answer(GZIPPED[:12] + b"\xff\xff\xff" + GZIPPED[15:], headers=[GZIP]), TransportError),
+    "gzip, wrong checksum": (answer(GZIPPED[:-8] + bytes(8), headers=[GZIP]), TransportError),
+    "gzip announced, plain sent": (answer(PAGE, headers=[GZIP]), TransportError),
+    "deflate, corrupt": (answer(b"\xff\xff\xff\xff", headers=[DEFLATE]), TransportError),
+    "brotli that nobody asked for": (
+        answer(b"\x0b\x02\x80[]\x03", headers=[("Content-Encoding", "br")]),
+        TransportError,
+    ),
+    "unknown encoding": (answer(PAGE[:-3], headers=[("Content-Encoding", "none such")]), ProtocolError),
+    "empty": (answer(b""), ProtocolError),
+    "204": (b"HTTP/1.1 204 No Content\r\n\r\n", ProtocolError),
+    "only spaces": (answer(b" \r\n"), ProtocolError),
+    "HTML": (answer(b"<html>Down for maintenance</html>", headers=[("Content-Type", "text/html")]), ProtocolError),
+    "byte order mark": (answer(b"\xef\xbb\xbf" + PAGE), ProtocolError),
+    "UTF-16": (answer(PAGE.decode().encode("utf-16")), ProtocolError),
+    "two texts": (answer(PAGE + PAGE), ProtocolError),
+}
+"""Bodies that are not whole under status 200."""
+
+GARBAGE = {
+    "no HTTP": b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
+    "bad status line": b"HTTP/1.1 abc OK\r\n\r\n",
+    "status of four digits": b"HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n",
+    "binary": bytes(range(256)) * 4 + b"\r\n\r\n",
+    "length and chunks": OK + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two lengths": OK + b"Content-Length: 2\r\nContent-Length: 5\r\n\r\n{}",
+    "length that is no number": OK + b"Content-Length: -2\r\n\r\n{}",
+    "length with a sign": OK + b"Content-Length: +2\r\n\r\n{}",
+    "header of 20 KB": OK + b"X-Long: " + b"x" * 20_000 + b"\r\nContent-Length: 2\r\n\r\n{}",
+    "200 headers": OK + b"X-Header: 1\r\n" * 200 + b"Content-Length: 2\r\n\r\n{}",
+    "header without a colon": OK + b"no header\r\nContent-Length: 2\r\n\r\n{}",
+    "null in a header": OK + b"X-Null: \x00\r\nContent-Length: 2\r\n\r\n{}",
+}
+"""What is no HTTP, or not of a kind that can be trusted."""
+
+BROKEN: Broken = {
+    "reset": (reset, ConnectionFailedError),
+    "closed": (then_close(b""), ConnectionFailedError),
+    "head cut": (then_close(b"HTTP/1.1 20"), TransportError),
+    **CUT,
+    **{name: (then_close(raw), ProtocolError) for name, raw in GARBAGE.items()},
+}
+"""Answers that may be whole the next time."""
+
+SLOW: dict[str, Step] = {
+    "silence": hang,
+    "drip of headers": drip(answer(EMPTY_PAGE)),
+    "drip of a body": drip(OK + b"Content-Length: 900\r\n\r\n" + bytes(900), 0.02),
+    "headers that never end": then_hang(OK + b"X-A: 1\r\n"),
+    "body that never ends": then_hang(answer(b"{", length=9)),
+    "chunks that never end": then_hang(CHUNKED + b"1\r\n{\r\n"),
+    "close that never comes": then_hang(OK + b"\r\n{}"),
+    "endless 100 Continue": pour(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 10**9),
+}
+"""Answers that never end."""

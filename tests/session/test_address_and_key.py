@@ -1,0 +1,143 @@
+"""The address of the service and the API key: checked before any I/O, and shown nowhere."""
+
+import base64
+import pickle
+
+import pytest
+from yarl import URL
+
+from seorep_async.session import Authentication, BaseURL, base_url_problem, key_problem
+from seorep_async.session.base_url import origin_of
+
+AS_IT_IS = [
+    *("https://api.example.com", "https://api.example.com:8443", "https://api.example.com/v3x", "https://192.0.2.1"),
+    *("https://[2001:db8::1]:8443", "https://api_1.example-site.com.", "http://127.8.9.1", "http://[::1]:8080"),
+    "http://localhost:8080",
+]
+GOOD = dict.fromkeys(AS_IT_IS) | {
+    "https://api.example.com/": "https://api.example.com",
+    "https://api.example.com:443": "https://api.example.com",
+    "HTTPS://API.Example.COM": "https://api.example.com",
+    "https://api.example.com/some/prefix/": "https://api.example.com/some/prefix",
+    "https://münchen.example": "https://xn--mnchen-3ya.example",
+    "http://LOCALHOST:8080": "http://localhost:8080",
+    "http://127.0.0.1:80": "http://127.0.0.1",
+}
+REFUSED_ADDRESSES: dict[str, list[object]] = {
+    "SEOREP_BASE_URL": [None],
+    "must be a string such as": ["", "   ", b"https://api.example.com", URL("https://api.example.com")],
+    "needs a scheme": [
+        *("api.example.com", "api.example.com:443", "//api.example.com", "/v3", "https://", "https:///path"),
+        *("https:api.example.com", "ftp://api.example.com", "file:///etc/passwd"),
+    ],
+    "not a valid address": [
+        *("https://:443", "https://api.example.com:99999", "https://api.example.com:x", "https://[::1"),
+        *("https://a..example.com", "https://.example.com", "https://exa%20mple.com", "https://api.example.com;x"),
+        *(f"https://{'a' * 64}.example.com", f"https://{'a.' * 127}com", "https://\u2025.example.com"),
+        *("https://api.example.com\\.evil.example", "https://:c4n4ry@api.example.com:x"),
+    ],
+    "credentials": [
+        *("https://user:c4n4ry@api.example.com", "https://c4n4ry@api.example.com", "https://:c4n4ry@api.example.com"),
+        *("https://@api.example.com", "https://:c4n4ry@", "http://user:c4n4ry@api.example.com/v3?a=b"),
+    ],
+    "a query or a fragment": [
+        *("https://api.example.com?api_key=c4n4ry", "https://api.example.com/?"),
+        *("https://api.example.com#c4n4ry", "https://api.example.com#"),
+    ],
+    "before /v3": [
+        *("https://api.example.com/v3", "https://api.example.com/v3/", "https://api.example.com/v3//"),
+        *("https://api.example.com/prefix/v3", "https://api.example.com/v3/.", "https://api.example.com/%763"),
+    ],
+    "spaces or control characters": [
+        *(" https://api.example.com", "https://api.example.com ", "https://api.example.com\n"),
+        *("https://api.exa mple.com", "https://api.example.com\x00"),
+    ],
+}
+INSECURE = [
+    *("http://api.example.com", "http://192.0.2.1", "http://10.0.0.1", "http://127.0.0.1.example.com"),
+    *("http://localhost.example.com", "http://[2001:db8::1]", "http://0.0.0.0:8080"),
+]
+BAD = [(base_url, said) for said, refused in REFUSED_ADDRESSES.items() for base_url in refused]
+
+
+@pytest.mark.parametrize(("base_url", "text"), GOOD.items())
+def test_address_is_taken(base_url: str, text: str | None) -> None:
+    assert base_url_problem(base_url, allow_insecure_http=False) is None
+    assert BaseURL(base_url).string == (text or base_url)
+
+
+PATHS = [("/v3/campaigns", ""), ("/v3/campaigns/7", "page=1"), ("/v3/a%2Fb", "search=a%26b%20c&role%5B%5D=%3F")]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "path", "query"), [(base_url, *PATHS[number % 3]) for number, base_url in enumerate(GOOD)]
+)
+def test_every_path_goes_behind_the_address_at_the_same_origin(base_url: str, path: str, query: str) -> None:
+    base = BaseURL(base_url)
+    address = base.address(path, query)
+    assert str(address) == base.string + path + (f"?{query}" if query else "")
+    assert address == URL(str(address), encoded=True)
+    assert origin_of(address) == base.origin
+
+
+@pytest.mark.parametrize(("base_url", "said"), [*BAD, *((base_url, "https://") for base_url in INSECURE)])
+def test_address_is_refused_with_what_to_do_and_not_shown(base_url: object, said: str) -> None:
+    problem = base_url_problem(base_url, allow_insecure_http=False)
+    assert problem is not None
+    assert said in problem
+    assert "c4n4ry" not in problem
+
+
+@pytest.mark.parametrize("base_url", [*INSECURE, "http://10.0.0.1:8080"])
+def test_insecure_address_can_be_allowed(base_url: str) -> None:
+    assert base_url_problem(base_url, allow_insecure_http=True) is None
+
+
+def test_nothing_else_can_be_allowed() -> None:
+    assert [base_url for base_url, _ in BAD if base_url_problem(base_url, allow_insecure_http=True) is None] == []
+
+
+# the key
+
+
+@pytest.mark.parametrize(
+    "key", ["k", "sandbox", "0123456789abcdef" * 16, "a:b", "with space inside", "äöü", "🔑", "a/b+c=", "%41", '"\\']
+)
+def test_key_is_taken(key: str) -> None:
+    assert key_problem(key) is None
+
+
+REFUSED_KEYS: dict[str, list[object]] = {
+    "pass api_key, or set SEOREP_API_KEY": [None, "", "   "],
+    "must be a string, not bytes": [b"c4n4ry"],
+    "must be a string, not int": [42],
+    "must be a string, not list": [["c4n4ry"]],
+    "control character": ["c4n\x00ary", "c4n4ry\x7f", "c4n4ry\t"],
+    "strip it": ["c4n4ry\n", "c4n4ry\r\nX-Other: 1", " c4n4ry", "c4n4ry ", "c4n4ry\u2028"],
+    "not valid Unicode": ["c4n4ry\ud800"],
+}
+
+
+@pytest.mark.parametrize(("said", "key"), [(said, key) for said, keys in REFUSED_KEYS.items() for key in keys])
+def test_key_is_refused_and_not_shown(said: str, key: object) -> None:
+    problem = key_problem(key)
+    assert problem is not None
+    assert said in problem
+    assert "c4n" not in problem
+
+
+@pytest.mark.parametrize("key", ["k", "a:b", "äöü", "x" * 300])
+def test_header_is_basic_with_an_empty_user(key: str) -> None:
+    scheme, _, credentials = Authentication(key).header().partition(" ")
+    assert scheme == "Basic"
+    assert base64.b64decode(credentials, validate=True) == b":" + key.encode()
+
+
+def test_key_is_in_no_repr() -> None:
+    authentication = Authentication("c4n4ry")
+    assert "c4n4ry" not in f"{authentication!r} {authentication} {vars(Authentication)}"
+
+
+def test_key_is_not_pickled() -> None:
+    with pytest.raises(TypeError, match="create the client"):
+        pickle.dumps(Authentication("c4n4ry"))

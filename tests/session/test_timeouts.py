@@ -1,0 +1,371 @@
+"""Time limits: of an attempt, which never hide that somebody else cancelled it; and `client.timeout`, of calls."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import socket
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from seorep_async import (
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    OutcomeUnknownError,
+    SeoRepClient,
+    ServerError,
+)
+from seorep_async.session.flow_control.circuit_breaker import CircuitBreaker
+from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
+from tests.session.calls import KEY, Connect, ask, failure
+from tests.session.fake_time import FakeTime
+from tests.session.scripted_server import FINE, Connection, answer, hang, reset
+from tests.session.virtual_loop import here
+
+NEVER = 3600.0
+
+
+def limit(seconds: float, remaining: float = NEVER) -> TimeLimit:
+    return TimeLimit(AttemptTimeouts(asyncio.get_running_loop()), seconds, remaining)
+
+
+async def within(callers: asyncio.Timeout, work: Coroutine[Any, Any, None]) -> None:
+    async with callers:
+        await work
+
+
+async def test_what_takes_too_long_ends_with_a_timeout_error_only() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    with pytest.raises(TimeoutError), limit(0):
+        await asyncio.sleep(NEVER)
+    assert task.cancelling() == 0
+
+
+async def test_what_ends_in_time_is_not_cancelled_later() -> None:
+    with limit(0):
+        pass
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def test_an_error_passes() -> None:
+    with pytest.raises(LookupError), limit(NEVER):
+        raise LookupError
+
+
+async def test_a_cancelled_task_ends_cancelled() -> None:
+    async def work() -> None:
+        with limit(NEVER):
+            await asyncio.sleep(NEVER)
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_task_cancelled_as_its_time_ended_ends_cancelled() -> None:
+    async def work() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        with limit(0):
+            loop.call_later(0, task.cancel)
+            await asyncio.sleep(NEVER)
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(work())
+
+
+async def test_a_task_that_survived_a_cancellation_can_still_time_out() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(NEVER)
+    with pytest.raises(TimeoutError), limit(0):
+        await asyncio.sleep(NEVER)
+    assert task.uncancel() == 0
+
+
+async def test_an_error_that_the_end_of_the_time_led_to_passes() -> None:
+    async def work() -> None:
+        with limit(0):
+            try:
+                await asyncio.sleep(NEVER)
+            except asyncio.CancelledError:
+                raise LookupError from None
+
+    with pytest.raises(LookupError):
+        await work()
+
+
+async def test_the_limit_of_a_caller_ends_it_in_the_caller() -> None:
+    async def limited() -> None:
+        with limit(NEVER):
+            await asyncio.sleep(NEVER)
+
+    callers = asyncio.timeout(0)
+    with pytest.raises(TimeoutError):
+        await within(callers, limited())
+    assert callers.expired()
+
+
+def stand_still(seconds: float) -> None:
+    here().now += seconds
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.2])
+async def test_what_arrived_while_the_loop_stood_still_is_used(seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    arrived = loop.create_future()
+    reading, writing = socket.socketpair()
+    with reading, writing:
+        loop.add_reader(reading, lambda: None if arrived.done() else arrived.set_result(None))
+        loop.call_soon(time.sleep, seconds)
+        loop.call_soon(writing.send, b"x")
+        with limit(seconds / 4):
+            await arrived
+        loop.remove_reader(reading)
+
+
+# when the loop stands still, and for how long; the time that the work and the call take; when it ends, with 1 s for
+# the attempt; whether that says nothing about the service
+STALLS: dict[str, tuple[list[tuple[float, float]], float, float, float, bool]] = {
+    "after a late alarm the loop runs on for a moment": ([(0, 1.3)], NEVER, NEVER, 1.4, True),
+    "also at the end of the call": ([(0, 1.3)], NEVER, 1.2, 1.4, True),
+    "a response in that moment is used": ([(0, 1.3)], 1.39, NEVER, 1.39, False),
+    "the loop may stand still again in that moment": ([(0, 1.3), (1.35, 1.3)], 2.7, NEVER, 2.7, False),
+    "an alarm in time ends an attempt at once": ([(0.5, 0.54)], NEVER, NEVER, 1.04, False),
+    "also if nothing stands still": ([], NEVER, NEVER, 1.0, False),
+    "the end of the call is no fault of the service": ([], NEVER, 0.9, 0.9, True),
+}
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(("stalls", "work", "remaining", "end", "inconclusive"), STALLS.values(), ids=STALLS)
+async def test_a_loop_that_stood_still_throws_nothing_away(
+    stalls: list[tuple[float, float]], work: float, remaining: float, end: float, inconclusive: bool
+) -> None:
+    for moment, seconds in stalls:
+        here().call_at(moment, stand_still, seconds)
+    with pytest.raises(TimeoutError) if work == NEVER else contextlib.nullcontext(), limit(1.0, remaining) as limited:
+        await asyncio.sleep(work)
+    assert here().now == pytest.approx(end)
+    assert limited.inconclusive is inconclusive
+
+
+@pytest.mark.virtual
+async def test_a_loop_that_always_stands_still_keeps_no_attempt() -> None:
+    def again() -> None:
+        stand_still(1.3)
+        here().call_later(0.01, again)
+
+    here().call_soon(again)
+    with pytest.raises(TimeoutError), limit(1.0) as limited:
+        await asyncio.sleep(NEVER)
+    assert here().now < 12
+    assert limited.inconclusive
+
+
+@pytest.mark.virtual
+async def test_one_alarm_serves_all_limits() -> None:
+    timeouts = AttemptTimeouts(here())
+
+    async def attempt(seconds: float) -> float:
+        with pytest.raises(TimeoutError), TimeLimit(timeouts, seconds, NEVER):
+            await asyncio.sleep(NEVER)
+        return here().now
+
+    assert [*await asyncio.gather(attempt(5.0), attempt(2.0), attempt(3.0))] == [5.0, 2.0, 3.0]
+    assert await attempt(1.0) == 6.0
+
+
+@pytest.mark.virtual
+async def test_closing_ends_what_runs_and_limits_what_begins_later() -> None:
+    timeouts = AttemptTimeouts(here())
+
+    async def attempt() -> float:
+        with pytest.raises(TimeoutError), TimeLimit(timeouts, 5.0, NEVER):
+            await asyncio.sleep(NEVER)
+        return here().now
+
+    running = asyncio.ensure_future(attempt())
+    await asyncio.sleep(1.0)
+    timeouts.close()
+    assert (await running, await attempt()) == (1.0, 6.0)
+
+
+@pytest.mark.virtual
+async def test_a_closed_client_leaves_no_alarm() -> None:
+    timeouts = AttemptTimeouts(here())
+    with TimeLimit(timeouts, 5.0, NEVER):
+        pass
+    timeouts.close()
+    with TimeLimit(timeouts, 5.0, NEVER):
+        pass
+    assert [alarm for alarm in here()._scheduled if not alarm.cancelled()] == []  # type: ignore[attr-defined]
+
+
+# of calls
+
+
+REFUSED = answer(status=503)
+
+
+@pytest.mark.parametrize(
+    ("limits", "settings"),
+    [
+        ([0.2, 0.2], {}),
+        ([60, 0.2], {}),  # nested
+        ([0.2, 60], {}),
+        ([60, 60], {"call_timeout": 0.2}),
+        ([0.2, 0.2], {"max_attempts": 1}),  # out of time counts before out of attempts
+    ],
+)
+async def test_the_shortest_limit_ends_a_call(limits: list[float], settings: dict[str, Any], connect: Connect) -> None:
+    client, _ = await connect(hang, **settings)
+    with client.timeout(limits[0]), client.timeout(limits[1]), pytest.raises(DeadlineExceededError):
+        await ask(client)
+
+
+SLOW = {"backoff_initial": 50, "backoff_max": 50}
+
+
+async def test_a_limit_ends_with_its_block(connect: Connect, fake_time: FakeTime) -> None:
+    client, _ = await connect(*[answer(status=500)] * 3, FINE, **SLOW)
+    with client.timeout(1):
+        pass
+    await ask(client)
+    assert fake_time.slept == [50, 50, 50]
+
+
+async def test_a_limit_is_of_each_call(connect: Connect) -> None:
+    client, _ = await connect(*[answer(status=500), FINE] * 3, **SLOW)
+    with client.timeout(60):
+        for _ in range(3):
+            await ask(client)
+
+
+async def test_a_limit_holds_in_tasks_that_are_started_inside(connect: Connect) -> None:
+    client, _ = await connect(hang)
+    with client.timeout(0.2):
+        task = asyncio.create_task(ask(client))
+    with pytest.raises(DeadlineExceededError):
+        await task
+
+
+async def test_a_limit_is_of_its_client_only(connect: Connect) -> None:
+    (limited, _), (client, _) = await connect(), await connect(answer(status=500), FINE, **SLOW)
+    with limited.timeout(1):
+        await ask(client)
+
+
+async def test_a_generator_may_be_closed_in_another_context() -> None:
+    client = SeoRepClient("https://api.example.com", KEY)
+
+    async def numbers() -> AsyncGenerator[int, None]:
+        with client.timeout(60), client.record_answers():
+            yield 1
+
+    generator = numbers()
+    await asyncio.create_task(generator.__anext__())
+    await generator.aclose()
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.inf, math.nan, True, "2", None, 1e10])
+def test_a_limit_that_is_no_positive_number_is_refused(seconds: Any) -> None:
+    client = SeoRepClient("https://api.example.com", KEY)
+    with pytest.raises(ConfigurationError, match="seconds must be a number above 0"):
+        client.timeout(seconds)
+
+
+Use = Callable[[SeoRepClient], Awaitable[object]]
+
+
+async def everything(client: SeoRepClient) -> object:
+    return await client.campaigns.list()
+
+
+async def streamed(client: SeoRepClient) -> object:
+    return [one async for one in client.campaigns.list()]
+
+
+async def pulled(client: SeoRepClient) -> object:
+    async with client.rankings.pull([1, 2, 3], "2023-01-01", "2023-01-31") as outcomes:
+        errors = [outcome.error async for outcome in outcomes]
+    assert len(errors) == 3
+    assert all(isinstance(error, DeadlineExceededError) for error in errors)
+    raise errors[0] or AssertionError
+
+
+@pytest.mark.parametrize("use", [ask, everything, streamed, pulled])
+@pytest.mark.parametrize(
+    ("step", "cause"), [(REFUSED, ServerError), (answer(status=500), ServerError), (reset, ConnectionFailedError)]
+)
+async def test_the_last_failure_is_the_cause(use: Use, step: Any, cause: type[Exception], connect: Connect) -> None:
+    client, _ = await connect(forever=step, max_attempts=100, backoff_initial=20, backoff_max=20)
+    with client.timeout(30), pytest.raises(DeadlineExceededError) as caught:
+        await use(client)
+    assert isinstance(caught.value.__cause__, cause)
+
+
+async def test_a_pull_ends_in_time_though_each_request_would_not(connect: Connect, fake_time: FakeTime) -> None:
+    client, _ = await connect(forever=answer(status=500), max_attempts=100, backoff_initial=8, backoff_max=8)
+    begun = fake_time.monotonic
+    with client.timeout(20), pytest.raises(DeadlineExceededError):
+        await pulled(client)
+    assert fake_time.monotonic - begun < 120  # sleeps of several ids add up on this clock
+
+
+async def test_a_page_that_is_not_asked_for_in_time_is_refused(connect: Connect, fake_time: FakeTime) -> None:
+    pages = [{"data": [{"id": n, "url": "a", "company": "b"}], "metadata": {"total_pages": 9}} for n in range(9)]
+    client, _ = await connect(*map(answer, pages), max_concurrency=1)
+
+    async def read_slowly() -> None:
+        async for _ in client.campaigns.list().pages():
+            await fake_time.clock.sleep(15)
+
+    with client.timeout(20), pytest.raises(DeadlineExceededError):
+        await read_slowly()
+
+
+async def test_a_post_that_may_have_happened_stays_unknown(connect: Connect) -> None:
+    client, _ = await connect(hang)
+    with client.timeout(2), pytest.raises(OutcomeUnknownError):
+        await client.campaigns.create("https://example.com", "Example")
+
+
+async def test_the_wait_for_a_permit_is_limited(connect: Connect) -> None:
+    client, server = await connect(hang, max_concurrency=1)
+    waiting = asyncio.create_task(ask(client))
+    await server.first_request.wait()
+    with client.timeout(0.2):
+        error = await failure(client, DeadlineExceededError)
+    waiting.cancel()
+    assert error.attempts == 0
+
+
+async def test_a_call_that_never_started_names_the_failure_of_others(connect: Connect) -> None:
+    probing = asyncio.Event()
+
+    async def probe(connection: Connection) -> None:
+        probing.set()
+        await connection.until_closed()
+
+    client, _ = await connect(*[reset] * CircuitBreaker.ROW, probe, max_attempts=1)
+    for _ in range(CircuitBreaker.ROW):
+        await failure(client, ConnectionFailedError)
+    waiting = asyncio.create_task(ask(client))
+    await probing.wait()
+    with client.timeout(0.2):
+        error = await failure(client, DeadlineExceededError, match="other calls fail, too")
+    waiting.cancel()
+    assert error.attempts == 0
+    assert isinstance(error.__cause__, ConnectionFailedError)
