@@ -114,8 +114,10 @@ async def test_a_pull_that_was_killed_is_resumed(tmp_path: Path, locks: str, mon
     assert names_in(tmp_path) == ["a.csv"]
 
 
-async def test_two_accounts_share_a_new_database_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse_locks(monkeypatch)
+@pytest.mark.parametrize("locks", ["granted", "refused"])
+async def test_three_accounts_share_a_new_database(tmp_path: Path, locks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if locks == "refused":
+        refuse_locks(monkeypatch)
     async with account() as (_, client):
         pulls = [pull_to(client, [n], START, END, out=tmp_path / "a.duckdb", account=f"account {n}") for n in (1, 2, 3)]
         assert all(summary.ok for summary in await asyncio.gather(*pulls))
