@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from seorep_async.session.secrets import Authentication
-from tests.export.cut_off import in_memory
 from tests.export.door import Storage, storage_of
+from tests.export.made_nights import in_memory
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ class Account:
 
     async def pull(self, day: int = 1, *failing: int, key: str = "key-1", **options: Any) -> PullSummary:
         night, self.service.failing = FIRST.replace(day=day), {*failing}
-        given = {"feeds": Feed, "account": self.name, "snapshot_date": night} | options
+        given: dict[str, Any] = {"feeds": Feed, "account": self.name, "snapshot_date": night} | options
         async with quick_client(self.base_url, key) as client:
             try:
                 summary = await pull_to(client, None, FIRST, night, out=self.out, **given)
@@ -162,7 +163,7 @@ async def test_a_resumed_pull_keeps_its_night(tmp_path: Path, monkeypatch: pytes
     out, service = tmp_path / "a.csv", Made({1: [10], 2: [11]}, failing={2})
     async with serving(service.answer) as (client, _):
         for now in (1679700000.0, 1679900000.0):  # 2023-03-24, and two days later
-            clock = attrs.evolve(client._session.clock, wall_clock=lambda now=now: now)
+            clock = attrs.evolve(client._session.clock, wall_clock=partial(float, now))
             monkeypatch.setattr(client._session, "clock", clock)
             summary = await pull_to(client, None, FIRST, FIRST, out=out, retry_failed=True)
             service.failing.clear()

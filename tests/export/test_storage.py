@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from seorep_async.errors import ConfigurationError, ExportError
-from tests.export.cut_off import PowerFailure, Steps
 from tests.export.door import LocalFolder, Storage, each, local_folder, object_store, storage_of
+from tests.export.made_nights import PowerFailure, Steps
 from tests.export.s3 import SECRET, Bucket
 
 NAMES = [
