@@ -77,11 +77,3 @@ async def test_a_pull_is_resumed_with_the_same_options_only(tmp_path: Path) -> N
 def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         CsvOptions(**options)
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "parquet", "duckdb"])
-async def test_other_formats_have_no_such_options(tmp_path: Path, ending: str) -> None:
-    async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match="leave it out, or write CSV"):
-            await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}", csv=ALL)
-        assert sandbox.stats.requests == 0

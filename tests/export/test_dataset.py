@@ -82,26 +82,6 @@ async def test_an_existing_dataset_needs_no_slash(tmp_path: Path) -> None:
     assert len(rows(tmp_path / "rankings", "keyword_rankings")) == 1
 
 
-@pytest.mark.parametrize(
-    ("out", "words"),
-    [
-        ("full/", "the folder holds files that no pull wrote"),
-        ("full", "it is a folder; name a file in it, or end the name in / for a dataset"),
-        ("a.csv/", "it is a file; a dataset is a folder"),
-        ("missing/rankings/", "there is no folder"),
-        ("rankings", "or in / for a dataset"),
-    ],
-)
-async def test_a_folder_that_no_pull_wrote_is_refused(tmp_path: Path, out: str, words: str) -> None:
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full/thesis.tex").touch()
-    (tmp_path / "a.csv").touch()
-    async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match=words):
-            await pull_to(client, None, START, END, out=f"{tmp_path}/{out}", **ALL)
-        assert sandbox.stats.requests == 0
-
-
 @pytest.mark.parametrize("out", ["rankings/", "s3://bucket/rankings/"])
 async def test_a_missing_extra_is_named_before_any_request(
     tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch

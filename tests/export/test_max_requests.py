@@ -47,14 +47,6 @@ async def test_a_limit_that_suffices_changes_nothing(tmp_path: Path) -> None:
     assert (summary.ok, summary.rows) == (True, 12)
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "10"])
-async def test_a_wrong_limit_is_refused_first(tmp_path: Path, wrong: Any) -> None:
-    async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match="max_requests must be an integer") as caught:
-            await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=wrong)
-        assert (sandbox.stats.requests, caught.value.argument) == (0, "max_requests")
-
-
 async def test_a_refused_key_is_no_pause(tmp_path: Path) -> None:
     async with account() as (sandbox, _), SeoRepClient(sandbox.base_url, "another-key") as client:
         with pytest.raises(AuthenticationError):
