@@ -17,8 +17,7 @@ import pytest
 from seorep_async import EngineNames, FeedSearchParam, RequestEncoding, Settings
 from seorep_async.cli.connection import Connection, config_file, connect, connect_sandbox
 from seorep_async.sandbox import Sandbox
-from tests.cli.running import KEY, NO_OPTIONS, Seorep, process, serving
-from tests.cli.test_help import commands, group
+from tests.cli.running import KEY, NO_OPTIONS, Seorep, command_of, commands, process, serving
 from tests.export.s3 import Bucket
 
 ADDRESS = 'base_url = "https://api.example.com"'
@@ -267,11 +266,6 @@ def test_the_key_is_in_no_list_of_processes(config: Path, tmp_path: Path) -> Non
     listed = (tmp_path / "processes").read_text(errors="replace")
     assert listed.count("pull --profile acme") >= 2
     assert KEY not in listed
-
-
-def command_of(words: tuple[str, ...]) -> click.Command:
-    found = group(words[0])
-    return found.commands[words[1]] if isinstance(found, click.Group) and words[1:] else found
 
 
 def test_no_option_takes_a_key_or_a_password() -> None:
