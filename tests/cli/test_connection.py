@@ -81,15 +81,19 @@ def test_no_repr_shows_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- Keys
 
 
-@pytest.mark.parametrize("command", ["'printf \"%s\\\\nuser: x\" s3cret-k3y'", '["echo", "s3cret-k3y"]'])
-def test_a_key_is_the_first_line_of_a_command(config: Path, command: str) -> None:
-    write(config, f"[acme]\n{ADDRESS}\nkey_command = {command}\n")
-    assert connected(profile="acme").api_key == KEY
-
-
-def test_a_key_is_read_from_a_private_file(config: Path, tmp_path: Path) -> None:
-    file = write(tmp_path / "key", f"{KEY}\r\n")
-    write(config, f'[acme]\n{ADDRESS}\nkey_file = "{file}"\n')
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'key = "{KEY}"',
+        "key_command = 'printf \"%s\\\\nuser: x\" s3cret-k3y'",
+        'key_command = ["echo", "s3cret-k3y"]',
+        'key_file = "acme.key"',
+        'key_file = "{file}"',
+    ],
+)
+def test_a_key_is_found_where_a_profile_says(config: Path, line: str) -> None:
+    file = write(config.with_name("acme.key"), f"{KEY}\r\n")
+    write(config, f"[acme]\n{ADDRESS}\n{line.replace('{file}', str(file))}\n")
     assert connected(profile="acme").api_key == KEY
 
 
@@ -100,11 +104,6 @@ def test_a_key_that_others_can_read_or_change_is_refused(config: Path, tmp_path:
     assert f"others can read or change {file}; run: chmod 600 {file}" in refused(profile="acme")
     write(config, f'[acme]\n{ADDRESS}\nkey = "{KEY}"\n', 0o600 | bit)
     assert f"others can read or change {config}; run: chmod 600 {config}" in refused(profile="acme")
-
-
-def test_a_key_may_stand_in_a_private_profile(config: Path) -> None:
-    write(config, f'[acme]\n{ADDRESS}\nkey = "{KEY}"\n')
-    assert connected(profile="acme").api_key == KEY
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
@@ -198,12 +197,6 @@ def test_every_setting_can_stand_in_a_profile(config: Path) -> None:
     assert found.settings.call_timeout is None
 
 
-def test_a_key_file_is_named_from_the_configuration_file(config: Path) -> None:
-    write(config.with_name("acme.key"), KEY)
-    write(config, f'[acme]\n{ADDRESS}\nkey_file = "acme.key"\n')
-    assert connected(profile="acme").api_key == KEY
-
-
 # --- Commands
 
 
@@ -234,7 +227,7 @@ def test_a_sandbox_ignores_the_environments_profile(seorep: Seorep, monkeypatch:
 
 
 @pytest.mark.parametrize("out", ["a.csv", "a.jsonl", "a.parquet", "a.duckdb"])
-def test_the_key_is_in_no_file_that_a_pull_writes(
+def test_the_key_is_in_no_output_and_no_file_of_a_pull(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, out: str
 ) -> None:
     with serving(api_key=KEY, failing={2: 404}) as sandbox:

@@ -133,47 +133,28 @@ main()
     )
 
 
-def test_an_interrupt_during_imports_is_130_without_a_word() -> None:
-    before = """
-class Interrupting:
-    def find_spec(self, name, *_):
-        if name == "rich":
-            interrupt(signal.SIGINT)
-sys.meta_path.insert(0, Interrupting())
-"""
-    ended = program(before, "--version")
-    assert (ended.returncode, ended.stderr) == (130, "")
-
-
 def test_little_is_imported_before_the_command_minds_ctrl_c() -> None:
     imports = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); import seorep_async.cli"
     subprocess.run([sys.executable, "-I", "-S", "-c", f"{imports}; sys.exit('typing' in sys.modules)"], check=True)
-
-
-def test_an_interrupt_at_exit_changes_nothing() -> None:
-    ended = program("atexit.register(interrupt, signal.SIGINT)", "--version")
-    assert (ended.returncode, ended.stdout[:7], ended.stderr) == (0, "seorep ", "")
 
 
 LEAVING = """
 from seorep_async import SeoRepClient
 leave = SeoRepClient.__aexit__
 async def interrupted(self, *error):
-    interrupt(signal.{sent})
+    interrupt(signal.{})
     await asyncio.sleep(0)
     await leave(self, *error)
 SeoRepClient.__aexit__ = interrupted
 """
-
-
-@pytest.mark.parametrize(("sent", "out"), [("SIGINT", "a.csv"), ("SIGTERM", "-")])
-def test_an_interrupt_after_the_summary_changes_nothing(tmp_path: Path, sent: str, out: str) -> None:
-    ended = program(LEAVING.format(sent=sent), "pull", "--sandbox", "--campaigns", "1", "-o", out, cwd=tmp_path)
-    assert (ended.returncode, ended.stderr[:7], ended.stderr.count("Interrupted")) == (0, "Pulled ", 0)
-
-
-def test_an_interrupt_during_an_unread_summary_is_a_success(tmp_path: Path) -> None:
-    unread = """
+IMPORTING = """
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "rich":
+            interrupt(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+"""
+UNREAD = """
 import time
 import seorep_async.cli.pull as pull
 def unread(*_, **__):
@@ -181,23 +162,33 @@ def unread(*_, **__):
     time.sleep(60)
 pull.write_stdout = unread
 """
-    ended = program(unread, "pull", "--sandbox", "--campaigns", "1", "--json", cwd=tmp_path)
-    assert (ended.returncode, ended.stderr[:7]) == (0, "Pulled ")
-
-
-def test_a_second_interrupt_ends_with_130(tmp_path: Path) -> None:
-    stuck = """
+STUCK = """
 import seorep_async.cli.pull as pull
 async def stuck(*_, **__):
     interrupt(signal.SIGTERM)
     await asyncio.sleep(60)
 pull.run_export = stuck
 """
-    ended = program(LEAVING.format(sent="SIGINT") + stuck, "pull", "--sandbox", cwd=tmp_path)
-    assert (ended.returncode, ended.stderr) == (
-        130,
-        "Interrupted; nothing was fetched.\n",
-    )
+INTERRUPTED: dict[str, tuple[str, str, int, str, str]] = {
+    "during imports": (IMPORTING, "--version", 130, "", ""),
+    "at exit": ("atexit.register(interrupt, signal.SIGINT)", "--version", 0, "seorep ", ""),
+    "after the summary": (LEAVING.format("SIGINT"), "pull --sandbox --campaigns 1 -o a.csv", 0, "", "Pulled "),
+    "after the summary of a pipe": (
+        *(LEAVING.format("SIGTERM"), "pull --sandbox --campaigns 1 -o -", 0, "account", "Pulled "),
+    ),
+    "during an unread summary": (UNREAD, "pull --sandbox --campaigns 1 --json", 0, "", "Pulled "),
+    "twice": (LEAVING.format("SIGINT") + STUCK, "pull --sandbox", 130, "", "Interrupted; nothing was fetched.\n"),
+}
+"""What is done before the command, its arguments, its exit code, and how its output and messages begin."""
+
+
+@pytest.mark.parametrize(("before", "line", "code", "out", "err"), INTERRUPTED.values(), ids=INTERRUPTED)
+def test_an_interrupt_ends_it_well_or_comes_too_late(
+    tmp_path: Path, before: str, line: str, code: int, out: str, err: str
+) -> None:
+    ended = program(before, *line.split(), cwd=tmp_path)
+    assert (ended.returncode, ended.stdout[: len(out or "x")], ended.stderr[: len(err or "x")]) == (code, out, err)
+    assert ended.stderr.count("Interrupted") == err.count("Interrupted")
 
 
 def test_a_terminal_that_shows_only_ascii_is_no_error(tmp_path: Path) -> None:

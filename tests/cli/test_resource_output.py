@@ -16,7 +16,7 @@ from seorep_async.cli.options import OutputFormat, field_names
 from seorep_async.cli.resource_output import formatted_one, table_of_many, table_of_one
 from seorep_async.models import Campaign, User
 from seorep_async.session import Clock
-from tests.cli.running import KEY, Seorep, process, shell
+from tests.cli.running import KEY, Seorep, process
 
 HOSTILE = "a\x1b[31m\x9b2J\u202eb\r\nc"
 
@@ -236,19 +236,6 @@ def test_the_service_is_quoted_in_one_readable_line(body: str | None, said: str 
 def test_a_quote_that_the_message_holds_is_left_out() -> None:
     error = InvalidRequestError("the service says: taken", status=400, body_excerpt='{"message": "taken"}')
     assert service_message(error) is None
-
-
-def test_a_full_disk_is_7_and_one_line(seorep: Seorep) -> None:
-    with seorep.account():
-        ended = shell("seorep campaigns list > /dev/full")
-    assert (ended.returncode, ended.stderr) == (7, "Error: can't write to stdout: No space left on device\n")
-
-
-def test_who_stops_reading_is_no_error_to_tell(seorep: Seorep) -> None:
-    with seorep.account(campaigns=400, keywords=50):
-        ended = shell("seorep keywords list --format csv | head -n 1; exit ${PIPESTATUS[0]}")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("id,")
 
 
 def test_an_interrupted_write_says_that_it_may_have_happened(seorep: Seorep) -> None:

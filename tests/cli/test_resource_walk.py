@@ -8,99 +8,60 @@ import time
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from tests.cli.running import Seorep, terminal
+from tests.sandbox import calls
 
-ENCODINGS = ["form", "json", "query"]
-
-
-@attrs.frozen
-class Walk:
-    noun: str
-    create: dict[str, str]
-    changes: dict[str, str]
-    listed_by: tuple[str, ...]
-    only_when_created: tuple[str, ...] = ()
-    not_when_created: tuple[str, ...] = ()
-
-
-WALKS = [
-    Walk(
-        "campaigns",
-        {"url": "https://ä.example/?a=1&b=2", "company": "Füße & Co", "scope": "domain", "group_title": "New"},
-        {"company": "Füße + Söhne", "group_title": ""},
-        ("--filter", "Füße"),
-        not_when_created=("group_title",),
-    ),
-    Walk(
-        "users",
-        {"first_name": "Ada", "last_name": "Byron", "username": "ada", "role": "client", "email": "ada@b.example"},
-        {"last_name": "Lovelace", "role": "staff"},
-        ("--filter", "ada"),
-    ),
-    Walk(
-        "backlinks",
-        {
-            "campaign_id": "2",
-            "title": "A link",
-            "url": "https://l.example",
-            "status": "published",
-            "date_published": "2023-01-31",
-            "link_type": "guest post",
-            "target_anchor": "here",
-            "target_url": "https://t.example",
-            "notes": "x=1&y",
-        },
-        {"status": "unpublished", "date_published": "2023-02-28", "notes": ""},
-        ("--campaign-id", "2", "--search", "A link"),
-        only_when_created=("campaign_id",),
-    ),
-]
+NEW: dict[str, dict[str, Any]] = {
+    "campaigns": calls.NEW[calls.CAMPAIGNS],
+    "users": {k: v for k, v in calls.NEW[calls.USERS].items() if k not in ("password", "email_credentials")},
+    "backlinks": calls.NEW[calls.BACKLINKS],
+}
+CHANGES = {path.rpartition("/")[2]: values for path, values in calls.CHANGES.items()}
+LISTED_BY = {
+    "campaigns": ("--filter", "Wren & Søn"),
+    "users": ("--filter", "ida"),
+    "backlinks": ("--campaign-id", "2", "--search", "Ten wrens"),
+}
 
 
-def options(values: dict[str, str]) -> list[str]:
-    return [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", value)]
+def options(values: dict[str, Any]) -> list[str]:
+    return [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
-def without(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in names}
+def without(values: dict[str, Any], name: str) -> dict[str, Any]:
+    return {one: value for one, value in values.items() if one != name}
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.noun)
-def test_a_walk(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, walk: Walk, encoding: str) -> None:
+@pytest.mark.parametrize("encoding", ["form", "json", "query"])
+@pytest.mark.parametrize("noun", NEW)
+def test_a_walk(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, noun: str, encoding: str) -> None:
     monkeypatch.setenv("SEOREP_REQUEST_ENCODING", encoding)
+    new, changes = NEW[noun], CHANGES[noun]
 
     def ask(*arguments: object) -> Any:
-        ended = seorep(walk.noun, *arguments)
+        ended = seorep(noun, *arguments)
         assert ended.code == 0, ended.err
         return json.loads(ended.out) if ended.out else ended.err
 
     with seorep.account():
         seorep.give_stdin(b"pass w0rd\n")
-        password = ["--password-stdin"] if walk.noun == "users" else []
-        created = ask("create", *options(walk.create), *password, "--json")
-        sent = {name: int(value) if name == "campaign_id" else value for name, value in walk.create.items()}
-        assert created.items() >= without(sent, walk.not_when_created).items()
+        password = ["--password-stdin"] if noun == "users" else []
+        created = ask("create", *options(new), *password, "--json")
+        assert created.items() >= without(new, "group_title").items()
         number = created["id"]
-
-        (listed,) = ask("list", *walk.listed_by, "--json")
+        (listed,) = ask("list", *LISTED_BY[noun], "--json")
         assert listed["id"] == number
-
-        found = ask("get", number, "--json")
-        assert found.items() >= without(sent, walk.only_when_created).items()
-
+        assert ask("get", number, "--json").items() >= without(new, "campaign_id").items()
         seorep.give_stdin(b"other w0rd")
-        changed = ask("update", number, *options(walk.changes), *password, "--json")
+        changed = ask("update", number, *options(changes), *password, "--json")
         for answer in (changed, ask("get", number, "--json")):
-            assert {name: answer[name] or "" for name in walk.changes} == walk.changes
-
-        assert ask("delete", number, "--yes") == f"Deleted {walk.noun[:-1]} {number}.\n"
-        gone = seorep(walk.noun, "get", number)
+            assert {name: answer[name] or "" for name in changes} == changes
+        assert ask("delete", number, "--yes") == f"Deleted {noun[:-1]} {number}.\n"
+        gone = seorep(noun, "get", number)
         assert (gone.code, gone.out) == (2, "")
-        assert gone.err.startswith(f"Error: {walk.noun[:-1]} {number}: there is no such object (status 404)\n")
+        assert gone.err.startswith(f"Error: {noun[:-1]} {number}: there is no such object (status 404)\n")
 
 
 def test_keywords_are_listed_and_shown(seorep: Seorep) -> None:
@@ -195,51 +156,36 @@ def test_a_password_is_one_line_of_stdin(seorep: Seorep, line: bytes) -> None:
     assert "0pen" not in ended.out + ended.err
 
 
+NO_TERMINAL = "there is no terminal to ask for the password; pass it with --password-stdin"
+CREATE, UPDATE = ("create", *WHO), ("update", "2")
+STDIN = "--password-stdin"
+
+
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "command", "said"),
     [
-        (b"", "there is no password on stdin"),
-        (b"\n", "there is no password on stdin"),
-        (b"0pen\nsesame\n", "there is more than one line on stdin"),
-        (b"0pen" * 20_000, "there is more than one line on stdin"),
-        (b"0pen\xff", "the password is not valid UTF-8"),
+        (b"", (*UPDATE, STDIN), "there is no password on stdin"),
+        (b"\n", (*UPDATE, STDIN), "there is no password on stdin"),
+        (b"0pen\nsesame\n", (*UPDATE, STDIN), "there is more than one line on stdin"),
+        (b"0pen" * 20_000, (*UPDATE, STDIN), "there is more than one line on stdin"),
+        (b"0pen\xff", (*UPDATE, STDIN), "the password is not valid UTF-8"),
+        (b"0pen\n", CREATE, NO_TERMINAL),
+        (b"0pen\n", (*UPDATE, "--ask-password"), NO_TERMINAL),
+        (b"", (*UPDATE, "--password", "0pen-sesame"), STDIN),
+        (b"", (*UPDATE, "--password=0pen", "0pen-sesame"), STDIN),
+        (b"0pen\n", (*CREATE, "--param", "password=0pen", STDIN), ""),
+        (b"0pen\n", (*UPDATE, "--param", "password=0pen", STDIN), ""),
     ],
 )
-def test_a_wrong_stdin_is_refused_without_showing_it(seorep: Seorep, content: bytes, said: str) -> None:
+def test_a_password_is_refused_without_being_shown(
+    seorep: Seorep, content: bytes, command: tuple[str, ...], said: str
+) -> None:
     seorep.give_stdin(content)
     with seorep.account() as sandbox:
-        ended = seorep("users", "update", 2, "--password-stdin")
+        ended = seorep("users", *command)
         assert sandbox.stats.requests == 0
     assert ended.code == 2
     assert said in ended.err
-    assert "0pen" not in ended.err
-
-
-@pytest.mark.parametrize("command", [("create", *WHO), ("update", 2, "--ask-password")])
-def test_without_a_terminal_a_password_can_not_be_asked_for(seorep: Seorep, command: tuple[object, ...]) -> None:
-    seorep.give_stdin(b"sesame\n")
-    with seorep.account():
-        ended = seorep("users", *command)
-    assert ended.code == 2
-    assert "there is no terminal to ask for the password; pass it with --password-stdin" in ended.err
-
-
-@pytest.mark.parametrize("argument", ["--password", "--password=0pen"])
-def test_a_password_is_no_argument(seorep: Seorep, argument: str) -> None:
-    with seorep.account():
-        ended = seorep("users", "update", 2, argument, "0pen-sesame")
-    assert ended.code == 2
-    assert "--password-stdin" in ended.err
-    assert "0pen" not in ended.err
-
-
-@pytest.mark.parametrize("command", [("create", *WHO), ("update", 2)])
-def test_a_password_is_no_additional_parameter_either(seorep: Seorep, command: tuple[object, ...]) -> None:
-    seorep.give_stdin(b"sesame\n")
-    with seorep.account() as sandbox:
-        ended = seorep("users", *command, "--param", "password=0pen", "--password-stdin")
-        assert sandbox.stats.requests == 0
-    assert ended.code == 2
     assert "0pen" not in ended.err
 
 

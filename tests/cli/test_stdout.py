@@ -31,17 +31,26 @@ CLOSED = (">&-", "it is closed")
         (f"{PULL} -o -", *CLOSED),
         (f"{PULL} --dry-run", *CLOSED),
         ("seorep sandbox --port 0", *FULL),
+        ("seorep campaigns list", *FULL),
     ],
 )
-def test_an_unwritable_stdout_is_7_and_one_line(tmp_path: Path, command: str, stdout: str, problem: str) -> None:
-    ended = shell(f"{command} {stdout}", cwd=tmp_path)
+def test_an_unwritable_stdout_is_7_and_one_line(
+    seorep: Seorep, tmp_path: Path, command: str, stdout: str, problem: str
+) -> None:
+    with seorep.account():
+        ended = shell(f"{command} {stdout}", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (7, f"Error: can't write to stdout: {problem}\n")
 
 
-@pytest.mark.parametrize("command", [f"{PULL} -o -", f"{PULL} --dry-run"])
-def test_a_reader_that_stops_is_not_reported(tmp_path: Path, command: str) -> None:
-    ended = shell(f"{command} | true; exit ${{PIPESTATUS[0]}}", cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("command", "reader"),
+    [(f"{PULL} -o -", "true"), (f"{PULL} --dry-run", "true"), ("seorep keywords list --format csv", "head -n 1")],
+)
+def test_a_reader_that_stops_is_not_reported(seorep: Seorep, tmp_path: Path, command: str, reader: str) -> None:
+    with seorep.account(campaigns=400, keywords=50):
+        ended = shell(f"{command} | {reader}; exit ${{PIPESTATUS[0]}}", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("id," if reader != "true" else "")
 
 
 def test_an_unwritable_summary_is_7_although_the_target_is(tmp_path: Path) -> None:

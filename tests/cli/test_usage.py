@@ -156,12 +156,6 @@ def test_what_the_service_refuses_says_what_to_check(
     assert not PYTHON_WORDS.search(ended.err)
 
 
-def test_a_bad_target_is_refused_before_any_request(seorep: Seorep) -> None:
-    with seorep.account() as sandbox:
-        assert seorep("pull", "--out", "missing/a.csv").code == 2
-        assert sandbox.stats.requests == 0
-
-
 def test_a_port_that_is_taken_is_refused_with_2(seorep: Seorep) -> None:
     with serving() as sandbox:
         port = sandbox.base_url.rpartition(":")[2]

@@ -96,7 +96,11 @@ INSIDE: list[tuple[Json, str, str]] = [
     ({"tags": [None]}, "tags[0]", "expected an object, got null"),
     ({"tags": [[]]}, "tags[0]", "expected an object, got an array"),
 ]
-NO_ROWS = [(KeywordRanking, None, "null"), (KeywordRanking, "row", '"row"'), (CampaignPeriod, [], "an array")]
+NO_ROWS: list[tuple[type, object, str]] = [
+    (KeywordRanking, None, "null"),
+    (KeywordRanking, "row", '"row"'),
+    (CampaignPeriod, [], "an array"),
+]
 NO_ROWS += [(CampaignPeriod, 1.5, "1.5"), (KeywordPeriod, [1], "an array"), (KeywordPeriod, False, "false")]
 
 
