@@ -72,7 +72,7 @@ def test_every_wrong_value_is_refused_under_brand_names(model: type, kind: str) 
 
 
 WHOLE = {row: wire_row(row, 3, "older") for row in FEED_ROWS}
-NEEDED = [(KeywordRanking, "keywordId"), (KeywordRanking, "keywordPhrase")]
+NEEDED: list[tuple[type, str]] = [(KeywordRanking, "keywordId"), (KeywordRanking, "keywordPhrase")]
 NEEDED += [(CampaignPeriod, "date"), (KeywordPeriod, "date")]
 """The fields that tell rows apart."""
 INSIDE: list[tuple[Json, str, str]] = [

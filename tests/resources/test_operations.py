@@ -24,7 +24,6 @@ from tests.resources.operations import (
     GIVEN,
     IDS,
     OPERATIONS,
-    READS,
     WRITES,
     Arguments,
     Operation,
@@ -124,33 +123,20 @@ def test_the_types_of_an_operation_can_be_looked_up_as_it_runs(operation: Operat
     assert set(hints) == {*operation.inputs, "extra_params", "return"}
 
 
-@each(READS)
-async def test_reads_and_deletions_send_every_argument_in_the_query(operation: Operation, sent: Sent) -> None:
-    request = await sent(operation, operation.all)
-    assert sorted(in_query(request)) == sorted(operation.written(operation.all))
-    assert request.body == b""
-
-
-@each(WRITES)
-async def test_a_form_carries_every_argument(operation: Operation, sent: Sent) -> None:
-    request = await sent(operation, operation.all)
-    assert sorted(in_form(request)) == sorted(operation.written(operation.all))
+@every_operation_encoded
+async def test_every_argument_is_in_the_query_the_form_or_the_json(
+    encoding: RequestEncoding, operation: Operation, sent: Sent
+) -> None:
+    request = await sent(operation, operation.all, request_encoding=encoding)
+    written = operation.written(operation.all)
+    if not operation.is_write or encoding is QUERY:
+        assert (sorted(in_query(request)), request.body) == (sorted(written), b"")
+        return
     assert "?" not in request.target
-
-
-@each(WRITES)
-async def test_a_json_body_carries_every_argument_numbers_as_numbers(operation: Operation, sent: Sent) -> None:
-    request = await sent(operation, operation.all, request_encoding=JSON)
-    written = dict(operation.written(operation.all))
-    assert in_json(request) == {name: 7 if name in IDS else text for name, text in written.items()}
-    assert "?" not in request.target
-
-
-@each(WRITES)
-async def test_a_query_carries_every_argument_of_a_write(operation: Operation, sent: Sent) -> None:
-    request = await sent(operation, operation.all, request_encoding=QUERY)
-    assert sorted(in_query(request)) == sorted(operation.written(operation.all))
-    assert request.body == b""
+    if encoding is FORM:
+        assert sorted(in_form(request)) == sorted(written)
+    else:  # with numbers as numbers
+        assert in_json(request) == {name: 7 if name in IDS else text for name, text in written}
 
 
 @every_operation
