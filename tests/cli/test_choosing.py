@@ -19,10 +19,6 @@ from tests.export.reports import rows_in
 ZONE = dt.timezone(dt.timedelta(hours=2))
 
 
-def day(string: str | None) -> dt.date | None:
-    return None if string is None else dt.date.fromisoformat(string)
-
-
 def days(today: str, **options: Any) -> ChosenDays:
     return chosen_days(options, dt.datetime.fromisoformat(today).replace(hour=1, tzinfo=ZONE))
 
@@ -31,30 +27,20 @@ def days(today: str, **options: Any) -> ChosenDays:
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "today", "expected"),
-    [
-        (None, None, "2023-07-15", "2023-04-01 2023-06-30"),
-        (None, None, "2023-07-01", "2023-04-01 2023-06-30"),
-        (None, None, "2023-07-31", "2023-04-01 2023-06-30"),
-        (None, None, "2023-01-31", "2022-10-01 2022-12-31"),
-        (None, None, "2024-03-31", "2023-12-01 2024-02-29"),
-        ("2022-05-06", None, "2023-07-15", "2022-05-06 2023-06-30"),
-        (None, "2023-07-10", "2023-07-15", "2023-05-01 2023-07-10"),
-        (None, "2023-02-28", "2023-07-15", "2022-12-01 2023-02-28"),
-        (None, "0001-02-01", "2023-07-15", "0001-01-01 0001-02-01"),
-        ("2023-07-01", "2023-07-02", "2023-07-15", "2023-07-01 2023-07-02"),
-    ],
-)
-def test_a_missing_date_means_the_last_three_full_months(
-    first: str | None, last: str | None, today: str, expected: str
-) -> None:
-    found = days(today, **{"from": day(first), "to": day(last)})
-    assert f"{found.first} {found.last}" == expected
-
-
-@pytest.mark.parametrize(
     ("option", "today", "expected"),
     [
+        # a missing date means the last three full months
+        ({}, "2023-07-15", "2023-04-01 2023-06-30"),
+        ({}, "2023-07-01", "2023-04-01 2023-06-30"),
+        ({}, "2023-07-31", "2023-04-01 2023-06-30"),
+        ({}, "2023-01-31", "2022-10-01 2022-12-31"),
+        ({}, "2024-03-31", "2023-12-01 2024-02-29"),
+        ({"from": dt.date(2022, 5, 6)}, "2023-07-15", "2022-05-06 2023-06-30"),
+        ({"to": dt.date(2023, 7, 10)}, "2023-07-15", "2023-05-01 2023-07-10"),
+        ({"to": dt.date(2023, 2, 28)}, "2023-07-15", "2022-12-01 2023-02-28"),
+        ({"to": dt.date(1, 2, 1)}, "2023-07-15", "0001-01-01 0001-02-01"),
+        ({"from": dt.date(2023, 7, 1), "to": dt.date(2023, 7, 2)}, "2023-07-15", "2023-07-01 2023-07-02"),
+        # a period is counted from today
         ({"last": (1, "d")}, "2023-03-01", "2023-02-28 2023-02-28"),
         ({"last": (30, "d")}, "2023-07-15", "2023-06-15 2023-07-14"),
         ({"last": (4, "w")}, "2023-07-15", "2023-06-17 2023-07-14"),
@@ -68,7 +54,7 @@ def test_a_missing_date_means_the_last_three_full_months(
         ({"month_to_date": True}, "2024-02-29", "2024-02-01 2024-02-29"),
     ],
 )
-def test_a_period_is_counted_from_today(option: dict[str, Any], today: str, expected: str) -> None:
+def test_the_days_that_options_choose(option: dict[str, Any], today: str, expected: str) -> None:
     found = days(today, **option)
     assert f"{found.first} {found.last}" == expected
 

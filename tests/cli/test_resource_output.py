@@ -168,28 +168,6 @@ def test_numbers_are_right_aligned_and_none_is_a_dash() -> None:
 # --- Failures
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("campaigns get 2147483648", "is not an integer from 1 to"),
-        ("campaigns get", "Missing argument 'ID'"),
-        ("campaigns create --url u", "Missing option '--company'"),
-        ("campaigns list --limit x", "'x' is not an integer"),
-        ("campaigns update 1 --request-encoding xml --url u", "'xml' is not one of"),
-        ("keywords delete 1", "No such command"),
-        ("backlinks list", "Missing option '--campaign-id'"),
-        ("backlinks list --campaign-id 1 --status gone", "'gone' is not one of"),
-        ("backlinks list --campaign-id 1 --date-string 2023-01-01 1.2.23", "'1.2.23' is not a date"),
-    ],
-)
-def test_it_is_refused_with_2_before_any_request(seorep: Seorep, arguments: str, said: str) -> None:
-    with seorep.account() as sandbox:
-        ended = seorep(*arguments.split())
-        assert sandbox.stats.requests == 0
-    assert (ended.code, ended.out) == (2, "")
-    assert said in " ".join(ended.err.split())
-
-
 def test_a_taken_username_is_2_and_quotes_the_service(seorep: Seorep) -> None:
     who = ("--first-name", "A", "--last-name", "B", "--username", "grace.garcia", "--role", "client")
     seorep.give_stdin(b"open sesame")

@@ -26,21 +26,30 @@ def let_through(limiter: Limiter, tries: int) -> int:
     return taken
 
 
+FIXED, SLIDING = RateLimit(10, kind="fixed-window", window=2), RateLimit(4, kind="sliding-window")
+
+
 @pytest.mark.parametrize(
-    ("limit", "at_once"),
+    ("limit", "steps"),
     [
-        (RateLimit(20), 4),
-        (RateLimit(200, burst=40), 40),
-        (RateLimit(0.1), 1),
-        (RateLimit(20, kind="fixed-window"), 20),
-        (RateLimit(10, kind="sliding-window", window=5), 50),
+        # a rested limit lets a burst through
+        (RateLimit(20), [(3600, 100, 4)]),
+        (RateLimit(200, burst=40), [(3600, 100, 40)]),
+        (RateLimit(0.1), [(3600, 100, 1)]),
+        (RateLimit(20, kind="fixed-window"), [(3600, 100, 20)]),
+        (RateLimit(10, kind="sliding-window", window=5), [(3600, 100, 50)]),
+        # a fixed window counts from zero when the next begins: at even distances, whenever requests come
+        (FIXED, [(1.75, 30, 20), (0.125, 30, 0), (0.125, 30, 20), (7, 30, 20), (1, 30, 20)]),
+        # a sliding window frees each place a window later
+        (SLIDING, [(0, 3, 3), (0.5, 3, 1), (0.5, 9, 3), (0.5, 9, 1)]),
     ],
 )
-def test_a_rested_limit_lets_a_burst_through(limit: RateLimit, at_once: int) -> None:
+def test_so_many_of_some_tries_are_let_through(limit: RateLimit, steps: list[tuple[float, int, int]]) -> None:
     clock = Clock()
     limiter = Limiter(limit, clock)
-    clock.now += 3600
-    assert let_through(limiter, 100) == at_once
+    for seconds, tries, through in steps:
+        clock.now += seconds
+        assert let_through(limiter, tries) == through
 
 
 def test_tokens_come_back_at_the_rate() -> None:
@@ -52,33 +61,6 @@ def test_tokens_come_back_at_the_rate() -> None:
         clock.now += 0.01
         taken += let_through(limiter, 3)
     assert taken in (199, 200)
-
-
-def test_a_fixed_window_counts_from_zero_when_the_next_begins() -> None:
-    clock = Clock()
-    limiter = Limiter(RateLimit(10, kind="fixed-window", window=2), clock)
-    clock.now += 1.75
-    assert let_through(limiter, 30) == 20
-    clock.now += 0.125
-    assert let_through(limiter, 30) == 0
-    clock.now += 0.125
-    assert let_through(limiter, 30) == 20
-    clock.now += 7
-    assert let_through(limiter, 30) == 20
-    clock.now += 1
-    assert let_through(limiter, 30) == 20, "windows begin at even distances, whenever requests come"
-
-
-def test_a_sliding_window_frees_each_place_a_window_later() -> None:
-    clock = Clock()
-    limiter = Limiter(RateLimit(4, kind="sliding-window"), clock)
-    assert let_through(limiter, 3) == 3
-    clock.now += 0.5
-    assert let_through(limiter, 3) == 1
-    clock.now += 0.5
-    assert let_through(limiter, 9) == 3
-    clock.now += 0.5
-    assert let_through(limiter, 9) == 1
 
 
 def test_refused_requests_keep_a_window_full_where_they_count() -> None:
