@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import stat
 import subprocess
 import time
@@ -15,8 +16,7 @@ import click
 import pytest
 
 from seorep_async import EngineNames, FeedSearchParam, RequestEncoding, Settings
-from seorep_async.cli.connection import Connection, config_file, connect, connect_sandbox
-from seorep_async.sandbox import Sandbox
+from seorep_async.cli.connection import Connection, config_file, connect
 from tests.cli.running import KEY, NO_OPTIONS, Seorep, command_of, commands, process, serving
 from tests.export.s3 import Bucket
 
@@ -51,14 +51,6 @@ def refused(**options: Any) -> str:
 
 def test_the_configuration_file_is_in_the_users_folder(config: Path, tmp_path: Path) -> None:
     assert config == tmp_path / "seorep" / "config.toml"
-
-
-def test_without_a_profile_the_environment_names_service_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEOREP_BASE_URL", "https://api.example.com")
-    monkeypatch.setenv("SEOREP_API_KEY", KEY)
-    found = connected()
-    assert (found.base_url, found.api_key, found.settings) == ("https://api.example.com", KEY, Settings())
-    assert found.sources == {"base_url": "SEOREP_BASE_URL", "key": "SEOREP_API_KEY"}
 
 
 def test_a_profile_replaces_the_environment(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,16 +135,6 @@ def test_a_profile_of_another_user_is_refused(config: Path) -> None:
     assert "belongs to another user" in refused(profile="acme")
 
 
-# --- Refusals
-
-
-def test_without_a_file_there_is_no_profile(config: Path) -> None:
-    assert (
-        refused(profile="acme")
-        == f"there is no profile 'acme', as {config} does not exist; `seorep --help` shows an example."
-    )
-
-
 # --- Settings
 
 
@@ -170,11 +152,6 @@ def test_options_win_over_profiles_and_those_over_variables(config: Path, monkey
     assert found.sources["attempt_timeout"] == "--attempt-timeout"
     assert found.sources["max_attempts"] == "profile acme"
     assert found.sources["array_encoding"] == "SEOREP_ARRAY_ENCODING"
-
-
-def test_engine_names_are_three_words() -> None:
-    found = connect_sandbox({**NO_OPTIONS, "engine_names": "a,b,c"}, Sandbox(), "sandbox")
-    assert found.settings.engine_names == EngineNames(engine_a="a", engine_b="b", webmaster_tools="c")
 
 
 def test_every_setting_can_stand_in_a_profile(config: Path) -> None:
@@ -200,7 +177,7 @@ def test_every_setting_can_stand_in_a_profile(config: Path) -> None:
 # --- Commands
 
 
-def test_a_profile_pulls_lists_and_is_checked(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_pulls_and_lists(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(api_key=KEY) as sandbox:
         config_file().parent.mkdir(parents=True)
         content = f"[acme]\nbase_url = '{sandbox.base_url}'\nkey_env = 'ACME_KEY'\naccount = 'Acme'\nmax_attempts = 3\n"
@@ -210,15 +187,9 @@ def test_a_profile_pulls_lists_and_is_checked(seorep: Seorep, monkeypatch: pytes
         monkeypatch.setenv("SEOREP_PROFILE", "acme")
         assert seorep("campaigns", "list", "--format", "csv").out.count("\n") == 5
         checked = seorep("doctor", "--requests-per-second", 50)
-    assert checked.code == 0
-    assert KEY not in checked.err
-    facts = {line[6:26].strip(): line[26:] for line in checked.err.splitlines() if line.startswith("      ")}
-    assert facts["profile"] == f"acme, from {config_file()}"
-    assert facts["account"] == "Acme"
-    assert facts["other settings"] == "defaults"
-    assert facts["key"] == "the key, from key_env of profile acme"
-    assert facts["max-attempts"] == "3, from profile acme"
-    assert facts["requests-per-second"] == "50.0, from --requests-per-second"
+    assert (checked.code, KEY in checked.err) == (0, False)
+    assert "the key, from key_env of profile acme" in checked.err
+    assert re.search(r"requests-per-second +50\.0, from --requests-per-second\n", checked.err)
 
 
 def test_a_sandbox_ignores_the_environments_profile(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,10 +245,3 @@ def test_no_option_takes_a_key_or_a_password() -> None:
         "--key-from",  # where a key is, not the key
         "--key-renewed",  # a mark of it
     }
-
-
-@pytest.mark.parametrize("arguments", ["pull --sandbox --profile a", "doctor --sandbox --base-url b"])
-def test_a_sandbox_takes_no_other_service(seorep: Seorep, arguments: str) -> None:
-    ended = seorep(*arguments.split())
-    assert ended.code == 2
-    assert "not with --sandbox" in ended.err

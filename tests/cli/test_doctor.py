@@ -17,7 +17,6 @@ from tests.cli.running import Seorep
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("http://127.0.0.1:9", "127.0.0.1:9: Connection refused"),
         ("https://no-such-host.invalid", "no-such-host.invalid:443: "),
         ("http://127.0.0.1:9/s\u00e9o", "FAIL  connection"),
         ("https://n\u00f6-such-host.invalid", "FAIL  connection"),

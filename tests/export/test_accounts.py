@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import re
 import shutil
@@ -16,11 +15,11 @@ import attrs
 import pytest
 
 from seorep_async import ConfigurationError, Feed
-from seorep_async.export import PullProgress, PullSummary, pull_to
+from seorep_async.export import PullSummary, pull_to
 from tests.export.databases import change
 from tests.export.door import dataset_of, last_receipt, target_of
 from tests.export.made_service import Made
-from tests.export.reports import rows_in
+from tests.export.reports import cut_off, rows_in
 from tests.scripted_api import quick_client, serving
 
 pytestmark = pytest.mark.usefixtures("cheap_digests")
@@ -53,13 +52,7 @@ class Account:
         return summary
 
     async def pull_and_kill(self) -> None:
-        def kill(progress: PullProgress) -> None:
-            if progress.rows >= 10:
-                task.cancel()
-
-        task = asyncio.create_task(self.pull(on_progress=kill))
-        with pytest.raises(asyncio.CancelledError):
-            await task
+        await cut_off(self.pull, lambda progress: progress.rows >= 10)
 
     async def refusal(self, *arguments: Any, **options: Any) -> str:
         with pytest.raises(ConfigurationError) as refused:

@@ -18,7 +18,6 @@ import pytest
 
 from seorep_async import Feed, SeoRepClient
 from seorep_async.errors import ExportError
-from seorep_async.export import pull_to
 from seorep_async.shards import gather, plan, run_shard
 from tests.export.door import Part, Partition, Storage, commit, last_receipt, read_receipt, storage_of
 from tests.export.made_nights import (
@@ -43,7 +42,7 @@ from tests.export.made_nights import (
     vouched_for,
 )
 from tests.export.made_service import made
-from tests.export.reports import END, START
+from tests.export.reports import END, START, pull_into
 from tests.export.reports import NIGHT as PULLED_NIGHT
 
 FEW, MANY, OTHER, ALL = (1, 1, 1), (3, 1, 2), (2, 2, 0), (3, 1, 1, 1)
@@ -301,7 +300,7 @@ async def pull_night(client: SeoRepClient, out: str, way: str, folder: Path) -> 
     """Pull the night in one, or in shards."""
     options: dict[str, Any] = {"account": "acme", "snapshot_date": PULLED_NIGHT, "work_dir": folder}
     if way == "one":
-        await pull_to(client, None, START, END, out=out, feeds=list(Feed), **options)
+        await pull_into(client, out, feeds=list(Feed), **options)
         return
     shards = await plan(client, None, START, END, out=out, feeds=list(Feed), shards=3, **options)
     for shard in shards:

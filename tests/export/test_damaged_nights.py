@@ -33,7 +33,7 @@ from tests.export.door import (
 )
 from tests.export.made_nights import NIGHT as MADE
 from tests.export.made_nights import OLDER, contents, receipt, vouched_for
-from tests.export.reports import END, NIGHT, START, Fail, account, rows, spec_of
+from tests.export.reports import END, NIGHT, START, Fail, account, pull_into, rows, spec_of
 from tests.export.s3 import Bucket
 
 PARTITION = f"account=acme/snapshot_date={NIGHT}"
@@ -169,7 +169,7 @@ async def test_files_of_one_name_in_two_buckets_stay_apart(tmp_path: Path, bucke
         await pull(client, tmp_path, out=f"{bucket.url}/a.csv", **options)
         fail()
         for out in (f"{bucket.server.bucket().url}/a.csv", f"{bucket.url}/folder/a.csv"):
-            summary = await pull_to(client, None, START, END, out=out, account="acme", retry_failed=True, **options)
+            summary = await pull_into(client, out, account="acme", retry_failed=True, **options)
             assert (summary.rows, summary.resumed) == (2, 0)
 
 

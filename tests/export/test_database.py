@@ -15,11 +15,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from seorep_async import ConfigurationError, Feed
-from seorep_async.export import ExportError, pull_to
+from seorep_async.export import ExportError
 from seorep_async.tables.declared import keywords_table
 from tests.export.databases import ask, change, fill, opened_elsewhere, refused
 from tests.export.door import PullSpec, insert, make_table, preview, target_of
-from tests.export.reports import END, START, account
+from tests.export.reports import END, START, account, pull_into
 
 
 def counts(path: Path, name: str = "keyword_rankings") -> dict[int, int]:
@@ -166,7 +166,7 @@ def test_rows_of_a_database_are_in_the_order_of_the_pull() -> None:
 async def test_a_pull_says_what_was_retried_and_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "a.duckdb"
     async with account(campaigns=8, keywords=2, faults="500s=40%", seed=2) as (_, client):
-        summary = await pull_to(client, None, START, END, out=path)
+        summary = await pull_into(client, path)
     assert summary.stats is not None
     assert summary.stats.retries.keys() == {"transient"}
     ((started_at, retries, refusals, waited),) = ask(path, "SELECT started_at, retries, refusals, waited FROM pulls")
@@ -309,7 +309,7 @@ async def test_what_the_user_added_survives(path: Path) -> None:
 async def test_a_dry_run_that_retries_looks_at_the_tables_first(tmp_path: Path) -> None:
     path = tmp_path / "a.duckdb"
     async with account(campaigns=1, keywords=2) as (_, client):
-        await pull_to(client, None, START, END, out=path)
+        await pull_into(client, path)
         change(path, "ALTER TABLE pulls RENAME feeds TO lists")
         spec = PullSpec.of(client, None, START, END, Feed.CAMPAIGN, {})
         with pytest.raises(ConfigurationError, match='RENAME "lists" TO feeds'):

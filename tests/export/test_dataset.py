@@ -16,10 +16,9 @@ import pytest
 
 from seorep_async import Feed
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export import pull_to
 from seorep_async.tables.declared import all_tables
 from tests.export.door import RECEIPTS
-from tests.export.reports import END, NIGHT, START, Fail, account, names, parts, rows
+from tests.export.reports import NIGHT, Fail, account, names, parts, pull_into, rows
 from tests.export.s3 import Bucket
 
 TABLES = [table.name for table in all_tables()]
@@ -28,7 +27,7 @@ ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": 
 
 async def test_each_table_is_one_part_of_the_night(tmp_path: Path) -> None:
     async with account(campaigns=2, keywords=3) as (_, client):
-        summary = await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
+        summary = await pull_into(client, f"{tmp_path}/rankings/", **ALL)
     partition = f"account=acme/snapshot_date={NIGHT}"
     assert parts(tmp_path / "rankings") == sorted(
         [f"{RECEIPTS}/{partition}.json", *(f"{table}/{partition}/part-00000.parquet" for table in TABLES)]
@@ -39,7 +38,7 @@ async def test_each_table_is_one_part_of_the_night(tmp_path: Path) -> None:
 
 async def test_partition_columns_stand_in_the_path_only(tmp_path: Path) -> None:
     async with account(campaigns=1, keywords=1) as (_, client):
-        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
+        await pull_into(client, f"{tmp_path}/rankings/", **ALL)
     for path in (tmp_path / "rankings").rglob("*.parquet"):
         schema = pq.ParquetFile(path).schema_arrow
         assert {"account", "snapshot_date"}.isdisjoint(schema.names), path
@@ -51,7 +50,7 @@ async def test_every_reader_sees_the_same_rows(tmp_path: Path, name: str) -> Non
     out = tmp_path / "rankings"
     async with account(campaigns=2, keywords=3) as (_, client):
         for day in (NIGHT, NIGHT + dt.timedelta(1)):
-            await pull_to(client, None, START, END, out=f"{out}/", **ALL | {"account": name, "snapshot_date": day})
+            await pull_into(client, f"{out}/", **ALL | {"account": name, "snapshot_date": day})
     for table in ("keyword_rankings", "campaign_periods", "keyword_periods", "campaigns", "keywords"):
         columns = ["account", "snapshot_date", "campaign_id"]
         expected = rows(out, table, ", ".join(columns))
@@ -65,8 +64,8 @@ async def test_every_reader_sees_the_same_rows(tmp_path: Path, name: str) -> Non
 
 async def test_the_same_facts_as_in_a_file(tmp_path: Path) -> None:
     async with account(campaigns=3, keywords=4, shape="mixed", rows="mixed", failing={2: 404}) as (_, client):
-        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
-        await pull_to(client, None, START, END, out=tmp_path / "a.parquet", **ALL)
+        await pull_into(client, f"{tmp_path}/rankings/", **ALL)
+        await pull_into(client, tmp_path / "a.parquet", **ALL)
     for table in TABLES:
         columns = ", ".join(pq.read_schema(tmp_path / f"a.{table}.parquet").names)
         if table == "pulls":
@@ -78,7 +77,7 @@ async def test_the_same_facts_as_in_a_file(tmp_path: Path) -> None:
 async def test_an_existing_dataset_needs_no_slash(tmp_path: Path) -> None:
     async with account(campaigns=1, keywords=1) as (_, client):
         for out in (f"{tmp_path}/rankings/", tmp_path / "rankings"):
-            await pull_to(client, None, START, END, out=out, **ALL)
+            await pull_into(client, out, **ALL)
     assert len(rows(tmp_path / "rankings", "keyword_rankings")) == 1
 
 
@@ -90,18 +89,18 @@ async def test_a_missing_extra_is_named_before_any_request(
     monkeypatch.chdir(tmp_path)
     async with account() as (sandbox, client):
         with pytest.raises(ImportError, match=r"pip install 'seorep-async\[duckdb\]'"):
-            await pull_to(client, None, START, END, out=out, **ALL)
+            await pull_into(client, out, **ALL)
         assert sandbox.stats.requests == 0
 
 
 async def test_what_failed_keeps_the_rows_it_had(tmp_path: Path, fail: Fail) -> None:
     out = tmp_path / "rankings"
     async with account(campaigns=4, keywords=3) as (_, client):
-        await pull_to(client, None, START, END, out=f"{out}/", **ALL)
+        await pull_into(client, f"{out}/", **ALL)
         before = {table: rows(out, table) for table in TABLES if table not in ("campaigns", "failures", "pulls")}
         for failing, failures in (((2, 3), 6), ((1, 2, 3, 4), 12)):
             fail(*failing)
-            await pull_to(client, None, START, END, out=f"{out}/", restart=True, **ALL)
+            await pull_into(client, f"{out}/", restart=True, **ALL)
             assert {table: rows(out, table) for table in before} == before
             assert len(rows(out, "failures")) == failures
     assert (len(rows(out, "campaigns")), len(rows(out, "pulls"))) == (4, 3)
@@ -111,8 +110,8 @@ async def test_a_bucket_holds_the_same_as_a_folder(tmp_path: Path, bucket: Bucke
     async with account(campaigns=2, keywords=3) as (_, client):
         out = f"{bucket.url}/some/rankings/"
         options = bucket.server.options
-        summary = await pull_to(client, None, START, END, out=out, storage_options=options, work_dir=tmp_path, **ALL)
-        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
+        summary = await pull_into(client, out, storage_options=options, work_dir=tmp_path, **ALL)
+        await pull_into(client, f"{tmp_path}/rankings/", **ALL)
     objects = bucket.objects()
     assert [name.removeprefix("some/rankings/") for name in objects] == parts(tmp_path / "rankings")
     for name, data in objects.items():
@@ -139,10 +138,10 @@ async def test_a_bucket_that_disappears_costs_nothing(
 
         bucket_is_there = {"yes": True}
         with pytest.raises(ExportError, match=r"^can't write s3://[^\n]*NoSuchBucket[^\n]*$"):
-            await pull_to(client, None, START, END, out=out, on_progress=disappear, **options)
+            await pull_into(client, out, on_progress=disappear, **options)
         bucket.server.ask("PUT", f"/{bucket.name}")
         before = sandbox.stats.requests
-        summary = await pull_to(client, None, START, END, out=out, **options)
+        summary = await pull_into(client, out, **options)
         assert sandbox.stats.requests == before
     assert summary.rows == 3 * 2 + 9 + 3 * 2 * 3
     assert len(bucket.objects()) == len(TABLES) + 1
@@ -154,7 +153,7 @@ async def test_a_missing_bucket_is_found_before_anything_is_fetched(tmp_path: Pa
     options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
     async with account() as (sandbox, client):
         with pytest.raises(ExportError, match="NoSuchBucket"):
-            await pull_to(client, None, START, END, out=f"{bucket.url}/{name}", **options)
+            await pull_into(client, f"{bucket.url}/{name}", **options)
         assert sandbox.stats.requests == 0
 
 
@@ -168,8 +167,8 @@ async def test_a_single_file_in_a_bucket_is_the_local_one(
     async with account(campaigns=2, keywords=3) as (_, client):
         fail(2)
         for _ in range(2):
-            summary = await pull_to(client, None, START, END, out=out, **options, **ALL)
-            await pull_to(client, None, START, END, out=tmp_path / f"local/a.{ending}", **ALL)
+            summary = await pull_into(client, out, **options, **ALL)
+            await pull_into(client, tmp_path / f"local/a.{ending}", **ALL)
             local = {f"some/{path.name}": path.read_bytes() for path in sorted((tmp_path / "local").glob("a.*"))}
             found = bucket.objects()
             assert list(found) == list(local)
@@ -187,10 +186,10 @@ async def test_an_object_that_no_pull_wrote_needs_force(tmp_path: Path, bucket: 
     async with account() as (sandbox, client):
         out = f"{bucket.url}/some/a.{ending}"
         with pytest.raises(ConfigurationError, match=rf"can't write {out}: it exists, .* replace it with force=True"):
-            await pull_to(client, None, START, END, out=out, **options)
+            await pull_into(client, out, **options)
         assert sandbox.stats.requests == 0
-        await pull_to(client, None, START, END, out=out, force=True, **options)
-        summary = await pull_to(client, None, START, END, out=out, **options)
+        await pull_into(client, out, force=True, **options)
+        summary = await pull_into(client, out, **options)
         assert summary.paths[0] == out
 
 
@@ -198,12 +197,12 @@ async def test_a_file_of_no_rows_in_a_bucket_is_replaced(tmp_path: Path, bucket:
     options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
     async with account(campaigns=2, keywords=0) as (_, client):
         for _ in range(2):
-            await pull_to(client, None, START, END, out=f"{bucket.url}/a.jsonl", **options, **ALL)
+            await pull_into(client, f"{bucket.url}/a.jsonl", **options, **ALL)
     assert bucket.objects()["a.keyword_rankings.jsonl"] == b""
 
 
 async def test_a_database_is_not_put_into_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
     async with account() as (sandbox, client):
         with pytest.raises(ConfigurationError, match="a database can't be in an object store"):
-            await pull_to(client, None, START, END, out=f"{bucket.url}/a.duckdb", storage_options=bucket.server.options)
+            await pull_into(client, f"{bucket.url}/a.duckdb", storage_options=bucket.server.options)
         assert sandbox.stats.requests == 0

@@ -30,14 +30,14 @@ from seorep_async import (
     SearchLocation,
     Tag,
 )
-from seorep_async.export import arrow_stream, pull_to, schema, to_arrow, to_html, to_pandas, to_polars
+from seorep_async.export import arrow_stream, schema, to_arrow, to_html, to_pandas, to_polars
 from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.sinks import encoded
 from seorep_async.reports import column_values
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables, keywords_table, table_of
-from tests.export.reports import END, FORMATS, NIGHT, START, account, ranking, spec_of
+from tests.export.reports import END, FORMATS, NIGHT, START, account, pull_into, ranking, spec_of
 from tests.scripted_api import LIST, serving, well_behaved
 
 ROWS = (
@@ -256,9 +256,7 @@ async def test_no_table_of_a_pull_holds_unrequested_changes(tmp_path: Path, targ
         for compared in (None, True):
             folder = tmp_path / str(compared)
             folder.mkdir()
-            await pull_to(
-                client, None, START, END, out=f"{folder}/{target}", feeds=FEEDS, compare_previous_period=compared
-            )
+            await pull_into(client, f"{folder}/{target}", feeds=FEEDS, compare_previous_period=compared)
             found.append(list(tables_in(folder / target)))
     plain, requested = found
     assert {table for table, _ in plain} == {"keyword_rankings", "campaign_periods", "totals"}
@@ -273,15 +271,7 @@ async def test_a_history_holds_changes_of_the_nights_that_asked(tmp_path: Path) 
     async with account(campaigns=1, keywords=3) as (_, client):
         nights: dict[str, bool | str] = {"2023-04-01": False, "2023-04-02": "true", "2023-04-03": "false"}
         for night, compared in nights.items():
-            await pull_to(
-                client,
-                None,
-                START,
-                END,
-                out=tmp_path / "a.duckdb",
-                snapshot_date=night,
-                compare_previous_period=compared,
-            )
+            await pull_into(client, tmp_path / "a.duckdb", snapshot_date=night, compare_previous_period=compared)
     with duckdb.connect(str(tmp_path / "a.duckdb"), read_only=True) as database:
         rows = database.sql(
             "SELECT snapshot_date::text, count(engine_a_ranking_change) > 0, any_value(compared) "

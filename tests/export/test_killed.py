@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,12 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.cli.application import run
-from seorep_async.export import ExportError, PullProgress, pull_to
+from seorep_async.export import ExportError, PullProgress
 from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.service import Service
 from tests.cli.running import serving
 from tests.export.door import Checkpoint, target_of
-from tests.export.reports import END, FORMATS, START, account
+from tests.export.reports import FORMATS, account, cut_off, pull_into
 
 MAX_CONCURRENCY = 8
 IN_FLIGHT = 2 * MAX_CONCURRENCY + 1
@@ -186,22 +187,18 @@ FEEDS = (Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE)
 Files = dict[str, bytes]
 
 
-class Enough(Exception):
-    """Enough reports are stored."""
-
-
 async def interrupted(client: SeoRepClient, out: Path, ids: list[int]) -> tuple[Files, Files]:
     """Interrupt a pull; return its staging folder's files as a kill would leave them, and as a good end does."""
     folder = out.with_name(f".{out.name}.pull")
     as_killed: Files = {}
 
-    def look(progress: PullProgress) -> None:
-        if progress.feed is Feed.CAMPAIGN_BY_DATE and progress.done >= 4:
-            as_killed.update({path.name: path.read_bytes() for path in folder.iterdir()})
-            raise Enough
+    def look(progress: PullProgress) -> bool:
+        if progress.feed is not Feed.CAMPAIGN_BY_DATE or progress.done < 4:
+            return False
+        as_killed.update({path.name: path.read_bytes() for path in folder.iterdir()})
+        return True
 
-    with pytest.raises(Enough):
-        await pull_to(client, ids, START, END, out=out, feeds=FEEDS, on_progress=look)
+    await cut_off(partial(pull_into, client, out, ids, feeds=FEEDS), look)
     return as_killed | {"rows-0": b"half written"}, {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -242,7 +239,7 @@ async def damage_and_resume(folder: Path, ending: str, damages: int) -> Counter[
     ids, dice, found = list(range(1, 9)), random.Random(ending), Counter[str]()
     problems: list[str] = []
     async with account(campaigns=9, keywords=6, shape="mixed", rows="mixed") as (_, client):
-        await pull_to(client, ids, START, END, out=folder / f"whole.{ending}", feeds=FEEDS)
+        await pull_into(client, folder / f"whole.{ending}", ids, feeds=FEEDS)
         expected = written(folder / f"whole.{ending}")
         snapshots = await interrupted(client, folder / f"one.{ending}", ids)
         others = (await interrupted(client, folder / f"other.{ending}", [9, *ids]))[0]
@@ -254,17 +251,17 @@ async def damage_and_resume(folder: Path, ending: str, damages: int) -> Counter[
             for name, data in files.items():
                 (staging / name).write_bytes(data)
             try:
-                await pull_to(client, ids, START, END, out=out, feeds=FEEDS)
+                await pull_into(client, out, ids, feeds=FEEDS)
                 found["equal"] += 1
             except ExportError as error:
                 problems.append(error.message)
-                await pull_to(client, ids, START, END, out=out, feeds=FEEDS, restart=True)
+                await pull_into(client, out, ids, feeds=FEEDS, restart=True)
                 found["refused"] += 1
             except ConfigurationError as error:
                 # the files of another pull are a sound, unfinished pull of other campaigns
                 assert how.startswith("other"), how
                 problems.append(error.message)
-                await pull_to(client, ids, START, END, out=out, feeds=FEEDS, restart=True)
+                await pull_into(client, out, ids, feeds=FEEDS, restart=True)
                 found["refused"] += 1
             except Exception as error:
                 raise AssertionError(how) from error

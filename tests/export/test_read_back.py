@@ -20,12 +20,12 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient
-from seorep_async.export import pull_to, schema, to_arrow, to_pandas, to_polars
+from seorep_async.export import schema, to_arrow, to_pandas, to_polars
 from seorep_async.reports import column_values
 from seorep_async.tables.columns import ColumnType, Table, as_json
 from seorep_async.tables.declared import all_tables, table_of
 from tests.cli.running import serving
-from tests.export.reports import END, FORMATS, NIGHT, START, account, rows_in
+from tests.export.reports import END, FORMATS, NIGHT, START, account, pull_into, rows_in
 
 POLARS = {
     ColumnType.INTEGER: pl.Int64,
@@ -102,7 +102,7 @@ class Pulled:
 async def pulled(base_url: str, folder: Path, feed: Feed) -> Pulled:
     async with SeoRepClient(base_url, "sandbox") as client:
         for ending in FORMATS:
-            await pull_to(client, None, START, END, out=folder / f"a.{ending}", feeds=feed, snapshot_date=NIGHT)
+            await pull_into(client, folder / f"a.{ending}", feeds=feed, snapshot_date=NIGHT)
         reports: list[RankingReport[Any]] = []
         expected: list[dict[str, Any]] = []
         names = [column.name for column in table_of(feed).columns]
@@ -265,7 +265,7 @@ def as_csv(value: Any, kind: ColumnType) -> str:
 async def test_every_format_holds_the_same_values(tmp_path: Path) -> None:
     async with account(campaigns=3, keywords=4, shape="mixed", rows="mixed", failing={2: 404}) as (_, client):
         for ending in ("csv", "jsonl", "parquet", "duckdb"):
-            await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}", feeds=Feed, snapshot_date=NIGHT)
+            await pull_into(client, tmp_path / f"a.{ending}", feeds=Feed, snapshot_date=NIGHT)
     with duckdb.connect(str(tmp_path / "a.duckdb"), read_only=True) as database:
         for table in all_tables():
             kinds = {column.name: column.type for column in table.columns}

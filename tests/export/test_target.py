@@ -18,7 +18,7 @@ from seorep_async.export import CsvOptions, ExportError, pull_to
 from seorep_async.tables.declared import totals_table
 from seorep_async.tables.text import csv_header
 from tests.export.door import target_of
-from tests.export.reports import END, FORMATS, START, account, contents, names_in, rows_in
+from tests.export.reports import END, FORMATS, START, account, contents, names_in, pull_into, rows_in
 
 ONE = (Feed.CAMPAIGN,)
 
@@ -158,7 +158,7 @@ async def test_links_among_several_files_are_followed_too(tmp_path: Path, name: 
     (tmp_path / "real").mkdir()
     (tmp_path / name).symlink_to(tmp_path / "real" / "file.csv")
     async with account() as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=Feed)
+        await pull_into(client, tmp_path / "a.csv", feeds=Feed)
     assert (tmp_path / name).is_symlink()
     assert rows_in(tmp_path / "real" / "file.csv")
 
@@ -168,7 +168,7 @@ async def test_where_a_link_leads_goes_what_is_there_no_more(tmp_path: Path) -> 
     (tmp_path / "a.failures.csv").symlink_to(tmp_path / "real" / "file.csv")
     for failing in ({2: 404}, {}):
         async with account(failing=failing) as (_, client):
-            await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+            await pull_into(client, tmp_path / "a.csv")
     assert (names_in(tmp_path / "real"), (tmp_path / "a.failures.csv").is_symlink()) == ([], True)
 
 
@@ -176,14 +176,14 @@ async def test_permissions_of_the_old_file_stay(tmp_path: Path) -> None:
     target = tmp_path / "a.csv"
     target.touch(0o600)
     async with account(campaigns=1) as (_, client):
-        await pull_to(client, None, START, END, out=target)
+        await pull_into(client, target)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
 async def test_a_long_name_is_possible(tmp_path: Path) -> None:
     target = tmp_path / ("a" * 230 + ".csv")
     async with account(campaigns=1) as (_, client):
-        await pull_to(client, None, START, END, out=target)
+        await pull_into(client, target)
     assert names_in(tmp_path) == [target.name]
 
 
@@ -194,10 +194,10 @@ async def test_a_file_that_no_pull_wrote_needs_force(tmp_path: Path, ending: str
     mine.write_text(contents)
     async with account(campaigns=1) as (sandbox, client):
         with pytest.raises(ConfigurationError, match=rf"a\.{ending} exists, and no pull .* replace it with force=True"):
-            await pull_to(client, None, START, END, out=mine)
+            await pull_into(client, mine)
         assert (sandbox.stats.requests, mine.read_text(), names_in(tmp_path)) == (0, contents, [mine.name])
-        summary = await pull_to(client, None, START, END, out=mine, force=True)
-        assert (await pull_to(client, None, START, END, out=mine)).rows == summary.rows == 30
+        summary = await pull_into(client, mine, force=True)
+        assert (await pull_into(client, mine)).rows == summary.rows == 30
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
@@ -216,24 +216,24 @@ def test_any_of_several_files_may_be_somebody_elses(tmp_path: Path) -> None:
 async def test_files_of_an_earlier_pull_are_replaced_or_go(tmp_path: Path, ending: str) -> None:
     out, feed = tmp_path / f"a.{ending}", Feed.CAMPAIGN_BY_DATE
     async with account(failing={2: 404}) as (_, client):
-        await pull_to(client, None, START, END, out=out, feeds=feed)
+        await pull_into(client, out, feeds=feed)
         assert {f"a.failures.{ending}", f"a.totals.{ending}"} < set(names_in(tmp_path))
     async with account() as (_, client):
-        await pull_to(client, None, START, END, out=out, feeds=feed)
+        await pull_into(client, out, feeds=feed)
     assert names_in(tmp_path) == [out.name, f"a.totals.{ending}"]
 
 
 async def test_a_file_of_a_version_with_fewer_columns_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "a.failures.csv").write_text("account,snapshot_date,table_name,campaign_id,keyword_id,error\r\n")
     async with account(campaigns=1) as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+        await pull_into(client, tmp_path / "a.csv")
     assert names_in(tmp_path) == ["a.csv"]
 
 
 async def test_a_file_put_beside_it_meanwhile_stays(tmp_path: Path) -> None:
     async with account(campaigns=1) as (_, client):
         mine = lambda _: (tmp_path / "a.totals.csv").write_text("mine")  # noqa: E731
-        await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=mine)
+        await pull_into(client, tmp_path / "a.csv", on_progress=mine)
     assert (tmp_path / "a.totals.csv").read_text() == "mine"
 
 
@@ -241,7 +241,7 @@ async def test_nor_is_it_overwritten(tmp_path: Path) -> None:
     async with account(failing={2: 404}) as (_, client):
         mine = lambda _: (tmp_path / "a.failures.csv").write_text("mine")  # noqa: E731
         with pytest.raises(ExportError, match=r"a\.failures\.csv: it exists, and no pull wrote it"):
-            await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=mine)
+            await pull_into(client, tmp_path / "a.csv", on_progress=mine)
     assert names_in(tmp_path) == [".a.csv.pull", "a.failures.csv"]
     assert (tmp_path / "a.failures.csv").read_text() == "mine"
 

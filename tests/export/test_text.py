@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seorep_async import ConfigurationError, Feed, SearchLocation, Tag
-from seorep_async.export import CsvOptions, pull_to
+from seorep_async.export import CsvOptions
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import columns_as_json_lines, csv_header
-from tests.export.reports import END, START, account, columns_as_csv, columns_of, owned, parsed, ranking
+from tests.export.reports import account, columns_as_csv, columns_of, owned, parsed, pull_into, ranking
 
 TABLE = table_of(Feed.CAMPAIGN)
 NAMES = [column.name for column in TABLE.columns]
@@ -145,7 +145,7 @@ async def test_every_file_of_a_pull_has_the_options(tmp_path: Path) -> None:
     out = tmp_path / "a.csv"
     async with account(keywords=2, failing={2: 404}) as (_, client):
         for options in (ALL, CsvOptions(), ALL):
-            summary = await pull_to(client, None, START, END, out=out, feeds=Feed.CAMPAIGN_BY_DATE, csv=options)
+            summary = await pull_into(client, out, feeds=Feed.CAMPAIGN_BY_DATE, csv=options)
             assert len(summary.paths) == 5
             for path in map(Path, summary.paths):
                 data = path.read_bytes()
@@ -156,11 +156,11 @@ async def test_every_file_of_a_pull_has_the_options(tmp_path: Path) -> None:
 async def test_a_pull_is_resumed_with_the_same_options_only(tmp_path: Path) -> None:
     out = tmp_path / "a.csv"
     async with account(failing={2: 404}) as (sandbox, client):
-        await pull_to(client, None, START, END, out=out, csv=ALL)
+        await pull_into(client, out, csv=ALL)
         asked = sandbox.stats.requests
         with pytest.raises(ConfigurationError, match=r"format CSV, LF line ends, BOM, guard, not CSV\. Repeat"):
-            await pull_to(client, None, START, END, out=out, retry_failed=True)
-        await pull_to(client, None, START, END, out=out, csv=ALL, retry_failed=True)
+            await pull_into(client, out, retry_failed=True)
+        await pull_into(client, out, csv=ALL, retry_failed=True)
         assert sandbox.stats.requests == asked + 1
 
 
