@@ -93,7 +93,7 @@ def types_within(found: Any) -> Any:
 
 
 @pytest.mark.parametrize("bodies", [SOME, MANY])
-def test_both_paths_refuse_generated_bodies_or_take_them_unchanged(bodies: int) -> None:
+def test_both_paths_refuse_bodies_or_take_them_unchanged(bodies: int) -> None:
     taken = by_compiled = 0
     for number in range(bodies):
         body, row = generated(number)
