@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -42,27 +43,47 @@ async def test_rows_of_a_campaign_that_failed_stay_from_before(tmp_path: Path) -
     ]
 
 
-@pytest.mark.parametrize("name", ["mine", "wanted", "fetched", "failed", "arriving"])
-async def test_tables_of_others_stay(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "a.duckdb"
-    with duckdb.connect(str(path)) as database:
-        database.execute(f"CREATE TABLE {name} AS SELECT 42 AS answer")
+@pytest.mark.parametrize(
+    "columns",
+    [
+        *(f"{name} AS SELECT 42 AS answer" for name in ("mine", "wanted", "fetched", "failed", "arriving")),
+        "campaign (id BIGINT, name TEXT, start_date DATE, budget DOUBLE)",  # an older name of ours
+    ],
+)
+async def test_tables_of_others_stay(tmp_path: Path, columns: str) -> None:
+    path, name = tmp_path / "a.duckdb", columns.split()[0]
+    change(path, f"CREATE TABLE {columns}")
+    before = ask(path, f"FROM {name}")
     async with account(campaigns=1, keywords=1) as (_, client):
-        await fill(client, path)
-        await fill(client, path)
-    assert ask(path, f"SELECT answer FROM {name}") == [(42,)]  # noqa: S608
-    assert counts(path) == {1: 1}
+        for _ in range(2):
+            assert (await fill(client, path)).ok
+    assert (ask(path, f"FROM {name}"), counts(path)) == (before, {1: 1})
 
 
-async def test_a_table_of_an_earlier_version_gets_the_new_columns(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("older", "query", "found"),
+    [
+        (
+            "DROP VIEW keyword_rankings_latest; ALTER TABLE keyword_rankings DROP COLUMN backlinks",
+            "SELECT count(*), count(backlinks) FROM keyword_rankings",
+            [(2, 0)],
+        ),
+        (
+            "ALTER TABLE pulls DROP retries; ALTER TABLE pulls DROP refusals; ALTER TABLE pulls DROP waited",
+            "SELECT refusals FROM pulls ORDER BY started_at",
+            [(None,), (0,)],
+        ),
+    ],
+)
+async def test_tables_of_an_earlier_version_get_the_new_columns(
+    tmp_path: Path, older: str, query: str, found: list[tuple[Any, ...]]
+) -> None:
     path = tmp_path / "a.duckdb"
     async with account(campaigns=1, keywords=2) as (_, client):
         await fill(client, path)
-        with duckdb.connect(str(path)) as database:
-            database.execute("DROP VIEW keyword_rankings_latest; ALTER TABLE keyword_rankings DROP COLUMN backlinks")
-            database.execute("UPDATE pulls SET version = '0.0.9'")
+        change(path, older, "UPDATE pulls SET version = '0.0.9'")
         await fill(client, path)
-    assert ask(path, "SELECT count(*), count(backlinks) FROM keyword_rankings") == [(2, 0)]
+    assert ask(path, query) == found
 
 
 async def test_open_in_another_program_it_is_refused_at_once(tmp_path: Path) -> None:
@@ -117,14 +138,6 @@ async def test_a_night_without_any_report_writes_what_failed(tmp_path: Path) -> 
     assert [ask(path, f"SELECT * FROM {name}") for name in others] == before  # noqa: S608
     assert ask(path, "SELECT rows, failures FROM pulls ORDER BY started_at") == [(30, 0), (0, 9)]
     assert ask(path, "SELECT count(*) FROM failures") == [(9,)]
-
-
-async def test_a_table_of_another_with_an_older_name_stays(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    with duckdb.connect(str(path)) as database:
-        database.execute("CREATE TABLE campaign (id BIGINT, name TEXT, start_date DATE, budget DOUBLE)")
-    async with account(campaigns=1, keywords=1) as (_, client):
-        assert (await fill(client, path)).ok
 
 
 async def test_open_in_this_program_says_what_to_close(tmp_path: Path) -> None:
@@ -270,18 +283,12 @@ async def test_a_refused_change_is_mended_as_the_refusal_says(path: Path, done: 
         assert ask(path, "FROM keyword_rankings ORDER BY ALL") == before
 
 
-@pytest.mark.parametrize("done", FINAL)
-async def test_what_no_statement_mends_is_refused_too(path: Path, done: str) -> None:
+@pytest.mark.parametrize("done", [*FINAL, *FOREIGN])
+async def test_what_no_statement_mends_is_refused_too(tmp_path: Path, path: Path, done: str) -> None:
+    place = path if done in FINAL else tmp_path / "new.duckdb"
     async with account(campaigns=1, keywords=2) as (_, client):
-        change(path, done)
-        await refused(client, path, FINAL[done])
-
-
-@pytest.mark.parametrize("made", FOREIGN)
-async def test_a_table_that_is_not_ours_is_refused(tmp_path: Path, made: str) -> None:
-    change(tmp_path / "a.duckdb", made)
-    async with account() as (_, client):
-        await refused(client, tmp_path / "a.duckdb", FOREIGN[made])
+        change(place, done)
+        await refused(client, place, (FINAL | FOREIGN)[done])
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
@@ -314,11 +321,3 @@ async def test_a_dry_run_that_retries_looks_at_the_tables_first(tmp_path: Path) 
         spec = PullSpec.of(client, None, START, END, Feed.CAMPAIGN, {})
         with pytest.raises(ConfigurationError, match='RENAME "lists" TO feeds'):
             await preview(client, spec, target_of(path, spec.feeds), retry_failed=True)
-
-
-async def test_pulls_of_an_earlier_version_get_the_new_columns(path: Path) -> None:
-    added = "retries", "refusals", "waited"
-    async with account(campaigns=1, keywords=2) as (_, client):
-        change(path, "UPDATE pulls SET version = '0.0.9'", *(f"ALTER TABLE pulls DROP {name}" for name in added))
-        await fill(client, path)
-    assert ask(path, "SELECT refusals FROM pulls ORDER BY started_at") == [(None,), (0,)]

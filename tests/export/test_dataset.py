@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +24,24 @@ TABLES = [table.name for table in all_tables()]
 ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": NIGHT}
 
 
+@pytest.fixture
+def in_bucket(tmp_path: Path, bucket: Bucket) -> dict[str, Any]:
+    """The options of a pull into the bucket."""
+    return {"storage_options": bucket.server.options, "work_dir": tmp_path}
+
+
 async def test_each_table_is_one_part_of_the_night(tmp_path: Path) -> None:
     async with account(campaigns=2, keywords=3) as (_, client):
         summary = await pull_into(client, f"{tmp_path}/rankings/", **ALL)
     partition = f"account=acme/snapshot_date={NIGHT}"
-    assert parts(tmp_path / "rankings") == sorted(
-        [f"{RECEIPTS}/{partition}.json", *(f"{table}/{partition}/part-00000.parquet" for table in TABLES)]
-    )
+    names_of_parts = [f"{table}/{partition}/part-00000.parquet" for table in TABLES]
+    assert parts(tmp_path / "rankings") == sorted([f"{RECEIPTS}/{partition}.json", *names_of_parts])
     assert [str(path) for path in summary.paths] == [f"{tmp_path}/rankings/{table}/{partition}" for table in TABLES[:3]]
     assert names(tmp_path) == ["rankings"]
-
-
-async def test_partition_columns_stand_in_the_path_only(tmp_path: Path) -> None:
-    async with account(campaigns=1, keywords=1) as (_, client):
-        await pull_into(client, f"{tmp_path}/rankings/", **ALL)
-    for path in (tmp_path / "rankings").rglob("*.parquet"):
-        schema = pq.ParquetFile(path).schema_arrow
-        assert {"account", "snapshot_date"}.isdisjoint(schema.names), path
-        assert all(field.metadata[b"description"] for field in schema), path
+    for name in names_of_parts:
+        schema = pq.ParquetFile(tmp_path / "rankings" / name).schema_arrow
+        assert {"account", "snapshot_date"}.isdisjoint(schema.names), name  # they stand in the path only
+        assert all(field.metadata[b"description"] for field in schema), name
 
 
 @pytest.mark.parametrize("name", ["acme", "a/b=c d", "..a", "ü 日本 100%"])
@@ -81,18 +80,6 @@ async def test_an_existing_dataset_needs_no_slash(tmp_path: Path) -> None:
     assert len(rows(tmp_path / "rankings", "keyword_rankings")) == 1
 
 
-@pytest.mark.parametrize("out", ["rankings/", "s3://bucket/rankings/"])
-async def test_a_missing_extra_is_named_before_any_request(
-    tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    monkeypatch.chdir(tmp_path)
-    async with account() as (sandbox, client):
-        with pytest.raises(ImportError, match=r"pip install 'seorep-async\[duckdb\]'"):
-            await pull_into(client, out, **ALL)
-        assert sandbox.stats.requests == 0
-
-
 async def test_what_failed_keeps_the_rows_it_had(tmp_path: Path, fail: Fail) -> None:
     out = tmp_path / "rankings"
     async with account(campaigns=4, keywords=3) as (_, client):
@@ -125,10 +112,7 @@ async def test_a_bucket_holds_the_same_as_a_folder(tmp_path: Path, bucket: Bucke
     assert frame["account"].unique().to_list() == ["acme"]
 
 
-async def test_a_bucket_that_disappears_costs_nothing(
-    tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path, **ALL}
+async def test_a_bucket_that_disappears_costs_nothing(bucket: Bucket, in_bucket: dict[str, Any]) -> None:
     out = f"{bucket.url}/rankings/"
     async with account(campaigns=3, keywords=2) as (sandbox, client):
 
@@ -138,36 +122,40 @@ async def test_a_bucket_that_disappears_costs_nothing(
 
         bucket_is_there = {"yes": True}
         with pytest.raises(ExportError, match=r"^can't write s3://[^\n]*NoSuchBucket[^\n]*$"):
-            await pull_into(client, out, on_progress=disappear, **options)
+            await pull_into(client, out, on_progress=disappear, **in_bucket, **ALL)
         bucket.server.ask("PUT", f"/{bucket.name}")
         before = sandbox.stats.requests
-        summary = await pull_into(client, out, **options)
+        summary = await pull_into(client, out, **in_bucket, **ALL)
         assert sandbox.stats.requests == before
     assert summary.rows == 3 * 2 + 9 + 3 * 2 * 3
     assert len(bucket.objects()) == len(TABLES) + 1
 
 
-@pytest.mark.parametrize("name", ["", "a.csv"])
-async def test_a_missing_bucket_is_found_before_anything_is_fetched(tmp_path: Path, bucket: Bucket, name: str) -> None:
-    bucket.remove()
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+@pytest.mark.parametrize("name", ["", "a.csv", "a.duckdb"])
+async def test_no_bucket_and_no_database_in_one_is_found_out_first(
+    bucket: Bucket, in_bucket: dict[str, Any], name: str
+) -> None:
+    said = "NoSuchBucket"
+    if name == "a.duckdb":
+        said = "a database can't be in an object store"
+    else:
+        bucket.remove()
     async with account() as (sandbox, client):
-        with pytest.raises(ExportError, match="NoSuchBucket"):
-            await pull_into(client, f"{bucket.url}/{name}", **options)
+        with pytest.raises((ExportError, ConfigurationError), match=said):
+            await pull_into(client, f"{bucket.url}/{name}", **in_bucket)
         assert sandbox.stats.requests == 0
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 async def test_a_single_file_in_a_bucket_is_the_local_one(
-    tmp_path: Path, bucket: Bucket, ending: str, fail: Fail
+    tmp_path: Path, bucket: Bucket, in_bucket: dict[str, Any], ending: str, fail: Fail
 ) -> None:
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
     out = f"{bucket.url}/some/a.{ending}"
     (tmp_path / "local").mkdir()
     async with account(campaigns=2, keywords=3) as (_, client):
         fail(2)
         for _ in range(2):
-            summary = await pull_into(client, out, **options, **ALL)
+            summary = await pull_into(client, out, **in_bucket, **ALL)
             await pull_into(client, tmp_path / f"local/a.{ending}", **ALL)
             local = {f"some/{path.name}": path.read_bytes() for path in sorted((tmp_path / "local").glob("a.*"))}
             found = bucket.objects()
@@ -180,29 +168,20 @@ async def test_a_single_file_in_a_bucket_is_the_local_one(
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-async def test_an_object_that_no_pull_wrote_needs_force(tmp_path: Path, bucket: Bucket, ending: str) -> None:
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+async def test_an_object_that_no_pull_wrote_needs_force(bucket: Bucket, in_bucket: dict[str, Any], ending: str) -> None:
     obstore.put(bucket.store, f"some/a.{ending}", b"somebody's\n")
     async with account() as (sandbox, client):
         out = f"{bucket.url}/some/a.{ending}"
         with pytest.raises(ConfigurationError, match=rf"can't write {out}: it exists, .* replace it with force=True"):
-            await pull_into(client, out, **options)
+            await pull_into(client, out, **in_bucket)
         assert sandbox.stats.requests == 0
-        await pull_into(client, out, force=True, **options)
-        summary = await pull_into(client, out, **options)
+        await pull_into(client, out, force=True, **in_bucket)
+        summary = await pull_into(client, out, **in_bucket)
         assert summary.paths[0] == out
 
 
-async def test_a_file_of_no_rows_in_a_bucket_is_replaced(tmp_path: Path, bucket: Bucket) -> None:
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+async def test_a_file_of_no_rows_in_a_bucket_is_replaced(bucket: Bucket, in_bucket: dict[str, Any]) -> None:
     async with account(campaigns=2, keywords=0) as (_, client):
         for _ in range(2):
-            await pull_into(client, f"{bucket.url}/a.jsonl", **options, **ALL)
+            await pull_into(client, f"{bucket.url}/a.jsonl", **in_bucket, **ALL)
     assert bucket.objects()["a.keyword_rankings.jsonl"] == b""
-
-
-async def test_a_database_is_not_put_into_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
-    async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match="a database can't be in an object store"):
-            await pull_into(client, f"{bucket.url}/a.duckdb", storage_options=bucket.server.options)
-        assert sandbox.stats.requests == 0

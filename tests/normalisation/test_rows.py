@@ -45,27 +45,6 @@ def test_a_last_date_keeps_the_original_of_a_time_of_day(written: object, date: 
     assert found.extra == (wire if is_extra else {})
 
 
-@pytest.mark.parametrize(
-    ("primary", "value"),
-    [
-        *(
-            ("true", True),
-            ("false", False),
-            ("TRUE", True),
-            ("False", False),
-            (True, True),
-            (False, False),
-            (None, None),
-        ),
-        *((other, None) for other in (None, "", "yes", "running shoes", "0")),
-    ],
-)
-def test_primary_keyword_is_boolean_or_none_and_its_string_extra(primary: object, value: bool | None) -> None:
-    found = changed(primaryKeyword=primary)
-    assert found.primary_keyword is value
-    assert found.extra == ({"primaryKeyword": primary} if value is None and primary is not None else {})
-
-
 @pytest.mark.parametrize("row", [CampaignPeriod, KeywordPeriod])
 @pytest.mark.parametrize(
     ("text", "date", "precision"),
@@ -80,36 +59,45 @@ def test_a_period_has_the_precision_it_was_written_with(row: type, text: str, da
     assert (found.date, found.date_precision, found.extra) == (date, precision, {})
 
 
-@pytest.mark.parametrize(
-    ("tags", "expected"),
-    [
-        ([], ()),
-        (None, ()),
-        ([{"id": 4, "label": "brand"}], (Tag(4, "brand"),)),
-        ([{"id": "4", "label": ""}], (Tag(4, ""),)),
-        ([{"id": 4, "label": "brand", "colour": [1]}], (Tag(4, "brand", {"colour": [1]}),)),
-        ([{"id": 2, "label": "b"}, {"id": 1, "label": "a"}], (Tag(2, "b"), Tag(1, "a"))),
-    ],
-)
-def test_tags_keep_their_order_and_what_is_unknown(tags: object, expected: object) -> None:
-    assert changed(tags=tags).tags == expected
+BOOLEANS = [("true", True), ("false", False), ("TRUE", True), ("False", False), (True, True), (False, False)]
+TAGS: list[tuple[Any, Any]] = [
+    ([], ()),
+    (None, ()),
+    ([{"id": 4, "label": "brand"}], (Tag(4, "brand"),)),
+    ([{"id": "4", "label": ""}], (Tag(4, ""),)),
+    ([{"id": 4, "label": "brand", "colour": [1]}], (Tag(4, "brand", {"colour": [1]}),)),
+    ([{"id": 2, "label": "b"}, {"id": 1, "label": "a"}], (Tag(2, "b"), Tag(1, "a"))),
+]
+PLACES: list[tuple[Any, Any]] = [
+    ({"id": 4}, SearchLocation(4)),
+    ({"id": 4, "canonical_name": None, "country_code": "GB"}, SearchLocation(4, None, "GB")),
+    ({"id": 4, "lat": 1.5}, SearchLocation(4, extra={"lat": 1.5})),
+]
+LANGUAGES: list[tuple[Any, Any]] = [
+    ({"id": 4}, SearchLanguage(4)),
+    ({"id": 4, "name": "Deutsch", "code": "de"}, SearchLanguage(4, "Deutsch", {"code": "de"})),
+]
 
 
 @pytest.mark.parametrize(
-    ("fields", "expected"),
+    ("wire", "attribute", "written", "value"),
     [
-        *(({"searchLocation": nothing}, None) for nothing in NOTHING),
-        *(({"searchLanguage": nothing}, None) for nothing in NOTHING),
-        ({"searchLocation": {"id": 4}}, SearchLocation(4)),
-        ({"searchLocation": {"id": 4, "canonical_name": None, "country_code": "GB"}}, SearchLocation(4, None, "GB")),
-        ({"searchLocation": {"id": 4, "lat": 1.5}}, SearchLocation(4, extra={"lat": 1.5})),
-        ({"searchLanguage": {"id": 4}}, SearchLanguage(4)),
-        ({"searchLanguage": {"id": 4, "name": "Deutsch", "code": "de"}}, SearchLanguage(4, "Deutsch", {"code": "de"})),
+        *(("primaryKeyword", "primary_keyword", *one) for one in [*BOOLEANS, (None, None)]),
+        *(("primaryKeyword", "primary_keyword", odd, None) for odd in ("", "yes", "running shoes", "0")),
+        *(("tags", "tags", *one) for one in TAGS),
+        *(("searchLocation", "search_location", *one) for one in [*PLACES, *((nothing, None) for nothing in NOTHING)]),
+        *(
+            ("searchLanguage", "search_language", *one)
+            for one in [*LANGUAGES, *((nothing, None) for nothing in NOTHING)]
+        ),
     ],
 )
-def test_a_location_or_language_may_be_partial_or_an_empty_map(fields: Any, expected: object) -> None:
-    found = changed(**fields)
-    assert (found.search_location if "searchLocation" in fields else found.search_language) == expected
+def test_a_field_keeps_what_it_can_and_a_string_is_extra(
+    wire: str, attribute: str, written: object, value: object
+) -> None:
+    found = changed(**{wire: written})
+    assert getattr(found, attribute) == value
+    assert found.extra == ({wire: written} if value is None and isinstance(written, str) else {})
 
 
 def test_everything_a_row_can_not_hold_is_extra_at_once() -> None:
