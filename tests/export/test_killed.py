@@ -231,8 +231,8 @@ def damaged(files: Files, others: Files, dice: random.Random) -> tuple[str, File
 
 
 def written(out: Path) -> list[Any]:
-    paths = [out.with_name(f"{out.stem}.{word}{out.suffix}") for word in ("keyword_rankings", "campaign_periods")]
-    return [pq.read_table(path) if path.suffix == ".parquet" else path.read_bytes() for path in paths]
+    words = ("keyword_rankings", "campaign_periods")
+    return [content(out.with_name(f"{out.stem}.{word}{out.suffix}")) for word in words]
 
 
 async def damage_and_resume(folder: Path, ending: str, damages: int) -> Counter[str]:
