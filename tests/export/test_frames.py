@@ -31,12 +31,11 @@ from seorep_async import (
     Tag,
 )
 from seorep_async.export import arrow_stream, schema, to_arrow, to_html, to_pandas, to_polars
-from seorep_async.export.formats import Format, arrow_tables
-from seorep_async.export.sinks import encoded
 from seorep_async.reports import column_values
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables, keywords_table, table_of
+from tests.export.door import Format, arrow_tables, encoded
 from tests.export.reports import END, FORMATS, NIGHT, START, account, pull_into, ranking, spec_of
 from tests.scripted_api import LIST, serving, well_behaved
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import pickle
 import sqlite3
 import threading
 from functools import partial
@@ -24,7 +23,6 @@ from tests.export.door import (
     StagingArea,
     Target,
     differences,
-    export_error,
     staged_in,
     target_of,
 )
@@ -331,12 +329,6 @@ async def test_the_key_is_in_no_file(tmp_path: Path) -> None:
     assert names_in(folder)
     for form in (b"s3cret", base64.b64encode(b"s3cret-k3y"), base64.b64encode(b":s3cret-k3y")):
         assert all(form not in (folder / name).read_bytes() for name in names_in(folder))
-
-
-def test_an_error_pickles_with_its_file() -> None:
-    error = export_error(Path("a.csv"), "No space left on device")
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301
-    assert (str(again), again.file) == ("can't write a.csv: No space left on device", Path("a.csv"))
 
 
 def forget(out: Path, statement: str) -> None:

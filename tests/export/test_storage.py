@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import os
 import shutil
@@ -368,12 +367,3 @@ def test_a_store_that_fails_in_mid_file_shows_no_address(bucket: Bucket, monkeyp
     with pytest.raises(ExportError, match=r"^can't read s3://\S+/a\.csv: ") as caught:
         storage_of(f"{bucket.url}/", bucket.server.options).inspect("a.csv", lambda opened: opened.read(1))
     assert "a-signature" not in str(caught.value)
-
-
-def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_: str) -> None:
-        raise ModuleNotFoundError(name="obstore")
-
-    monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(ImportError, match=r"pip install 'seorep-async\[cloud\]'"):
-        storage_of("s3://bucket/rankings/")

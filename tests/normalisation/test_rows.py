@@ -32,7 +32,7 @@ def changed(**fields: object) -> Any:
 @pytest.mark.parametrize(
     ("written", "date", "is_extra"),
     [
-        ("2015-03-31 9:32:19", dt.date(2015, 3, 31), True),
+        *((text, dt.date(2015, 3, 31), True) for text in ("2015-03-31 9:32:19", "2015-03-31 00:00:01")),
         *((text, dt.date(2015, 3, 31), False) for text in ("2015-03-31", "2015-03-31 00:00:00", "2015-03-31 0:00:00")),
         *((nothing, None, False) for nothing in (None, "", "0000-00-00", "0000-00-00 00:00:00")),
     ],
