@@ -72,13 +72,6 @@ def test_keywords_are_listed_and_shown(seorep: Seorep) -> None:
         assert json.loads(seorep("keywords", "get", listed[0]["id"], "--json").out) == listed[0]
 
 
-def test_roles_are_sent_as_the_array_encoding_says(seorep: Seorep) -> None:
-    with seorep.account():
-        for encoding in ("brackets", "repeat", "comma"):
-            asked = ("users", "list", "--role", "admin", "--role", "owner", "--array-encoding", encoding, "--json")
-            assert {user["role"] for user in json.loads(seorep(*asked).out)} == {"admin"}
-
-
 def test_every_parameter_of_a_list_is_sent(seorep: Seorep) -> None:
     with seorep.account(campaigns=3):
         asked = ("backlinks", "list", "--campaign-id", 1, "--date-string", "2000-01-01", "2030-01-01", "--json")

@@ -131,17 +131,14 @@ def test_a_log_file_is_the_owners_and_is_appended_to(seorep: Seorep) -> None:
     assert sum('"level": "INFO"' in line for line in Path("pull.log").read_text().splitlines()) == 2
 
 
-def test_a_log_file_that_can_not_be_opened_is_refused(seorep: Seorep) -> None:
+@pytest.mark.parametrize(("name", "said"), [("no/pull.log", "No such file or directory."), ("pipe", "")])
+def test_a_log_that_can_not_be_opened_is_refused_at_once(seorep: Seorep, name: str, said: str) -> None:
+    os.mkfifo("pipe")  # which nobody reads
     with seorep.account() as sandbox:
-        ended = seorep("pull", "--log-file", "no/pull.log")
+        ended = seorep("pull", "--log-file", name)
         assert sandbox.stats.requests == 0
     assert ended.code == 2
-    assert "--log-file: can't open no/pull.log: No such file or directory." in ended.err
-
-
-def test_a_pipe_that_nobody_reads_is_refused_at_once(seorep: Seorep) -> None:
-    os.mkfifo("pipe")
-    assert "--log-file: can't open pipe" in seorep(*FAULTY, "--log-file", "pipe").err
+    assert f"--log-file: can't open {name}: {said}" in ended.err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
@@ -151,18 +148,12 @@ def test_a_full_disk_under_the_log_stops_no_pull(seorep: Seorep) -> None:
     assert "Warning: the log in /dev/full is incomplete: No space left on device" in ended.err
 
 
-def test_verbose_shows_retries_and_the_end(seorep: Seorep) -> None:
+def test_only_verbose_shows_retries_and_the_end(seorep: Seorep) -> None:
     shown = seorep(*FAULTY, "--verbose").err
     assert "attempt 1: the service failed" in shown
     assert "pull of 6 ended" in shown
-
-
-def test_without_either_nothing_is_logged(seorep: Seorep) -> None:
     assert "attempt 1" not in seorep(*FAULTY).err
     assert logging.getLogger("seorep_async").level == logging.NOTSET
-
-
-def test_verbose_and_quiet_are_not_combined(seorep: Seorep) -> None:
     assert "--verbose and --quiet can't be combined" in seorep("pull", "-v", "-q").err
 
 
