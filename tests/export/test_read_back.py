@@ -198,17 +198,6 @@ def test_duckdb_reads_json_lines(found: Pulled) -> None:
     assert [dict(zip(types, row, strict=True)) for row in table.fetchall()] == expected
 
 
-def test_json_lines_have_the_values_of_the_models(found: Pulled) -> None:
-    lines = [json.loads(line) for line in found.file("jsonl").read_text().splitlines()]
-    for line, row in zip(lines, found.rows, strict=True):
-        assert line["start_date"] == START.isoformat()
-        for name, kind in found.kinds.items():
-            if kind is ColumnType.DATE:
-                assert (line[name] and dt.date.fromisoformat(line[name])) == row[name]
-            elif kind in (ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN):
-                assert (line[name], type(line[name])) == (row[name], type(row[name]))
-
-
 def test_reports_in_memory_agree_with_the_file(found: Pulled) -> None:
     rows, lines = found.rows, found.file("jsonl").read_bytes()
     if found.feed is Feed.KEYWORD_BY_DATE:  # in memory it does not know its campaign
