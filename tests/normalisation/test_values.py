@@ -160,3 +160,14 @@ def test_is_boolean_says_what_boolean_takes() -> None:
 @pytest.mark.parametrize("digits", [4300, 4301, 10_000])
 def test_an_integer_of_any_length_can_be_described(digits: int) -> None:
     assert values.describe(10**digits) == "an integer of more than 40 digits"
+
+
+@pytest.mark.parametrize(
+    ("value", "has_time"),
+    [
+        *((value, False) for value in (None, "", "2023-01-31", "2023-01-31 00:00:00", "2023-01-31 0:00:00")),
+        *(("0000-00-00 00:00:00", False), ("2023-01-31 00:00:01", True), ("2015-03-31 9:32:19", True)),
+    ],
+)
+def test_a_time_of_day_is_one_other_than_midnight(value: Any, has_time: bool) -> None:
+    assert values.has_time_of_day(value) is has_time
