@@ -1,23 +1,22 @@
-"""Which days and which campaigns the command line chooses."""
+"""Which days and which campaigns the command line chooses, and several months in one command."""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 from pathlib import Path
 from typing import Any
 
 import click
+import duckdb
 import pytest
 
+from seorep_async.cli.application import run
 from seorep_async.cli.choosing import ChosenDays, chosen_days, ids_in
 from tests.cli.running import Seorep
 from tests.export.reports import rows_in
 
 ZONE = dt.timezone(dt.timedelta(hours=2))
-
-
-def day(string: str | None) -> dt.date | None:
-    return None if string is None else dt.date.fromisoformat(string)
 
 
 def days(today: str, **options: Any) -> ChosenDays:
@@ -28,30 +27,20 @@ def days(today: str, **options: Any) -> ChosenDays:
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "today", "expected"),
-    [
-        (None, None, "2023-07-15", "2023-04-01 2023-06-30"),
-        (None, None, "2023-07-01", "2023-04-01 2023-06-30"),
-        (None, None, "2023-07-31", "2023-04-01 2023-06-30"),
-        (None, None, "2023-01-31", "2022-10-01 2022-12-31"),
-        (None, None, "2024-03-31", "2023-12-01 2024-02-29"),
-        ("2022-05-06", None, "2023-07-15", "2022-05-06 2023-06-30"),
-        (None, "2023-07-10", "2023-07-15", "2023-05-01 2023-07-10"),
-        (None, "2023-02-28", "2023-07-15", "2022-12-01 2023-02-28"),
-        (None, "0001-02-01", "2023-07-15", "0001-01-01 0001-02-01"),
-        ("2023-07-01", "2023-07-02", "2023-07-15", "2023-07-01 2023-07-02"),
-    ],
-)
-def test_a_missing_date_means_the_last_three_full_months(
-    first: str | None, last: str | None, today: str, expected: str
-) -> None:
-    found = days(today, **{"from": day(first), "to": day(last)})
-    assert f"{found.first} {found.last}" == expected
-
-
-@pytest.mark.parametrize(
     ("option", "today", "expected"),
     [
+        # a missing date means the last three full months
+        ({}, "2023-07-15", "2023-04-01 2023-06-30"),
+        ({}, "2023-07-01", "2023-04-01 2023-06-30"),
+        ({}, "2023-07-31", "2023-04-01 2023-06-30"),
+        ({}, "2023-01-31", "2022-10-01 2022-12-31"),
+        ({}, "2024-03-31", "2023-12-01 2024-02-29"),
+        ({"from": dt.date(2022, 5, 6)}, "2023-07-15", "2022-05-06 2023-06-30"),
+        ({"to": dt.date(2023, 7, 10)}, "2023-07-15", "2023-05-01 2023-07-10"),
+        ({"to": dt.date(2023, 2, 28)}, "2023-07-15", "2022-12-01 2023-02-28"),
+        ({"to": dt.date(1, 2, 1)}, "2023-07-15", "0001-01-01 0001-02-01"),
+        ({"from": dt.date(2023, 7, 1), "to": dt.date(2023, 7, 2)}, "2023-07-15", "2023-07-01 2023-07-02"),
+        # a period is counted from today
         ({"last": (1, "d")}, "2023-03-01", "2023-02-28 2023-02-28"),
         ({"last": (30, "d")}, "2023-07-15", "2023-06-15 2023-07-14"),
         ({"last": (4, "w")}, "2023-07-15", "2023-06-17 2023-07-14"),
@@ -65,7 +54,7 @@ def test_a_missing_date_means_the_last_three_full_months(
         ({"month_to_date": True}, "2024-02-29", "2024-02-01 2024-02-29"),
     ],
 )
-def test_a_period_is_counted_from_today(option: dict[str, Any], today: str, expected: str) -> None:
+def test_the_days_that_options_choose(option: dict[str, Any], today: str, expected: str) -> None:
     found = days(today, **option)
     assert f"{found.first} {found.last}" == expected
 
@@ -179,3 +168,93 @@ def test_a_pull_of_a_group_resumes_without_listing_it_again(seorep: Seorep) -> N
         assert seorep("pull", "--group", "retail", "--retry-failed", "--quiet").code == 4
         assert sandbox.stats.requests == asked + 1
         assert "other campaigns" in seorep("pull", "--retry-failed").err
+
+
+# --- Several months
+
+
+SANDBOX = ("pull", "--sandbox", "--campaigns=3", "--keywords=2", "--quiet")
+FEEDS = ("--feed=campaign", "--feed=campaign-by-date", "--feed=keyword-by-date")
+NIGHTLESS = "SELECT * EXCLUDE (snapshot_date) FROM {} ORDER BY ALL"
+TABLES = ("keyword_rankings", "campaign_periods", "keyword_periods", "totals", "campaigns", "keywords")
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def pull(*options: str) -> int:
+    return run([*SANDBOX, *options])
+
+
+def rows_in_tables(file: str) -> dict[str, list[Any]]:
+    with duckdb.connect(file, read_only=True) as database:
+        return {name: database.execute(NIGHTLESS.format(name)).fetchall() for name in TABLES}
+
+
+def windows(file: str) -> list[str]:
+    with duckdb.connect(file, read_only=True) as database:
+        found = database.execute("SELECT DISTINCT start_date FROM keyword_rankings ORDER BY 1").fetchall()
+    return [f"{start:%Y-%m}" for (start,) in found]
+
+
+def as_json(capfd: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(capfd.readouterr().out)
+    return found
+
+
+def test_months_may_be_named_in_any_order() -> None:
+    assert pull("--month=2022-09", "--month=2022-02", "--month=2022-09", "--out=a.duckdb") == 0
+    assert windows("a.duckdb") == ["2022-02", "2022-09"]
+
+
+@pytest.mark.parametrize(
+    "other", ["--campaign=1", "--campaign=1,2,3", "--group=none", "--filter=a", "--compare-previous-period"]
+)
+def test_a_pull_of_other_campaigns_is_not_complete(other: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert pull("--month=2022-01", "--out=a.duckdb") == 0
+    assert pull("--month=2022-01", "--out=a.duckdb", "--skip-complete", "--dry-run", "--json", other) in (0, 8)
+    output = capfd.readouterr().out
+    assert json.loads(output)["requests"] if "requests" in output else True
+    assert '"feeds_skipped": 1' not in output
+
+
+def test_a_month_pulled_before_its_end_is_not_complete(capfd: pytest.CaptureFixture[str]) -> None:
+    assert pull("--month=2999-01", "--out=a.duckdb") == 0
+    assert pull("--month=2999-01", "--out=a.duckdb", "--skip-complete", "--dry-run", "--json") == 0
+    assert as_json(capfd)["feeds_skipped"] == 0
+
+
+@pytest.mark.parametrize("out", ["parts.duckdb", "parts/"])
+def test_nights_of_few_requests_lose_nothing(out: str, capfd: pytest.CaptureFixture[str]) -> None:
+    months = ("--each=month", "--from=2022-01-01", "--to=2022-03-31", *FEEDS)
+    assert pull(*months, "--out=whole.duckdb", "--json") == 0
+    whole = as_json(capfd)
+    codes: list[int] = []
+    rows_pulled = 0
+    while not codes or codes[-1] == 5:
+        codes.append(pull(*months, f"--out={out}", "--skip-complete", "--max-requests=12", "--json"))
+        found = as_json(capfd)
+        rows_pulled += found["rows"]
+        assert found["requests"] <= 12 + 1
+    assert (codes[-1], len(codes) > 3, rows_pulled) == (0, True, whole["rows"])
+    if out.endswith("duckdb"):
+        assert rows_in_tables("parts.duckdb") == rows_in_tables("whole.duckdb")
+
+
+def test_months_of_which_nothing_came_end_as_one_does(capfd: pytest.CaptureFixture[str]) -> None:
+    nothing = ("--campaign=1", "--faults=404s=100%", "--month=2022-01", "--out=a.duckdb", "--json")
+    codes = [pull(*nothing), pull(*nothing, "--month=2022-02")]
+    assert codes == [2, 2]
+    assert '"exit_code": 4' not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("out", ["a.duckdb", "a/"])
+def test_a_campaign_that_always_fails_keeps_no_month_back(out: str, capfd: pytest.CaptureFixture[str]) -> None:
+    months = ("--each=month", "--from=2022-01-01", "--to=2022-04-30", "--forbidden=2", f"--out={out}")
+    pulled: list[str] = []
+    for _ in range(8):
+        pull(*months, "--skip-complete", "--max-requests=4", "--json")
+        pulled += [one["start_date"] for one in as_json(capfd)["pulls"]]
+    assert pulled == ["2022-01-01", "2022-02-01", "2022-03-01", "2022-04-01"] * 2

@@ -62,13 +62,6 @@ def test_every_format_has_the_same_rows(seorep: Seorep, left_behind: Path) -> No
     assert [{name: "" if value is None else str(value) for name, value in row.items()} for row in found] == rows
 
 
-def test_nothing_changed_is_an_empty_list(seorep: Seorep, left_behind: Path) -> None:
-    source = (left_behind / "a", "--account", "acme")
-    assert json.loads(seorep("changes", *source, "--json").out) == []
-    ended = seorep("changes", *source)
-    assert (ended.code, ended.out, ended.err) == (0, "", "acme, 2023-03-01 to 2023-03-02: no changes\n")
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

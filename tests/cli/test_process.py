@@ -1,37 +1,27 @@
-"""The command as a process: real exit codes, signals, a terminal."""
+"""The command as a process: real exit codes, signals at random moments, a terminal."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import pty
+import random
 import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.running import COMMAND, process, shell
+from tests.cli.running import COMMAND, Seorep, process, shell, wait_for, without_slow_callbacks
 from tests.export.reports import names_in
 
 SLOW = ("pull", "--sandbox", "--campaigns", "8000", "--latency", "0.2")  # 100 s
-
-
-def without_slow_callbacks(err: str) -> str:
-    """Return stderr without asyncio's own word that a busy machine was slow."""
-    return "".join(line for line in err.splitlines(keepends=True) if not line.startswith("Executing <"))
-
-
-def wait_for(begun: Callable[[], object], running: subprocess.Popen[str]) -> None:
-    while not begun():
-        assert running.poll() is None, "it ended before it had begun"
-        time.sleep(0.02)
 
 
 def has_stored_reports(folder: Path, copy: Path) -> bool:
@@ -143,47 +133,28 @@ main()
     )
 
 
-def test_an_interrupt_during_imports_is_130_without_a_word() -> None:
-    before = """
-class Interrupting:
-    def find_spec(self, name, *_):
-        if name == "rich":
-            interrupt(signal.SIGINT)
-sys.meta_path.insert(0, Interrupting())
-"""
-    ended = program(before, "--version")
-    assert (ended.returncode, ended.stderr) == (130, "")
-
-
 def test_little_is_imported_before_the_command_minds_ctrl_c() -> None:
     imports = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); import seorep_async.cli"
     subprocess.run([sys.executable, "-I", "-S", "-c", f"{imports}; sys.exit('typing' in sys.modules)"], check=True)
-
-
-def test_an_interrupt_at_exit_changes_nothing() -> None:
-    ended = program("atexit.register(interrupt, signal.SIGINT)", "--version")
-    assert (ended.returncode, ended.stdout[:7], ended.stderr) == (0, "seorep ", "")
 
 
 LEAVING = """
 from seorep_async import SeoRepClient
 leave = SeoRepClient.__aexit__
 async def interrupted(self, *error):
-    interrupt(signal.{sent})
+    interrupt(signal.{})
     await asyncio.sleep(0)
     await leave(self, *error)
 SeoRepClient.__aexit__ = interrupted
 """
-
-
-@pytest.mark.parametrize(("sent", "out"), [("SIGINT", "a.csv"), ("SIGTERM", "-")])
-def test_an_interrupt_after_the_summary_changes_nothing(tmp_path: Path, sent: str, out: str) -> None:
-    ended = program(LEAVING.format(sent=sent), "pull", "--sandbox", "--campaigns", "1", "-o", out, cwd=tmp_path)
-    assert (ended.returncode, ended.stderr[:7], ended.stderr.count("Interrupted")) == (0, "Pulled ", 0)
-
-
-def test_an_interrupt_during_an_unread_summary_is_a_success(tmp_path: Path) -> None:
-    unread = """
+IMPORTING = """
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "rich":
+            interrupt(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+"""
+UNREAD = """
 import time
 import seorep_async.cli.pull as pull
 def unread(*_, **__):
@@ -191,26 +162,138 @@ def unread(*_, **__):
     time.sleep(60)
 pull.write_stdout = unread
 """
-    ended = program(unread, "pull", "--sandbox", "--campaigns", "1", "--json", cwd=tmp_path)
-    assert (ended.returncode, ended.stderr[:7]) == (0, "Pulled ")
-
-
-def test_a_second_interrupt_ends_with_130(tmp_path: Path) -> None:
-    stuck = """
+STUCK = """
 import seorep_async.cli.pull as pull
 async def stuck(*_, **__):
     interrupt(signal.SIGTERM)
     await asyncio.sleep(60)
 pull.run_export = stuck
 """
-    ended = program(LEAVING.format(sent="SIGINT") + stuck, "pull", "--sandbox", cwd=tmp_path)
-    assert (ended.returncode, ended.stderr) == (
-        130,
-        "Interrupted; nothing was fetched.\n",
-    )
+INTERRUPTED: dict[str, tuple[str, str, int, str, str]] = {
+    "during imports": (IMPORTING, "--version", 130, "", ""),
+    "at exit": ("atexit.register(interrupt, signal.SIGINT)", "--version", 0, "seorep ", ""),
+    "after the summary": (LEAVING.format("SIGINT"), "pull --sandbox --campaigns 1 -o a.csv", 0, "", "Pulled "),
+    "after the summary of a pipe": (
+        *(LEAVING.format("SIGTERM"), "pull --sandbox --campaigns 1 -o -", 0, "account", "Pulled "),
+    ),
+    "during an unread summary": (UNREAD, "pull --sandbox --campaigns 1 --json", 0, "", "Pulled "),
+    "twice": (LEAVING.format("SIGINT") + STUCK, "pull --sandbox", 130, "", "Interrupted; nothing was fetched.\n"),
+}
+"""What is done before the command, its arguments, its exit code, and how its output and messages begin."""
+
+
+@pytest.mark.parametrize(("before", "line", "code", "out", "err"), INTERRUPTED.values(), ids=INTERRUPTED)
+def test_an_interrupt_ends_it_well_or_comes_too_late(
+    tmp_path: Path, before: str, line: str, code: int, out: str, err: str
+) -> None:
+    ended = program(before, *line.split(), cwd=tmp_path)
+    assert (ended.returncode, ended.stdout[: len(out or "x")], ended.stderr[: len(err or "x")]) == (code, out, err)
+    assert ended.stderr.count("Interrupted") == err.count("Interrupted")
 
 
 def test_a_terminal_that_shows_only_ascii_is_no_error(tmp_path: Path) -> None:
     environment = os.environ | {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
     ended = shell("seorep pull --sandbox --campaigns 1 -o r\u00e4nge.csv", cwd=tmp_path, env=environment)
     assert (ended.returncode, "unexpected" in ended.stderr) == (0, False)
+
+
+# --- Signals at random moments: each ends the command with 130, and the same command resumes
+
+
+DAYS = ("--from", "2023-01-01", "--to", "2023-01-31")
+PULL = ("pull", *DAYS, "--quiet")
+LINES = {
+    "pull": (*PULL, "--json", "-o", "a.csv"),
+    "dataset": (*PULL, "-o", "a/"),
+    "database": (*PULL, "-o", "a.duckdb"),
+    "stdout": (*PULL, "-o", "-"),
+    "shards": ("shards", "run", "shards.jsonl"),
+}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LONGEST = 60
+CAMPAIGNS = 12
+ROWS = 1 + CAMPAIGNS * 3
+
+
+def minds_signals(running: subprocess.Popen[str]) -> bool:
+    """Return whether the command has begun, or has ended: before, it is Python that starts."""
+    if running.poll() is not None:
+        return True
+    caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{running.pid}/status").read_text(), re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (signal.SIGHUP - 1) & 1)
+
+
+def start(line: str, folder: Path, *under: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*under, *COMMAND, *LINES[line]],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def interrupt(line: str, sent: signal.Signals, pause: float, folder: Path) -> int:
+    """Interrupt a command, check how it ended, and return its exit code."""
+    running = start(line, folder)
+    try:
+        while not minds_signals(running):
+            time.sleep(0.002)
+        time.sleep(pause)
+        running.send_signal(sent)
+        out, err = running.communicate(timeout=LONGEST)
+    finally:
+        running.kill()
+    assert running.returncode in (0, 130), (sent, pause, running.returncode, err)
+    assert not re.search("Traceback|never awaited|was destroyed|unexpected", err), (sent, pause, err)
+    assert len(without_slow_callbacks(err).splitlines()) <= 2, (sent, pause, err)
+    if line == "pull" and out:
+        assert f'"exit_code": {running.returncode},' in out
+    return running.returncode
+
+
+def resume(line: str, folder: Path) -> str:
+    ended = subprocess.run([*COMMAND, *LINES[line]], cwd=folder, capture_output=True, text=True, timeout=LONGEST)
+    assert (ended.returncode, without_slow_callbacks(ended.stderr)) == (0, "")
+    return ended.stdout
+
+
+@pytest.fixture
+def folder(tmp_path: Path, seorep: Seorep) -> Iterator[Path]:
+    """A folder with planned shards, beside a service of which each pull takes about a second."""
+    with seorep.account(campaigns=CAMPAIGNS, keywords=3, latency=0.05):
+        plan = (*COMMAND, "shards", "plan", "-o", "b/", "--shards", "4", *DAYS)
+        planned = subprocess.run(plan, cwd=tmp_path, capture_output=True, check=True).stdout
+        (tmp_path / "shards.jsonl").write_bytes(planned)
+        yield tmp_path
+
+
+@pytest.mark.parametrize(
+    ("line", "sent"), [("pull", "SIGHUP"), ("stdout", "SIGTERM"), ("shards", "SIGHUP"), ("shards", "SIGINT")]
+)
+def test_a_signal_at_any_moment_is_130_and_resumable(folder: Path, line: str, sent: str) -> None:
+    interrupt(line, signal.Signals[sent], random.uniform(0, 1), folder)
+    whole = resume(line, folder)
+    assert line != "stdout" or whole.count("\n") == ROWS
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("line", LINES)
+def test_thirty_signals_leave_nothing_behind(folder: Path, line: str) -> None:
+    """Each run is in the folder that the one before has left behind."""
+    began = time.monotonic()
+    assert resume("stdout", folder).count("\n") == ROWS
+    length = time.monotonic() - began
+    codes = [interrupt(line, sent, random.uniform(0, length), folder) for sent in SIGNALS * 12]
+    assert 130 in codes
+    resume(line, folder)
+
+
+def test_a_hangup_that_nohup_ignores_changes_nothing(folder: Path) -> None:
+    with start("stdout", folder, "nohup") as running:
+        assert running.stdout is not None
+        rows = [running.stdout.readline()]
+        running.send_signal(signal.SIGHUP)
+        rows += running.communicate(timeout=LONGEST)[0].splitlines()
+    assert (running.returncode, len(rows)) == (0, ROWS)

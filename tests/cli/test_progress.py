@@ -68,26 +68,26 @@ class Shown:
         return line
 
 
-def test_it_shows_counts_rate_failures_and_time_left() -> None:
+FAILED = {"done": 50, "rows": 12_000, "failures": 2}
+BEGUN = {"done": 100, "resumed": 100, "rows": 50_000}
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [
+        ({}, FAILED, "50/200 campaigns · 30 s left · 2 failed · 12,000 rows · 1,200/s"),
+        # resumed reports count for neither rate nor time left
+        (BEGUN, BEGUN | {"done": 150, "rows": 60_000}, "150/200 campaigns · 10 s left · 60,000 rows · 1,000/s"),
+        ({"feed": Feed.KEYWORD_BY_DATE}, {"feed": Feed.KEYWORD_BY_DATE}, "0/200 keywords · 0 rows · 0/s"),
+        ({"total": 1}, {"total": 1}, "0/1 campaign · 0 rows · 0/s"),
+    ],
+)
+def test_it_shows_counts_rate_failures_and_time_left(first: dict[str, Any], then: dict[str, Any], said: str) -> None:
     shown = Shown()
-    shown.display.show(at())
+    shown.display.show(at(**first))
     shown.clock.now = 10.0
-    shown.display.show(at(done=50, rows=12_000, failures=2))
-    assert shown.display.describe() == "50/200 campaigns · 30 s left · 2 failed · 12,000 rows · 1,200/s"
-
-
-def test_resumed_reports_count_for_neither_rate_nor_time_left() -> None:
-    shown = Shown()
-    shown.display.show(at(done=100, resumed=100, rows=50_000))
-    shown.clock.now = 10.0
-    shown.display.show(at(done=150, resumed=100, rows=60_000))
-    assert shown.display.describe() == "150/200 campaigns · 10 s left · 60,000 rows · 1,000/s"
-
-
-def test_a_feed_by_keyword_is_counted_in_keywords() -> None:
-    shown = Shown()
-    shown.display.show(at(feed=Feed.KEYWORD_BY_DATE))
-    assert shown.display.describe().startswith("0/200 keywords")
+    shown.display.show(at(**then))
+    assert shown.display.describe() == said
 
 
 @pytest.mark.parametrize("options", [{}, {"columns": 200, "term": "dumb"}], ids=["no terminal", "a dumb one"])
@@ -127,12 +127,6 @@ def test_it_shows_what_it_waits_for(monkeypatch: pytest.MonkeyPatch, reason: str
     shown.display.show(at(done=1))
     shown.display._update_waiting()
     assert shown.display.describe() == "1/200 campaigns · 0 rows"
-
-
-def test_one_campaign_is_singular() -> None:
-    shown = Shown()
-    shown.display.show(at(total=1))
-    assert shown.display.describe() == "0/1 campaign · 0 rows"
 
 
 @pytest.mark.parametrize("reason", WAITS)

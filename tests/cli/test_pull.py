@@ -19,13 +19,6 @@ from tests.cli.running import Seorep
 from tests.export.reports import names_in, rows_in
 
 FEEDS = [feed.value for feed in Feed]
-SMALL = ("--sandbox", "--campaigns", 4, "--keywords", 30)
-
-
-def test_it_writes_a_row_for_each_keyword(seorep: Seorep) -> None:
-    assert seorep("pull", "--sandbox", "--campaigns", 7, "--keywords", 40).code == 0
-    found = rows_in(Path("rankings-campaign.csv"))
-    assert len({(row["campaign_id"], row["keyword_id"]) for row in found}) == len(found) == 7 * 40
 
 
 def test_the_dates_and_campaigns_are_those_asked_for(seorep: Seorep) -> None:
@@ -109,27 +102,11 @@ def test_without_a_terminal_there_is_no_progress(seorep: Seorep, monkeypatch: py
     assert "\x1b" not in ended.err
 
 
-@pytest.mark.parametrize("feed", FEEDS)
-def test_failing_campaigns_leave_the_others_whole(seorep: Seorep, feed: str) -> None:
-    with seorep.account():
-        assert seorep("pull", "--feed", feed, "--campaign", "2,4", "--out", "whole.csv").code == 0
-    with seorep.account(failing={1: 404, 3: 404}):
-        assert seorep("pull", "--feed", feed, "--out", "a.csv").code == 4
-    assert Path("a.csv").read_bytes() == Path("whole.csv").read_bytes()
-
-
 def test_failures_of_a_stream_are_reported(seorep: Seorep) -> None:
     with seorep.account(failing={2: 404}):
         ended = seorep("pull", "-o", "-", "--quiet")
     assert (ended.code, ended.out.count("\n")) == (4, 1 + 3 * 6)
     assert "campaign 2: there is no such object" in ended.err
-
-
-@pytest.mark.parametrize("statuses", [{}, {1: 404}, {1: 404, 2: 404, 3: 404, 4: 404}])
-def test_the_key_is_nowhere_in_the_output(seorep: Seorep, statuses: dict[int, int]) -> None:
-    with seorep.account(failing=statuses, api_key="s3cret-k3y"):
-        ended = seorep("pull")
-    assert "s3cret" not in ended.out + ended.err
 
 
 def test_nothing_listening_leaves_no_file(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -138,29 +115,3 @@ def test_nothing_listening_leaves_no_file(seorep: Seorep, monkeypatch: pytest.Mo
     ended = seorep("pull", "--base-url", "http://127.0.0.1:9")
     assert ended.err.startswith("Error: the connection could not be opened")
     assert (ended.code, ended.err.count("\n"), names_in(tmp_path)) == (5, 1, [])
-
-
-# --- The same account gives the same bytes
-
-
-def pulled(seorep: Seorep, *arguments: object, seed: int = 7) -> bytes:
-    assert seorep("pull", *SMALL, "--seed", seed, "--out", "a.csv", *arguments).code == 0
-    return Path("a.csv").read_bytes()
-
-
-@pytest.mark.parametrize(("feed", "rows"), [(FEEDS[0], "older"), (FEEDS[1], "current"), (FEEDS[2], "older")])
-def test_nested_and_flat_give_the_same_bytes(seorep: Seorep, feed: str, rows: str) -> None:
-    nested, flat = (pulled(seorep, "--feed", feed, "--rows", rows, "--shape", shape) for shape in ("nested", "flat"))
-    assert nested == flat
-    assert nested.count(b"\r\n") > 4
-
-
-@pytest.mark.parametrize("feed", FEEDS)
-def test_concurrency_1_and_32_give_the_same_bytes(seorep: Seorep, feed: str) -> None:
-    mixed = ("--feed", feed, "--shape", "mixed", "--rows", "mixed")
-    slow, fast = (pulled(seorep, *mixed, "--max-concurrency", number) for number in (1, 32))
-    assert slow == fast
-
-
-def test_another_seed_gives_other_bytes(seorep: Seorep) -> None:
-    assert pulled(seorep) != pulled(seorep, seed=8)

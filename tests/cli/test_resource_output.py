@@ -1,18 +1,22 @@
-"""What the commands write: tables, JSON, JSON lines, CSV; chosen columns; fields that nobody documented."""
+"""What the commands write of resources; what they refuse, and what they say and exit with when the service fails."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import time
 from typing import Any
 
 import pytest
 
+from seorep_async import InvalidRequestError, SeoRepClient
+from seorep_async.cli.exit_codes import service_message
 from seorep_async.cli.options import OutputFormat, field_names
 from seorep_async.cli.resource_output import formatted_one, table_of_many, table_of_one
 from seorep_async.models import Campaign, User
-from tests.cli.running import Seorep
+from seorep_async.session import Clock
+from tests.cli.running import KEY, Seorep, process
 
 HOSTILE = "a\x1b[31m\x9b2J\u202eb\r\nc"
 
@@ -159,3 +163,72 @@ def test_numbers_are_right_aligned_and_none_is_a_dash() -> None:
     items = [campaign(account_id=5), campaign(id=12, scope="")]
     lines = table_of_many(items, ["id", "account_id", "scope"]).splitlines()
     assert lines == ["id  account_id  scope", " 7           5  -", "12           -"]
+
+
+# --- Failures
+
+
+def test_a_taken_username_is_2_and_quotes_the_service(seorep: Seorep) -> None:
+    who = ("--first-name", "A", "--last-name", "B", "--username", "grace.garcia", "--role", "client")
+    seorep.give_stdin(b"open sesame")
+    with seorep.account():
+        ended = seorep("users", "create", *who, "--password-stdin")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines() == [
+        "Error: user: the service refused (status 409)",
+        "The service said: username is taken: it must be unique",
+    ]
+
+
+def test_a_failing_page_leaves_no_half_document(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))
+    with seorep.account(campaigns=200, faults="500s=60%"):
+        for _ in range(5):
+            ended = seorep("campaigns", "list", "--limit", 1, "--json")
+            if ended.code:
+                break
+    assert (ended.code, ended.out) == (5, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('{"status":"error","code":409,"message":"taken"}', "taken"),
+        ('{"error": {"message": "bad url", "code": "E7"}}', "bad url"),
+        ('{"status":"error","results":{"messages":["one","two"]}}', "one; two"),
+        ('{"errors": {"url": ["is empty"], "company": "is short"}}', "url: is empty; company: is short"),
+        ('{"url": ["is empty"]}', "url: is empty"),
+        ('["no"]', "no"),
+        ("plain words", "plain words"),
+        ("<html><body>Nope</body></html>", None),
+        ('{"message": "cut o…', None),
+        ("{}", None),
+        (None, None),
+        ('{"message": "\\u001b[31mred"}', "\N{REPLACEMENT CHARACTER}[31mred"),
+    ],
+)
+def test_the_service_is_quoted_in_one_readable_line(body: str | None, said: str | None) -> None:
+    assert service_message(InvalidRequestError("the service refused", status=400, body_excerpt=body)) == said
+
+
+def test_a_quote_that_the_message_holds_is_left_out() -> None:
+    error = InvalidRequestError("the service says: taken", status=400, body_excerpt='{"message": "taken"}')
+    assert service_message(error) is None
+
+
+def test_an_interrupted_write_says_that_it_may_have_happened(seorep: Seorep) -> None:
+    update = ("campaigns", "update", "2", "--company", "New")
+    with seorep.account(latency=100.0) as sandbox, process(*update) as running:
+        while not sandbox.stats.requests:
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.terminate()
+        out, err = running.communicate()
+    assert (running.returncode, out) == (130, "")
+    assert "Interrupted; campaign 2 may have been changed: check before you repeat it.\n" in err
+
+
+def test_the_key_is_nowhere_in_the_output(seorep: Seorep) -> None:
+    with seorep.account(api_key=KEY):
+        every: list[Any] = [seorep("campaigns", "list", "--json"), seorep("users", "get", 99), seorep("users", "list")]
+    assert KEY not in json.dumps([(ended.out, ended.err) for ended in every])

@@ -1,8 +1,11 @@
-"""The command with a stdout that can't be written, or is not read."""
+"""The command with a stdout that can't be written, or is not read; and its log."""
 
 from __future__ import annotations
 
 import fcntl
+import json
+import logging
+import os
 import signal
 import struct
 import termios
@@ -10,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Seorep, process, shell
-from tests.cli.test_process import wait_for, without_slow_callbacks
+from tests.cli.running import Seorep, process, serving, shell, wait_for, without_slow_callbacks
+from tests.session.calls import KEY
+from tests.session.canary import assert_key_is_not_in
 
 PULL = "seorep pull --sandbox --campaigns 2 --keywords 3 --quiet"
 
@@ -27,17 +31,26 @@ CLOSED = (">&-", "it is closed")
         (f"{PULL} -o -", *CLOSED),
         (f"{PULL} --dry-run", *CLOSED),
         ("seorep sandbox --port 0", *FULL),
+        ("seorep campaigns list", *FULL),
     ],
 )
-def test_an_unwritable_stdout_is_7_and_one_line(tmp_path: Path, command: str, stdout: str, problem: str) -> None:
-    ended = shell(f"{command} {stdout}", cwd=tmp_path)
+def test_an_unwritable_stdout_is_7_and_one_line(
+    seorep: Seorep, tmp_path: Path, command: str, stdout: str, problem: str
+) -> None:
+    with seorep.account():
+        ended = shell(f"{command} {stdout}", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (7, f"Error: can't write to stdout: {problem}\n")
 
 
-@pytest.mark.parametrize("command", [f"{PULL} -o -", f"{PULL} --dry-run"])
-def test_a_reader_that_stops_is_not_reported(tmp_path: Path, command: str) -> None:
-    ended = shell(f"{command} | true; exit ${{PIPESTATUS[0]}}", cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("command", "reader"),
+    [(f"{PULL} -o -", "true"), (f"{PULL} --dry-run", "true"), ("seorep keywords list --format csv", "head -n 1")],
+)
+def test_a_reader_that_stops_is_not_reported(seorep: Seorep, tmp_path: Path, command: str, reader: str) -> None:
+    with seorep.account(campaigns=400, keywords=50):
+        ended = shell(f"{command} | {reader}; exit ${{PIPESTATUS[0]}}", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("id," if reader != "true" else "")
 
 
 def test_an_unwritable_summary_is_7_although_the_target_is(tmp_path: Path) -> None:
@@ -94,3 +107,61 @@ def test_an_interrupt_ends_it_even_if_nobody_reads(
         running.send_signal(sent)
         assert running.wait() == 130
         assert without_slow_callbacks(running.stderr.read()).strip() == "Interrupted."
+
+
+# --- The log
+
+
+FAULTY = ("pull", "--sandbox", "--campaigns", 6, "--keywords", 2, "--faults", "500s=40%", "--seed", 2)
+
+
+def test_a_log_file_holds_a_json_object_for_each_retry(seorep: Seorep) -> None:
+    assert seorep(*FAULTY, "--log-file", "pull.log").code == 0
+    records = [json.loads(line) for line in Path("pull.log").read_text().splitlines()]
+    retries = [record for record in records if record["level"] == "DEBUG"]
+    assert retries
+    assert {(one["method"], one["status"], one["cause"]) for one in retries} == {("GET", 500, "transient")}
+    assert {"time", "message", "path", "attempt", "seconds", "delay"} <= retries[0].keys()
+    assert records[-1]["level"] == "INFO"
+
+
+def test_a_log_file_is_the_owners_and_is_appended_to(seorep: Seorep) -> None:
+    for _ in range(2):
+        seorep(*FAULTY, "--log-file", "pull.log")
+    assert Path("pull.log").stat().st_mode & 0o777 == 0o600
+    assert sum('"level": "INFO"' in line for line in Path("pull.log").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(("name", "said"), [("no/pull.log", "No such file or directory."), ("pipe", "")])
+def test_a_log_that_can_not_be_opened_is_refused_at_once(seorep: Seorep, name: str, said: str) -> None:
+    os.mkfifo("pipe")  # which nobody reads
+    with seorep.account() as sandbox:
+        ended = seorep("pull", "--log-file", name)
+        assert sandbox.stats.requests == 0
+    assert ended.code == 2
+    assert f"--log-file: can't open {name}: {said}" in ended.err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
+def test_a_full_disk_under_the_log_stops_no_pull(seorep: Seorep) -> None:
+    ended = seorep(*FAULTY, "--log-file", "/dev/full")
+    assert ended.code == 0
+    assert "Warning: the log in /dev/full is incomplete: No space left on device" in ended.err
+
+
+def test_only_verbose_shows_retries_and_the_end(seorep: Seorep) -> None:
+    shown = seorep(*FAULTY, "--verbose").err
+    assert "attempt 1: the service failed" in shown
+    assert "pull of 6 ended" in shown
+    assert "attempt 1" not in seorep(*FAULTY).err
+    assert logging.getLogger("seorep_async").level == logging.NOTSET
+    assert "--verbose and --quiet can't be combined" in seorep("pull", "-v", "-q").err
+
+
+def test_the_log_holds_no_key(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(api_key="other", faults="500s=30%") as sandbox:
+        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
+        monkeypatch.setenv("SEOREP_API_KEY", KEY)
+        ended = seorep("pull", "-v", "--log-file", "pull.log")
+    assert_key_is_not_in(ended.err)
+    assert_key_is_not_in(Path("pull.log").read_text())

@@ -1,4 +1,4 @@
-"""What can't be meant is refused before anything is sent or written."""
+"""What can't be meant is refused before anything is sent or written, and so is an option that is given twice."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.session import Clock
-from tests.cli.running import Seorep, serving
+from tests.cli.running import Seorep, command_of, commands, serving
 from tests.export.reports import names_in
 
 PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command|key_file)[a-z]+(_[a-z]+)+\b|\w=\w")
@@ -40,7 +41,6 @@ PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command
             "'9999m' is not a period such as 30d, 4w or 3m, up to 9999d, 999w or 999m",
         ),
         ("pull --sandbox --account=", "--account must be a name of 1 to 100 printable characters"),
-        ("pull --sandbox --month 2023-13", "'2023-13' is not a month such as 2023-03"),
         ("pull --sandbox --last 3m --month 2023-03", "--last and --month can't be combined; give one of them, or"),
         ("pull --sandbox --month-to-date --to 2023-07-01", "--month-to-date and --to can't be combined"),
         ("pull --sandbox --campaign 1,,2", "'' is not a campaign id"),
@@ -69,7 +69,15 @@ PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command
         ("pull --sandbox -o - --format parquet", "'parquet' is not one of 'csv', 'jsonl'"),
         ("pull --sandbox -o - --force", "--force: not with -o -"),
         ("campaigns get seven", "'seven' is not an integer from 1 to 2147483647"),
-        ("users create", "Missing option '--first-name'"),
+        ("campaigns get 2147483648", "is not an integer from 1 to"),
+        ("campaigns get", "Missing argument 'ID'"),
+        ("campaigns create --url u", "Missing option '--company'"),
+        ("campaigns list --limit x", "'x' is not an integer"),
+        ("campaigns update 1 --request-encoding xml --url u", "'xml' is not one of"),
+        ("keywords delete 1", "No such command"),
+        ("backlinks list", "Missing option '--campaign-id'"),
+        ("backlinks list --campaign-id 1 --status gone", "'gone' is not one of"),
+        ("backlinks list --campaign-id 1 --date-string 2023-01-01 1.2.23", "'1.2.23' is not a date"),
         ("pull --sandbox --max-concurrency 0", "--max-concurrency must be an integer from 1 to 1024"),
         ("pull --sandbox --keywords -4", "--keywords must be between"),
         ("pull --sandbox --faults x=1%", "--faults: there is no kind 'x'"),
@@ -85,9 +93,6 @@ PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command
         ("pull --sandbox -o - --json", "--json: not with -o -"),
         ("pull --sandbox -o - --feed campaign --feed campaign-by-date", "several feeds can't be written to stdout"),
         ("pull --sandbox --restart --retry-failed", "can't be combined; give one of them"),
-        ("doctor --seed 3", "--seed: only with --sandbox"),
-        ("sandbox --port 70000", "--port must be between"),
-        ("sandbox --api-key=", "--api-key must be"),
     ],
 )
 def test_it_is_refused_with_2(seorep: Seorep, tmp_path: Path, arguments: str, said: str) -> None:
@@ -155,15 +160,89 @@ def test_what_the_service_refuses_says_what_to_check(
     assert not PYTHON_WORDS.search(ended.err)
 
 
-def test_a_bad_target_is_refused_before_any_request(seorep: Seorep) -> None:
-    with seorep.account() as sandbox:
-        assert seorep("pull", "--out", "missing/a.csv").code == 2
-        assert sandbox.stats.requests == 0
-
-
 def test_a_port_that_is_taken_is_refused_with_2(seorep: Seorep) -> None:
     with serving() as sandbox:
         port = sandbox.base_url.rpartition(":")[2]
         ended = seorep("sandbox", "--port", port)
     assert ended.code == 2
     assert f"can't use port {port} (Address already in use); choose another with --port" in ended.err
+
+
+# --- Given twice
+
+
+def options(words: tuple[str, ...]) -> list[click.Option]:
+    return [option for option in command_of(words).params if isinstance(option, click.Option) and not option.hidden]
+
+
+def given(option: click.Option, spelling: str) -> list[str]:
+    if option.is_flag:
+        return [spelling]
+    value = option.type.choices[0] if isinstance(option.type, click.Choice) else "3"
+    return [spelling, *[value] * option.nargs]
+
+
+@pytest.mark.parametrize("words", [words for words in commands() if words], ids="-".join)
+def test_an_option_given_twice_is_refused(seorep: Seorep, words: tuple[str, ...]) -> None:
+    for option in options(words):
+        if not option.multiple:
+            ended = seorep(*words, *given(option, option.opts[0]), *given(option, option.opts[-1]))
+            assert (ended.code, ended.out == "") == (2, option.name != "json")  # which says so on stdout
+            assert ended.err.splitlines()[-1].startswith(f"Error: {max(option.opts, key=len)}: given 2 times")
+
+
+def test_repeatable_options_are_as_documented() -> None:
+    repeatable = {option.name for words in commands() if words for option in options(words) if option.multiple}
+    assert repeatable == {"feeds", "campaign", "month", "group", "failing", "forbidden", "param", "role"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--last 30d --last=3m",
+        "-o a.csv --out b.csv",
+        "-oa.csv -ob.csv",
+        "-qq",
+        "-q --sandbox --quiet",
+        "--quiet --sandbox --quiet --quiet",
+    ],
+)
+def test_every_spelling_counts(seorep: Seorep, line: str) -> None:
+    ended = seorep("pull", *line.split())
+    assert ended.code == 2
+    assert ": given " in ended.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--sandbox --campaign 1 --campaign 2 --quiet -o -",
+        "--sandbox --campaigns 2 --feed campaign --feed campaign-by-date --quiet",
+        "--sandbox --campaign 1 --group --group",  # a value may look like an option
+        "--quiet -- --quiet",
+        "--quiet --quiet --help",
+    ],
+)
+def test_what_is_no_repetition_is_not_called_one(seorep: Seorep, line: str) -> None:
+    assert ": given " not in seorep("pull", *line.split()).err
+
+
+def test_the_environment_and_an_option_are_no_repetition(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEOREP_PROFILE", "acme")
+    assert "there is no profile 'other'" in seorep("pull", "--profile", "other").err
+
+
+def test_a_key_given_twice_is_refused_as_a_key(seorep: Seorep) -> None:
+    ended = seorep("pull", "--month", "2022-13", "--key", "s3cret", "--api-key", "s3cret")
+    assert "everyone who lists processes can see a key" in ended.err
+    assert (ended.code, "s3cret" in ended.err) == (2, False)
+
+
+def test_a_shell_completes_an_option_that_was_given() -> None:
+    from click.shell_completion import ShellComplete
+
+    from seorep_async.cli.application import seorep as command
+
+    completion = ShellComplete(command, {}, "seorep", "_SEOREP_COMPLETE")
+    words = ["pull", "--last", "30d", "--last", "3m"]
+    assert "--sandbox" in {item.value for item in completion.get_completions(words, "--sand")}

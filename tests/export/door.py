@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from seorep_async.export import local_folder, lock, object_store, sinks, spec
-from seorep_async.export.atomic_replace import export_error, translate_errors
+from seorep_async.export.atomic_replace import translate_errors
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.contents import Contents
-from seorep_async.export.database_file import LATEST_VIEW, make_table
-from seorep_async.export.formats import Format, check_totals, encode
+from seorep_async.export.database_file import LATEST, make_table
+from seorep_async.export.formats import Format, arrow_tables, check_totals, encode
 from seorep_async.export.local_folder import LocalFolder
 from seorep_async.export.lock import AtWorkError, HeldError, Holder, PullLock, write_lock
 from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape

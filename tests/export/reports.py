@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import datetime as dt
 import io
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ import duckdb
 import pytest
 
 from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient, Settings
+from seorep_async.export import PullProgress, PullSummary, pull_to
 from seorep_async.reports import column_values
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.columns import Table
@@ -77,6 +79,23 @@ async def account(
         SeoRepClient(sandbox.base_url, api_key or key, settings=settings) as client,
     ):
         yield sandbox, client
+
+
+async def pull_into(client: SeoRepClient, out: Any, ids: Any = None, **options: Any) -> PullSummary:
+    """Pull a quarter into a target: of all campaigns, unless ids are named."""
+    return await pull_to(client, ids, START, END, out=out, **options)
+
+
+async def cut_off(pull: Callable[..., Coroutine[Any, Any, Any]], reached: Callable[[PullProgress], Any]) -> None:
+    """Begin a pull, and cancel it once its progress is so far."""
+
+    def look(progress: PullProgress) -> None:
+        if reached(progress):
+            task.cancel()
+
+    task = asyncio.create_task(pull(on_progress=look))
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def spec_of(feed: Feed = Feed.CAMPAIGN) -> PullSpec:

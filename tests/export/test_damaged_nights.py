@@ -1,11 +1,9 @@
-"""Nights with lost or damaged parts, two writers at once, and pulls of one night that don't know of each other."""
+"""Nights with lost or damaged parts and receipts, pulls of one night that don't know of each other, and names."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +18,21 @@ from seorep_async.shards import gather, plan, run_shard
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
-from tests.export.cut_off import Interposed, PowerFailure, cut
 from tests.export.door import (
     Partition,
     Receipt,
     Replacement,
     Storage,
     busy,
-    commit,
     dataset,
-    digest_of,
+    escape,
     part_table,
     read_receipt,
     storage_of,
 )
-from tests.export.made_nights import NEWER, OLDER, found, receipt, replace, vouched_for
-from tests.export.made_nights import NIGHT as ACME
-from tests.export.reports import END, NIGHT, START, Fail, account, parts, rows, spec_of
+from tests.export.made_nights import NIGHT as MADE
+from tests.export.made_nights import OLDER, contents, receipt, vouched_for
+from tests.export.reports import END, NIGHT, START, Fail, account, pull_into, rows, spec_of
 from tests.export.s3 import Bucket
 
 PARTITION = f"account=acme/snapshot_date={NIGHT}"
@@ -50,9 +46,7 @@ async def pull(client: SeoRepClient, folder: Path, ids: list[int] | None = None,
 
 def check(folder: Path) -> None:
     """Check that the receipt names every part that is there, and no others."""
-    there = Receipt.from_json((folder / Partition("acme", NIGHT).receipt).read_bytes())
-    expected = {part.name(there.night): part.digest for part in there.parts}
-    assert {one: digest_of((folder / one).read_bytes()) for one in parts(folder) if one[0] != "_"} == expected
+    assert vouched_for(storage_of(str(folder)), Partition("acme", NIGHT))
 
 
 @pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
@@ -139,77 +133,6 @@ async def test_a_lost_part_of_another_feed_is_vouched_for_no_more(tmp_path: Path
     check(out)
 
 
-def test_a_night_whose_staged_parts_were_lost_is_pulled_again(storage: Storage) -> None:
-    replace(storage, "older", OLDER)
-    with pytest.raises(PowerFailure):
-        replace(cut(storage, 5), "newer", NEWER)
-    storage.delete(storage.names("_staging"))
-    there = read_receipt(storage, ACME)
-    assert there is not None
-    assert (there.parts, there.coming) == ((), receipt("newer", NEWER).parts)
-    replace(storage, "newer", NEWER)
-    assert vouched_for(storage) == "newer"
-
-
-def test_a_second_writer_of_a_night_has_to_run_again(storage: Storage) -> None:
-    replace(storage, "older", OLDER)
-    before = read_receipt(storage, ACME)
-    with pytest.raises(PowerFailure):
-        replace(cut(storage, 5), "newer", NEWER)
-    with pytest.raises(ExportError, match=r"another pull is committing .*; run this again"):
-        commit(storage, receipt("older", OLDER), (), before)
-    replace(storage, "newer", NEWER)  # run again, it finishes first what the other one had begun
-    assert vouched_for(storage) == "newer"
-
-
-def test_a_night_that_another_writer_replaced_is_not_mixed(storage: Storage) -> None:
-    replace(storage, "older", OLDER)
-    before = read_receipt(storage, ACME)
-    replace(storage, "newer", NEWER)
-    with pytest.raises(ExportError, match="another pull is committing"):
-        commit(storage, receipt("third", OLDER), (), before)
-    assert vouched_for(storage) == "newer"
-
-
-@pytest.mark.parametrize("step", ["names", "move", "delete"])
-def test_two_that_finish_one_log_agree(storage: Storage, step: str) -> None:
-    others = iter([step])
-
-    def overtake(name: str) -> None:
-        """Let somebody else finish the night before the first step of a kind."""
-        if name == step and next(others, None):
-            read_receipt(storage, ACME)
-
-    replace(storage, "older", OLDER)
-    with pytest.raises(PowerFailure):
-        replace(cut(storage, 5), "newer", NEWER)
-    assert read_receipt(Interposed(storage, overtake, ("names", "move", "delete")), ACME) == receipt("newer", NEWER)
-    assert vouched_for(storage) == "newer"
-
-
-@pytest.mark.parametrize("last", [2, 3])
-def test_no_reader_sees_a_row_twice(storage: Storage, last: int) -> None:
-    older = {("keyword_rankings", 0): b"1 2", ("keyword_rankings", 1): b"3", ("keyword_rankings", 2): b"4"}
-    newer = {("keyword_rankings", 0): b"4", ("keyword_rankings", 1): b"2", ("keyword_rankings", last): b"1 3"}
-    for steps in range(20):
-        replace(storage, "older", older)
-        try:
-            replace(cut(storage, steps), "newer", newer)
-        except PowerFailure:
-            seen = list(chain.from_iterable(data.split() for data in found(storage).values()))
-            assert len(seen) == len(set(seen)), steps
-    assert found(storage) == newer
-
-
-def test_a_single_part_is_replaced_in_one_step(storage: Storage) -> None:
-    older, newer = {("totals", 0): b"older"}, {("totals", 0): b"newer"}
-    for steps in range(10):
-        replace(storage, "older", older)
-        with contextlib.suppress(PowerFailure):
-            replace(cut(storage, steps), "newer", newer)
-        assert found(storage) in (older, newer)
-
-
 async def test_a_pull_of_the_night_leaves_other_plans_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
     out = tmp_path / "rankings"
@@ -238,7 +161,7 @@ async def test_files_of_one_name_in_two_buckets_stay_apart(tmp_path: Path, bucke
         await pull(client, tmp_path, out=f"{bucket.url}/a.csv", **options)
         fail()
         for out in (f"{bucket.server.bucket().url}/a.csv", f"{bucket.url}/folder/a.csv"):
-            summary = await pull_to(client, None, START, END, out=out, account="acme", retry_failed=True, **options)
+            summary = await pull_into(client, out, account="acme", retry_failed=True, **options)
             assert (summary.rows, summary.resumed) == (2, 0)
 
 
@@ -249,3 +172,65 @@ async def test_no_dataset_begins_among_objects_of_others(tmp_path: Path, bucket:
         with pytest.raises(ConfigurationError, match=r"no pull wrote s3://.*/some/totals/precious.parquet"):
             await pull(client, tmp_path, out=f"{bucket.url}/some/", **options)
         assert sandbox.stats.requests == 0
+
+
+# --- Receipts and names of accounts
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"{", b'{"parts": 5}', b"\xff"])
+def test_a_damaged_receipt_is_one_line(tmp_path: Path, data: bytes) -> None:
+    storage = storage_of(str(tmp_path))
+    storage.write(MADE.receipt, data)
+    with pytest.raises(ExportError, match=r"^can't read [^\n]*not a receipt of this version; move it away[^\n]*$"):
+        read_receipt(storage, MADE)
+
+
+def test_an_account_that_differs_in_case_only_is_named(tmp_path: Path) -> None:
+    storage, night = storage_of(str(tmp_path)), Partition("Acme", MADE.snapshot_date)
+    storage.write(
+        night.receipt, receipt("older", contents("older", *OLDER)).to_json()
+    )  # as a disk that ignores case finds it
+    with pytest.raises(
+        ExportError, match=r"it is the receipt of account 'acme', .* takes both names for one; name .*"
+    ) as caught:
+        read_receipt(storage, night)
+    assert "move it away" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("account", "name"),
+    [
+        ("acme", "acme"),
+        ("a/b", "a%2Fb"),
+        ("a=b", "a%3Db"),
+        ("a b", "a b"),
+        ("ü 日本", "ü 日本"),
+        ("..a", "..a"),
+        ("Condor", "Condor"),
+        ("nul-a", "nul-a"),
+        ("100%", "100%25"),
+        ("a:b*c?", "a%3Ab%2Ac%3F"),
+        ("a\tb", "a%09b"),
+    ],
+)
+def test_an_account_is_escaped_as_hive_does(account: str, name: str) -> None:
+    assert escape(account) == name
+
+
+@pytest.mark.parametrize("account", ["", "x" * 201, "ü" * 101, "/" * 70, "\ud800", "__HIVE_DEFAULT_PARTITION__"])
+def test_an_account_that_no_folder_can_be_named_after_is_refused(account: str) -> None:
+    with pytest.raises(ConfigurationError, match="can't be the name of a folder"):
+        escape(account)
+
+
+@pytest.mark.parametrize(
+    "account", ["CON", "nul", "Com1", "LPT\u00b9", "aux.de", "prn .x", "a.", "..", "a ", "a<b", "a>", "|"]
+)
+def test_an_account_that_no_windows_folder_can_have_is_refused(account: str) -> None:
+    with pytest.raises(ConfigurationError, match="can't be the name of a folder on Windows; choose another"):
+        escape(account)
+
+
+def test_a_receipt_is_the_same_from_its_json() -> None:
+    one = receipt("older", contents("older", *OLDER))
+    assert Receipt.from_json(one.to_json()) == one

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,34 +15,33 @@ import pytest
 
 from seorep_async import Feed
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export import pull_to
 from seorep_async.tables.declared import all_tables
 from tests.export.door import RECEIPTS
-from tests.export.reports import END, NIGHT, START, Fail, account, names, parts, rows
+from tests.export.reports import NIGHT, Fail, account, names, parts, pull_into, rows
 from tests.export.s3 import Bucket
 
 TABLES = [table.name for table in all_tables()]
 ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": NIGHT}
 
 
+@pytest.fixture
+def in_bucket(tmp_path: Path, bucket: Bucket) -> dict[str, Any]:
+    """The options of a pull into the bucket."""
+    return {"storage_options": bucket.server.options, "work_dir": tmp_path}
+
+
 async def test_each_table_is_one_part_of_the_night(tmp_path: Path) -> None:
     async with account(campaigns=2, keywords=3) as (_, client):
-        summary = await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
+        summary = await pull_into(client, f"{tmp_path}/rankings/", **ALL)
     partition = f"account=acme/snapshot_date={NIGHT}"
-    assert parts(tmp_path / "rankings") == sorted(
-        [f"{RECEIPTS}/{partition}.json", *(f"{table}/{partition}/part-00000.parquet" for table in TABLES)]
-    )
+    names_of_parts = [f"{table}/{partition}/part-00000.parquet" for table in TABLES]
+    assert parts(tmp_path / "rankings") == sorted([f"{RECEIPTS}/{partition}.json", *names_of_parts])
     assert [str(path) for path in summary.paths] == [f"{tmp_path}/rankings/{table}/{partition}" for table in TABLES[:3]]
     assert names(tmp_path) == ["rankings"]
-
-
-async def test_partition_columns_stand_in_the_path_only(tmp_path: Path) -> None:
-    async with account(campaigns=1, keywords=1) as (_, client):
-        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
-    for path in (tmp_path / "rankings").rglob("*.parquet"):
-        schema = pq.ParquetFile(path).schema_arrow
-        assert {"account", "snapshot_date"}.isdisjoint(schema.names), path
-        assert all(field.metadata[b"description"] for field in schema), path
+    for name in names_of_parts:
+        schema = pq.ParquetFile(tmp_path / "rankings" / name).schema_arrow
+        assert {"account", "snapshot_date"}.isdisjoint(schema.names), name  # they stand in the path only
+        assert all(field.metadata[b"description"] for field in schema), name
 
 
 @pytest.mark.parametrize("name", ["acme", "a/b=c d", "..a", "ü 日本 100%"])
@@ -51,7 +49,7 @@ async def test_every_reader_sees_the_same_rows(tmp_path: Path, name: str) -> Non
     out = tmp_path / "rankings"
     async with account(campaigns=2, keywords=3) as (_, client):
         for day in (NIGHT, NIGHT + dt.timedelta(1)):
-            await pull_to(client, None, START, END, out=f"{out}/", **ALL | {"account": name, "snapshot_date": day})
+            await pull_into(client, f"{out}/", **ALL | {"account": name, "snapshot_date": day})
     for table in ("keyword_rankings", "campaign_periods", "keyword_periods", "campaigns", "keywords"):
         columns = ["account", "snapshot_date", "campaign_id"]
         expected = rows(out, table, ", ".join(columns))
@@ -65,8 +63,8 @@ async def test_every_reader_sees_the_same_rows(tmp_path: Path, name: str) -> Non
 
 async def test_the_same_facts_as_in_a_file(tmp_path: Path) -> None:
     async with account(campaigns=3, keywords=4, shape="mixed", rows="mixed", failing={2: 404}) as (_, client):
-        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
-        await pull_to(client, None, START, END, out=tmp_path / "a.parquet", **ALL)
+        await pull_into(client, f"{tmp_path}/rankings/", **ALL)
+        await pull_into(client, tmp_path / "a.parquet", **ALL)
     for table in TABLES:
         columns = ", ".join(pq.read_schema(tmp_path / f"a.{table}.parquet").names)
         if table == "pulls":
@@ -78,50 +76,18 @@ async def test_the_same_facts_as_in_a_file(tmp_path: Path) -> None:
 async def test_an_existing_dataset_needs_no_slash(tmp_path: Path) -> None:
     async with account(campaigns=1, keywords=1) as (_, client):
         for out in (f"{tmp_path}/rankings/", tmp_path / "rankings"):
-            await pull_to(client, None, START, END, out=out, **ALL)
+            await pull_into(client, out, **ALL)
     assert len(rows(tmp_path / "rankings", "keyword_rankings")) == 1
-
-
-@pytest.mark.parametrize(
-    ("out", "words"),
-    [
-        ("full/", "the folder holds files that no pull wrote"),
-        ("full", "it is a folder; name a file in it, or end the name in / for a dataset"),
-        ("a.csv/", "it is a file; a dataset is a folder"),
-        ("missing/rankings/", "there is no folder"),
-        ("rankings", "or in / for a dataset"),
-    ],
-)
-async def test_a_folder_that_no_pull_wrote_is_refused(tmp_path: Path, out: str, words: str) -> None:
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full/thesis.tex").touch()
-    (tmp_path / "a.csv").touch()
-    async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match=words):
-            await pull_to(client, None, START, END, out=f"{tmp_path}/{out}", **ALL)
-        assert sandbox.stats.requests == 0
-
-
-@pytest.mark.parametrize("out", ["rankings/", "s3://bucket/rankings/"])
-async def test_a_missing_extra_is_named_before_any_request(
-    tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    monkeypatch.chdir(tmp_path)
-    async with account() as (sandbox, client):
-        with pytest.raises(ImportError, match=r"pip install 'seorep-async\[duckdb\]'"):
-            await pull_to(client, None, START, END, out=out, **ALL)
-        assert sandbox.stats.requests == 0
 
 
 async def test_what_failed_keeps_the_rows_it_had(tmp_path: Path, fail: Fail) -> None:
     out = tmp_path / "rankings"
     async with account(campaigns=4, keywords=3) as (_, client):
-        await pull_to(client, None, START, END, out=f"{out}/", **ALL)
+        await pull_into(client, f"{out}/", **ALL)
         before = {table: rows(out, table) for table in TABLES if table not in ("campaigns", "failures", "pulls")}
         for failing, failures in (((2, 3), 6), ((1, 2, 3, 4), 12)):
             fail(*failing)
-            await pull_to(client, None, START, END, out=f"{out}/", restart=True, **ALL)
+            await pull_into(client, f"{out}/", restart=True, **ALL)
             assert {table: rows(out, table) for table in before} == before
             assert len(rows(out, "failures")) == failures
     assert (len(rows(out, "campaigns")), len(rows(out, "pulls"))) == (4, 3)
@@ -131,8 +97,8 @@ async def test_a_bucket_holds_the_same_as_a_folder(tmp_path: Path, bucket: Bucke
     async with account(campaigns=2, keywords=3) as (_, client):
         out = f"{bucket.url}/some/rankings/"
         options = bucket.server.options
-        summary = await pull_to(client, None, START, END, out=out, storage_options=options, work_dir=tmp_path, **ALL)
-        await pull_to(client, None, START, END, out=f"{tmp_path}/rankings/", **ALL)
+        summary = await pull_into(client, out, storage_options=options, work_dir=tmp_path, **ALL)
+        await pull_into(client, f"{tmp_path}/rankings/", **ALL)
     objects = bucket.objects()
     assert [name.removeprefix("some/rankings/") for name in objects] == parts(tmp_path / "rankings")
     for name, data in objects.items():
@@ -146,10 +112,7 @@ async def test_a_bucket_holds_the_same_as_a_folder(tmp_path: Path, bucket: Bucke
     assert frame["account"].unique().to_list() == ["acme"]
 
 
-async def test_a_bucket_that_disappears_costs_nothing(
-    tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path, **ALL}
+async def test_a_bucket_that_disappears_costs_nothing(bucket: Bucket, in_bucket: dict[str, Any]) -> None:
     out = f"{bucket.url}/rankings/"
     async with account(campaigns=3, keywords=2) as (sandbox, client):
 
@@ -159,37 +122,41 @@ async def test_a_bucket_that_disappears_costs_nothing(
 
         bucket_is_there = {"yes": True}
         with pytest.raises(ExportError, match=r"^can't write s3://[^\n]*NoSuchBucket[^\n]*$"):
-            await pull_to(client, None, START, END, out=out, on_progress=disappear, **options)
+            await pull_into(client, out, on_progress=disappear, **in_bucket, **ALL)
         bucket.server.ask("PUT", f"/{bucket.name}")
         before = sandbox.stats.requests
-        summary = await pull_to(client, None, START, END, out=out, **options)
+        summary = await pull_into(client, out, **in_bucket, **ALL)
         assert sandbox.stats.requests == before
     assert summary.rows == 3 * 2 + 9 + 3 * 2 * 3
     assert len(bucket.objects()) == len(TABLES) + 1
 
 
-@pytest.mark.parametrize("name", ["", "a.csv"])
-async def test_a_missing_bucket_is_found_before_anything_is_fetched(tmp_path: Path, bucket: Bucket, name: str) -> None:
-    bucket.remove()
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+@pytest.mark.parametrize("name", ["", "a.csv", "a.duckdb"])
+async def test_no_bucket_and_no_database_in_one_is_found_out_first(
+    bucket: Bucket, in_bucket: dict[str, Any], name: str
+) -> None:
+    said = "NoSuchBucket"
+    if name == "a.duckdb":
+        said = "a database can't be in an object store"
+    else:
+        bucket.remove()
     async with account() as (sandbox, client):
-        with pytest.raises(ExportError, match="NoSuchBucket"):
-            await pull_to(client, None, START, END, out=f"{bucket.url}/{name}", **options)
+        with pytest.raises((ExportError, ConfigurationError), match=said):
+            await pull_into(client, f"{bucket.url}/{name}", **in_bucket)
         assert sandbox.stats.requests == 0
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 async def test_a_single_file_in_a_bucket_is_the_local_one(
-    tmp_path: Path, bucket: Bucket, ending: str, fail: Fail
+    tmp_path: Path, bucket: Bucket, in_bucket: dict[str, Any], ending: str, fail: Fail
 ) -> None:
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
     out = f"{bucket.url}/some/a.{ending}"
     (tmp_path / "local").mkdir()
     async with account(campaigns=2, keywords=3) as (_, client):
         fail(2)
         for _ in range(2):
-            summary = await pull_to(client, None, START, END, out=out, **options, **ALL)
-            await pull_to(client, None, START, END, out=tmp_path / f"local/a.{ending}", **ALL)
+            summary = await pull_into(client, out, **in_bucket, **ALL)
+            await pull_into(client, tmp_path / f"local/a.{ending}", **ALL)
             local = {f"some/{path.name}": path.read_bytes() for path in sorted((tmp_path / "local").glob("a.*"))}
             found = bucket.objects()
             assert list(found) == list(local)
@@ -201,29 +168,20 @@ async def test_a_single_file_in_a_bucket_is_the_local_one(
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-async def test_an_object_that_no_pull_wrote_needs_force(tmp_path: Path, bucket: Bucket, ending: str) -> None:
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+async def test_an_object_that_no_pull_wrote_needs_force(bucket: Bucket, in_bucket: dict[str, Any], ending: str) -> None:
     obstore.put(bucket.store, f"some/a.{ending}", b"somebody's\n")
     async with account() as (sandbox, client):
         out = f"{bucket.url}/some/a.{ending}"
         with pytest.raises(ConfigurationError, match=rf"can't write {out}: it exists, .* replace it with force=True"):
-            await pull_to(client, None, START, END, out=out, **options)
+            await pull_into(client, out, **in_bucket)
         assert sandbox.stats.requests == 0
-        await pull_to(client, None, START, END, out=out, force=True, **options)
-        summary = await pull_to(client, None, START, END, out=out, **options)
+        await pull_into(client, out, force=True, **in_bucket)
+        summary = await pull_into(client, out, **in_bucket)
         assert summary.paths[0] == out
 
 
-async def test_a_file_of_no_rows_in_a_bucket_is_replaced(tmp_path: Path, bucket: Bucket) -> None:
-    options: dict[str, Any] = {"storage_options": bucket.server.options, "work_dir": tmp_path}
+async def test_a_file_of_no_rows_in_a_bucket_is_replaced(bucket: Bucket, in_bucket: dict[str, Any]) -> None:
     async with account(campaigns=2, keywords=0) as (_, client):
         for _ in range(2):
-            await pull_to(client, None, START, END, out=f"{bucket.url}/a.jsonl", **options, **ALL)
+            await pull_into(client, f"{bucket.url}/a.jsonl", **in_bucket, **ALL)
     assert bucket.objects()["a.keyword_rankings.jsonl"] == b""
-
-
-async def test_a_database_is_not_put_into_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
-    async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match="a database can't be in an object store"):
-            await pull_to(client, None, START, END, out=f"{bucket.url}/a.duckdb", storage_options=bucket.server.options)
-        assert sandbox.stats.requests == 0

@@ -24,9 +24,9 @@ import msgspec
 import pytest
 
 from seorep_async import SeoRepClient
-from seorep_async.export import ExportError, pull_to
+from seorep_async.export import ExportError
 from tests.export.door import AtWorkError, HeldError, Holder, PullLock, lock, write_lock
-from tests.export.reports import END, START, account, names_in
+from tests.export.reports import account, names_in, pull_into
 
 OTHER_PULL = """
 import asyncio, errno, fcntl, sys
@@ -58,6 +58,18 @@ def refuse_locks(monkeypatch: pytest.MonkeyPatch, number: int = errno.ENOTSUP) -
     monkeypatch.setattr(fcntl, "flock", refuse)
 
 
+@pytest.fixture(params=["granted", "refused"])
+def locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "refused":
+        refuse_locks(monkeypatch)
+    return str(request.param)
+
+
+@pytest.fixture
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_locks(monkeypatch)
+
+
 @asynccontextmanager
 async def other_pull(client: SeoRepClient, out: str, locks: str) -> AsyncIterator[Process]:
     """Start another process that has fetched a report."""
@@ -82,42 +94,34 @@ def campaigns_in(out: str) -> list[int]:
     return [id_ for (id_,) in found]
 
 
-@pytest.mark.parametrize("locks", ["granted", "refused"])
 @pytest.mark.parametrize("name", ["a.csv", "a.duckdb", "a/"])
-async def test_of_two_processes_one_wins_and_one_says_so(
-    tmp_path: Path, name: str, locks: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if locks == "refused":
-        refuse_locks(monkeypatch)
+async def test_of_two_processes_one_wins_and_one_says_so(tmp_path: Path, name: str, locks: str) -> None:
     out = f"{tmp_path}/{name}"
     async with account() as (_, client):
         async with other_pull(client, out, locks) as other:
             said = rf"another pull is writing it \(process {other.pid} on '.+', since .+ UTC\); wait for its end$"
             with pytest.raises(AtWorkError, match=said):
-                await pull_to(client, [3, 4], START, END, out=out, restart=True)
+                await pull_into(client, out, [3, 4], restart=True)
         assert other.returncode == 0
     assert campaigns_in(out) == [1, 2]
     assert names_in(tmp_path) == [name.rstrip("/")]
 
 
-@pytest.mark.parametrize("locks", ["granted", "refused"])
-async def test_a_pull_that_was_killed_is_resumed(tmp_path: Path, locks: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if locks == "refused":
-        refuse_locks(monkeypatch)
+async def test_a_pull_that_was_killed_is_resumed(tmp_path: Path, locks: str) -> None:
     out = f"{tmp_path}/a.csv"
     async with account() as (_, client):
         async with other_pull(client, out, locks) as other:
             other.kill()
         assert (tmp_path / ".a.csv.pull" / "lock").exists()
-        assert (await pull_to(client, [1, 2], START, END, out=out)).resumed
+        assert (await pull_into(client, out, [1, 2])).resumed
     assert campaigns_in(out) == [1, 2]
     assert names_in(tmp_path) == ["a.csv"]
 
 
-async def test_two_accounts_share_a_new_database_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse_locks(monkeypatch)
+@pytest.mark.usefixtures("locks")
+async def test_three_accounts_share_a_new_database(tmp_path: Path) -> None:
     async with account() as (_, client):
-        pulls = [pull_to(client, [n], START, END, out=tmp_path / "a.duckdb", account=f"account {n}") for n in (1, 2, 3)]
+        pulls = [pull_into(client, tmp_path / "a.duckdb", [n], account=f"account {n}") for n in (1, 2, 3)]
         assert all(summary.ok for summary in await asyncio.gather(*pulls))
     assert campaigns_in(f"{tmp_path}/a.duckdb") == [1, 2, 3]
     assert names_in(tmp_path) == ["a.duckdb"]
@@ -152,10 +156,8 @@ def test_a_lock_of_another_machine_is_not_taken_over(
 
 
 @pytest.mark.parametrize("changes", [{"started": "1"}, {"process": 2**31 - 1, "since": "2099-01-01T00:00:00Z"}])
-def test_an_id_used_again_does_not_keep_a_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
-) -> None:
-    refuse_locks(monkeypatch)
+@pytest.mark.usefixtures("no_locks")
+def test_an_id_used_again_does_not_keep_a_lock(tmp_path: Path, changes: dict[str, Any]) -> None:
     left_behind(tmp_path / "lock", **changes)
     lock = PullLock(tmp_path / "lock")
     lock.take()
@@ -163,8 +165,8 @@ def test_an_id_used_again_does_not_keep_a_lock(
     assert names_in(tmp_path) == []
 
 
-def test_a_process_of_unknown_age_keeps_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse_locks(monkeypatch)
+@pytest.mark.usefixtures("no_locks")
+def test_a_process_of_unknown_age_keeps_its_lock(tmp_path: Path) -> None:
     left_behind(tmp_path / "lock", started="")
     with pytest.raises(HeldError) as caught:
         PullLock(tmp_path / "lock").take()
@@ -201,10 +203,8 @@ def test_a_lock_that_the_system_refused_once_is_respected(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("is_left", [False, True])
-def test_of_threads_at_the_same_instant_one_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_left: bool
-) -> None:
-    refuse_locks(monkeypatch)
+@pytest.mark.usefixtures("no_locks")
+def test_of_threads_at_the_same_instant_one_has_it(tmp_path: Path, is_left: bool) -> None:
     together = threading.Barrier(4)
 
     def take(file: Path) -> PullLock | None:
@@ -278,9 +278,9 @@ async def test_a_cancelled_pull_waits_for_no_lock(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(lock, "_TIMEOUT", math.inf)
     monkeypatch.setattr(lock, "time", SimpleNamespace(monotonic=time.monotonic, sleep=note))
     async with account(campaigns=1, keywords=1) as (_, client):
-        await pull_to(client, None, START, END, out=out)
+        await pull_into(client, out)
         held.take()
-        pull = asyncio.create_task(pull_to(client, None, START, END, out=out))
+        pull = asyncio.create_task(pull_into(client, out))
         await asyncio.to_thread(waits.wait)
         pull.cancel()
         with pytest.raises(asyncio.CancelledError):

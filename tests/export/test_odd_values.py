@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from seorep_async import DecodeError, Feed, SeoRepClient
-from seorep_async.export import ExportError, PullSummary, pull_to
+from seorep_async.export import ExportError, PullSummary
 from seorep_async.models import RankingTotals, Tag
 from seorep_async.reports import RankingReport
 from seorep_async.tables.columns import as_json
@@ -28,7 +28,7 @@ from tests.export.door import (
     translate_errors,
 )
 from tests.export.made_service import TOO_LARGE, made
-from tests.export.reports import END, FORMATS, START, owned, ranking, refuse_to_encode, spec_of
+from tests.export.reports import END, FORMATS, START, owned, pull_into, ranking, refuse_to_encode, spec_of
 
 KEYWORDS = Feed.KEYWORD_BY_DATE
 ODD = [0, 2**31, TOO_LARGE]
@@ -50,11 +50,15 @@ async def piped(client: SeoRepClient, feed: Feed, kind: Format = Format.CSV) -> 
     return await stream_rows(client, spec, kind, write, ProgressTracker()), bytes(text)
 
 
-@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("ending", [*FORMATS, "pipe"])
 @pytest.mark.parametrize("odd", ODD)
 async def test_a_keyword_that_can_not_be_asked_for_fails_alone(tmp_path: Path, odd: int, ending: str) -> None:
     async with made({1: [10, odd], 2: [11]}) as (_, client):
-        summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}", feeds=KEYWORDS)
+        if ending == "pipe":
+            summary, text = await piped(client, KEYWORDS)
+            assert text.count(b"\n") == 3
+        else:
+            summary = await pull_into(client, tmp_path / f"a.{ending}", feeds=KEYWORDS)
     assert (failed(summary), summary.rows) == ([(1, odd)], 2)
     assert isinstance(summary.failures[0].error, DecodeError)
     assert "keyword_id must be an integer from 1 to 2147483647" in summary.failures[0].error.message
@@ -65,16 +69,9 @@ async def test_it_is_reported_again_when_the_pull_goes_on(tmp_path: Path, odd: i
     async with made({1: [10, odd]}) as (service, client):
         for again in (False, True):
             service.asked.clear()
-            summary = await pull_to(client, [1], START, END, out=tmp_path / "a.csv", feeds=KEYWORDS, retry_failed=again)
+            summary = await pull_into(client, tmp_path / "a.csv", [1], feeds=KEYWORDS, retry_failed=again)
             assert failed(summary) == [(1, odd)]
     assert service.asked == []
-
-
-@pytest.mark.parametrize("odd", ODD)
-async def test_it_fails_alone_on_the_way_to_a_pipe(odd: int) -> None:
-    async with made({1: [10, odd], 2: [11]}) as (_, client):
-        summary, text = await piped(client, KEYWORDS)
-    assert (failed(summary), text.count(b"\n")) == ([(1, odd)], 3)
 
 
 @pytest.mark.parametrize("ending", ["csv", "duckdb"])
@@ -82,7 +79,7 @@ async def test_it_fails_alone_on_the_way_to_a_pipe(odd: int) -> None:
 async def test_a_campaign_that_can_not_be_asked_for_fails_alone(tmp_path: Path, odd: int, ending: str) -> None:
     async with made({odd: [], 2: [11]}) as (_, client):
         for _ in range(2):
-            summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
+            summary = await pull_into(client, tmp_path / f"a.{ending}")
     assert (failed(summary), summary.rows) == ([(odd, None)], 1)
 
 
@@ -90,7 +87,7 @@ async def test_failures_of_such_ids_do_not_add_up_in_a_database(tmp_path: Path) 
     path = tmp_path / "a.duckdb"
     async with made({TOO_LARGE: [], 2: [11]}) as (_, client):
         for _ in range(2):
-            await pull_to(client, None, START, END, out=path)
+            await pull_into(client, path)
     with duckdb.connect(str(path), read_only=True) as database:
         assert database.execute("SELECT campaign_id, error FROM failures").fetchall() == [(None, "DecodeError")]
 
@@ -99,7 +96,7 @@ async def test_rows_of_other_keywords_are_not_doubled_in_a_database(tmp_path: Pa
     path = tmp_path / "a.duckdb"
     async with made({1: [10, TOO_LARGE]}) as (_, client):
         for _ in range(2):
-            await pull_to(client, None, START, END, out=path, feeds=KEYWORDS)
+            await pull_into(client, path, feeds=KEYWORDS)
     with duckdb.connect(str(path), read_only=True) as database:
         assert database.execute("SELECT keyword_id FROM keyword_periods").fetchall() == [(10,)]
 
@@ -113,7 +110,7 @@ async def test_a_preview_is_estimated_from_the_first_valid_campaign() -> None:
 @pytest.mark.parametrize("ending", ["parquet", "duckdb"])
 async def test_a_total_of_more_than_64_bits_fails_its_report_only(tmp_path: Path, ending: str) -> None:
     async with made({1: [], 2: []}, totals={1: 10**400, 2: 5}) as (_, client):
-        summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}", feeds=Feed.CAMPAIGN_BY_DATE)
+        summary = await pull_into(client, tmp_path / f"a.{ending}", feeds=Feed.CAMPAIGN_BY_DATE)
     assert (failed(summary), summary.rows) == ([(1, None)], 1)
     assert summary.failures[0].error.message == (
         f"an integer has more than 64 bits, which .{ending} can't hold; .csv and .jsonl can"
@@ -123,14 +120,14 @@ async def test_a_total_of_more_than_64_bits_fails_its_report_only(tmp_path: Path
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 async def test_text_holds_a_total_of_any_size(tmp_path: Path, ending: str) -> None:
     async with made({1: []}, totals={1: 10**400}) as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}", feeds=Feed.CAMPAIGN_BY_DATE)
+        await pull_into(client, tmp_path / f"a.{ending}", feeds=Feed.CAMPAIGN_BY_DATE)
     assert str(10**400) in (tmp_path / f"a.totals.{ending}").read_text()
 
 
 @pytest.mark.parametrize("ending", ["parquet", "duckdb"])
 async def test_an_integer_of_more_than_64_bits_fails_its_report_only(tmp_path: Path, ending: str) -> None:
     async with made({1: [10], 2: [11]}, competitors={10: TOO_LARGE}) as (_, client):
-        summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
+        summary = await pull_into(client, tmp_path / f"a.{ending}")
     assert (failed(summary), summary.rows) == ([(1, None)], 1)
     assert "an integer has more than 64 bits" in summary.failures[0].error.message
 

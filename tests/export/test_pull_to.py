@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,13 @@ import duckdb
 import numpy as np
 import pytest
 
-from seorep_async import AuthenticationError, ConfigurationError, Feed, NotFoundError, PaginationError
+from seorep_async import AuthenticationError, Feed, NotFoundError, PaginationError
 from seorep_async.export import PullProgress, Stage, pull_to
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import csv_header
 from tests.export.door import Checkpoint, StagingArea
 from tests.export.made_service import made
-from tests.export.reports import END, FORMATS, START, account, names_in, refuse_to_encode, rows_in
+from tests.export.reports import END, FORMATS, START, account, names_in, pull_into, refuse_to_encode, rows_in
 from tests.scripted_api import FEED, LIST, Asked, Script, serving
 
 
@@ -27,7 +26,7 @@ from tests.scripted_api import FEED, LIST, Asked, Script, serving
 )
 async def test_every_row_of_every_campaign_comes_once(tmp_path: Path, feed: Feed, rows: int) -> None:
     async with account(keywords=6) as (_, client):
-        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feed)
+        summary = await pull_into(client, tmp_path / "a.csv", feeds=feed)
     found = rows_in(tmp_path / "a.csv")
     assert len({tuple(row.values()) for row in found}) == len(found) == summary.rows == rows
 
@@ -69,8 +68,13 @@ async def test_a_period_that_comes_twice_is_refused(dates: tuple[str, ...], said
 @pytest.mark.parametrize("feeds", ["campaign-by-date", ["campaign-by-date"], (Feed.CAMPAIGN_BY_DATE,)])
 async def test_feeds_may_be_named_by_their_values(tmp_path: Path, feeds: Any) -> None:
     async with account(campaigns=1) as (_, client):
-        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feeds)
+        summary = await pull_into(client, tmp_path / "a.csv", feeds=feeds)
     assert summary.feeds == (Feed.CAMPAIGN_BY_DATE,)
+
+
+async def test_a_search_may_go_into_a_file(tmp_path: Path) -> None:
+    async with account(campaigns=1, keywords=2) as (_, client):
+        assert (await pull_into(client, tmp_path / "a.csv", search="shoes")).ok
 
 
 async def test_the_summary_tells_what_came(tmp_path: Path) -> None:
@@ -87,23 +91,25 @@ async def test_the_summary_tells_what_came(tmp_path: Path) -> None:
 
 async def test_rows_stand_in_the_order_of_the_ids_each_once(tmp_path: Path) -> None:
     async with account() as (_, client):
-        summary = await pull_to(client, [3, 1, 3, 2], START, END, out=tmp_path / "a.csv")
+        summary = await pull_into(client, tmp_path / "a.csv", [3, 1, 3, 2])
     found = [row["campaign_id"] for row in rows_in(tmp_path / "a.csv")]
     assert list(dict.fromkeys(found)) == ["3", "1", "2"]
     assert (len(found), summary.campaigns) == (90, 3)
 
 
 @pytest.mark.parametrize("feed", Feed)
-async def test_concurrency_changes_no_byte(tmp_path: Path, feed: Feed) -> None:
-    for number in (1, 32):
-        async with account(keywords=6, shape="mixed", rows="mixed", max_concurrency=number) as (_, client):
-            await pull_to(client, None, START, END, out=tmp_path / f"{number}.csv", feeds=feed)
-    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "32.csv").read_bytes()
+async def test_concurrency_and_wire_format_change_no_byte(tmp_path: Path, feed: Feed) -> None:
+    mixed: dict[str, Any] = {"keywords": 6, "shape": "mixed", "rows": "mixed"}
+    ways = [mixed | {"max_concurrency": 1}, mixed, mixed | {"shape": "nested"}, mixed | {"shape": "flat"}]
+    for number, way in enumerate(ways):
+        async with account(**way) as (_, client):
+            await pull_into(client, tmp_path / f"{number}.csv", feeds=feed)
+    assert len({(tmp_path / f"{number}.csv").read_bytes() for number in range(len(ways))}) == 1
 
 
 async def test_several_feeds_make_several_files(tmp_path: Path) -> None:
     async with account(keywords=6) as (sandbox, client):
-        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=Feed)
+        summary = await pull_into(client, tmp_path / "a.csv", feeds=Feed)
         # the keywords are found in the campaign feed, which is not asked for twice
         assert sandbox.stats.requests == 1 + 4 + 4 + 4 * 6
     names = [f"a.{name}.csv" for name in ("campaign_periods", "keyword_periods", "keyword_rankings", "totals")]
@@ -118,17 +124,17 @@ async def test_several_feeds_make_several_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("feed", Feed)
 async def test_several_feeds_give_the_same_bytes_as_each_alone(tmp_path: Path, feed: Feed) -> None:
     async with account(keywords=6) as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.jsonl", feeds=Feed)
-        await pull_to(client, None, START, END, out=tmp_path / "b.jsonl", feeds=[feed])
+        await pull_into(client, tmp_path / "a.jsonl", feeds=Feed)
+        await pull_into(client, tmp_path / "b.jsonl", feeds=[feed])
     assert (tmp_path / f"a.{table_of(feed).name}.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize("feed", Feed)
 async def test_failed_campaigns_do_not_lose_the_others(tmp_path: Path, feed: Feed) -> None:
     async with account(keywords=6) as (_, client):
-        await pull_to(client, [1, 3], START, END, out=tmp_path / "whole.csv", feeds=feed)
+        await pull_into(client, tmp_path / "whole.csv", [1, 3], feeds=feed)
     async with account(keywords=6, failing={2: 404, 4: 422}) as (_, client):
-        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feed)
+        summary = await pull_into(client, tmp_path / "a.csv", feeds=feed)
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
     assert [(failure.feed, failure.campaign_id, failure.keyword_id) for failure in summary.failures] == [
         (feed, 2, None),
@@ -140,27 +146,27 @@ async def test_failed_campaigns_do_not_lose_the_others(tmp_path: Path, feed: Fee
 
 async def test_a_campaign_that_is_gone_leaves_the_others_named(tmp_path: Path) -> None:
     async with account(campaigns=20, default_limit=5) as (_, client):  # four pages, so campaigns are asked for by id
-        await pull_to(client, [1, 999, 3], START, END, out=tmp_path / "a.csv")
+        await pull_into(client, tmp_path / "a.csv", [1, 999, 3])
     assert [row["campaign_id"] for row in rows_in(tmp_path / "a.campaigns.csv")] == ["1", "3"]
 
 
 async def test_without_failures_the_file_of_failures_is_deleted(tmp_path: Path) -> None:
     target, failures = tmp_path / "a.csv", tmp_path / "a.failures.csv"
     async with account(failing={2: 404}) as (_, client):
-        summary = await pull_to(client, None, START, END, out=target)
+        summary = await pull_into(client, target)
     assert failures in summary.paths
     (row,) = rows_in(failures)
     assert (row["table_name"], row["campaign_id"]) == ("keyword_rankings", "2")
     assert (row["error"], row["status"]) == ("NotFoundError", "404")
     async with account() as (_, client):
-        await pull_to(client, None, START, END, out=target)
+        await pull_into(client, target)
     assert names_in(tmp_path) == ["a.csv"]
 
 
 async def test_keywords_whose_campaign_failed_are_reported_as_missing(tmp_path: Path) -> None:
     feeds = (Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE)
     async with account(campaigns=2, keywords=3, failing={2: 404}) as (_, client):
-        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feeds)
+        summary = await pull_into(client, tmp_path / "a.csv", feeds=feeds)
     assert [(failure.feed, failure.campaign_id) for failure in summary.failures] == [(feed, 2) for feed in feeds]
 
 
@@ -170,7 +176,7 @@ SHARED = {1: [10, 11], 2: [11, 12]}
 
 async def test_a_keyword_that_fails_is_reported_with_its_campaign(tmp_path: Path) -> None:
     async with made(SHARED, gone={12}) as (_, client):
-        summary = await pull_to(client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE)
+        summary = await pull_into(client, tmp_path / "a.csv", [1, 2], feeds=Feed.KEYWORD_BY_DATE)
     (failure,) = summary.failures
     assert (failure.campaign_id, failure.keyword_id, type(failure.error)) == (2, 12, NotFoundError)
     assert summary.campaigns_complete == 1
@@ -178,7 +184,7 @@ async def test_a_keyword_that_fails_is_reported_with_its_campaign(tmp_path: Path
 
 async def test_a_keyword_of_two_campaigns_has_its_rows_in_both(tmp_path: Path) -> None:
     async with made(SHARED, gone={12}) as (_, client):
-        await pull_to(client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE)
+        await pull_into(client, tmp_path / "a.csv", [1, 2], feeds=Feed.KEYWORD_BY_DATE)
         assert client.stats.attempts == 2 + 3 + 1  # the last for the campaigns' names
     found = [(row["campaign_id"], row["keyword_id"]) for row in rows_in(tmp_path / "a.csv")]
     assert found == [("1", "10"), ("1", "11"), ("2", "11")]
@@ -190,7 +196,7 @@ async def test_if_every_campaign_fails_the_old_file_stays(tmp_path: Path, feed: 
     old = csv_header(table_of(feed))
     target.write_bytes(old)
     async with account(campaigns=2, failing={1: 404, 2: 404}) as (_, client):
-        summary = await pull_to(client, None, START, END, out=target, feeds=feed)
+        summary = await pull_into(client, target, feeds=feed)
     assert (summary.paths, summary.rows, len(summary.failures)) == ((), 0, 2)
     assert target.read_bytes() == old
     assert names_in(tmp_path) == [".a.csv.pull", "a.csv"]
@@ -198,14 +204,14 @@ async def test_if_every_campaign_fails_the_old_file_stays(tmp_path: Path, feed: 
 
 async def test_an_account_without_campaigns_gives_the_header(tmp_path: Path) -> None:
     async with account(campaigns=0) as (_, client):
-        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+        summary = await pull_into(client, tmp_path / "a.csv")
     assert summary.ok
     assert (tmp_path / "a.csv").read_text().count("\n") == 1
 
 
 async def test_a_forbidden_campaign_fails_alone(tmp_path: Path) -> None:
     async with account(forbidden=[1]) as (_, client):
-        summary = await pull_to(client, [1, 2], START, END, out=tmp_path / "a.csv")
+        summary = await pull_into(client, tmp_path / "a.csv", [1, 2])
     (failure,) = summary.failures
     assert isinstance(failure.error, AuthenticationError)
     assert (failure.campaign_id, summary.rows) == (1, 30)
@@ -215,39 +221,7 @@ async def test_a_wrong_key_leaves_nothing(tmp_path: Path) -> None:
     async with account(api_key="wrong") as (_, client):
         for ids in (None, [1, 2]):
             with pytest.raises(AuthenticationError):
-                await pull_to(client, ids, START, END, out=tmp_path / "a.csv")
-    assert names_in(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("wrong", "problem"),
-    [
-        ({"ids": [0]}, "campaign_id must be an integer"),
-        ({"ids": [*range(1, 5002), 1.5]}, "campaign_id must be an integer .* got 1.5"),
-        ({"ids": "12"}, "ids must be several"),
-        ({"ids": 12}, "ids must be several"),
-        ({"start_date": "2023-02-30"}, "start_date must be"),
-        ({"end_date": dt.date(2022, 1, 1)}, "is before start_date"),
-        ({"feeds": "weekly"}, "feed must be one of"),
-        ({"feeds": [Feed.CAMPAIGN, "weekly"]}, "feed must be one of"),
-        ({"feeds": ()}, "feeds must name at least one"),
-        ({"limit": 0}, "limit must be"),
-        ({"colour": "red"}, "has no argument 'colour'"),
-        ({"out": "."}, "it is a folder"),
-        ({"out": "missing/a.csv"}, "there is no folder"),
-        ({"out": "a.xlsx"}, "must end in .csv, .jsonl, .parquet or .duckdb"),
-        ({"out": 5}, "out must be a path"),
-    ],
-)
-async def test_a_wrong_argument_is_refused_before_any_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, Any], problem: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    arguments = {"ids": None, "start_date": START, "end_date": END, "out": "a.csv"} | wrong
-    async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match=problem):
-            await pull_to(client, **arguments)
-        assert sandbox.stats.requests == 0
+                await pull_into(client, tmp_path / "a.csv", ids)
     assert names_in(tmp_path) == []
 
 
@@ -262,13 +236,13 @@ async def test_a_list_that_changes_as_it_is_read_is_read_again(tmp_path: Path) -
         return LIST.envelope(present[2 * asked.page - 2 : 2 * asked.page], 2, len(present))
 
     async with serving(script) as (client, _):
-        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+        summary = await pull_into(client, tmp_path / "a.csv")
     assert [outcome.campaign_id for outcome in summary.outcomes] == [2, 3, 4]
 
 
 async def test_ids_may_be_integers_of_numpy(tmp_path: Path) -> None:
     async with account() as (_, client):
-        summary = await pull_to(client, np.array([2, 1, 2]), START, END, out=tmp_path / "a.csv")
+        summary = await pull_into(client, tmp_path / "a.csv", np.array([2, 1, 2]))
     assert [outcome.campaign_id for outcome in summary.outcomes] == [2, 1]
     assert summary.rows == 60
 
@@ -276,7 +250,7 @@ async def test_ids_may_be_integers_of_numpy(tmp_path: Path) -> None:
 async def test_progress_counts_up_to_everything(tmp_path: Path) -> None:
     reported: list[PullProgress] = []
     async with account(campaigns=3, failing={2: 404}) as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=reported.append)
+        await pull_into(client, tmp_path / "a.csv", on_progress=reported.append)
     assert list(dict.fromkeys(one.stage for one in reported)) == [Stage.LISTING, Stage.ROWS, Stage.WRITING]
     last = [one for one in reported if one.stage is Stage.ROWS][-1]
     assert (last.done, last.total, last.rows, last.failures, last.resumed) == (3, 3, 60, 1, 0)
@@ -285,9 +259,7 @@ async def test_progress_counts_up_to_everything(tmp_path: Path) -> None:
 async def test_progress_counts_campaigns_and_then_keywords(tmp_path: Path) -> None:
     reported: list[PullProgress] = []
     async with account(campaigns=2, keywords=3) as (_, client):
-        await pull_to(
-            client, [1, 2], START, END, out=tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE, on_progress=reported.append
-        )
+        await pull_into(client, tmp_path / "a.csv", [1, 2], feeds=Feed.KEYWORD_BY_DATE, on_progress=reported.append)
     last = {one.stage: (one.done, one.total, one.rows) for one in reported}
     assert last[Stage.KEYWORDS] == (2, 2, 0)
     assert last[Stage.ROWS] == (6, 6, 18)
@@ -299,7 +271,7 @@ async def test_a_value_no_format_can_hold_fails_its_report_only(
 ) -> None:
     refuse_to_encode(monkeypatch, 2, ValueError("no text"))
     async with account() as (_, client):
-        summary = await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
+        summary = await pull_into(client, tmp_path / f"a.{ending}")
     (failure,) = summary.failures
     assert (failure.campaign_id, summary.rows) == (2, 90)
     assert failure.error.message == f"a value can't be written to .{ending}: no text"
@@ -319,7 +291,7 @@ async def test_cancelling_it_does_not_hold_the_loop_up(
 
     monkeypatch.setattr(*step, slowly)
     async with account() as (_, client):
-        pull = asyncio.create_task(pull_to(client, None, START, END, out=tmp_path / "a.csv"))
+        pull = asyncio.create_task(pull_into(client, tmp_path / "a.csv"))
         await asyncio.to_thread(begun.wait)
         pull.cancel()
         for _ in range(20):

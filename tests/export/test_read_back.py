@@ -1,4 +1,4 @@
-"""Read back by duckdb, polars and pandas, every value and type is the models'."""
+"""Read back from every format, every value and type is the models', and the same in each."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ import duckdb
 import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from seorep_async import Feed, RankingReport, SeoRepClient
-from seorep_async.export import pull_to, schema, to_arrow, to_pandas, to_polars
+from seorep_async import Feed, KeywordRanking, RankingReport, SeoRepClient
+from seorep_async.export import schema, to_arrow, to_pandas, to_polars
 from seorep_async.reports import column_values
-from seorep_async.tables.columns import ColumnType
-from seorep_async.tables.declared import table_of
+from seorep_async.tables.columns import ColumnType, Table, as_json
+from seorep_async.tables.declared import all_tables, table_of
 from tests.cli.running import serving
-from tests.export.reports import END, FORMATS, NIGHT, START
+from tests.export.reports import END, FORMATS, NIGHT, START, account, pull_into, rows_in
 
 POLARS = {
     ColumnType.INTEGER: pl.Int64,
@@ -101,7 +102,7 @@ class Pulled:
 async def pulled(base_url: str, folder: Path, feed: Feed) -> Pulled:
     async with SeoRepClient(base_url, "sandbox") as client:
         for ending in FORMATS:
-            await pull_to(client, None, START, END, out=folder / f"a.{ending}", feeds=feed, snapshot_date=NIGHT)
+            await pull_into(client, folder / f"a.{ending}", feeds=feed, snapshot_date=NIGHT)
         reports: list[RankingReport[Any]] = []
         expected: list[dict[str, Any]] = []
         names = [column.name for column in table_of(feed).columns]
@@ -197,17 +198,6 @@ def test_duckdb_reads_json_lines(found: Pulled) -> None:
     assert [dict(zip(types, row, strict=True)) for row in table.fetchall()] == expected
 
 
-def test_json_lines_have_the_values_of_the_models(found: Pulled) -> None:
-    lines = [json.loads(line) for line in found.file("jsonl").read_text().splitlines()]
-    for line, row in zip(lines, found.rows, strict=True):
-        assert line["start_date"] == START.isoformat()
-        for name, kind in found.kinds.items():
-            if kind is ColumnType.DATE:
-                assert (line[name] and dt.date.fromisoformat(line[name])) == row[name]
-            elif kind in (ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN):
-                assert (line[name], type(line[name])) == (row[name], type(row[name]))
-
-
 def test_reports_in_memory_agree_with_the_file(found: Pulled) -> None:
     rows, lines = found.rows, found.file("jsonl").read_bytes()
     if found.feed is Feed.KEYWORD_BY_DATE:  # in memory it does not know its campaign
@@ -226,3 +216,70 @@ def test_reports_in_memory_agree_with_the_file(found: Pulled) -> None:
     frame = to_pandas(found.reports)
     assert [str(kind) for kind in frame.dtypes] == [f"{kind}[pyarrow]" for kind in table.schema.types]
     assert pa.Table.from_pandas(frame, preserve_index=False).to_pylist() == rows
+
+
+# --- The eight tables
+
+
+@pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
+def test_every_column_says_what_it_means(table: Table) -> None:
+    assert [column.name for column in table.columns if not column.description.endswith(".")] == []
+
+
+def test_help_of_a_model_says_what_each_attribute_means() -> None:
+    said = KeywordRanking.__doc__ or ""
+    assert "wmt_ctr: Judging by its name, click-through rate in the first engine's webmaster tools" in said
+
+
+def as_line(value: Any, kind: ColumnType) -> Any:
+    """Return a value of Arrow or DuckDB as JSON lines has it."""
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if kind is ColumnType.TAGS:
+        return [{name: held for name, held in tag.items() if name != "extra" or held} for tag in value]
+    if kind is ColumnType.FIELDS:
+        return json.loads(value or "{}")
+    return value if kind is not ColumnType.ANY or value is None else json.loads(value)
+
+
+def as_csv(value: Any, kind: ColumnType) -> str:
+    """Return a value of JSON lines as CSV has it."""
+    if value is None or value == {}:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return as_json(value) if kind in (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY) else str(value)
+
+
+async def test_every_format_holds_the_same_values(tmp_path: Path) -> None:
+    async with account(campaigns=3, keywords=4, shape="mixed", rows="mixed", failing={2: 404}) as (_, client):
+        for ending in ("csv", "jsonl", "parquet", "duckdb"):
+            await pull_into(client, tmp_path / f"a.{ending}", feeds=Feed, snapshot_date=NIGHT)
+    with duckdb.connect(str(tmp_path / "a.duckdb"), read_only=True) as database:
+        for table in all_tables():
+            kinds = {column.name: column.type for column in table.columns}
+            lines = (tmp_path / f"a.{table.name}.jsonl").read_text().splitlines()
+            parquet = pq.read_table(tmp_path / f"a.{table.name}.parquet")
+            relation = database.table(table.name)
+            held = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
+            found = {
+                "jsonl": [json.loads(line) for line in lines],
+                "parquet": [
+                    {name: as_line(value, kinds[name]) for name, value in row.items()} for row in parquet.to_pylist()
+                ],
+                "duckdb": [{name: as_line(value, kinds[name]) for name, value in row.items()} for row in held],
+            }
+            csv = rows_in(tmp_path / f"a.{table.name}.csv")
+            for rows in (*found.values(), csv):
+                for row in rows:
+                    for name in ("started_at", "waited"):
+                        row.pop(name, None)  # of four pulls
+            assert found["jsonl"]
+            assert found["jsonl"] == found["parquet"] == found["duckdb"], table.name
+            assert csv == [{name: as_csv(value, kinds[name]) for name, value in row.items()} for row in found["jsonl"]]
+            described = {column.name: column.description for column in table.columns}
+            assert {field.name: field.metadata[b"description"].decode() for field in parquet.schema} == described
+            comments = database.execute(
+                "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = ?", [table.name]
+            ).fetchall()
+            assert dict(comments) == described

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import pickle
 import sqlite3
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ import pytest
 
 from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import ExportError, PullProgress, PullSummary, Stage, pull_to
-from seorep_async.sandbox import Sandbox
 from seorep_async.session import Authentication
+from tests.export import reports
 from tests.export.databases import opened_elsewhere
 from tests.export.door import (
     Checkpoint,
@@ -24,39 +24,20 @@ from tests.export.door import (
     StagingArea,
     Target,
     differences,
-    export_error,
     staged_in,
     target_of,
 )
 from tests.export.made_service import made
-from tests.export.reports import END, FORMATS, START, account, names_in, rows_in
+from tests.export.reports import END, FORMATS, START, Fail, account, names_in, pull_into, rows_in
 
 CAMPAIGNS = 24
 
 
 async def cut_off(client: SeoRepClient, out: Path, *, after: int = 5, **options: Any) -> None:
     """Pull, and cancel the pull when some reports are stored."""
-    enough = asyncio.Event()
-
-    def reported(progress: PullProgress) -> None:
-        if progress.rows and progress.done >= after:
-            enough.set()
-
-    pull = asyncio.create_task(
-        pull_to(client, options.pop("ids", None), START, END, out=out, on_progress=reported, **options)
-    )
-    waiting = asyncio.create_task(enough.wait())
-    await asyncio.wait([pull, waiting], return_when=asyncio.FIRST_COMPLETED)
-    assert not pull.done(), "it was over before it could be cut off"
-    pull.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await pull
-    waiting.cancel()
+    pull = partial(pull_into, client, out, **options)
+    await reports.cut_off(pull, lambda progress: progress.rows and progress.done >= after)
     assert all(name.endswith(".pull") for name in names_in(out.parent))
-
-
-async def again(client: SeoRepClient, out: Path, **options: Any) -> PullSummary:
-    return await pull_to(client, options.pop("ids", None), START, END, out=out, **options)
 
 
 def staged_pull(target: Target) -> StagedPull | None:
@@ -78,7 +59,7 @@ async def test_it_resumes_and_asks_for_nothing_twice(tmp_path: Path, feed: Feed,
         assert staged is not None
         assert staged.reports >= 5
         before = sandbox.stats.requests
-        summary = await again(client, out, feeds=feed)
+        summary = await pull_into(client, out, feeds=feed)
         keywords = feed is Feed.KEYWORD_BY_DATE
         assert sandbox.stats.requests - before == CAMPAIGNS * (2 if keywords else 1) - staged.reports
     assert (summary.ok, summary.resumed) == (True, staged.reports)
@@ -96,14 +77,14 @@ async def test_a_pull_whose_client_is_closed_is_resumed(tmp_path: Path, after: i
             closing.append(asyncio.ensure_future(client.close()))
 
     async with slow() as (sandbox, client):
-        await again(client, out, ids=ids)
+        await pull_into(client, out, ids=ids)
         before = out.read_bytes()
         with pytest.raises(ConfigurationError, match=r"client (was|is) closed"):
-            await again(client, out, ids=ids, on_progress=close)
+            await pull_into(client, out, ids=ids, on_progress=close)
         await closing[0]
         assert out.read_bytes() == before
         async with SeoRepClient(sandbox.base_url, "sandbox") as another:
-            summary = await again(another, out, ids=ids)
+            summary = await pull_into(another, out, ids=ids)
     assert (summary.ok, summary.rows, summary.resumed >= after) == (True, CAMPAIGNS * 5, True)
 
 
@@ -111,8 +92,8 @@ async def test_a_pull_whose_client_is_closed_is_resumed(tmp_path: Path, after: i
 async def test_a_resumed_pull_gives_the_same_bytes(tmp_path: Path, ending: str) -> None:
     async with slow(keywords=2, latency=0.005) as (_, client):
         await cut_off(client, tmp_path / f"a.{ending}", feeds=Feed)
-        await again(client, tmp_path / f"a.{ending}", feeds=Feed)
-        await again(client, tmp_path / f"b.{ending}", feeds=Feed)
+        await pull_into(client, tmp_path / f"a.{ending}", feeds=Feed)
+        await pull_into(client, tmp_path / f"b.{ending}", feeds=Feed)
     for name in ("keyword_rankings", "campaign_periods", "keyword_periods", "totals", "campaigns", "keywords"):
         one, other = (tmp_path / f"{stem}.{name}.{ending}" for stem in "ab")
         assert one.read_bytes() == other.read_bytes()
@@ -124,7 +105,7 @@ async def test_progress_of_a_resumed_pull_counts_stored_reports(tmp_path: Path) 
         await cut_off(client, tmp_path / "a.csv")
         staged = staged_pull(target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,)))
         assert staged is not None
-        await again(client, tmp_path / "a.csv", on_progress=seen.append)
+        await pull_into(client, tmp_path / "a.csv", on_progress=seen.append)
     stored = staged.reports
     rows = [(one.done, one.total, one.resumed, one.rows) for one in seen if one.stage is Stage.ROWS]
     assert rows[0] == (stored, CAMPAIGNS, stored, stored * 5)
@@ -135,9 +116,9 @@ async def test_progress_counts_campaigns_whose_keywords_are_known(tmp_path: Path
     seen: list[PullProgress] = []
     async with made({id_: [id_] for id_ in range(1, 40)}, revoked_after=3) as (service, client):
         with pytest.raises(AuthenticationError):
-            await again(client, tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE)
+            await pull_into(client, tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE)
         service.revoked_after = None
-        await again(client, tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE, on_progress=seen.append)
+        await pull_into(client, tmp_path / "a.csv", feeds=Feed.KEYWORD_BY_DATE, on_progress=seen.append)
     keywords = [(one.done, one.total, one.resumed) for one in seen if one.stage is Stage.KEYWORDS]
     assert (keywords[0], keywords[-1]) == ((2, 39, 2), (39, 39, 2))
     assert (seen[-1].stage, seen[-1].rows) == (Stage.WRITING, 39)
@@ -154,15 +135,15 @@ async def test_leaving_an_unreadable_checkpoint_raises_the_first_error(
             patched.setattr(Checkpoint, "is_empty", unreadable)
             patched.setattr(Checkpoint, "counts", unreadable)
             with pytest.raises(ExportError, match=r"\.a\.csv\.pull: disk I/O error"):
-                await again(client, tmp_path / "a.csv")
-        assert (await again(client, tmp_path / "a.csv")).ok
+                await pull_into(client, tmp_path / "a.csv")
+        assert (await pull_into(client, tmp_path / "a.csv")).ok
 
 
 async def test_known_keywords_are_not_looked_for_again(tmp_path: Path) -> None:
     feed = Feed.KEYWORD_BY_DATE
     async with slow(campaigns=4, keywords=6) as (sandbox, client):
         await cut_off(client, tmp_path / "a.csv", feeds=feed, after=3)
-        await again(client, tmp_path / "a.csv", feeds=feed)
+        await pull_into(client, tmp_path / "a.csv", feeds=feed)
         assert sandbox.stats.per_path["/v3/resources/rankings/campaign"] == 4
 
 
@@ -186,26 +167,24 @@ async def test_another_job_is_refused_and_the_first_one_stays(tmp_path: Path, ot
             await pull_to(client, arguments.pop("ids"), arguments.pop("start"), END, out=out, **arguments)
         assert "restart=True" in str(caught.value)
         assert sandbox.stats.requests == before
-        assert (await again(client, out)).resumed
+        assert (await pull_into(client, out)).resumed
 
 
-async def test_another_service_is_refused(tmp_path: Path) -> None:
-    async with slow() as (_, client):
-        await cut_off(client, tmp_path / "a.csv")
-    async with slow() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match=f"service http://127.0.0.1:.*, not {sandbox.base_url}"):
-            await again(client, tmp_path / "a.csv")
-
-
-async def test_another_key_is_refused_until_a_restart(tmp_path: Path) -> None:
-    async with slow() as (sandbox, client):
-        port = int(sandbox.base_url.rpartition(":")[2])
-        await cut_off(client, tmp_path / "a.csv")
-    async with slow(port=port, key="another") as (sandbox, client):
-        with pytest.raises(ConfigurationError, match=r"unfinished pull of another API key .*restart=True"):
-            await again(client, tmp_path / "a.csv")
-        assert sandbox.stats.requests == 0
-        assert (await again(client, tmp_path / "a.csv", restart=True)).resumed == 0
+async def test_another_service_or_key_is_refused_until_a_restart(tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+    async with slow(), slow() as (_, client):
+        await cut_off(client, out)
+        port = int(client.base_url.rpartition(":")[2])
+    for served, said in (
+        ({}, "service http://127.0.0.1:.*, not http"),
+        ({"port": port, "key": "another"}, r"unfinished pull of another API key .*restart=True"),
+    ):
+        async with slow(**served) as (sandbox, client):
+            with pytest.raises(ConfigurationError, match=said):
+                await pull_into(client, out)
+            assert sandbox.stats.requests == 0
+            if served:
+                assert (await pull_into(client, out, restart=True)).resumed == 0
 
 
 def test_a_fingerprint_tells_keys_apart_and_salts_too() -> None:
@@ -230,20 +209,20 @@ async def test_the_first_request_does_not_wait_for_the_digest(tmp_path: Path, mo
 
         monkeypatch.setattr(client, "key_digest", patient)
         monkeypatch.setattr(client._session, "send", noted)
-        assert (await pull_to(client, [1], START, END, out=tmp_path / "a.csv")).ok
+        assert (await pull_into(client, tmp_path / "a.csv", [1])).ok
 
 
 async def test_another_page_size_is_no_other_parameter(tmp_path: Path) -> None:
     async with slow() as (_, client):
         await cut_off(client, tmp_path / "a.csv")
-        assert (await again(client, tmp_path / "a.csv", limit=500)).resumed
+        assert (await pull_into(client, tmp_path / "a.csv", limit=500)).resumed
 
 
 async def test_restart_starts_over(tmp_path: Path) -> None:
     async with slow() as (sandbox, client):
         await cut_off(client, tmp_path / "a.csv")
         before = sandbox.stats.requests
-        summary = await again(client, tmp_path / "a.csv", restart=True)
+        summary = await pull_into(client, tmp_path / "a.csv", restart=True)
         assert sandbox.stats.requests - before == 1 + CAMPAIGNS
     assert (summary.resumed, summary.rows) == (0, CAMPAIGNS * 5)
 
@@ -253,74 +232,69 @@ async def test_campaigns_created_meanwhile_are_not_in_it(tmp_path: Path) -> None
         port = int(sandbox.base_url.rpartition(":")[2])
         await cut_off(client, tmp_path / "a.csv")
     async with slow(campaigns=CAMPAIGNS + 3, port=port) as (_, client):
-        summary = await again(client, tmp_path / "a.csv")
+        summary = await pull_into(client, tmp_path / "a.csv")
     assert summary.campaigns == CAMPAIGNS
 
 
-async def test_failed_reports_are_fetched_again_on_resume(tmp_path: Path) -> None:
-    async with slow(failing={1: 404}) as (sandbox, client):
-        port = int(sandbox.base_url.rpartition(":")[2])
+async def test_failed_reports_are_fetched_again_on_resume(tmp_path: Path, fail: Fail) -> None:
+    async with slow() as (_, client):
+        fail(1)
         await cut_off(client, tmp_path / "a.csv")
-    async with slow(port=port) as (_, client):
-        summary = await again(client, tmp_path / "a.csv")
+        fail()
+        summary = await pull_into(client, tmp_path / "a.csv")
     assert (summary.ok, summary.rows) == (True, CAMPAIGNS * 5)
 
 
-async def partial(folder: Path, **options: Any) -> tuple[PullSummary, Sandbox]:
-    """End a pull with a failure, and pull again from the service mended."""
-    out = folder / "a.csv"
-    async with account(failing={2: 404}) as (sandbox, client):
-        port = int(sandbox.base_url.rpartition(":")[2])
-        assert not (await again(client, out)).ok
-    async with account(port=port) as (sandbox, client):
-        return await again(client, out, **options), sandbox
+async def after_a_failure(folder: Path, fail: Fail, **options: Any) -> tuple[PullSummary, int]:
+    """End a pull with a failure, pull again from the service mended, and count the requests of that."""
+    async with account() as (sandbox, client):
+        fail(2)
+        assert not (await pull_into(client, folder / "a.csv")).ok
+        fail()
+        before = sandbox.stats.requests
+        return await pull_into(client, folder / "a.csv", **options), sandbox.stats.requests - before
 
 
-async def test_retry_failed_fetches_nothing_else(tmp_path: Path) -> None:
-    summary, sandbox = await partial(tmp_path, retry_failed=True)
-    assert sandbox.stats.requests == 2
-    assert (summary.ok, summary.resumed, summary.rows) == (True, 3, 120)
+async def test_retry_failed_fetches_nothing_else(tmp_path: Path, fail: Fail) -> None:
+    summary, requests = await after_a_failure(tmp_path, fail, retry_failed=True)
+    assert (requests, summary.ok, summary.resumed, summary.rows) == (2, True, 3, 120)
     assert [row["campaign_id"] for row in rows_in(tmp_path / "a.csv")][::30] == ["1", "2", "3", "4"]
     assert names_in(tmp_path) == ["a.csv"]
 
 
-async def test_a_pull_that_has_ended_starts_over_without_it(tmp_path: Path) -> None:
-    summary, sandbox = await partial(tmp_path)
-    assert (summary.ok, summary.resumed, sandbox.stats.requests) == (True, 0, 1 + 4 * 2)
+async def test_a_pull_that_has_ended_starts_over_without_it(tmp_path: Path, fail: Fail) -> None:
+    summary, requests = await after_a_failure(tmp_path, fail)
+    assert (summary.ok, summary.resumed, requests) == (True, 0, 1 + 4 * 2)
 
 
 @pytest.mark.parametrize("ending", FORMATS)
 async def test_retry_failed_asks_nothing_if_nothing_failed(tmp_path: Path, ending: str) -> None:
     out = tmp_path / f"a.{ending}"
     async with account() as (sandbox, client):
-        await again(client, out)
+        await pull_into(client, out)
         before, asked = out.read_bytes(), sandbox.stats.requests
-        summary = await again(client, out, retry_failed=True)
+        summary = await pull_into(client, out, retry_failed=True)
         assert (sandbox.stats.requests, out.read_bytes()) == (asked, before)
     assert (summary.ok, summary.outcomes, summary.requests, summary.paths) == (True, (), 0, (out,))
 
 
-async def test_retry_failed_fetches_all_if_all_had_failed(tmp_path: Path) -> None:
+async def test_retry_failed_fetches_all_if_all_had_failed(tmp_path: Path, fail: Fail) -> None:
     """An older target says nothing about the pull that brought nothing."""
-    out = tmp_path / "a.csv"
     async with account() as (_, client):
-        await again(client, out)
-    async with account(failing=dict.fromkeys((1, 2, 3, 4), 404)) as (sandbox, client):
-        port = int(sandbox.base_url.rpartition(":")[2])
-        assert not (await again(client, out, restart=True)).paths
-    async with account(port=port) as (_, client):
-        assert (await again(client, out, retry_failed=True)).requests == 9
+        await pull_into(client, tmp_path / "a.csv")
+        fail(1, 2, 3, 4)
+        assert not (await pull_into(client, tmp_path / "a.csv", restart=True)).paths
+        fail()
+        assert (await pull_into(client, tmp_path / "a.csv", retry_failed=True)).requests == 9
 
 
 async def test_retry_failed_fetches_all_if_nothing_could_be_listed(tmp_path: Path) -> None:
     out = tmp_path / "a.csv"
-    async with account() as (sandbox, client):
-        await again(client, out)
-        wrong = SeoRepClient(sandbox.base_url, "another")
-        async with wrong:
-            with pytest.raises(AuthenticationError):
-                await again(wrong, out, restart=True)
-        assert (await again(client, out, retry_failed=True)).requests == 9
+    async with account() as (sandbox, client), SeoRepClient(sandbox.base_url, "another") as wrong:
+        await pull_into(client, out)
+        with pytest.raises(AuthenticationError):
+            await pull_into(wrong, out, restart=True)
+        assert (await pull_into(client, out, retry_failed=True)).requests == 9
     assert names_in(tmp_path) == ["a.csv"]
 
 
@@ -346,26 +320,26 @@ async def test_a_refused_restart_leaves_no_older_night_to_retry(tmp_path: Path) 
 
 async def test_retry_failed_without_an_earlier_pull_fetches_all(tmp_path: Path) -> None:
     async with account() as (_, client):
-        assert (await again(client, tmp_path / "a.csv", retry_failed=True)).rows == 120
+        assert (await pull_into(client, tmp_path / "a.csv", retry_failed=True)).rows == 120
 
 
 async def test_a_key_refused_midway_keeps_stored_reports(tmp_path: Path) -> None:
     async with made({id_: [id_] for id_ in range(1, 40)}, revoked_after=4) as (service, client):
         with pytest.raises(AuthenticationError):
-            await again(client, tmp_path / "a.csv")
+            await pull_into(client, tmp_path / "a.csv")
         assert names_in(tmp_path) == [".a.csv.pull"]
         service.revoked_after = None
-        assert (await again(client, tmp_path / "a.csv")).resumed == 3
+        assert (await pull_into(client, tmp_path / "a.csv")).resumed == 3
 
 
 async def test_two_pulls_at_once_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "a.csv"
     async with slow() as (_, client):
-        first = asyncio.create_task(again(client, out))
+        first = asyncio.create_task(pull_into(client, out))
         while not (tmp_path / ".a.csv.pull" / "checkpoint").exists():  # noqa: ASYNC110, no event tells
             await asyncio.sleep(0)
         with pytest.raises(ExportError, match="another pull of this program is writing it; await or cancel it"):
-            await again(client, out)
+            await pull_into(client, out)
         assert (await first).ok
 
 
@@ -378,12 +352,6 @@ async def test_the_key_is_in_no_file(tmp_path: Path) -> None:
         assert all(form not in (folder / name).read_bytes() for name in names_in(folder))
 
 
-def test_an_error_pickles_with_its_file() -> None:
-    error = export_error(Path("a.csv"), "No space left on device")
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301
-    assert (str(again), again.file) == ("can't write a.csv: No space left on device", Path("a.csv"))
-
-
 def forget(out: Path, statement: str) -> None:
     """Change the checkpoint of a pull into a file."""
     with contextlib.closing(sqlite3.connect(out.with_name(f".{out.name}.pull") / "checkpoint")) as database:
@@ -394,10 +362,10 @@ def forget(out: Path, statement: str) -> None:
 async def test_keywords_that_a_campaign_has_lost_are_not_counted(tmp_path: Path) -> None:
     out, feeds = tmp_path / "a.csv", (Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE)
     async with made({1: [10, 11]}, gone={11}) as (service, client):
-        await again(client, out, feeds=feeds)
+        await pull_into(client, out, feeds=feeds)
         forget(out, "DELETE FROM reports WHERE name = 'keyword_rankings'")
         service.keywords[1], service.gone = [12], set()
-        summary = await again(client, out, feeds=feeds, retry_failed=True)
+        summary = await pull_into(client, out, feeds=feeds, retry_failed=True)
     assert (summary.ok, summary.rows, summary.resumed) == (True, 2, 0)
     assert [row["keyword_id"] for row in rows_in(tmp_path / "a.keyword_periods.csv")] == ["12"]
 
@@ -409,10 +377,10 @@ async def test_after_a_folder_that_stayed_the_next_pull_starts_over(
     async with account() as (_, client):
         with monkeypatch.context() as patched:
             patched.setattr(StagingArea, "_delete_all", lambda area, but=(): None)
-            summary = await again(client, tmp_path / "a.csv")
+            summary = await pull_into(client, tmp_path / "a.csv")
         assert summary.leftover == tmp_path / ".a.csv.pull"
         assert staged_pull(target_of(tmp_path / "a.csv", (Feed.CAMPAIGN,))) is None
-        summary = await again(client, tmp_path / "a.csv", retry_failed=retry_failed)
+        summary = await pull_into(client, tmp_path / "a.csv", retry_failed=retry_failed)
     assert (summary.resumed, summary.leftover) == (0, None)
     assert names_in(tmp_path) == ["a.csv"]
 
@@ -430,7 +398,7 @@ async def test_a_cancelled_pull_with_all_in_place_has_ended_well(
 
     monkeypatch.setattr(StagingArea, "remove", slowly)
     async with account() as (_, client):
-        pull = asyncio.create_task(again(client, tmp_path / "a.csv"))
+        pull = asyncio.create_task(pull_into(client, tmp_path / "a.csv"))
         await removing.wait()
         pull.cancel()
         resumes.set()

@@ -1,49 +1,109 @@
-"""Where an export can go, and where it can't."""
+"""Where an export can go, and what is refused before any request."""
 
 from __future__ import annotations
 
+import datetime as dt
+import itertools
 import os
 import re
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seorep_async import ConfigurationError, Feed
-from seorep_async.export import ExportError, pull_to
+from seorep_async.export import CsvOptions, ExportError, pull_to
 from seorep_async.tables.declared import totals_table
 from seorep_async.tables.text import csv_header
 from tests.export.door import target_of
-from tests.export.reports import END, START, account, names_in, rows_in
+from tests.export.reports import END, FORMATS, START, account, contents, names_in, pull_into, rows_in
 
 ONE = (Feed.CAMPAIGN,)
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("missing/a.csv", "there is no folder .*missing; create it first"),
-        ("file/a.csv", "there is no folder|Not a directory"),
-        (".", "it is a folder; name a file in it"),
-        ("folder.csv", "it is a folder; name a file in it"),
-        ("fifo.csv", "is not a regular file"),
-        ("a" * 300 + ".csv", "File name too long"),
-        ("a\0b.csv", "null byte|null character"),
-        ("a?.duckdb", r"DuckDB takes no path with a \? or a \\ in it"),
-        ("a\\b.duckdb", r"DuckDB takes no path with a \? or a \\ in it"),
-        ("a.xls", "the name must end in .csv, .jsonl, .parquet or .duckdb"),
-        ("csv", r"the name must end in .* or in / \(as a string: a Path drops it\) for a dataset"),
-    ],
-)
-def test_where_nothing_can_be_is_refused_at_once(tmp_path: Path, name: str, problem: str) -> None:
-    (tmp_path / "file").touch()
-    (tmp_path / "folder.csv").mkdir()
-    os.mkfifo(tmp_path / "fifo.csv")
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(ConfigurationError, match=problem):
-        target_of(tmp_path / name, ONE)
-    assert sorted(tmp_path.iterdir()) == before
+def prepare(folder: Path) -> None:
+    """Make what is in the way of some targets."""
+    (folder / "full").mkdir()
+    (folder / "folder.csv").mkdir()
+    (folder / "beside.failures.csv").mkdir()
+    (folder / "astray.totals.csv").symlink_to(folder / "missing" / "file.csv")
+    os.mkfifo(folder / "fifo.csv")
+    for name, held in {
+        "file": b"",
+        "a.csv": b"",
+        "full/thesis.tex": b"",
+        "deep.totals.jsonl": b"[" * 100_000,
+        "wider.totals.csv": csv_header(totals_table()).replace(b"\r\n", b",note\r\n"),
+        **{f"{side}.{side}.{ending}": b'{"feed": "mine"}\n' for side, ending in SIDECARS},
+    }.items():
+        (folder / name).write_bytes(held)
+
+
+SIDECARS = list(itertools.product(("totals", "failures"), ("csv", "jsonl", "parquet")))
+REFUSED: list[tuple[Any, dict[str, Any], str]] = [
+    # where nothing can be
+    ("missing/a.csv", {}, "there is no folder .*missing; create it first"),
+    ("file/a.csv", {}, "there is no folder|Not a directory"),
+    (".", {}, "it is a folder; name a file in it"),
+    ("folder.csv", {}, "it is a folder; name a file in it"),
+    ("fifo.csv", {}, "is not a regular file"),
+    ("a" * 300 + ".csv", {}, "File name too long"),
+    ("a\0b.csv", {}, "null byte|null character"),
+    ("a?.duckdb", {}, r"DuckDB takes no path with a \? or a \\ in it"),
+    ("a\\b.duckdb", {}, r"DuckDB takes no path with a \? or a \\ in it"),
+    ("a.xlsx", {}, "the name must end in .csv, .jsonl, .parquet or .duckdb"),
+    ("csv", {}, r"the name must end in .* or in / \(as a string: a Path drops it\) for a dataset"),
+    (5, {}, "out must be a path"),
+    ("full/", {}, "the folder holds files that no pull wrote"),
+    ("full", {}, "it is a folder; name a file in it, or end the name in / for a dataset"),
+    ("a.csv/", {}, "it is a file; a dataset is a folder"),
+    ("missing/rankings/", {}, "there is no folder"),
+    ("rankings", {}, "or in / for a dataset"),
+    # files beside it
+    ("beside.csv", {}, r"beside\.failures\.csv is a folder"),
+    ("astray.csv", {}, r"astray\.totals\.csv links to .*missing, which does not exist"),
+    ("deep.jsonl", {}, "no pull of this version wrote it"),
+    ("wider.csv", {}, "no pull of this version wrote it"),
+    *(
+        (f"{one}.{end}", {}, rf"{one}\.{one}\.{end} exists, and no pull of this version wrote it")
+        for one, end in SIDECARS
+    ),
+    # other arguments
+    ("a.csv", {"ids": [0]}, "campaign_id must be an integer"),
+    ("a.csv", {"ids": [*range(1, 5002), 1.5]}, "campaign_id must be an integer .* got 1.5"),
+    ("a.csv", {"ids": "12"}, "ids must be several"),
+    ("a.csv", {"ids": 12}, "ids must be several"),
+    ("a.csv", {"start_date": "2023-02-30"}, "start_date must be"),
+    ("a.csv", {"end_date": dt.date(2022, 1, 1)}, "is before start_date"),
+    ("a.csv", {"feeds": "weekly"}, "feed must be one of"),
+    ("a.csv", {"feeds": [Feed.CAMPAIGN, "weekly"]}, "feed must be one of"),
+    ("a.csv", {"feeds": ()}, "feeds must name at least one"),
+    ("a.csv", {"limit": 0}, "limit must be"),
+    ("a.csv", {"colour": "red"}, "has no argument 'colour'"),
+    ("a.csv", {"account": " "}, "account must be a name"),
+    ("a.csv", {"snapshot_date": dt.datetime.now(dt.UTC).date() + dt.timedelta(3)}, "snapshot_date must be tomorrow"),
+    *(("a.csv", {"max_requests": wrong}, "max_requests must be an integer") for wrong in (0, -1, 1.5, True, "10")),
+    *((f"a.{ending}", {"csv": CsvOptions(bom=True)}, "leave it out, or write CSV") for ending in FORMATS[1:]),
+    *((out, {"search": "shoes"}, "search narrows the rows") for out in ("a.duckdb", "a/")),
+]
+
+
+@pytest.mark.parametrize(("out", "options", "words"), REFUSED, ids=lambda part: str(part)[:40].replace("\0", "NUL"))
+async def test_it_is_refused_before_any_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Any, options: dict[str, Any], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare(tmp_path)
+    before = contents(tmp_path)
+    arguments = {"ids": None, "start_date": START, "end_date": END, "out": out} | options
+    async with account() as (sandbox, client):
+        with pytest.raises(ConfigurationError, match=words) as caught:
+            await pull_to(client, **arguments)
+        assert sandbox.stats.requests == 0
+    assert caught.value.argument == "max_requests" or "max_requests" not in options
+    assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -73,12 +133,6 @@ def test_a_read_only_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         target_of(tmp_path / "a.csv", ONE)
 
 
-def test_a_file_beside_it_that_can_not_be_written_is_refused_too(tmp_path: Path) -> None:
-    (tmp_path / "a.failures.csv").mkdir()
-    with pytest.raises(ConfigurationError, match=r"a\.failures\.csv is a folder"):
-        target_of(tmp_path / "a.csv", ONE)
-
-
 @pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.b.parquet", "ø.jsonl", "a.duckdb"])
 def test_one_feed_goes_to_the_name_itself(tmp_path: Path, name: str) -> None:
     assert target_of(tmp_path / name, ONE).row_files() == [tmp_path / name]
@@ -104,7 +158,7 @@ async def test_links_among_several_files_are_followed_too(tmp_path: Path, name: 
     (tmp_path / "real").mkdir()
     (tmp_path / name).symlink_to(tmp_path / "real" / "file.csv")
     async with account() as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=Feed)
+        await pull_into(client, tmp_path / "a.csv", feeds=Feed)
     assert (tmp_path / name).is_symlink()
     assert rows_in(tmp_path / "real" / "file.csv")
 
@@ -114,55 +168,23 @@ async def test_where_a_link_leads_goes_what_is_there_no_more(tmp_path: Path) -> 
     (tmp_path / "a.failures.csv").symlink_to(tmp_path / "real" / "file.csv")
     for failing in ({2: 404}, {}):
         async with account(failing=failing) as (_, client):
-            await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+            await pull_into(client, tmp_path / "a.csv")
     assert (names_in(tmp_path / "real"), (tmp_path / "a.failures.csv").is_symlink()) == ([], True)
-
-
-def test_a_link_beside_it_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.totals.csv").symlink_to(tmp_path / "missing" / "file.csv")
-    with pytest.raises(ConfigurationError, match=r"a\.totals\.csv links to .*missing, which does not exist"):
-        target_of(tmp_path / "a.csv", ONE)
 
 
 async def test_permissions_of_the_old_file_stay(tmp_path: Path) -> None:
     target = tmp_path / "a.csv"
     target.touch(0o600)
     async with account(campaigns=1) as (_, client):
-        await pull_to(client, None, START, END, out=target)
+        await pull_into(client, target)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
 async def test_a_long_name_is_possible(tmp_path: Path) -> None:
     target = tmp_path / ("a" * 230 + ".csv")
     async with account(campaigns=1) as (_, client):
-        await pull_to(client, None, START, END, out=target)
+        await pull_into(client, target)
     assert names_in(tmp_path) == [target.name]
-
-
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-@pytest.mark.parametrize("side", ["totals", "failures"])
-async def test_a_sidecar_that_no_pull_wrote_is_refused_at_once(tmp_path: Path, side: str, ending: str) -> None:
-    mine = tmp_path / f"a.{side}.{ending}"
-    mine.write_text('{"feed": "mine"}\n')
-    async with account() as (sandbox, client):
-        with pytest.raises(
-            ConfigurationError, match=rf"a\.{side}\.{ending} exists, and no pull of this version wrote it"
-        ):
-            await pull_to(client, None, START, END, out=tmp_path / f"a.{ending}")
-        assert sandbox.stats.requests == 0
-    assert mine.read_text() == '{"feed": "mine"}\n'
-
-
-def test_a_sidecar_nested_too_deep_is_not_ours(tmp_path: Path) -> None:
-    (tmp_path / "a.totals.jsonl").write_text("[" * 100_000)
-    with pytest.raises(ConfigurationError, match="no pull of this version wrote it"):
-        target_of(tmp_path / "a.jsonl", ONE)
-
-
-async def test_a_file_with_more_columns_than_ours_is_somebody_elses(tmp_path: Path) -> None:
-    (tmp_path / "a.totals.csv").write_bytes(csv_header(totals_table()).replace(b"\r\n", b",note\r\n"))
-    with pytest.raises(ConfigurationError, match="no pull of this version wrote it"):
-        target_of(tmp_path / "a.csv", ONE)
 
 
 @pytest.mark.parametrize("contents", ["campaign_id,note\n1,mine\n", "mine\n", '{"campaign_id": 1}\n', "[1]\n", "\0"])
@@ -172,10 +194,10 @@ async def test_a_file_that_no_pull_wrote_needs_force(tmp_path: Path, ending: str
     mine.write_text(contents)
     async with account(campaigns=1) as (sandbox, client):
         with pytest.raises(ConfigurationError, match=rf"a\.{ending} exists, and no pull .* replace it with force=True"):
-            await pull_to(client, None, START, END, out=mine)
+            await pull_into(client, mine)
         assert (sandbox.stats.requests, mine.read_text(), names_in(tmp_path)) == (0, contents, [mine.name])
-        summary = await pull_to(client, None, START, END, out=mine, force=True)
-        assert (await pull_to(client, None, START, END, out=mine)).rows == summary.rows == 30
+        summary = await pull_into(client, mine, force=True)
+        assert (await pull_into(client, mine)).rows == summary.rows == 30
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
@@ -194,24 +216,24 @@ def test_any_of_several_files_may_be_somebody_elses(tmp_path: Path) -> None:
 async def test_files_of_an_earlier_pull_are_replaced_or_go(tmp_path: Path, ending: str) -> None:
     out, feed = tmp_path / f"a.{ending}", Feed.CAMPAIGN_BY_DATE
     async with account(failing={2: 404}) as (_, client):
-        await pull_to(client, None, START, END, out=out, feeds=feed)
+        await pull_into(client, out, feeds=feed)
         assert {f"a.failures.{ending}", f"a.totals.{ending}"} < set(names_in(tmp_path))
     async with account() as (_, client):
-        await pull_to(client, None, START, END, out=out, feeds=feed)
+        await pull_into(client, out, feeds=feed)
     assert names_in(tmp_path) == [out.name, f"a.totals.{ending}"]
 
 
 async def test_a_file_of_a_version_with_fewer_columns_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "a.failures.csv").write_text("account,snapshot_date,table_name,campaign_id,keyword_id,error\r\n")
     async with account(campaigns=1) as (_, client):
-        await pull_to(client, None, START, END, out=tmp_path / "a.csv")
+        await pull_into(client, tmp_path / "a.csv")
     assert names_in(tmp_path) == ["a.csv"]
 
 
 async def test_a_file_put_beside_it_meanwhile_stays(tmp_path: Path) -> None:
     async with account(campaigns=1) as (_, client):
         mine = lambda _: (tmp_path / "a.totals.csv").write_text("mine")  # noqa: E731
-        await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=mine)
+        await pull_into(client, tmp_path / "a.csv", on_progress=mine)
     assert (tmp_path / "a.totals.csv").read_text() == "mine"
 
 
@@ -219,7 +241,7 @@ async def test_nor_is_it_overwritten(tmp_path: Path) -> None:
     async with account(failing={2: 404}) as (_, client):
         mine = lambda _: (tmp_path / "a.failures.csv").write_text("mine")  # noqa: E731
         with pytest.raises(ExportError, match=r"a\.failures\.csv: it exists, and no pull wrote it"):
-            await pull_to(client, None, START, END, out=tmp_path / "a.csv", on_progress=mine)
+            await pull_into(client, tmp_path / "a.csv", on_progress=mine)
     assert names_in(tmp_path) == [".a.csv.pull", "a.failures.csv"]
     assert (tmp_path / "a.failures.csv").read_text() == "mine"
 

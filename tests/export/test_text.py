@@ -1,4 +1,4 @@
-"""CSV and JSON lines keep the data as it is."""
+"""CSV and JSON lines keep the data as it is; CSV also with other line ends, a byte order mark, or no formulas."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import csv
 import datetime as dt
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seorep_async import Feed, SearchLocation, Tag
+from seorep_async import ConfigurationError, Feed, SearchLocation, Tag
+from seorep_async.export import CsvOptions
 from seorep_async.tables.declared import table_of
 from seorep_async.tables.text import columns_as_json_lines, csv_header
-from tests.export.reports import columns_as_csv, columns_of, owned, ranking
+from tests.export.reports import account, columns_as_csv, columns_of, owned, parsed, pull_into, ranking
 
 TABLE = table_of(Feed.CAMPAIGN)
 NAMES = [column.name for column in TABLE.columns]
@@ -106,3 +108,66 @@ def test_unknown_fields_come_back(extra: dict[str, object]) -> None:
 def test_a_string_that_is_no_unicode_is_refused() -> None:
     with pytest.raises(ValueError, match="surrogates"):
         columns_as_csv(TABLE, columns_of(owned(ranking(keyword_phrase="\ud800"))))
+
+
+# --- Options of CSV
+
+
+ALL = CsvOptions(line_end="\n", bom=True, guard=True)
+
+
+def phrase_of(phrase: str | None, **options: Any) -> str:
+    data = columns_as_csv(TABLE, columns_of(owned(ranking(keyword_phrase=phrase))), CsvOptions(**options))
+    (row,) = parsed((csv_header(TABLE) + data).decode())
+    return row["keyword_phrase"]
+
+
+def test_the_guard_keeps_strings_from_being_formulas() -> None:
+    for phrase in ("=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", '=HYPERLINK("x,y")'):
+        assert (phrase_of(phrase), phrase_of(phrase, guard=True)) == (phrase, f"'{phrase}")
+    for other in ("", "a=1", "'=1", " =1", "shoes", "1"):
+        assert phrase_of(other, guard=True) == other
+
+
+def test_the_guard_leaves_numbers_alone() -> None:
+    columns = columns_of(owned(ranking(engine_a_ranking_change=-3)))
+    assert columns_as_csv(TABLE, columns, CsvOptions(guard=True)) == columns_as_csv(TABLE, columns)
+
+
+def test_only_ends_of_lines_change_not_those_in_cells() -> None:
+    columns = columns_of(owned(ranking(keyword_phrase="a\r\nb"), ranking()))
+    crlf, lf = (columns_as_csv(TABLE, columns, CsvOptions(line_end=end)) for end in ("\r\n", "\n"))
+    assert (crlf.count(b"\r\n"), lf.count(b"\r\n"), lf.count(b"\n")) == (3, 1, 3)
+    assert list(csv.reader(lf.decode().splitlines(keepends=True))) == list(csv.reader(crlf.decode().splitlines(True)))
+
+
+async def test_every_file_of_a_pull_has_the_options(tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+    async with account(keywords=2, failing={2: 404}) as (_, client):
+        for options in (ALL, CsvOptions(), ALL):
+            summary = await pull_into(client, out, feeds=Feed.CAMPAIGN_BY_DATE, csv=options)
+            assert len(summary.paths) == 5
+            for path in map(Path, summary.paths):
+                data = path.read_bytes()
+                assert data.startswith(b"\xef\xbb\xbf") is options.bom
+                assert (b"\r\n" in data) is not options.bom
+
+
+async def test_a_pull_is_resumed_with_the_same_options_only(tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+    async with account(failing={2: 404}) as (sandbox, client):
+        await pull_into(client, out, csv=ALL)
+        asked = sandbox.stats.requests
+        with pytest.raises(ConfigurationError, match=r"format CSV, LF line ends, BOM, guard, not CSV\. Repeat"):
+            await pull_into(client, out, retry_failed=True)
+        await pull_into(client, out, csv=ALL, retry_failed=True)
+        assert sandbox.stats.requests == asked + 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"line_end": "lf"}, r"line_end must be"), ({"bom": 1}, "bom must be"), ({"guard": "yes"}, "guard must be")],
+)
+def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        CsvOptions(**options)

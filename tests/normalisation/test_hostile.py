@@ -1,4 +1,4 @@
-"""Hostile bodies: generated ones, ten thousand if slow tests run, and the known bad ones by name."""
+"""Hostile bodies: generated ones, ten thousand if slow tests run, known bad ones by name, and any JSON or bytes."""
 
 from __future__ import annotations
 
@@ -6,32 +6,31 @@ import datetime as dt
 import json
 import pickle
 import re
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from seorep_async.errors import DecodeError, ProtocolError, SeoRepError
 from seorep_async.models import Campaign, Feed, KeywordRanking, RankingTotals
 from seorep_async.reports import RankingReport
 from seorep_async.tables.declared import totals_values
-from tests.normalisation.faithful import assert_faithful_page
-from tests.normalisation.generated import MANY, SOME, generated
-from tests.normalisation.wire import decode, decode_row, decoder, finished, wire_row
+from tests.models.reference import REFERENCE
+from tests.normalisation.generated import bounded, generated, json_values, texts
+from tests.normalisation.wire import (
+    FEED_ROWS,
+    as_bytes,
+    assert_faithful_page,
+    decode,
+    decode_row,
+    decoder,
+    envelope,
+    finished,
+    wire_row,
+)
 
 DAY = dt.date(2023, 1, 1)
-
-
-@pytest.mark.parametrize("bodies", [SOME, MANY])
-def test_generated_bodies_are_refused_or_taken_unchanged(bodies: int) -> None:
-    taken = 0
-    for number in range(bodies):
-        body, row = generated(number)
-        try:
-            page = decode(body, row)
-        except SeoRepError:
-            continue
-        assert_faithful_page(page, json.loads(body), row)
-        taken += 1
-    assert bodies // 10 < taken < bodies * 9 // 10  # the bodies are worth their while
 
 
 def test_every_refusal_of_a_generated_body_pickles_and_is_short() -> None:
@@ -219,3 +218,64 @@ def test_any_string_that_is_valid_comes_home_unchanged(text: str) -> None:
 def test_escaped_slashes_are_slashes() -> None:
     body = rb'{"data": [{"keywordId": 1, "keywordPhrase": "x", "engineARankingUrl": "https:\/\/example.com\/"}]}'
     assert decode(body).items[0].engine_a_ranking_url == "https://example.com/"
+
+
+# --- Generated facts survive both shapes, and whatever else comes is refused by us or taken as it is
+
+
+often = settings(bounded, max_examples=120)
+every_feed = pytest.mark.parametrize("row", FEED_ROWS, ids=lambda row: row.__name__)
+
+
+@every_feed
+@often
+@given(changes=st.data())
+def test_rows_with_any_values_are_refused_or_taken_unchanged(row: type, changes: st.DataObject) -> None:
+    names = [field.name for field in REFERENCE[row]]
+    wrong = changes.draw(st.dictionaries(st.sampled_from(names) | texts, json_values, min_size=1, max_size=2))
+    answer = envelope([wire_row(row, 1, "older"), wire_row(row, 2) | wrong], "nested")
+    try:
+        page = decode(answer, row)
+    except SeoRepError:
+        return
+    assert_faithful_page(page, answer, row)
+
+
+named = st.sampled_from(["data", "rows", "totals", "metadata", "version", "status", "error", "code", "value", "id"])
+envelopes = st.recursive(
+    json_values, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(named, inner, max_size=4), max_leaves=8
+)
+
+
+@often
+@given(answer=envelopes | st.fixed_dictionaries({"data": envelopes}, optional={"totals": envelopes}))
+def test_any_json_is_refused_by_us_or_taken_as_it_is(answer: Any) -> None:
+    for row in FEED_ROWS:
+        try:
+            page = decode(answer, row)
+        except SeoRepError:
+            continue
+        assert_faithful_page(page, answer, row)
+
+
+@often
+@given(answer=envelopes | st.fixed_dictionaries({"data": envelopes}))
+def test_any_json_is_taken_or_refused_with_our_error(answer: Any) -> None:
+    for read in (
+        lambda body: finished(decoder().model_page(body, Campaign, 1)),
+        lambda body: decoder().single(body, Campaign),
+    ):
+        try:
+            read(as_bytes(answer))
+        except SeoRepError:
+            continue
+
+
+@often
+@given(body=st.binary(max_size=60), start=st.sampled_from([b"", b'{"data":', b'{"data": [', b'{"data": {"rows": [{']))
+def test_any_bytes_are_refused_by_us_or_taken_as_they_are(body: bytes, start: bytes) -> None:
+    try:
+        page = decode(start + body)
+    except SeoRepError:
+        return
+    assert_faithful_page(page, json.loads(start + body), KeywordRanking)

@@ -71,82 +71,55 @@ def test_every_wrong_value_is_refused_under_brand_names(model: type, kind: str) 
     assert [error.message for error in errors] == [f"{path}: {problem}" for path, problem in paths]
 
 
-@both_shapes
-@pytest.mark.parametrize(
-    ("row", "needed"),
-    [
-        (KeywordRanking, "keywordId"),
-        (KeywordRanking, "keywordPhrase"),
-        (CampaignPeriod, "date"),
-        (KeywordPeriod, "date"),
-    ],
-)
-def test_a_missing_field_that_tells_rows_apart_is_refused(row: type, needed: str, shape: Shape) -> None:
-    rows = [wire_row(row, 0), wire_row(row, 1)]
-    del rows[1][needed]
-    with pytest.raises(DecodeError) as raised:
-        decode(envelope(rows, shape), row)
-    path = f"{PREFIX[shape]}[1].{needed}"
-    assert (raised.value.message, raised.value.field_path) == (f"{path}: is missing", path)
+WHOLE = {row: wire_row(row, 3, "older") for row in FEED_ROWS}
+NEEDED: list[tuple[type, str]] = [(KeywordRanking, "keywordId"), (KeywordRanking, "keywordPhrase")]
+NEEDED += [(CampaignPeriod, "date"), (KeywordPeriod, "date")]
+"""The fields that tell rows apart."""
+INSIDE: list[tuple[Json, str, str]] = [
+    ({"searchLocation": {"canonical_name": "London"}}, "searchLocation.id", "is missing"),
+    ({"searchLocation": {"id": "x"}}, "searchLocation.id", 'expected an integer, got "x"'),
+    ({"searchLocation": {"id": 1, "canonical_name": 5}}, "searchLocation.canonical_name", "expected a string, got 5"),
+    (
+        {"searchLocation": {"id": 1, "country_code": []}},
+        "searchLocation.country_code",
+        "expected a string, got an array",
+    ),
+    ({"searchLocation": {"id": 1, "target_type": 0}}, "searchLocation.target_type", "expected a string, got 0"),
+    ({"searchLanguage": {"name": "English"}}, "searchLanguage.id", "is missing"),
+    ({"searchLanguage": {"id": None}}, "searchLanguage.id", "expected an integer, got null"),
+    ({"searchLanguage": {"id": 1, "name": True}}, "searchLanguage.name", "expected a string, got true"),
+    ({"tags": [{"id": 1, "label": "a"}, {"label": "b"}]}, "tags[1].id", "is missing"),
+    ({"tags": [{"id": 1}]}, "tags[0].label", "is missing"),
+    ({"tags": [{"id": 1, "label": None}]}, "tags[0].label", "expected a string, got null"),
+    ({"tags": [{"id": 1.5, "label": "a"}]}, "tags[0].id", "expected an integer, got 1.5"),
+    ({"tags": [{"id": 1, "label": "a"}, "b"]}, "tags[1]", 'expected an object, got "b"'),
+    ({"tags": [None]}, "tags[0]", "expected an object, got null"),
+    ({"tags": [[]]}, "tags[0]", "expected an object, got an array"),
+]
+NO_ROWS: list[tuple[type, object, str]] = [
+    (KeywordRanking, None, "null"),
+    (KeywordRanking, "row", '"row"'),
+    (CampaignPeriod, [], "an array"),
+]
+NO_ROWS += [(CampaignPeriod, 1.5, "1.5"), (KeywordPeriod, [1], "an array"), (KeywordPeriod, False, "false")]
 
 
 @both_shapes
 @pytest.mark.parametrize(
-    ("changes", "step", "problem"),
+    ("row", "wrong", "step", "problem"),
     [
-        ({"searchLocation": {"canonical_name": "London"}}, "searchLocation.id", "is missing"),
-        ({"searchLocation": {"id": "x"}}, "searchLocation.id", 'expected an integer, got "x"'),
-        (
-            {"searchLocation": {"id": 1, "canonical_name": 5}},
-            "searchLocation.canonical_name",
-            "expected a string, got 5",
-        ),
-        (
-            {"searchLocation": {"id": 1, "country_code": []}},
-            "searchLocation.country_code",
-            "expected a string, got an array",
-        ),
-        ({"searchLocation": {"id": 1, "target_type": 0}}, "searchLocation.target_type", "expected a string, got 0"),
-        ({"searchLanguage": {"name": "English"}}, "searchLanguage.id", "is missing"),
-        ({"searchLanguage": {"id": None}}, "searchLanguage.id", "expected an integer, got null"),
-        ({"searchLanguage": {"id": 1, "name": True}}, "searchLanguage.name", "expected a string, got true"),
-        ({"tags": [{"id": 1, "label": "a"}, {"label": "b"}]}, "tags[1].id", "is missing"),
-        ({"tags": [{"id": 1}]}, "tags[0].label", "is missing"),
-        ({"tags": [{"id": 1, "label": None}]}, "tags[0].label", "expected a string, got null"),
-        ({"tags": [{"id": 1.5, "label": "a"}]}, "tags[0].id", "expected an integer, got 1.5"),
-        ({"tags": [{"id": 1, "label": "a"}, "b"]}, "tags[1]", 'expected an object, got "b"'),
-        ({"tags": [None]}, "tags[0]", "expected an object, got null"),
-        ({"tags": [[]]}, "tags[0]", "expected an object, got an array"),
+        *((row, {k: v for k, v in WHOLE[row].items() if k != one}, f".{one}", "is missing") for row, one in NEEDED),
+        *((KeywordRanking, WHOLE[KeywordRanking] | wrong, f".{step}", problem) for wrong, step, problem in INSIDE),
+        *((row, wrong, "", f"expected an object, got {described}") for row, wrong, described in NO_ROWS),
     ],
 )
-def test_a_wrong_field_inside_a_row_is_refused_with_its_path(
-    changes: Json, step: str, problem: str, shape: Shape
-) -> None:
-    error = refusal(KeywordRanking, changes, shape)
-    path = f"{PREFIX[shape]}[3].{step}"
-    assert (error.message, error.field_path) == (f"{path}: {problem}", path)
-
-
-@both_shapes
-@pytest.mark.parametrize(
-    ("row", "wrong", "described"),
-    [
-        (KeywordRanking, None, "null"),
-        (KeywordRanking, "row", '"row"'),
-        (CampaignPeriod, [], "an array"),
-        (CampaignPeriod, 1.5, "1.5"),
-        (KeywordPeriod, [1], "an array"),
-        (KeywordPeriod, False, "false"),
-    ],
-)
-def test_a_row_that_is_no_object_is_refused_with_its_path(
-    row: type, wrong: object, described: str, shape: Shape
+def test_a_wrong_row_is_refused_with_the_path_of_what_is_wrong(
+    row: type, wrong: object, step: str, problem: str, shape: Shape
 ) -> None:
     with pytest.raises(DecodeError) as raised:
-        decode(envelope([wire_row(row, 0), wire_row(row, 1), wrong], shape), row)
-    path = f"{PREFIX[shape]}[2]"
-    assert raised.value.message == f"{path}: expected an object, got {described}"
-    assert raised.value.field_path == path
+        decode(envelope([*(wire_row(row, number, "older") for number in range(3)), wrong], shape), row)
+    path = f"{PREFIX[shape]}[3]{step}"
+    assert (raised.value.message, raised.value.field_path) == (f"{path}: {problem}", path)
 
 
 @pytest.mark.parametrize(("shape", "path"), [("nested", "data.totals"), ("flat", "totals")])

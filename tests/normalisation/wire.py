@@ -1,17 +1,30 @@
-"""Answers of the service built from the reference's fields, fact by fact, and how the tests decode them."""
+"""Answers of the service built from the reference's fields, how tests decode them, and whether a model holds them.
+
+`assert_faithful` judges without the package's own rules.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import json
 import re
 from collections.abc import Generator
 from typing import Any, Literal
 
-from seorep_async.models import Campaign, CampaignPeriod, KeywordPeriod, KeywordRanking, Page
+from seorep_async.models import (
+    Campaign,
+    CampaignPeriod,
+    KeywordPeriod,
+    KeywordRanking,
+    Page,
+    SearchLanguage,
+    SearchLocation,
+    Tag,
+)
 from seorep_async.normalisation import Decoder
 from seorep_async.settings import EngineNames
-from tests.models.reference import example_of
+from tests.models.reference import REFERENCE, example_of
 
 Shape = Literal["nested", "flat"]
 Rows = Literal["current", "older"]
@@ -88,3 +101,93 @@ def decode_campaign(campaign: object) -> Campaign:
     page: Page[Campaign] = finished(decoder().model_page(as_bytes({"metadata": {}, "data": [campaign]}), Campaign, 1))
     (only,) = page.items
     return only
+
+
+_NO_DATE = {None, "", "0000-00", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00"}
+
+
+def assert_faithful_page(page: Any, answer: Json, row: type) -> None:
+    """Assert that a feed's page is what a parsed answer says."""
+    data: Any = answer["data"]
+    totals: Any
+    flat = isinstance(data, list)
+    rows, totals = data if flat else data["rows"], (answer if flat else data).get("totals")
+    assert len(page.items) == len(rows)
+    for model, wire in zip(page.items, rows, strict=True):
+        assert type(model) is row
+        assert_faithful(model, wire)
+    if page.totals is None:
+        assert totals in (None, [], {}) or totals is False
+    else:
+        assert_faithful(page.totals, totals)
+
+
+def assert_faithful(model: Any, wire: Json) -> None:
+    """Assert that a model is what a parsed object says, its `extra` included."""
+    table = REFERENCE[type(model)]
+    extra = {name: value for name, value in wire.items() if name not in {field.name for field in table}}
+    for field in table:
+        value, came = getattr(model, field.attribute), wire.get(field.name)
+        assert _is_fact(field.kind, value, came), (field.name, value, came)
+        if field.kind == "month" or field.kind == "period":
+            assert model.date_precision == {7: "month", 10: "day"}[len(wire[field.name])]
+        if field.kind == "last" and isinstance(came, str) and value and came[10:].strip(" T0:"):
+            extra[field.name] = came
+        if field.name == "primaryKeyword" and value is None and came is not None:
+            extra[field.name] = came
+        if field.kind == "metric" and isinstance(came, dict) and len(came) > 1:
+            extra[field.name] = came
+    assert model.extra == extra
+
+
+def _is_fact(kind: str, value: Any, came: Any) -> bool:
+    match kind:
+        case "id":
+            return value is not None and _is_integer(value, came)
+        case "integer":
+            return _is_integer(value, came)
+        case "phrase":
+            return type(value) is str and type(came) is str and value == came
+        case "text":
+            return value is came is None or (type(value) is str and type(came) is str and value == came)
+        case "flag":
+            if value is None:
+                return came is None or (type(came) is str and came.lower() not in ("true", "false"))
+            return type(value) is bool and str(came).lower() == str(value).lower() and type(came) in (bool, str)
+        case "last":
+            if value is None:
+                return came is None or (type(came) is str and came in _NO_DATE)
+            return type(value) is dt.date and type(came) is str and came[:10] == value.isoformat()
+        case "month" | "period":
+            return (
+                type(value) is dt.date and came in (value.isoformat(), value.isoformat()[:7]) and _is_first(value, came)
+            )
+        case "location" | "language":
+            if value is None:
+                return came is None or came in ([], {})
+            assert type(value) is (SearchLocation if kind == "location" else SearchLanguage)
+            assert_faithful(value, came)
+            return True
+        case "tags":
+            assert type(value) is tuple
+            assert len(value) == len(came or [])
+            for tag, wire in zip(value, came or [], strict=True):
+                assert type(tag) is Tag
+                assert_faithful(tag, wire)
+            return True
+        case "metric":
+            inner = came["value"] if isinstance(came, dict) else came
+            return _is_integer(value, inner) or (type(value) is float and type(inner) is float and value == inner)
+    raise AssertionError(kind)
+
+
+def _is_first(value: dt.date, came: str) -> bool:
+    return len(came) == 10 or value.day == 1
+
+
+def _is_integer(value: Any, came: Any) -> bool:
+    if value is None or came is None:
+        return value is came
+    if type(came) is str:
+        return type(value) is int and re.fullmatch("-?[0-9]+", came) is not None and int(came) == value
+    return type(value) is int and type(came) is int and value == came

@@ -30,7 +30,7 @@ from seorep_async import (
 from seorep_async.models import Backlink, CampaignPeriod, Keyword, KeywordPeriod, KeywordRanking, LoginGrant, User
 from seorep_async.sandbox import Sandbox
 from tests.models.reference import Line, fields_in
-from tests.normalisation.faithful import assert_faithful
+from tests.normalisation.wire import assert_faithful
 from tests.resources.operations import IDS, OPERATIONS, Arguments, Operation
 from tests.sandbox import calls
 from tests.session.calls import Connect

@@ -77,11 +77,6 @@ def test_a_pull_refuses_what_is_no_id_among_its_ids(client: SeoRepClient, feed: 
         assert refused(client.rankings.pull, ids, *JANUARY, feed=feed) == f"{name} {ID_PROBLEM} {bad!r}"
 
 
-@pytest.mark.parametrize("bad", [7, "17", b"17", None, 1.5])
-def test_a_pull_refuses_what_is_not_several_ids(client: SeoRepClient, bad: Any) -> None:
-    assert refused(client.rankings.pull, bad, *JANUARY) == f"ids must be several campaign ids, got {bad!r}"
-
-
 # --- Dates
 
 BAD_DATES = [
@@ -184,30 +179,31 @@ async def test_a_change_of_nothing_is_refused(nothing: Arguments, operation: Ope
 
 # --- What else a pull takes
 
-
-@pytest.mark.parametrize("bad", ["CAMPAIGN", "campaign_by_date", None, 1, KeyError])
-def test_an_unknown_feed_is_refused_with_those_there_are(client: SeoRepClient, bad: Any) -> None:
-    assert refused(client.rankings.pull, [1], *JANUARY, feed=bad) == (
-        'feed must be one of Feed.CAMPAIGN or "campaign", Feed.CAMPAIGN_BY_DATE or "campaign-by-date", '
-        f'Feed.KEYWORD_BY_DATE or "keyword-by-date"; got {bad!r}'
-    )
+FEED_PROBLEM = (
+    'feed must be one of Feed.CAMPAIGN or "campaign", Feed.CAMPAIGN_BY_DATE or "campaign-by-date", '
+    'Feed.KEYWORD_BY_DATE or "keyword-by-date"; got'
+)
 
 
-@pytest.mark.parametrize("bad", ["ignore", "", None, True, ["raise"]])
-def test_an_unknown_on_error_is_refused_with_those_there_are(client: SeoRepClient, bad: Any) -> None:
-    said = refused(client.rankings.pull, [1], *JANUARY, on_error=bad)
-    assert said == f'on_error must be "collect" or "raise", got {bad!r}'
+@pytest.mark.parametrize(
+    ("name", "problem", "wrong"),
+    [
+        ("ids", "ids must be several campaign ids, got", [7, "17", b"17", None, 1.5]),
+        ("feed", FEED_PROBLEM, ["CAMPAIGN", "campaign_by_date", None, 1, KeyError]),
+        ("on_error", 'on_error must be "collect" or "raise", got', ["ignore", "", None, True, ["raise"]]),
+        ("limit", f"limit {ID_PROBLEM}", [1.5, 2**31]),
+    ],
+)
+def test_a_wrong_argument_of_a_pull_is_refused(client: SeoRepClient, name: str, problem: str, wrong: list[Any]) -> None:
+    days = {"ids": [1], "start_date": JANUARY[0], "end_date": JANUARY[1]}
+    found = [refused(client.rankings.pull, **days | {name: bad}) for bad in wrong]
+    assert found == [f"{problem} {bad!r}" for bad in wrong]
 
 
 def test_an_unknown_option_of_a_pull_is_refused_with_the_known(client: SeoRepClient) -> None:
     pull: Any = client.rankings.pull
     said = refused(pull, [1], *JANUARY, filter="shoes")
     assert said.startswith("pull has no argument 'filter'; the feeds take search, limit, sort_metric")
-
-
-@pytest.mark.parametrize("bad", [1.5, 2**31])
-def test_a_pull_refuses_a_limit_that_is_none(client: SeoRepClient, bad: Any) -> None:
-    assert refused(client.rankings.pull, [42], *JANUARY, limit=bad) == f"limit {ID_PROBLEM} {bad!r}"
 
 
 # --- extra_params
@@ -261,18 +257,12 @@ def extra_of(client: SeoRepClient, extra: Any) -> str:
     return refused(client.rankings.campaign, 42, *JANUARY, extra_params=extra)
 
 
-def test_a_long_value_is_cut_in_the_message(client: SeoRepClient) -> None:
+def test_extra_params_that_are_no_mapping_of_strings_are_refused(client: SeoRepClient) -> None:
+    for bad in ("", 5, None, b"x"):
+        assert extra_of(client, {bad: "1"}) == f"extra_params: a name must be a string, got {bad!r}"
+    for wrong in ("x=1", [("x", "1")], 5, b"x", {"x"}):
+        assert extra_of(client, wrong) == f"extra_params must map names to values, got {wrong!r}"
     assert len(extra_of(client, {"x": [0] * 10_000})) < 100
-
-
-@pytest.mark.parametrize("bad", ["", 5, None, b"x"])
-def test_a_name_that_is_no_string_is_refused(client: SeoRepClient, bad: Any) -> None:
-    assert extra_of(client, {bad: "1"}) == f"extra_params: a name must be a string, got {bad!r}"
-
-
-@pytest.mark.parametrize("bad", ["x=1", [("x", "1")], 5, b"x", {"x"}])
-def test_extra_params_that_are_no_mapping_are_refused(client: SeoRepClient, bad: Any) -> None:
-    assert extra_of(client, bad) == f"extra_params must map names to values, got {bad!r}"
 
 
 def test_a_string_that_is_not_valid_unicode_is_refused(client: SeoRepClient) -> None:

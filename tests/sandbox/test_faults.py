@@ -96,9 +96,17 @@ async def what_came(call: Caller, path: str = CAMPAIGNS, method: str = "GET") ->
     return came
 
 
-async def test_a_reset_sends_nothing_but_the_reset() -> None:
-    async with calling(faults="resets=100%") as call:
-        assert await what_came(call) == b"<reset>"
+@pytest.mark.parametrize(
+    ("kind", "method", "came"),
+    [
+        ("resets", "GET", b"<reset>"),
+        ("hang", "GET", b"<still open>"),
+        ("cut", "DELETE", b"HTTP/1.1 204 "),  # an answer without a body is cut in its head
+    ],
+)
+async def test_nothing_else_comes_on_the_wire(kind: str, method: str, came: bytes) -> None:
+    async with calling(faults=f"{kind}=100%") as call:
+        assert await what_came(call, f"{CAMPAIGNS}/1", method) == came
 
 
 async def test_a_cut_body_is_half_of_what_its_head_announces(call: Caller) -> None:
@@ -107,16 +115,6 @@ async def test_a_cut_body_is_half_of_what_its_head_announces(call: Caller) -> No
     head, _, body = (await what_came(call)).partition(b"\r\n\r\n")
     assert f"Content-Length: {len(whole)}".encode() in head
     assert body == whole[: len(whole) // 2]
-
-
-async def test_an_answer_without_a_body_is_cut_in_its_head() -> None:
-    async with calling(faults="cut=100%") as call:
-        assert await what_came(call, f"{CAMPAIGNS}/1", "DELETE") == b"HTTP/1.1 204 "
-
-
-async def test_a_hang_sends_nothing_and_stays_open() -> None:
-    async with calling(faults="hang=100%") as call:
-        assert await what_came(call) == b"<still open>"
 
 
 async def test_a_slow_answer_comes_byte_by_byte() -> None:

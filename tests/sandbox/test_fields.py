@@ -1,4 +1,4 @@
-"""The fields of rows and totals, against those of the reference; `tests/resources/test_answers.py` has the others."""
+"""Operations and fields, against those of the reference; `tests/resources/test_answers.py` has other models."""
 
 import re
 
@@ -10,7 +10,9 @@ from seorep_async.models import (
     KeywordRanking,
     RankingTotals,
 )
+from seorep_async.sandbox.operations import OPERATIONS, Operation
 from tests.models.reference import REFERENCE, fields_in
+from tests.resources import operations as reference
 from tests.sandbox.calls import (
     CAMPAIGN,
     CAMPAIGN_BY_DATE,
@@ -131,3 +133,29 @@ async def test_a_mixed_account_has_one_of_four_formats_a_campaign() -> None:
             assert len(seen) == 1
             ways[campaign_id] = seen.pop()
     assert set(ways.values()) == {(False, False), (False, True), (True, False), (True, True)}
+
+
+# --- The table of operations
+
+
+def names(operation: reference.Operation) -> set[str]:
+    """Return the fields that an operation takes beside the id in its path; `!` marks those that it requires."""
+    found = {name + "!" * (name in operation.required) for name in operation.inputs if name != "id"}
+    if operation.is_listing:
+        found |= {"page"}
+    if operation.resource == "rankings":
+        found |= {"filter"}  # its search has two names
+    return found | ({"campaign_id"} if operation.name == "keywords.list" else set())
+
+
+FIELDS = {(one.method, one.path.replace("/7", "/:id")): names(one) for one in reference.OPERATIONS}
+
+
+def test_there_are_all_21_operations() -> None:
+    assert len(OPERATIONS) == len(FIELDS) == 21
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: f"{one.method} {one.path}")
+def test_an_operation_takes_the_reference_s_fields(operation: Operation) -> None:
+    taken = {name + "!" * (name in operation.required) for name in operation.fields}
+    assert taken == FIELDS[operation.method, operation.path]

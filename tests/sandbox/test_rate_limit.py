@@ -1,15 +1,17 @@
-"""Limits on a clock of the test's own, their strings, and their refusals over HTTP."""
+"""Limits on a clock of the test's own, their strings, their refusals over HTTP; and what `stats` counts."""
 
 import asyncio
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 import pytest
+from attrs.exceptions import FrozenInstanceError
 
 from seorep_async.sandbox import Faults, RateLimit
 from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.request import Refusal
-from tests.sandbox.calls import Clock, calling, in_flight
+from seorep_async.sandbox.traffic import Traffic
+from tests.sandbox.calls import CAMPAIGN, FEEDS, Caller, Clock, calling, in_flight
 
 
 def let_through(limiter: Limiter, tries: int) -> int:
@@ -24,21 +26,30 @@ def let_through(limiter: Limiter, tries: int) -> int:
     return taken
 
 
+FIXED, SLIDING = RateLimit(10, kind="fixed-window", window=2), RateLimit(4, kind="sliding-window")
+
+
 @pytest.mark.parametrize(
-    ("limit", "at_once"),
+    ("limit", "steps"),
     [
-        (RateLimit(20), 4),
-        (RateLimit(200, burst=40), 40),
-        (RateLimit(0.1), 1),
-        (RateLimit(20, kind="fixed-window"), 20),
-        (RateLimit(10, kind="sliding-window", window=5), 50),
+        # a rested limit lets a burst through
+        (RateLimit(20), [(3600, 100, 4)]),
+        (RateLimit(200, burst=40), [(3600, 100, 40)]),
+        (RateLimit(0.1), [(3600, 100, 1)]),
+        (RateLimit(20, kind="fixed-window"), [(3600, 100, 20)]),
+        (RateLimit(10, kind="sliding-window", window=5), [(3600, 100, 50)]),
+        # a fixed window counts from zero when the next begins: at even distances, whenever requests come
+        (FIXED, [(1.75, 30, 20), (0.125, 30, 0), (0.125, 30, 20), (7, 30, 20), (1, 30, 20)]),
+        # a sliding window frees each place a window later
+        (SLIDING, [(0, 3, 3), (0.5, 3, 1), (0.5, 9, 3), (0.5, 9, 1)]),
     ],
 )
-def test_a_rested_limit_lets_a_burst_through(limit: RateLimit, at_once: int) -> None:
+def test_so_many_of_some_tries_are_let_through(limit: RateLimit, steps: list[tuple[float, int, int]]) -> None:
     clock = Clock()
     limiter = Limiter(limit, clock)
-    clock.now += 3600
-    assert let_through(limiter, 100) == at_once
+    for seconds, tries, through in steps:
+        clock.now += seconds
+        assert let_through(limiter, tries) == through
 
 
 def test_tokens_come_back_at_the_rate() -> None:
@@ -50,33 +61,6 @@ def test_tokens_come_back_at_the_rate() -> None:
         clock.now += 0.01
         taken += let_through(limiter, 3)
     assert taken in (199, 200)
-
-
-def test_a_fixed_window_counts_from_zero_when_the_next_begins() -> None:
-    clock = Clock()
-    limiter = Limiter(RateLimit(10, kind="fixed-window", window=2), clock)
-    clock.now += 1.75
-    assert let_through(limiter, 30) == 20
-    clock.now += 0.125
-    assert let_through(limiter, 30) == 0
-    clock.now += 0.125
-    assert let_through(limiter, 30) == 20
-    clock.now += 7
-    assert let_through(limiter, 30) == 20
-    clock.now += 1
-    assert let_through(limiter, 30) == 20, "windows begin at even distances, whenever requests come"
-
-
-def test_a_sliding_window_frees_each_place_a_window_later() -> None:
-    clock = Clock()
-    limiter = Limiter(RateLimit(4, kind="sliding-window"), clock)
-    assert let_through(limiter, 3) == 3
-    clock.now += 0.5
-    assert let_through(limiter, 3) == 1
-    clock.now += 0.5
-    assert let_through(limiter, 9) == 3
-    clock.now += 0.5
-    assert let_through(limiter, 9) == 1
 
 
 def test_refused_requests_keep_a_window_full_where_they_count() -> None:
@@ -225,3 +209,68 @@ async def test_a_request_counts_at_once_until_it_is_answered() -> None:
         await in_flight(call, 0)
         call.sandbox.faults = Faults()
         assert await call.status("/v3/campaigns") == 200
+
+
+# --- What `stats` counts
+
+
+async def test_requests_are_counted_by_path_operation_and_status(call: Caller) -> None:
+    for path in ("/v3/campaigns/1", "/v3/campaigns/2", "/v3/campaigns/99", "/nowhere"):
+        await call.send(path)
+    await call.send("/v3/keywords", method="POST")
+    await call.send("/v3/campaigns/3", method="DELETE")
+    stats = call.sandbox.stats
+    assert stats.requests == 6
+    assert stats.per_path == {"/v3/campaigns/:id": 4, "unknown": 2}
+    assert stats.per_operation == {"GET /v3/campaigns/:id": 3, "DELETE /v3/campaigns/:id": 1, "unknown": 2}
+    assert stats.per_status == {200: 2, 204: 1, 404: 2, 405: 1}
+
+
+async def test_bytes_of_bodies_are_counted(call: Caller) -> None:
+    sizes = [len((await call.send(path, query)).body) for path, query in FEEDS.items()]
+    assert call.sandbox.stats.bytes_sent == sum(sizes)
+
+
+async def test_the_most_in_flight_is_kept_and_all_leave_in_the_end() -> None:
+    async with calling(latency=0.05) as call:
+        await asyncio.gather(*(call.get("/v3/campaigns") for _ in range(16)))
+        stats = call.sandbox.stats
+    assert (stats.in_flight, stats.most_in_flight) == (0, 16)
+    assert stats.at_in_flight[16] > 0.02
+
+
+async def test_each_answer_takes_the_latency_at_least() -> None:
+    loop = asyncio.get_running_loop()
+    async with calling(latency=0.03) as call:
+        start = loop.time()
+        await call.get(CAMPAIGN, **FEEDS[CAMPAIGN])
+        assert loop.time() - start >= 0.03
+
+
+def test_seconds_are_kept_for_each_number_in_flight_but_none() -> None:
+    clock = Clock()
+    traffic = Traffic(clock)
+    traffic.arrive("/a", "GET /a")
+    clock.now += 1
+    traffic.arrive("/a", "GET /a")
+    clock.now += 2
+    traffic.leave(200, 10)
+    clock.now += 4
+    traffic.leave(None, 0)
+    clock.now += 8
+    traffic.arrive("/b", "GET /b")
+    clock.now += 0.5
+    stats = traffic.snapshot()
+    assert stats.at_in_flight == {1: 5.5, 2: 2.0}
+    assert (stats.requests, stats.in_flight, stats.per_status, stats.bytes_sent) == (3, 1, {200: 1}, 10)
+
+
+def test_a_snapshot_neither_changes_nor_can_be_changed() -> None:
+    traffic = Traffic()
+    before = traffic.snapshot()
+    traffic.arrive("/a", "GET /a")
+    assert (before.requests, before.per_path) == (0, {})
+    with pytest.raises(FrozenInstanceError):
+        before.requests = 5  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        before.per_path["/a"] = 5  # type: ignore[index]

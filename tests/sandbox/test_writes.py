@@ -1,7 +1,8 @@
-"""Campaigns, users and backlinks that are changed; `tests/resources/test_answers.py` has the whole life of each."""
+"""What may be written, and what is refused of a write; `tests/resources/test_answers.py` has the whole life of each."""
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.sandbox.calls import (
     KEYWORD_BY_DATE,
     LINKS,
     NEW,
+    RIGHT_KEY,
     USERS,
     Caller,
     calling,
@@ -122,3 +124,177 @@ async def test_a_failing_campaign_fails_for_writes_too(path: str, status: int) -
         else:
             method, target = ("POST", path) if path == BACKLINKS else ("PUT", f"{path}/2")
             assert (await call.write(method, target, NEW[path])).status == status
+
+
+# --- Users: unique names, roles, passwords and login grants
+
+
+async def test_a_username_is_given_once(call: Caller) -> None:
+    await call.create(USERS)
+    reply = await call.write("POST", USERS, NEW[USERS])
+    assert (reply.status, reply.json()["code"]) == (409, 409)
+    assert "username" in reply.json()["message"]
+    assert (await call.get(USERS))["metadata"]["total_records"] == 6
+
+
+async def test_a_seeded_user_s_name_is_taken_too(call: Caller) -> None:
+    taken = (await call.get(f"{USERS}/3"))["data"]["username"]
+    assert (await call.write("POST", USERS, NEW[USERS] | {"username": taken})).status == 409
+
+
+async def test_an_update_may_repeat_its_own_name_but_not_another_s(call: Caller) -> None:
+    taken = (await call.get(f"{USERS}/3"))["data"]["username"]
+    assert (await call.write("PUT", f"{USERS}/2", {"username": taken})).status == 409
+    assert (await call.write("PUT", f"{USERS}/3", {"username": taken})).status == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_name_is_free_again_once_nobody_has_it(method: str, call: Caller) -> None:
+    first = await call.create(USERS)
+    await call.write(method, f"{USERS}/{first['id']}", {"username": "somebody else"})
+    assert (await call.create(USERS))["username"] == first["username"]
+
+
+async def test_seeded_usernames_are_unique() -> None:
+    async with calling(users=1500, max_limit=2000) as call:
+        users = (await call.get(USERS, limit=2000))["data"]
+    assert len({user["username"] for user in users}) == len(users) == 1500
+
+
+@pytest.mark.parametrize("raw", ["role=client&role=admin", "role[]=client&role[]=admin", "role=client,admin"])
+async def test_roles_are_understood_in_three_encodings(raw: str) -> None:
+    async with calling(users=40) as call:
+        everyone = (await call.get(USERS, limit=100))["data"]
+        found = (await call.get(f"{USERS}?{raw}&limit=100"))["data"]
+    assert found == [user for user in everyone if user["role"] in ("client", "admin")]
+    assert 0 < len(found) < 40
+
+
+@pytest.mark.parametrize("raw", ["role=", "role[]=", "role=,"])
+async def test_no_role_means_all_of_them(raw: str, call: Caller) -> None:
+    assert (await call.get(f"{USERS}?{raw}"))["metadata"]["total_records"] == 5
+
+
+@pytest.mark.parametrize("path", [USERS, f"{USERS}/1"])
+async def test_no_password_is_ever_shown(path: str, call: Caller) -> None:
+    await call.written("PUT", f"{USERS}/1", {"password": "canary"})
+    reply = await call.send(path)
+    data = reply.json()["data"]
+    assert (data[0] if isinstance(data, list) else data)["password"] is None
+    assert b"canary" not in reply.body
+
+
+async def test_each_login_grant_is_new_its_address_has_another_token(call: Caller) -> None:
+    grants = [(await call.get(f"{USERS}/3/loginGrant"))["data"] for _ in range(3)]
+    inside = [parse_qs(urlsplit(grant["login_url"]).query)["token"][0] for grant in grants]
+    assert len({*inside, *(grant["token"] for grant in grants)}) == 6
+    assert {(grant["user_id"], grant["origin_user_id"]) for grant in grants} == {(3, 1)}
+
+
+# --- What is refused of a write, and how the three encodings mix
+
+
+JSON = {"Content-Type": "application/json"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+REQUIRED = {
+    CAMPAIGNS: ("url", "company"),
+    USERS: ("first_name", "last_name", "username", "password", "role"),
+    BACKLINKS: ("campaign_id", "title", "url", "status", "date_published"),
+}
+
+
+@pytest.mark.parametrize("encoding", ["form", "json", "query"])
+async def test_a_required_field_that_is_missing_is_named(encoding: str, call: Caller) -> None:
+    for path, name in [(path, name) for path, names in REQUIRED.items() for name in names]:
+        fields = {key: value for key, value in NEW[path].items() if key != name}
+        reply = await call.write("POST", path, fields, encoding)
+        assert (reply.status, reply.json()["message"]) == (400, f"{name} is required")
+
+
+WRONG_TYPES: dict[str, dict[str, list[Any]]] = {
+    CAMPAIGNS: {"url": [5], "company": [None, ["a"]], "group_title": [{}]},
+    USERS: {"role": [True]},
+    BACKLINKS: {
+        "campaign_id": ["2", True, 2.5, 2**31, 10**400, -1],
+        "status": ["draft", "Published"],
+        "date_published": ["2022-02-30", "2022-02-03 00:00:00", 20220203],
+    },
+}
+
+
+async def test_a_field_of_the_wrong_type_in_json_is_named(call: Caller) -> None:
+    for path, fields in WRONG_TYPES.items():
+        for name, value in ((name, value) for name, values in fields.items() for value in values):
+            reply = await call.write("POST", path, NEW[path] | {name: value}, "json")
+            assert (value, reply.status, reply.json()["message"].split(" must be ")[0]) == (value, 400, name)
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "value"),
+    [
+        (CAMPAIGNS, "url", ""),
+        (USERS, "username", ""),
+        (BACKLINKS, "title", ""),
+        (BACKLINKS, "status", ""),
+        (BACKLINKS, "date_published", "tomorrow"),
+    ],
+)
+async def test_an_update_is_held_to_the_same_rules(path: str, name: str, value: str, call: Caller) -> None:
+    one = f"{path}/{(await call.create(path))['id']}"
+    before = await call.get(one)
+    reply = await call.write("PUT", one, {name: value})
+    assert (reply.status, reply.json()["message"].split(" must be ")[0]) == (400, name)
+    assert await call.get(one) == before
+
+
+BAD_BODIES: tuple[tuple[int, dict[str, str], bytes], ...] = (
+    (400, JSON, b"{"),
+    (400, JSON, b"[]"),
+    (400, JSON, b"null"),
+    (400, JSON, b"\xff"),
+    (400, JSON, b'{"url": "\\ud800"}'),
+    (400, JSON, b"[" * 100_000),
+    (400, JSON, b'{"url": ' + b"9" * 10_000 + b"}"),
+    (400, FORM, b"\xff"),
+    (400, FORM, b"url"),
+    (400, FORM, b"&&=&;"),
+    (415, {"Content-Type": "text/plain"}, b"url=u&company=c"),
+    (415, {"Content-Type": "application/json-patch+json"}, b"{}"),
+    (415, {"Content-Type": "nonsense"}, b"{}"),
+    (415, {"Content-Type": "multipart/form-data; boundary=x"}, b"--x--"),
+    (415, {**JSON, "Content-Encoding": "gzip"}, b"\x1f\x8b"),
+    (400, {"Content-Type": "text/plain"}, b""),
+    (413, JSON, b" " * 300_000),
+)
+
+
+async def test_a_body_that_is_no_form_and_no_object_is_refused(call: Caller) -> None:
+    for status, headers, content in BAD_BODIES:
+        async with call.session.post(
+            call.sandbox.base_url + CAMPAIGNS,
+            data=content,
+            headers={"Authorization": RIGHT_KEY, **headers},
+            skip_auto_headers=["Content-Type"],
+        ) as response:
+            assert (response.status, (await response.json())["code"]) == (status, status), content[:50]
+    assert (await call.get(CAMPAIGNS))["metadata"]["total_records"] == 6
+
+
+@pytest.mark.parametrize("body", ["data", "json"])
+async def test_the_body_counts_where_the_query_says_something_else(body: str, call: Caller) -> None:
+    query = {"company": "from the query", "url": "from the query"}
+    reply = await call.send(CAMPAIGNS, query, method="POST", body={body: {"company": "from the body"}})
+    assert (reply.json()["data"]["company"], reply.json()["data"]["url"]) == ("from the body", "from the query")
+
+
+@pytest.mark.parametrize("encoding", ["form", "json", "query"])
+async def test_fields_that_are_not_known_are_ignored(encoding: str, call: Caller) -> None:
+    record = await call.written("POST", CAMPAIGNS, {**NEW[CAMPAIGNS], "id": "9", "account_id": "5"}, encoding)
+    assert (record["id"], record["account_id"]) != (9, 5)
+
+
+@pytest.mark.parametrize("path", NEW)
+async def test_each_write_is_carried_out_once_and_counted(path: str, call: Caller) -> None:
+    ids = [(await call.create(path, username=f"user {number}"))["id"] for number in range(3)]
+    assert ids == [ids[0], ids[0] + 1, ids[0] + 2]
+    assert call.sandbox.stats.per_operation == {f"POST {path}": 3}
