@@ -88,7 +88,7 @@ class Months:
                 self.paused = True
                 return
             display.label = f"{_month(spec)}, {number} of {len(self.specs)}: "
-            how: Any = {"restart": restart and number == 1, "max_requests": left}
+            how: Any = {"restart": restart, "max_requests": left}
             try:
                 tracker = ProgressTracker(display.show)
                 self.summaries.append(await run_export(self.client, spec, self._target_of(spec), tracker, **how))
