@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, PullPausedError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.contents import Contents
 from seorep_async.export.fetch import Fetcher
@@ -131,7 +131,12 @@ async def run_export(
     try:
         async with StagingWriter(area, spec, tracker, restart=restart, retry_failed=retry_failed) as writer:
             last_number = await writer.run(area.checkpoint.last_number)
-            await Fetcher(client, spec, writer, tracker, count.requests_left).run()
+            fetcher = Fetcher(client, spec, writer, tracker, count.requests_left)
+            try:
+                await fetcher.run()
+            except PullPausedError:
+                await writer.note_failed(fetcher.failed)
+                raise
             tracker.start_stage(Stage.WRITING, spec.feeds[-1])
             await writer.run(finish, last_number, writer.stop.check)
     except BaseException as error:

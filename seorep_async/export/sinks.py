@@ -110,13 +110,21 @@ class StagingWriter:
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
         """Store reports."""
+        await self._note_key()
+        stored, failures = await self.run(self._add, reports, rows, keywords)
+        self._tracker.failures += failures
+        self._tracker.advance(len(reports), stored)
+
+    async def note_failed(self, failed: Iterable[tuple[str, int]]) -> None:
+        """Note the feeds and ids that failed, so that the next run begins with the others."""
+        await self._note_key()
+        await self.run(self.checkpoint.note_failed, failed)
+
+    async def _note_key(self) -> None:
         if self._key_digest is not None:
             await self._key_digest
             await self.run(self._area.note_key)
             self._key_digest = None
-        stored, failures = await self.run(self._add, reports, rows, keywords)
-        self._tracker.failures += failures
-        self._tracker.advance(len(reports), stored)
 
     def _add(self, reports: Sequence[RankingReport[Any]], rows: bool, keywords: bool) -> tuple[int, list[PullFailure]]:
         staged: list[StagedReport] = []

@@ -66,10 +66,27 @@ async def test_a_pause_tells_how_many_reports_failed(tmp_path: Path) -> None:
         Sandbox(campaigns=6, keywords=2, forbidden=[1, 2]) as sandbox,
         SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
     ):
-        with pytest.raises(PullPausedError, match=r"failed reports \(2\) are tried again first"):
+        with pytest.raises(PullPausedError, match=r"failed reports \(2\) are tried again last"):
             await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=3)
         summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=10)
     assert [failure.campaign_id for failure in summary.failures] == [1, 2]
+
+
+@pytest.mark.parametrize("feeds", [[Feed.CAMPAIGN], [Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE], [Feed.KEYWORD_BY_DATE]])
+async def test_failed_reports_wait_for_those_not_tried_yet(tmp_path: Path, feeds: list[Feed]) -> None:
+    failing, limit = [1, 2, 3, 4], 3
+    async with (
+        Sandbox(campaigns=9, keywords=2, forbidden=failing) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
+    ):
+        for _ in range(12):
+            with pytest.raises(PullPausedError):
+                await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feeds, max_requests=limit)
+        before = sandbox.stats.requests
+        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feeds, max_requests=99)
+    failed = {(failure.feed, failure.campaign_id) for failure in summary.failures}
+    assert failed == {(feed, campaign) for feed in feeds for campaign in failing}
+    assert sandbox.stats.requests - before == len(failing) * len({*feeds})
 
 
 async def test_keywords_are_found_over_several_runs(tmp_path: Path) -> None:
