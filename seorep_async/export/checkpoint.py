@@ -16,8 +16,9 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seorep_async.export.staged_report import DamagedError, OtherVersionError, RowsFile, RowsLocation, StagedReport
+from seorep_async.export.formats import DamagedError, OtherVersionError, RowsFile, RowsLocation, StagedReport
 from seorep_async.models import Feed
+from seorep_async.tables.columns import fits
 from seorep_async.tables.declared import campaigns_table, table_of
 
 CAMPAIGNS = campaigns_table().name
@@ -291,11 +292,6 @@ class Checkpoint:
                 yield
         except sqlite3.Error as error:
             raise _as_damage(error) from error
-
-
-def fits(number: int) -> bool:
-    """Return whether an integer has at most 64 bits, the limit of databases and Arrow."""
-    return -(2**63) <= number < 2**63
 
 
 def _storable(id_: int) -> int | str:

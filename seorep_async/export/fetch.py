@@ -46,8 +46,6 @@ class Fetcher:
     sink: StagingWriter | PipeWriter
     tracker: ProgressTracker
     requests_left: Callable[[], int | None] = lambda: None
-    failed: set[tuple[str, int]] = attrs.field(factory=set, init=False)
-    """The feeds and ids that failed in this run."""
 
     async def run(self) -> None:
         """Fetch every report that the sink lacks; raises as `pull_to`, but for its arguments."""
@@ -57,7 +55,7 @@ class Fetcher:
         self.tracker.rows = sum([(await sink.run(checkpoint.counts, feed))[1] for feed in self.spec.feeds])
         if failed_before := await sink.run(checkpoint.failed):  # or they might take all requests of each run
             await self._fetch_feeds(failed_before)
-        await self._fetch_feeds(self.failed)
+        await self._fetch_feeds({failure.requested for failure in self.tracker.failures})
         if Feed.KEYWORD_BY_DATE in self.spec.feeds:
             self._fail_without_keywords(set(await sink.run(checkpoint.without_keywords)))
         if ids := await self._ids_to_name():
@@ -162,7 +160,6 @@ class Fetcher:
             raise PullPausedError(f"stopped at max_requests=…{more if failed else ''}; {_GO_ON}")
 
     async def _fail(self, asked: Feed, shown: Feed, id_: int, error: SeoRepError) -> None:
-        self.failed.add((asked.value, id_))
         failures = self.tracker.failures
         if asked is Feed.KEYWORD_BY_DATE:
             for campaign_id in await self.sink.run(self.sink.checkpoint.owners_without_report, id_):

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, PullPausedError
+from seorep_async.errors import ConfigurationError
 from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.contents import Contents
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.formats import Format
 from seorep_async.export.progress import (
@@ -32,6 +31,7 @@ from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.spec import PullSpec, SpecOptions
 from seorep_async.export.staging_area import in_thread
 from seorep_async.export.targets import Target, target_of
+from seorep_async.export.targets.target import Contents
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_flags, check_id
 from seorep_async.resources.rankings import FeedOptions, FeedValue
@@ -131,12 +131,7 @@ async def run_export(
     try:
         async with StagingWriter(area, spec, tracker, restart=restart, retry_failed=retry_failed) as writer:
             last_number = await writer.run(area.checkpoint.last_number)
-            fetcher = Fetcher(client, spec, writer, tracker, count.requests_left)
-            try:
-                await fetcher.run()
-            except PullPausedError:
-                await writer.note_failed(fetcher.failed)
-                raise
+            await Fetcher(client, spec, writer, tracker, count.requests_left).run()
             tracker.start_stage(Stage.WRITING, spec.feeds[-1])
             await writer.run(finish, last_number, writer.stop.check)
     except BaseException as error:

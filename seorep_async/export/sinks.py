@@ -15,12 +15,12 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, TypeVar
 
+from seorep_async.errors import PullPausedError
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
 from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint
-from seorep_async.export.formats import Format, check_totals, encode, prepare, unstorable
+from seorep_async.export.formats import Format, StagedReport, check_totals, encode, prepare, unstorable
 from seorep_async.export.progress import ProgressTracker, PullFailure
 from seorep_async.export.spec import PullSpec
-from seorep_async.export.staged_report import StagedReport
 from seorep_async.export.staging_area import StagingArea, StopSignal
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport, column_values, totals_in_tables
@@ -74,8 +74,13 @@ class StagingWriter:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.stop.set()
-        await self._close()
+        try:
+            if isinstance(error, PullPausedError):
+                await self._note_key()
+                await self.run(self.checkpoint.note_failed, {failure.requested for failure in self._tracker.failures})
+        finally:
+            self.stop.set()
+            await self._close()
 
     async def _close(self) -> None:
         """Close the area after the running step, which may take long, without blocking the loop."""
@@ -114,11 +119,6 @@ class StagingWriter:
         stored, failures = await self.run(self._add, reports, rows, keywords)
         self._tracker.failures += failures
         self._tracker.advance(len(reports), stored)
-
-    async def note_failed(self, failed: Iterable[tuple[str, int]]) -> None:
-        """Note the feeds and ids that failed, so that the next run begins with the others."""
-        await self._note_key()
-        await self.run(self.checkpoint.note_failed, failed)
 
     async def _note_key(self) -> None:
         if self._key_digest is not None:

@@ -21,11 +21,10 @@ import attrs
 from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import export_error, os_message, translate_errors
 from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.formats import Format
+from seorep_async.export.formats import DamagedError, Format, OtherVersionError
 from seorep_async.export.lock import POLL_SECONDS, HeldError, PullLock, at_work
 from seorep_async.export.progress import StagedPull
 from seorep_async.export.spec import PullSpec, differences
-from seorep_async.export.staged_report import DamagedError, OtherVersionError
 from seorep_async.models import Feed
 
 T = TypeVar("T")

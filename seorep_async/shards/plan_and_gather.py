@@ -19,7 +19,6 @@ import msgspec
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.atomic_replace import resolve
-from seorep_async.export.contents import arrow_table, pull_row
 from seorep_async.export.fetch import name_campaigns, store_campaigns
 from seorep_async.export.formats import Format, arrow_tables
 from seorep_async.export.night import PLAN, Part, Partition, escape
@@ -32,6 +31,7 @@ from seorep_async.export.staging_area import in_thread
 from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.export.targets import dataset_of
 from seorep_async.export.targets.dataset import check_staged, commit_night, receipt_of, stage, write_part
+from seorep_async.export.targets.target import arrow_table, pull_row
 from seorep_async.models import Campaign, Feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.settings import Settings

@@ -20,16 +20,14 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.atomic_replace import translate_errors
-from seorep_async.export.contents import Contents
-from seorep_async.export.formats import GROUP_ROWS, Format
+from seorep_async.export.formats import GROUP_ROWS, DamagedError, Format
 from seorep_async.export.lock import AtWorkError
 from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.spec import PullSpec, shared
-from seorep_async.export.staged_report import DamagedError
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.targets.dataset import DatasetTarget, read_part, stage, write_parts
-from seorep_async.export.targets.target import shard_tables
+from seorep_async.export.targets.target import Contents, shard_tables
 from seorep_async.resources.arguments import Secret
 from seorep_async.session import Limits
 from seorep_async.settings import Settings

@@ -20,7 +20,6 @@ import attrs
 
 from seorep_async.errors import ExportError
 from seorep_async.export.atomic_replace import resolve
-from seorep_async.export.contents import Contents
 from seorep_async.export.formats import Format, write_table
 from seorep_async.export.local_folder import STAGING, LocalFolder
 from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, is_name_of_part
@@ -30,7 +29,7 @@ from seorep_async.export.replacement import Replacement
 from seorep_async.export.spec import PullSpec, shared
 from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.export.targets.files import is_one_of_ours
-from seorep_async.export.targets.target import Place, Target, mark, refusal, tables_of
+from seorep_async.export.targets.target import Contents, Place, Target, mark, refusal, tables_of
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables, failures_table, pulls_table, table_named, table_of

@@ -15,11 +15,10 @@ from typing import BinaryIO
 import attrs
 
 from seorep_async.export.atomic_replace import atomic_replace, export_error, resolve, temporary_file, translate_errors
-from seorep_async.export.contents import Contents
 from seorep_async.export.formats import Format, write_table
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.storage import Storage
-from seorep_async.export.targets.target import Place, Target, check_file, mark, refusal, tables_of
+from seorep_async.export.targets.target import Contents, Place, Target, check_file, mark, refusal, tables_of
 from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.declared import failures_table, keywords_table, pulls_table, table_of
