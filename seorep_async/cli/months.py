@@ -103,7 +103,6 @@ class Months:
 
     @property
     def code(self) -> ExitCode:
-        """The exit code of all."""
         if self.paused:
             return ExitCode.UNAVAILABLE
         return ExitCode.OK if all(summary.ok for summary in self.summaries) else ExitCode.PARTIAL
@@ -114,7 +113,6 @@ def _month(one: PullSpec | PullSummary) -> str:
 
 
 def show_months(console: Console, months: Months, source: str, *, quiet: bool) -> None:
-    """Print the failures of several months, and then a summary."""
     pulls, skipped = months.summaries, f"{counted(months.skipped, 'feed', 'feeds')} {_SKIPPED}"
     for one in pulls:
         for line in failures_in_words(one.failures, several=len(one.feeds) > 1):
@@ -143,7 +141,6 @@ def show_months(console: Console, months: Months, source: str, *, quiet: bool) -
 
 
 def months_facts(months: Months, warnings: Sequence[str]) -> dict[str, Any]:
-    """Return the facts of several months, by their names in JSON."""
     pulls = months.summaries
     return {
         "ok": months.code is ExitCode.OK,

@@ -130,7 +130,6 @@ class Call:
         return getattr(getattr(client, self.noun), verb)(**arguments)
 
     def _list(self, connection: Connection, arguments: Mapping[str, Any], kind: OutputFormat) -> None:
-        """List objects, and write them."""
         if (most := self.options["most"]) is not None:  # no superfluous pages ahead
             settings = connection.settings
             settings = attrs.evolve(settings, max_concurrency=min(settings.max_concurrency, _PAGES_AHEAD))

@@ -34,7 +34,6 @@ def build(options: Mapping[str, Any]) -> Sandbox:
 
 
 def serve(options: Mapping[str, Any]) -> ExitCode:
-    """Serve a sandbox until it is interrupted."""
     sandbox = build(options)
     try:
         run_until_interrupted(_serve_sandbox(sandbox))

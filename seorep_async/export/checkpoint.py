@@ -59,7 +59,6 @@ class Checkpoint:
         self._db.close()
 
     def clear(self) -> None:
-        """Delete everything in it."""
         with self._transaction():
             for table in ("about", "campaigns", "keywords", "reports"):
                 self._db.execute(f"DELETE FROM {table}")
@@ -90,7 +89,6 @@ class Checkpoint:
             )
 
     def plan(self, campaigns: Iterable[int]) -> None:
-        """Note the campaigns, in their order."""
         ids = [_storable(id_) for id_ in campaigns]
         with self._transaction():
             self._db.executemany(
@@ -100,7 +98,6 @@ class Checkpoint:
         self.note(planned=len(ids))
 
     def campaigns(self) -> list[int]:
-        """Return the campaigns in their order."""
         return self._ids("SELECT id FROM campaigns ORDER BY place")
 
     def add(

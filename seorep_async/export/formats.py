@@ -305,7 +305,6 @@ class RowsFile:
         self._file.truncate(end)
 
     def close(self) -> None:
-        """Close it."""
         with contextlib.suppress(OSError):  # no record names rows that a full disk refused
             self._file.close()
 

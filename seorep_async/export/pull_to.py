@@ -192,7 +192,6 @@ class _Count:
     def summary(
         self, spec: PullSpec, outcomes: Sequence[CampaignOutcome], paths: Sequence[Path | str] = (), **further: Any
     ) -> PullSummary:
-        """Return the summary at the end."""
         stats, seconds = self.stats, time.monotonic() - self._started
         facts = {"resumed": 0, "requests": stats.attempts, "stats": stats, "seconds": seconds, **further}
         return summary_of(spec, outcomes=outcomes, paths=paths, **facts)

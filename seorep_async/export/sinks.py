@@ -106,15 +106,13 @@ class StagingWriter:
         self._key_digest = asyncio.get_running_loop().run_in_executor(None, self._area.spec.key_digest)
 
     async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
-        """Store a part of the list of campaigns."""
-        await self.run(self._add_campaigns, campaigns, part)
+        def step() -> None:
+            report = encoded_campaigns(self._area.format, self._area.spec, campaigns, part)
+            self.checkpoint.add([report], durable=True)  # it is not fetched again if a power failure loses it
 
-    def _add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
-        report = encoded_campaigns(self._area.format, self._area.spec, campaigns, part)
-        self.checkpoint.add([report], durable=True)  # it is not fetched again if a power failure loses it
+        await self.run(step)
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Store reports."""
         await self._note_key()
         stored, failures = await self.run(self._add, reports, rows, keywords)
         self._tracker.failures += failures
@@ -162,11 +160,9 @@ class PipeWriter:
         self._tracker = tracker
 
     async def run(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step."""
         return step(*args)
 
     async def plan(self, campaigns: Iterable[int]) -> None:
-        """Note the campaigns."""
         self.checkpoint.plan(campaigns)
         if self._kind is Format.CSV:  # not sooner: a pull without campaigns leaves the pipe empty
             await self._write(csv_header(table_of(self._spec.feeds[0]), self._spec.csv))
@@ -175,7 +171,6 @@ class PipeWriter:
         """Leave the list of campaigns out: a pipe takes one table."""
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Write reports."""
         written = 0
         for owned in with_owners(reports, self.checkpoint) if rows else ():
             for one in encoded(self._kind, self._spec, [owned], rows=True, keywords=False):

@@ -217,7 +217,6 @@ class ShardTarget(DatasetTarget):
 
     @classmethod
     def of(cls, shard: Shard, storage: Storage) -> ShardTarget:
-        """Return the target of a shard; its work folder is made."""
         name, folder = Path(f"{shard.pull}-{shard.number:05}"), _work_folder(shard.work_dir)
         return cls(
             path=name,
@@ -237,7 +236,6 @@ class ShardTarget(DatasetTarget):
         return False
 
     def write(self, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
-        """Stage its parts, and write its receipt."""
         shard = self.shard
         files = write_parts(contents, shard.number, shard_tables(shard.feeds), check)
         stage(self.storage, shard.night, shard.pull, files)

@@ -48,7 +48,6 @@ class DatabaseTarget(Target):
 
     @classmethod
     def at(cls, place: Place) -> Target | None:
-        """Return the target at a place, or None if it is of another kind."""
         if place.format is not Format.DUCKDB:
             return None
         if place.is_address:

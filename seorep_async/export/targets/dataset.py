@@ -52,7 +52,6 @@ class DatasetTarget(Target):
 
     @classmethod
     def at(cls, place: Place) -> Target | None:
-        """Return the target at a place, or None if it is of another kind."""
         path, name = place.path, place.out
         if place.is_address and name.endswith("/"):
             path = resolve(Path(f"{re.sub('[^A-Za-z0-9.]+', '-', name).strip('-')[-60:]}-{mark(name)}"))
@@ -169,7 +168,6 @@ def _foreign_file(storage: Storage, night: Partition) -> str | None:
 
 
 def receipt_of(spec: PullSpec, pull: str, parts: Iterable[Part], outcomes: Iterable[CampaignOutcome]) -> Receipt:
-    """Return the receipt of a pull's fetched reports."""
     labels = shared(spec, Receipt) | {"feeds": tuple(feed.value for feed in spec.feeds)}
     return Receipt(
         **labels,

@@ -35,7 +35,6 @@ class FilesTarget(Target):
 
     @classmethod
     def at(cls, place: Place) -> Target | None:
-        """Return the target at a place, or None if it is of another kind."""
         if place.format is None:
             return None
         found = cls(place.path, Path(place.out), place.format, **place.given)
@@ -70,7 +69,6 @@ class FilesTarget(Target):
             return is_one_of_ours(opened, kind=self.format, table=table)
 
     def exists(self) -> bool:
-        """Return whether every file of rows exists."""
         return all(self.file(table_of(feed)).exists() for feed in self.feeds)
 
     def row_files(self) -> Sequence[Path | str]:

@@ -100,7 +100,6 @@ class Contents:
 
 
 def arrow_table(table: Table, rows: Sequence[Values]) -> pa.Table:
-    """Return rows of a table as an Arrow table."""
     return require("pyarrow").Table.from_batches([record_batch(table, list(zip(*rows, strict=True)))])
 
 
@@ -197,7 +196,6 @@ class Target(ABC):
         return self.work_dir / f".{mark(str(self.path))}{whose}.pull"
 
     def area(self) -> StagingArea:
-        """Return its staging area, closed."""
         return StagingArea(self.staging_folder, self.format, self.label, self.accumulates, self.exists)
 
     def has_nothing_to_retry(self, spec: PullSpec, check: Callable[[], None]) -> bool:
@@ -207,7 +205,7 @@ class Target(ABC):
 
 @attrs.frozen(kw_only=True)
 class Place:
-    """A path or an address, and what else the caller said of a target there.
+    """A path or an address, and what else the caller said of a target there; `at` of its kind returns that target.
 
     Attributes:
         out: as the caller wrote it.
@@ -260,5 +258,4 @@ def refusal(out: object, problem: str) -> ConfigurationError:
 
 
 def mark(name: str) -> str:
-    """Return a short name that stands for a longer one."""
     return hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:8]
