@@ -270,11 +270,15 @@ def _from_json(data: str | bytes, kind: type[T], convert: Callable[[dict[str, An
     problem = "it is not a JSON object"
     with contextlib.suppress(AttributeError, LookupError, ValueError, TypeError, RecursionError):
         found = msgspec.json.decode(data, type=dict[str, Any])
-        newer = found.keys() - attrs.fields_dict(kind).keys()  # type: ignore[arg-type]
+        fields = attrs.fields_dict(kind)  # type: ignore[arg-type]
+        newer = found.keys() - fields.keys()
+        missing = [name for name in fields if fields[name].default is attrs.NOTHING and name not in found]
         if kind is Shard and "outcomes" in found:
             problem = "it is the receipt of a shard; give the shards themselves, as plan made them"
         elif newer:
             problem = f"a newer version of seorep made it, with fields such as {min(newer)[:40]}"
+        elif missing:
+            problem = f"{missing[0]} is missing"
         else:
             problem = "it is wrong"
             try:

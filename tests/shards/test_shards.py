@@ -364,7 +364,7 @@ def test_a_changed_shard_is_refused_by_its_field(shard: Shard, changes: dict[str
 def test_a_missing_field_is_named(shard: Shard) -> None:
     fields = json.loads(shard.to_json())
     del fields["ids"]
-    with pytest.raises(ConfigurationError, match=r"not the JSON of a Shard: .*missing required field `ids`"):
+    with pytest.raises(ConfigurationError, match="not the JSON of a Shard: ids is missing"):
         Shard.from_json(json.dumps(fields))
 
 
