@@ -107,8 +107,9 @@ a backfill walks months: `seorep pull --each month --from 2021-01-01 --to 2022-1
 or `--month` several times. It pulls one month after the other, and can be repeated at any time: an interrupted month is
 resumed first, and `--skip-complete` leaves out each month and feed that an earlier pull of the same campaigns fetched
 without a failure. Where requests are limited, `--max-requests 5000` (`max_requests=5000`, which raises a
-`PullPausedError`) begins no further report after that number, and stores what it has for the next night. A pull of
-one night bears one snapshot date; `start_date` and `end_date` tell the months apart.
+`PullPausedError`) begins no further report after that number, and stores what it has for the next night, which tries
+reports that failed last. A pull of one night bears one snapshot date; `start_date` and `end_date` tell the months
+apart.
 
 There are no modes to choose. What a pull replaces follows from what it asked for, and only within its account:
 
