@@ -150,31 +150,45 @@ log.removeHandler(handler)
 log.setLevel(logging.NOTSET)
 ```
 
-## A web service
+## A web service of many accounts
 
-An endpoint for FastAPI that streams the rankings of campaigns as JSON lines. Each line has one member, so that nobody
-takes a failure for a row: `row`, `failure` or, in the last line, `end`. A stream without `end` was cut short.
+One aiohttp session and one `Limits` serve the clients of all accounts. An endpoint for FastAPI streams the rankings of
+campaigns as JSON lines. Each line has one member, so that nobody takes a failure for a row: `row`, `failure` or, in the
+last line, `end`. A stream without `end` was cut short.
 
 ```python
+import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import date
 from typing import Annotated
 
+import aiohttp
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from seorep_async import ConfigurationError, KeywordRanking, Pull, SeoRepClient
+from seorep_async import ConfigurationError, KeywordRanking, Limits, Pull, SeoRepClient
+
+KEYS = {name: os.environ["SEOREP_API_KEY"] for name in ("acme", "globex")}  # in yours, each has its own
+jobs: list["Job"] = []
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncGenerator[dict[str, SeoRepClient], None]:
-    async with SeoRepClient() as client:  # one for all requests, which together stay within the service's limits
-        yield {"client": client}
+async def clients(app: FastAPI) -> AsyncGenerator[dict[str, dict[str, SeoRepClient]], None]:
+    connector, limits = aiohttp.TCPConnector(limit=0), Limits()  # where the service limits your address
+    async with aiohttp.ClientSession(connector=connector) as session, AsyncExitStack() as stack:
+        opened: dict[str, SeoRepClient] = {}
+        for name, key in KEYS.items():
+            client = SeoRepClient(api_key=key, account=name, session=session, limits=limits)
+            opened[name] = await stack.enter_async_context(client)
+        yield {"clients": opened}
+        running = [job.task for job in jobs if job.task.cancel()]
+        await asyncio.gather(*running, return_exceptions=True)
 
 
-app = FastAPI(lifespan=lifespan)
+app = FastAPI(lifespan=clients)
 
 
 @app.exception_handler(ConfigurationError)
@@ -182,11 +196,19 @@ async def bad_input(request: Request, error: ConfigurationError) -> JSONResponse
     return JSONResponse({"detail": str(error)}, status_code=422)
 
 
-@app.get("/rankings")
+@app.get("/{account}/campaigns/{campaign}")
+async def company(request: Request, account: str, campaign: int) -> str:
+    client = request.state.clients[account]
+    with client.timeout(2.0):  # it gets its turn beside all pulls
+        return (await client.campaigns.get(campaign)).company
+
+
+@app.get("/{account}/rankings")
 async def rankings(
-    request: Request, campaign: Annotated[list[int], Query()], start_date: date, end_date: date
+    request: Request, account: str, campaign: Annotated[list[int], Query()], start_date: date, end_date: date
 ) -> StreamingResponse:
-    pull = request.state.client.rankings.pull(campaign, start_date, end_date)  # bad input is refused here
+    client = request.state.clients[account]
+    pull = client.rankings.pull(campaign, start_date, end_date)  # bad input is refused here
     return StreamingResponse(json_lines(pull), media_type="application/x-ndjson")
 
 
@@ -204,34 +226,9 @@ async def json_lines(pull: Pull[KeywordRanking]) -> AsyncIterator[bytes]:
     yield json.dumps({"end": {"rows": rows, "failures": failures}}).encode() + b"\n"
 ```
 
-Serve it with `uvicorn`, or try it in place:
+Pulls may also run in the background: start one, follow it by server-sent events, cancel it.
 
 ```python
-from fastapi.testclient import TestClient
-
-question = {"campaign": [1, 2, 9999], "start_date": "2023-01-01", "end_date": "2023-03-31"}
-with TestClient(app) as web:
-    lines = [json.loads(line) for line in web.get("/rankings", params=question).content.splitlines()]
-print([line for line in lines if "row" not in line])  # the failure of campaign 9999, and the end
-```
-
-## A web service of many accounts
-
-One aiohttp session and one `Limits` serve the clients of all accounts. Pulls run in the background: start one, follow
-it by server-sent events, cancel it.
-
-```python
-import asyncio
-import os
-from contextlib import AsyncExitStack
-
-import aiohttp
-
-from seorep_async import Limits
-
-KEYS = {name: os.environ["SEOREP_API_KEY"] for name in ("acme", "globex")}  # in yours, each has its own
-
-
 class Job:
     def __init__(self, pull: Pull[KeywordRanking]) -> None:
         self.counts = {"total": len(pull), "reports": 0, "failures": 0}
@@ -250,54 +247,35 @@ class Job:
             yield f"data: {json.dumps(self.counts | {'running': running})}\n\n"
 
 
-jobs: list[Job] = []
-
-
-@asynccontextmanager
-async def clients_of_all(app: FastAPI) -> AsyncGenerator[dict[str, dict[str, SeoRepClient]], None]:
-    connector, limits = aiohttp.TCPConnector(limit=0), Limits()  # where the service limits your address
-    async with aiohttp.ClientSession(connector=connector) as session, AsyncExitStack() as stack:
-        clients: dict[str, SeoRepClient] = {}
-        for name, key in KEYS.items():
-            client = SeoRepClient(api_key=key, account=name, session=session, limits=limits)
-            clients[name] = await stack.enter_async_context(client)
-        yield {"clients": clients}
-        running = [job.task for job in jobs if job.task.cancel()]
-        await asyncio.gather(*running, return_exceptions=True)
-
-
-accounts = FastAPI(lifespan=clients_of_all)
-
-
-@accounts.get("/{account}/campaigns/{campaign}")
-async def company(request: Request, account: str, campaign: int) -> str:
-    client = request.state.clients[account]
-    with client.timeout(2.0):  # it gets its turn beside all pulls
-        return (await client.campaigns.get(campaign)).company
-
-
-@accounts.post("/{account}/pulls")
+@app.post("/{account}/pulls")
 async def start(request: Request, account: str, campaign: Annotated[list[int], Query()]) -> int:
     jobs.append(Job(request.state.clients[account].rankings.pull(campaign, "2023-01-01", "2023-03-31")))
     return len(jobs) - 1
 
 
-@accounts.get("/pulls/{number}")
+@app.get("/pulls/{number}")
 async def follow(number: int) -> StreamingResponse:
     return StreamingResponse(jobs[number].events(), media_type="text/event-stream")
 
 
-@accounts.delete("/pulls/{number}")
+@app.delete("/pulls/{number}")
 async def cancel(number: int) -> None:
     jobs[number].task.cancel()
+```
 
+Serve it with `uvicorn --timeout-graceful-shutdown 0`: by default it stops only when nobody follows a pull any more. Or
+try it in place:
 
-with TestClient(accounts) as web:
+```python
+from fastapi.testclient import TestClient
+
+question = {"campaign": [1, 2, 9999], "start_date": "2023-01-01", "end_date": "2023-03-31"}
+with TestClient(app) as web:
+    lines = [json.loads(line) for line in web.get("/acme/rankings", params=question).content.splitlines()]
+    print([line for line in lines if "row" not in line])  # the failure of campaign 9999, and the end
     started = web.post("/acme/pulls", params={"campaign": [1, 2, 9999]}).json()
     print(web.get("/globex/campaigns/1").json(), web.get(f"/pulls/{started}").text.splitlines()[-2])
 ```
-
-Serve it with `uvicorn --timeout-graceful-shutdown 0`: by default it stops only when nobody follows a pull any more.
 """
 
 __all__: list[str] = []

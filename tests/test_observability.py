@@ -112,7 +112,7 @@ def test_the_end_of_the_service_cancels_its_pulls(names: dict[str, Any], monkeyp
 
 def pulls_of_a_service_that_ends(names: dict[str, Any], many: dict[str, list[int]]) -> list[bool]:
     """Start two pulls, cancel the first and end the service; return whether each was cancelled."""
-    with TestClient(names["accounts"]) as web:
+    with TestClient(names["app"]) as web:
         numbers = [web.post("/acme/pulls", params=many).json() for _ in range(2)]
         web.delete(f"/pulls/{numbers[0]}")
         assert web.get(f"/pulls/{numbers[0]}").text.endswith('"running": false}\n\n')

@@ -82,7 +82,7 @@ def _connector(sandbox: bool, options: Mapping[str, Any]) -> Callable[[], Connec
         raise click.UsageError(f"{names}: only with --sandbox.{hint}")
     embedded = None
     if sandbox:
-        from seorep_async.cli.embedded import build
+        from seorep_async.cli.serving import build
 
         embedded = build(given)
 
@@ -232,7 +232,7 @@ def mcp(history: str, account: str | None, sandbox: bool, **options: Any) -> Exi
     It speaks the Model Context Protocol on stdin and stdout until stdin ends; an agent's client starts it.
     """
     connect = _connector(sandbox, options)
-    from seorep_async.cli.agents import serve_agents
+    from seorep_async.cli.serving import serve_agents
 
     return serve_agents(connect(), history, account)
 
@@ -260,6 +260,6 @@ def doctor(now: dt.datetime, /, sandbox: bool, **options: Any) -> ExitCode:
 @click.command(cls=SectionedCommand, params=[_PORT, _API_KEY, *_sandbox_options("Options")])
 def sandbox(**options: Any) -> ExitCode:
     """Run the embedded service on this machine until Ctrl-C."""
-    from seorep_async.cli.embedded import serve
+    from seorep_async.cli.serving import serve
 
     return serve({name: value for name, value in options.items() if value not in (None, ())})

@@ -144,7 +144,6 @@ def connect_sandbox(options: Mapping[str, Any], sandbox: Sandbox, service: str) 
 
 
 def _settings(options: Mapping[str, Any], profile: Mapping[str, Any], source: str) -> tuple[Settings, dict[str, str]]:
-    """Return the settings, and the source of each."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name in _SETTINGS:
@@ -223,7 +222,6 @@ def _profile(name: str) -> dict[str, Any]:
 
 
 def _key(profile: Mapping[str, Any], source: str) -> tuple[Secret, str]:
-    """Return the key of a profile, and its source."""
     given = [name for name in _KEYS if name in profile]
     if len(given) != 1:
         problem = "there is no key" if not given else f"{' and '.join(given)} can't be combined"

@@ -94,7 +94,7 @@ class Months:
                 self.paused = True
                 return
             display.label = f"{_month(spec)}, {number} of {len(self.specs)}: "
-            how: Any = {"restart": restart and number == 1, "max_requests": left}
+            how: Any = {"restart": restart, "max_requests": left}
             try:
                 tracker = ProgressTracker(display.show)
                 self.summaries.append(await run_export(self.client, spec, self._target_of(spec), tracker, **how))
@@ -109,7 +109,6 @@ class Months:
 
     @property
     def code(self) -> ExitCode:
-        """The exit code of all."""
         if self.paused:
             return ExitCode.UNAVAILABLE
         failures = [failure for one in self.summaries for failure in one.failures]
@@ -121,7 +120,6 @@ def _month(one: PullSpec | PullSummary) -> str:
 
 
 def show_months(console: Console, months: Months, source: str, *, quiet: bool) -> None:
-    """Print the failures of several months, and then a summary."""
     pulls, skipped = months.summaries, f"{counted(months.skipped, 'feed', 'feeds')} {_SKIPPED}"
     for one in pulls:
         for line in failures_in_words(one.failures, several=len(one.feeds) > 1):
@@ -150,7 +148,6 @@ def show_months(console: Console, months: Months, source: str, *, quiet: bool) -
 
 
 def months_facts(months: Months, warnings: Sequence[str]) -> dict[str, Any]:
-    """Return the facts of several months, by their names in JSON."""
     pulls = months.summaries
     return {
         "ok": months.code is ExitCode.OK,

@@ -17,9 +17,8 @@ from seorep_async.cli import summary as words
 from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
 from seorep_async.cli.connection import Connection
 from seorep_async.cli.exit_codes import ExitCode, show_error
-from seorep_async.cli.log import shown_warnings, written_log
 from seorep_async.cli.months import Months, months_facts, preview_of_months, show_months
-from seorep_async.cli.progress import ProgressDisplay
+from seorep_async.cli.progress import ProgressDisplay, shown_warnings, written_log
 from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_until_interrupted
 from seorep_async.cli.terminal import print_hanging, stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient

@@ -14,14 +14,16 @@ from rich.text import Text
 from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, service_message, show_error
 from seorep_async.cli.options import OutputFormat, field_names
-from seorep_async.cli.resource_output import formatted, formatted_one, string_of
 from seorep_async.cli.signals import run_in_daemon_thread, run_until_interrupted
 from seorep_async.cli.terminal import (
     ask_for_password,
     can_ask,
+    formatted,
+    formatted_one,
     read_password,
     stderr_console,
     stdout_is_terminal,
+    string_of,
     write_stdout,
 )
 from seorep_async.client import SeoRepClient
@@ -128,7 +130,6 @@ class Call:
         return getattr(getattr(client, self.noun), verb)(**arguments)
 
     def _list(self, connection: Connection, arguments: Mapping[str, Any], kind: OutputFormat) -> None:
-        """List objects, and write them."""
         if (most := self.options["most"]) is not None:  # no superfluous pages ahead
             settings = connection.settings
             settings = attrs.evolve(settings, max_concurrency=min(settings.max_concurrency, _PAGES_AHEAD))

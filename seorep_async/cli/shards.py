@@ -112,7 +112,7 @@ def run(file: Any, number: int | None) -> ExitCode:
     They are read from a file or stdin. Each receipt is a line of JSON. A shard that has run already sends nothing,
     unless some of its reports failed: it fetches those.
     """
-    from seorep_async.cli.log import shown_warnings
+    from seorep_async.cli.progress import shown_warnings
     from seorep_async.cli.signals import run_until_interrupted
     from seorep_async.cli.terminal import stderr_console, write_stdout
     from seorep_async.shards.running import client_of, found_limits, run_in_loop
@@ -134,7 +134,7 @@ def gather(file: Any) -> ExitCode:
 
     Readers see its rows from then on. The summary is printed as JSON.
     """
-    from seorep_async.cli.log import shown_warnings
+    from seorep_async.cli.progress import shown_warnings
     from seorep_async.cli.summary import as_json, summary_facts
     from seorep_async.cli.terminal import stderr_console, write_stdout
     from seorep_async.shards import gather as gather_shards

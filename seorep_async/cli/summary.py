@@ -54,7 +54,6 @@ def named(holder: object, names: str) -> dict[str, Any]:
 
 
 def show_failures(console: Console, summary: PullSummary) -> None:
-    """Print the failures, with their reasons."""
     console.print(Text("Failed", style="bold red"))
     for line in failures_in_words(summary.failures, several=len(summary.feeds) > 1):
         print_hanging(console, Text(f"  {line}"), 4)
@@ -159,7 +158,6 @@ def print_failure(
 
 
 def preview_in_words(found: PullPreview, spec: PullSpec, source: str, origin: str) -> str:
-    """Return the preview of a pull for a person to read."""
     lines = [
         f"Would pull {', '.join(feed.value for feed in spec.feeds)}, {spec.start_date} to {spec.end_date}, "
         f"from {one_line(source)}",
@@ -196,7 +194,6 @@ def nothing_to_retry(paths: Sequence[Path | str]) -> str:
 
 
 def resuming(staged: StagedPull) -> str:
-    """Return which pull is resumed."""
     return f"Resuming the pull of {moment(staged.started_at)}: {_stored(staged)} already."
 
 

@@ -16,8 +16,9 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seorep_async.export.staged_report import DamagedError, OtherVersionError, RowsFile, RowsLocation, StagedReport
+from seorep_async.export.formats import DamagedError, OtherVersionError, RowsFile, RowsLocation, StagedReport
 from seorep_async.models import Feed
+from seorep_async.tables.columns import fits
 from seorep_async.tables.declared import campaigns_table, table_of
 
 CAMPAIGNS = campaigns_table().name
@@ -58,7 +59,6 @@ class Checkpoint:
         self._db.close()
 
     def clear(self) -> None:
-        """Delete everything in it."""
         with self._transaction():
             for table in ("about", "campaigns", "keywords", "reports"):
                 self._db.execute(f"DELETE FROM {table}")
@@ -89,7 +89,6 @@ class Checkpoint:
             )
 
     def plan(self, campaigns: Iterable[int]) -> None:
-        """Note the campaigns, in their order."""
         ids = [_storable(id_) for id_ in campaigns]
         with self._transaction():
             self._db.executemany(
@@ -99,7 +98,6 @@ class Checkpoint:
         self.note(planned=len(ids))
 
     def campaigns(self) -> list[int]:
-        """Return the campaigns in their order."""
         return self._ids("SELECT id FROM campaigns ORDER BY place")
 
     def add(
@@ -156,6 +154,14 @@ class Checkpoint:
             table_of(feed).name,
         )
 
+    def failed(self) -> set[tuple[str, int]]:
+        """Return the feeds and ids that failed in runs that stopped at their limit of requests."""
+        return {(feed, id_) for feed, id_ in self.read("failed") or ()}
+
+    def note_failed(self, failed: Iterable[tuple[str, int]]) -> None:
+        """Note further feeds and ids that failed in such a run."""
+        self.note(failed=sorted(self.failed().union(failed)))
+
     def without_keywords(self) -> list[int]:
         """Return the campaigns whose keywords are not known yet, in their order."""
         return self._ids("SELECT id FROM campaigns WHERE NOT keywords_found ORDER BY place")
@@ -193,8 +199,9 @@ class Checkpoint:
 
     def is_empty(self) -> bool:
         """Whether it holds nothing that a resumed export could use."""
-        query = "SELECT EXISTS (SELECT 1 FROM reports WHERE name != ?)"
-        return not any(next(self._query(f"{query}, EXISTS (SELECT 1 FROM campaigns WHERE keywords_found)", CAMPAIGNS)))
+        query = """SELECT EXISTS (SELECT 1 FROM reports WHERE name != ?), EXISTS (SELECT 1 FROM about
+            WHERE name = 'failed'), EXISTS (SELECT 1 FROM campaigns WHERE keywords_found)"""
+        return not any(next(self._query(query, CAMPAIGNS)))
 
     def rows_by_campaign(self, feed: Feed) -> Iterator[tuple[int, int]]:
         """Yield each campaign with reports of a feed, and the number of their rows."""
@@ -282,11 +289,6 @@ class Checkpoint:
                 yield
         except sqlite3.Error as error:
             raise _as_damage(error) from error
-
-
-def fits(number: int) -> bool:
-    """Return whether an integer has at most 64 bits, the limit of databases and Arrow."""
-    return -(2**63) <= number < 2**63
 
 
 def _storable(id_: int) -> int | str:

@@ -96,7 +96,6 @@ def all_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
 
 
 def names_of(database: duckdb.DuckDBPyConnection, kind: str) -> set[str]:
-    """Return the names of its tables, or of its views."""
     query = f"SELECT lower({kind}_name) FROM duckdb_{kind}s() WHERE {_IN_MAIN}"
     return {name for (name,) in database.execute(query).fetchall()}
 
@@ -136,7 +135,6 @@ def _declared(column: Column) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a string quoted for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -63,7 +63,6 @@ class Holder:
 
     @property
     def is_this_process(self) -> bool:
-        """Whether it is this process."""
         return (self.boot, self.process, self.started) == (_boot(), os.getpid(), _start_of(os.getpid()) or "")
 
     @property
@@ -168,7 +167,6 @@ class PullLock:
             raise
 
     def release(self) -> None:
-        """Release it, if it is held."""
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
                 if os.path.samestat(os.fstat(self._descriptor), self.file.lstat()):
@@ -180,7 +178,6 @@ class PullLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether this lock is taken."""
         return self._descriptor is not None
 
     def _close(self) -> None:

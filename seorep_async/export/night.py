@@ -50,7 +50,6 @@ def escape(value: str) -> str:
 
 
 def digest_of(data: bytes) -> str:
-    """Return the digest of a part's bytes."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -83,7 +82,6 @@ class Partition:
 
     @property
     def receipt(self) -> str:
-        """The name of its receipt."""
         return f"{RECEIPTS}/{self.folder}.json"
 
     def pull_name(self, started_at: dt.datetime) -> str:
@@ -99,7 +97,6 @@ class Partition:
         return f"{RECEIPTS}/{self.folder}/{pull}-{number:05}.json"
 
     def plan(self, pull: str) -> str:
-        """Return the name of the plan of a pull in shards."""
         return f"{RECEIPTS}/{self.folder}/{pull}{PLAN}"
 
 
@@ -114,7 +111,6 @@ class Part:
     digest: str = attrs.field(validator=attrs.validators.matches_re(r"[0-9a-f]{64}"))
 
     def name(self, night: Partition) -> str:
-        """Return its name in the dataset."""
         return f"{self.table}/{night.folder}/part-{self.number:05}.parquet"
 
     def staged(self, night: Partition, pull: str) -> str:
@@ -165,7 +161,6 @@ class Receipt:
 
     @property
     def night(self) -> Partition:
-        """Its night."""
         return Partition(self.account, self.snapshot_date)
 
     @property
@@ -180,7 +175,6 @@ class Receipt:
         return not self.failures or any(part.rows for part in self.named if part.table not in about_itself)
 
     def to_json(self) -> bytes:
-        """Return it as JSON."""
         found = msgspec.to_builtins(self)
         known = {name: found[name] for name in attrs.fields_dict(Receipt) if found[name] is not None}
         return msgspec.json.format(msgspec.json.encode(known), indent=1)

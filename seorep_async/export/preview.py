@@ -13,9 +13,9 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, DecodeError, ExportError, PaginationError, StatusError
 from seorep_async.export.fetch import split_valid_ids
+from seorep_async.export.formats import DamagedError
 from seorep_async.export.progress import StagedPull
 from seorep_async.export.spec import EVERY_CAMPAIGN, PullSpec
-from seorep_async.export.staged_report import DamagedError
 from seorep_async.export.staging_area import in_thread, staged_in
 from seorep_async.export.targets import Target
 from seorep_async.models import Feed, Page

@@ -15,7 +15,6 @@ from typing import Any, Unpack
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
 from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.contents import Contents
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.formats import Format
 from seorep_async.export.progress import (
@@ -32,6 +31,7 @@ from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.spec import PullSpec, SpecOptions
 from seorep_async.export.staging_area import in_thread
 from seorep_async.export.targets import Target, target_of
+from seorep_async.export.targets.target import Contents
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_flags, check_id
 from seorep_async.resources.rankings import FeedOptions, FeedValue
@@ -202,7 +202,6 @@ class _Count:
     def summary(
         self, spec: PullSpec, outcomes: Sequence[CampaignOutcome], paths: Sequence[Path | str] = (), **further: Any
     ) -> PullSummary:
-        """Return the summary at the end."""
         stats, seconds = self.stats, time.monotonic() - self._started
         facts = {"resumed": 0, "requests": stats.attempts, "stats": stats, "seconds": seconds, **further}
         return summary_of(spec, outcomes=outcomes, paths=paths, **facts)

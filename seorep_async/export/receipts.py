@@ -13,16 +13,13 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
-from typing import TypeVar
 
 import attrs
 
 from seorep_async.errors import ExportError, shown
-from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, from_json, is_name_of_part
+from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, is_name_of_part
 from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.tables.declared import all_tables
-
-T = TypeVar("T")
 
 LARGEST_JSON = 128 << 20
 """Bytes of the largest JSON that is read; the receipt of a night of 100,000 shards has about 80 MB."""
@@ -186,15 +183,6 @@ def _stale(there: set[str], wanted: set[str], replaced: set[str]) -> list[str]:
     return sorted(
         name for name in there if name not in wanted or (name in replaced and tables[name.partition("/")[0]] > 1)
     )
-
-
-def read_json(storage: Storage, name: str, kind: type[T]) -> T | None:
-    """Return the content of a JSON file of a dataset, or None if it does not exist.
-
-    ExportError: it can't be read. ValueError: it holds something else, or is too large.
-    """
-    data = storage.read(name, LARGEST_JSON + 1)
-    return None if data is None else from_json(data, kind)
 
 
 def _damaged(storage: Storage, name: str) -> ExportError:

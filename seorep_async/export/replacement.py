@@ -27,13 +27,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from seorep_async.export.checkpoint import CAMPAIGNS, fits
+from seorep_async.export.checkpoint import CAMPAIGNS
 from seorep_async.export.database_file import quoted
 from seorep_async.export.progress import CampaignOutcome, any_received
 from seorep_async.export.spec import PullSpec
 from seorep_async.models import Feed
 from seorep_async.tables.arrow import arrow_schema
-from seorep_async.tables.columns import FeedTable, Table
+from seorep_async.tables.columns import FeedTable, Table, fits
 from seorep_async.tables.declared import campaigns_table, failures_table, keywords_table, table_of, totals_table
 from seorep_async.tables.optional import require
 

@@ -15,12 +15,12 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, TypeVar
 
+from seorep_async.errors import PullPausedError
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
 from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint
-from seorep_async.export.formats import Format, check_totals, encode, prepare, unstorable
+from seorep_async.export.formats import Format, StagedReport, check_totals, encode, prepare, unstorable
 from seorep_async.export.progress import ProgressTracker, PullFailure
 from seorep_async.export.spec import PullSpec
-from seorep_async.export.staged_report import StagedReport
 from seorep_async.export.staging_area import StagingArea, StopSignal
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport, column_values, totals_in_tables
@@ -74,8 +74,13 @@ class StagingWriter:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.stop.set()
-        await self._close()
+        try:
+            if isinstance(error, PullPausedError):
+                await self._note_key()
+                await self.run(self.checkpoint.note_failed, {failure.requested for failure in self._tracker.failures})
+        finally:
+            self.stop.set()
+            await self._close()
 
     async def _close(self) -> None:
         """Close the area after the running step, which may take long, without blocking the loop."""
@@ -101,22 +106,23 @@ class StagingWriter:
         self._key_digest = asyncio.get_running_loop().run_in_executor(None, self._area.spec.key_digest)
 
     async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
-        """Store a part of the list of campaigns."""
-        await self.run(self._add_campaigns, campaigns, part)
+        def step() -> None:
+            report = encoded_campaigns(self._area.format, self._area.spec, campaigns, part)
+            self.checkpoint.add([report], durable=True)  # it is not fetched again if a power failure loses it
 
-    def _add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
-        report = encoded_campaigns(self._area.format, self._area.spec, campaigns, part)
-        self.checkpoint.add([report], durable=True)  # it is not fetched again if a power failure loses it
+        await self.run(step)
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Store reports."""
+        await self._note_key()
+        stored, failures = await self.run(self._add, reports, rows, keywords)
+        self._tracker.failures += failures
+        self._tracker.advance(len(reports), stored)
+
+    async def _note_key(self) -> None:
         if self._key_digest is not None:
             await self._key_digest
             await self.run(self._area.note_key)
             self._key_digest = None
-        stored, failures = await self.run(self._add, reports, rows, keywords)
-        self._tracker.failures += failures
-        self._tracker.advance(len(reports), stored)
 
     def _add(self, reports: Sequence[RankingReport[Any]], rows: bool, keywords: bool) -> tuple[int, list[PullFailure]]:
         staged: list[StagedReport] = []
@@ -154,11 +160,9 @@ class PipeWriter:
         self._tracker = tracker
 
     async def run(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step."""
         return step(*args)
 
     async def plan(self, campaigns: Iterable[int]) -> None:
-        """Note the campaigns."""
         self.checkpoint.plan(campaigns)
         if self._kind is Format.CSV:  # not sooner: a pull without campaigns leaves the pipe empty
             await self._write(csv_header(table_of(self._spec.feeds[0]), self._spec.csv))
@@ -167,7 +171,6 @@ class PipeWriter:
         """Leave the list of campaigns out: a pipe takes one table."""
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Write reports."""
         written = 0
         for owned in with_owners(reports, self.checkpoint) if rows else ():
             for one in encoded(self._kind, self._spec, [owned], rows=True, keywords=False):

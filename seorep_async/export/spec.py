@@ -84,7 +84,6 @@ class CampaignChoice:
 
 
 def folded(title: str) -> str:
-    """Return a group's title in the form in which titles are compared."""
     return title.strip().casefold()
 
 
@@ -184,7 +183,6 @@ class PullSpec:
 
     @property
     def window(self) -> tuple[dt.date, dt.date]:
-        """The first and the last day."""
         return self.start_date, self.end_date
 
     @property

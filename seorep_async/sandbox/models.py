@@ -5,6 +5,7 @@ string. A created backlink has no authority yet: 0; `date_string` is about `date
 campaign's `type` and the keywords' parameter `campaign_id` are not in the reference, but live services have them.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 
@@ -27,14 +28,13 @@ OWNER_ID = 1
 
 
 @frozen
-class Model:
-    """A kind of record and its operations.
+class Model(ABC):
+    """A kind of record, and the operations that read it.
 
     Attributes:
         name: the service's word for one.
         fields: all fields of a record, in the order of responses.
         searched: the fields of which one must contain the string of a list's search.
-        stored: the fields that writes set in a record.
         hidden: the fields that the responses of an operation leave out.
         words: the parameters of a list for the search, the field to sort by, and the direction.
     """
@@ -42,7 +42,6 @@ class Model:
     name: str
     fields: tuple[str, ...]
     searched: tuple[str, ...]
-    stored: tuple[str, ...] = ()
     hidden: Mapping[str, Collection[str]] = field(factory=dict)
     words: tuple[str, str, str] = ("filter", "order_by", "order_direction")
 
@@ -54,42 +53,16 @@ class Model:
         shown = [name for name in self.fields if name not in never]
         return {search: SEARCH, **PAGE, order: choice(shown), direction: DIRECTION}
 
-    def records(self, account: Account) -> Records:
-        """Return the records that can be written."""
-        raise NotImplementedError
-
+    @abstractmethod
     def record(self, account: Account, id_: int) -> Record | None:
         """Return a record, or None if there is none with this id."""
-        return self.records(account).get(id_)
 
     def find(self, service: Service, id_: int) -> Record:
         """Return the record that a request names, or refuse it."""
         return found(self.name, id_, self.record(service.account, id_))
 
-    def new(self, service: Service, request: ApiRequest) -> Record:
-        """Return what a created record has besides what the request sets."""
-        raise NotImplementedError
-
-    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
-        """Return the values that a write sets in a record, or in a new one."""
-        return request.given(self.stored)
-
-    def create(self, service: Service, request: ApiRequest) -> Record:
-        new = self.new(service, request) | self.values(service, request, None)
-        return self._single("create", self.records(service.account).add(new))
-
     def get(self, service: Service, request: ApiRequest) -> Record:
         return self._single("get", self.find(service, request.id))
-
-    def update(self, service: Service, request: ApiRequest) -> Record:
-        """Change a record; fields that are not given stay."""
-        record = self.find(service, request.id)
-        if values := self.values(service, request, record):
-            record = self.records(service.account).put(record | values)
-        return self._single("update", record)
-
-    def delete(self, service: Service, request: ApiRequest) -> None:
-        self.records(service.account).remove(self.find(service, request.id)["id"])
 
     def page(
         self,
@@ -135,7 +108,47 @@ def single(record: Record) -> Record:
     return {"metadata": {"total_pages": 1, "total_records": 1}, "data": record}
 
 
-class Campaigns(Model):
+@frozen
+class WritableModel(Model):
+    """A kind of record that requests also create, change and delete.
+
+    Attributes:
+        stored: the fields that writes set in a record.
+    """
+
+    stored: tuple[str, ...] = ()
+
+    @abstractmethod
+    def records(self, account: Account) -> Records:
+        """Return the account's records."""
+
+    def record(self, account: Account, id_: int) -> Record | None:
+        return self.records(account).get(id_)
+
+    @abstractmethod
+    def new(self, service: Service, request: ApiRequest) -> Record:
+        """Return what a created record has besides what the request sets."""
+
+    def values(self, service: Service, request: ApiRequest, record: Record | None) -> Record:
+        """Return the values that a write sets in a record, or in a new one."""
+        return request.given(self.stored)
+
+    def create(self, service: Service, request: ApiRequest) -> Record:
+        new = self.new(service, request) | self.values(service, request, None)
+        return self._single("create", self.records(service.account).add(new))
+
+    def update(self, service: Service, request: ApiRequest) -> Record:
+        """Change a record; fields that are not given stay."""
+        record = self.find(service, request.id)
+        if values := self.values(service, request, record):
+            record = self.records(service.account).put(record | values)
+        return self._single("update", record)
+
+    def delete(self, service: Service, request: ApiRequest) -> None:
+        self.records(service.account).remove(self.find(service, request.id)["id"])
+
+
+class Campaigns(WritableModel):
     """Campaigns, deleted with their keywords, backlinks and feeds."""
 
     def records(self, account: Account) -> Records:
@@ -157,7 +170,7 @@ class Campaigns(Model):
         return self.page(service, request, service.account.campaign_ids)
 
 
-class Users(Model):
+class Users(WritableModel):
     """Users, whose passwords are neither stored nor shown."""
 
     def records(self, account: Account) -> Records:
@@ -215,7 +228,7 @@ class Keywords(Model):
         return self.page(service, request, lambda: service.account.keyword_ids(request["campaign_id"]))
 
 
-class Backlinks(Model):
+class Backlinks(WritableModel):
     """Backlinks, each of one campaign."""
 
     def records(self, account: Account) -> Records:

@@ -94,7 +94,8 @@ class Transport:
             self._check_borrowed(self._borrowed)
             self._reads = self._writes = self._borrowed
         else:
-            self._reads, self._writes = self._own(force_close=False), self._own(force_close=True)
+            requests = own_request(self._authentication)
+            self._reads, self._writes = self._own(requests, force_close=False), self._own(requests, force_close=True)
         return self
 
     async def __aexit__(
@@ -212,7 +213,7 @@ class Transport:
                 share += whole.write(chunks.pop())
         return memoryview(whole)
 
-    def _own(self, *, force_close: bool) -> aiohttp.ClientSession:
+    def _own(self, requests: type[aiohttp.ClientRequest], *, force_close: bool) -> aiohttp.ClientSession:
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=force_close),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -221,7 +222,7 @@ class Transport:
             timeout=self._timeout,
             trust_env=False,
             read_bufsize=READ_SIZE,
-            request_class=own_request(self._authentication),
+            request_class=requests,
             response_class=WriteResponse if force_close else OwnResponse,
         )
         self._closing.push_async_callback(session.close)

@@ -19,12 +19,11 @@ import msgspec
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.atomic_replace import resolve
-from seorep_async.export.contents import arrow_table, pull_row
 from seorep_async.export.fetch import name_campaigns, store_campaigns
 from seorep_async.export.formats import Format, arrow_tables
-from seorep_async.export.night import PLAN, Part, Partition, escape
+from seorep_async.export.night import PLAN, Part, Partition, escape, from_json
 from seorep_async.export.progress import CampaignOutcome, PullSummary, any_received, summary_of
-from seorep_async.export.receipts import delete_pull, read_json, read_receipt
+from seorep_async.export.receipts import LARGEST_JSON, delete_pull, read_receipt
 from seorep_async.export.replacement import Replacement
 from seorep_async.export.sinks import encoded_campaigns
 from seorep_async.export.spec import PullSpec, SpecOptions
@@ -32,6 +31,7 @@ from seorep_async.export.staging_area import in_thread
 from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.export.targets import dataset_of
 from seorep_async.export.targets.dataset import check_staged, commit_night, receipt_of, stage, write_part
+from seorep_async.export.targets.target import arrow_table, pull_row
 from seorep_async.models import Campaign, Feed
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.settings import Settings
@@ -311,7 +311,8 @@ def read_plan(storage: Storage, night: Partition, pull: str) -> StoredPlan | Non
     """Return the plan of a pull, or None if there is none; ExportError if it can't be read, or no pull wrote it."""
     name = night.plan(pull)
     with contextlib.suppress(ValueError):
-        found = read_json(storage, name, StoredPlan)
+        data = storage.read(name, LARGEST_JSON + 1)
+        found = None if data is None else from_json(data, StoredPlan)
         if found is None or (found.pull == pull and found.is_of(night)):
             return found
     problem = "is not a plan of this version; move it away, or pass restart=True"

@@ -20,16 +20,14 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.atomic_replace import translate_errors
-from seorep_async.export.contents import Contents
-from seorep_async.export.formats import GROUP_ROWS, Format
+from seorep_async.export.formats import GROUP_ROWS, DamagedError, Format
 from seorep_async.export.lock import AtWorkError
 from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.spec import PullSpec, shared
-from seorep_async.export.staged_report import DamagedError
 from seorep_async.export.storage import Storage, storage_of
 from seorep_async.export.targets.dataset import DatasetTarget, read_part, stage, write_parts
-from seorep_async.export.targets.target import shard_tables
+from seorep_async.export.targets.target import Contents, shard_tables
 from seorep_async.resources.arguments import Secret
 from seorep_async.session import Limits
 from seorep_async.settings import Settings
@@ -219,7 +217,6 @@ class ShardTarget(DatasetTarget):
 
     @classmethod
     def of(cls, shard: Shard, storage: Storage) -> ShardTarget:
-        """Return the target of a shard; its work folder is made."""
         name, folder = Path(f"{shard.pull}-{shard.number:05}"), _work_folder(shard.work_dir)
         return cls(
             path=name,
@@ -239,7 +236,6 @@ class ShardTarget(DatasetTarget):
         return False
 
     def write(self, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
-        """Stage its parts, and write its receipt."""
         shard = self.shard
         files = write_parts(contents, shard.number, shard_tables(shard.feeds), check)
         stage(self.storage, shard.night, shard.pull, files)

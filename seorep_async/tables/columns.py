@@ -174,6 +174,11 @@ def _held(hint: Any) -> Any:
 _ENCODE = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
+def fits(number: int) -> bool:
+    """Return whether an integer has at most 64 bits, the limit of databases and Arrow."""
+    return -(2**63) <= number < 2**63
+
+
 def as_json(value: object) -> str:
     """Return a value as a JSON string, the same for equal values, for formats without a type for it."""
     return _ENCODE(value)

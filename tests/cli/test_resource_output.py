@@ -13,7 +13,7 @@ import pytest
 from seorep_async import InvalidRequestError, SeoRepClient
 from seorep_async.cli.exit_codes import service_message
 from seorep_async.cli.options import OutputFormat, field_names
-from seorep_async.cli.resource_output import formatted_one, table_of_many, table_of_one
+from seorep_async.cli.terminal import formatted_one, table_of_many, table_of_one
 from seorep_async.models import Campaign, User
 from seorep_async.session import Clock
 from tests.cli.running import KEY, Seorep, process
@@ -120,7 +120,7 @@ def test_csv_is_verbatim_except_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -
     assert list(csv.reader(io.StringIO(written(OutputFormat.CSV, campaign(company=HOSTILE), "company"), "")))[1] == [
         HOSTILE
     ]
-    monkeypatch.setattr("seorep_async.cli.resource_output.stdout_is_terminal", lambda: True)
+    monkeypatch.setattr("seorep_async.cli.terminal.stdout_is_terminal", lambda: True)
     text = written(OutputFormat.CSV, campaign(company=HOSTILE), "company")
     assert text.replace("\r\n", "").isprintable()
 
@@ -131,7 +131,7 @@ def test_csv_is_verbatim_except_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def wide_80(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let stdout be a terminal of 80 columns without colours."""
-    monkeypatch.setattr("seorep_async.cli.resource_output.stdout_is_terminal", lambda: True)
+    monkeypatch.setattr("seorep_async.cli.terminal.stdout_is_terminal", lambda: True)
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("COLUMNS", "80")
 

@@ -3,12 +3,19 @@
 
 from __future__ import annotations
 
-from seorep_async.export import local_folder, lock, object_store, sinks, spec
+from seorep_async.export import local_folder, lock, sinks, spec
 from seorep_async.export.atomic_replace import translate_errors
 from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.contents import Contents
 from seorep_async.export.database_file import LATEST, make_table
-from seorep_async.export.formats import Format, arrow_tables, check_totals, encode
+from seorep_async.export.formats import (
+    DamagedError,
+    Format,
+    RowsFile,
+    StagedReport,
+    arrow_tables,
+    check_totals,
+    encode,
+)
 from seorep_async.export.local_folder import LocalFolder
 from seorep_async.export.lock import AtWorkError, HeldError, Holder, PullLock, write_lock
 from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape
@@ -19,9 +26,9 @@ from seorep_async.export.receipts import busy, commit, last_receipt, read_receip
 from seorep_async.export.replacement import Replacement
 from seorep_async.export.sinks import encoded
 from seorep_async.export.spec import PullSpec, SpecOptions, differences
-from seorep_async.export.staged_report import DamagedError, RowsFile, StagedReport
 from seorep_async.export.staging_area import StagingArea, staged_in
 from seorep_async.export.storage import RECEIPTS, Storage, each, storage_of
 from seorep_async.export.targets import Target, dataset, dataset_of, target_of
 from seorep_async.export.targets.database import DatabaseTarget, insert
 from seorep_async.export.targets.dataset import part_table, write_parts
+from seorep_async.export.targets.target import Contents

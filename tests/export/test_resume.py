@@ -311,10 +311,10 @@ async def test_retry_failed_fetches_a_night_that_is_not_there(tmp_path: Path, ou
 async def test_a_refused_restart_leaves_no_older_night_to_retry(tmp_path: Path) -> None:
     out = tmp_path / "a.duckdb"
     async with account(failing={2: 404}) as (_, client):
-        await again(client, out, snapshot_date=START)
+        await pull_into(client, out, snapshot_date=START)
         with opened_elsewhere(out), pytest.raises(ExportError, match="open in another program"):
-            await again(client, out, restart=True)
-        summary = await again(client, out, retry_failed=True)
+            await pull_into(client, out, restart=True)
+        summary = await pull_into(client, out, retry_failed=True)
     assert (summary.snapshot_date > START, summary.rows) == (True, 90)
 
 

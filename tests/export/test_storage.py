@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from seorep_async.errors import ConfigurationError, ExportError
-from tests.export.door import LocalFolder, Storage, each, local_folder, object_store, storage_of
+from tests.export.door import LocalFolder, Storage, each, local_folder, storage_of
 from tests.export.made_nights import PowerFailure, Steps
 from tests.export.s3 import SECRET, Bucket
 
@@ -351,8 +351,8 @@ def test_a_store_that_is_down_is_one_line_without_secrets() -> None:
 def test_a_large_file_is_sent_in_pieces_and_appears_once(
     bucket: Bucket, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_store, "_ONE_PUT", 6 << 20)
-    monkeypatch.setattr(object_store, "_CHUNK", 5 << 20)
+    monkeypatch.setattr("seorep_async.export.storage._ONE_PUT", 6 << 20)
+    monkeypatch.setattr("seorep_async.export.storage._CHUNK", 5 << 20)
     file.write_bytes(os.urandom(1 << 20) * 12)
     storage_of(bucket.url, bucket.server.options).put(file, "a")
     assert bucket.objects() == {"a": file.read_bytes()}

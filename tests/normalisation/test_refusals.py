@@ -35,7 +35,11 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         ("x", 'expected a period "YYYY-MM" or "YYYY-MM-DD", got "x"'),
         (None, 'expected a period "YYYY-MM" or "YYYY-MM-DD", got null'),
     ],
-    "tags": [("x", 'expected an array, got "x"'), ({}, "expected an array, got an object")],
+    "tags": [
+        ("x", 'expected an array, got "x"'),
+        ("null", 'expected an array, got "null"'),
+        ({}, "expected an array, got an object"),
+    ],
     "location": [("x", 'expected an object, got "x"'), ([7], "expected an object, got an array")],
     "language": [("x", 'expected an object, got "x"'), (0, "expected an object, got 0")],
 }

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 
 from seorep_async.export.atomic_replace import atomic_replace, export_error, translate_errors
-from seorep_async.export.contents import Contents
 from seorep_async.export.database_file import (
     LATEST,
     LATEST_COMMENT,
@@ -29,7 +28,7 @@ from seorep_async.export.formats import Format
 from seorep_async.export.lock import write_lock
 from seorep_async.export.replacement import LATEST_TABLES, Replacement, same_key
 from seorep_async.export.spec import PullSpec
-from seorep_async.export.targets.target import Place, Target, check_file, refusal, tables_of
+from seorep_async.export.targets.target import Contents, Place, Target, check_file, refusal, tables_of
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables, table_of, totals_table
@@ -49,7 +48,6 @@ class DatabaseTarget(Target):
 
     @classmethod
     def at(cls, place: Place) -> Target | None:
-        """Return the target at a place, or None if it is of another kind."""
         if place.format is not Format.DUCKDB:
             return None
         if place.is_address:

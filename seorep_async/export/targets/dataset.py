@@ -20,7 +20,6 @@ import attrs
 
 from seorep_async.errors import ExportError
 from seorep_async.export.atomic_replace import resolve
-from seorep_async.export.contents import Contents
 from seorep_async.export.formats import Format, write_table
 from seorep_async.export.local_folder import STAGING, LocalFolder
 from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, is_name_of_part
@@ -30,7 +29,7 @@ from seorep_async.export.replacement import Replacement
 from seorep_async.export.spec import PullSpec, shared
 from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.export.targets.files import is_one_of_ours
-from seorep_async.export.targets.target import Place, Target, mark, refusal, tables_of
+from seorep_async.export.targets.target import Contents, Place, Target, mark, refusal, tables_of
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables, failures_table, pulls_table, table_named, table_of
@@ -53,7 +52,6 @@ class DatasetTarget(Target):
 
     @classmethod
     def at(cls, place: Place) -> Target | None:
-        """Return the target at a place, or None if it is of another kind."""
         path, name = place.path, place.out
         if place.is_address and name.endswith("/"):
             path = resolve(Path(f"{re.sub('[^A-Za-z0-9.]+', '-', name).strip('-')[-60:]}-{mark(name)}"))
@@ -167,7 +165,6 @@ def _foreign_file(storage: Storage, night: Partition) -> str | None:
 
 
 def receipt_of(spec: PullSpec, pull: str, parts: Iterable[Part], outcomes: Iterable[CampaignOutcome]) -> Receipt:
-    """Return the receipt of a pull's fetched reports."""
     labels = shared(spec, Receipt) | {"feeds": tuple(feed.value for feed in spec.feeds)}
     return Receipt(
         **labels,

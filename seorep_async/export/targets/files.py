@@ -15,11 +15,10 @@ from typing import BinaryIO
 import attrs
 
 from seorep_async.export.atomic_replace import atomic_replace, export_error, resolve, temporary_file, translate_errors
-from seorep_async.export.contents import Contents
 from seorep_async.export.formats import Format, write_table
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.storage import Storage
-from seorep_async.export.targets.target import Place, Target, check_file, mark, refusal, tables_of
+from seorep_async.export.targets.target import Contents, Place, Target, check_file, mark, refusal, tables_of
 from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.declared import failures_table, keywords_table, pulls_table, table_of
@@ -36,7 +35,6 @@ class FilesTarget(Target):
 
     @classmethod
     def at(cls, place: Place) -> Target | None:
-        """Return the target at a place, or None if it is of another kind."""
         if place.format is None:
             return None
         found = cls(place.path, Path(place.out), place.format, **place.given)
@@ -71,7 +69,6 @@ class FilesTarget(Target):
             return is_one_of_ours(opened, kind=self.format, table=table)
 
     def exists(self) -> bool:
-        """Return whether every file of rows exists."""
         return all(self.file(table_of(feed)).exists() for feed in self.feeds)
 
     def row_files(self) -> Sequence[Path | str]:
