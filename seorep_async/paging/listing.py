@@ -141,30 +141,44 @@ class Listing(Generic[T, R_co]):
             first = await self._session.send(request)
             pages = [first]
             if not is_whole(first, self._query.key):
-                ledger = self._ledger(first)
-                async with aclosing(self._further(ledger, schedule, slot)) as further:
-                    pages += [page async for page in further if ledger.add(page)]
-                ledger.finish()
+                await self._add_further(pages, schedule, slot)
         finally:
             if slot is not None:
                 slot.release()
         return self._assemble(pages)
+
+    async def _add_further(self, pages: list[Page[T]], schedule: Schedule, slot: Slot | None) -> None:
+        """Fetch the pages after page 1."""
+        ledger = self._ledger(pages[0])
+        if (prefetch := self._prefetch(ledger, schedule, slot)) is None:
+            pages += [page async for page in self._read_on(ledger, schedule) if ledger.add(page)]
+        else:
+
+            def add(page: Page[T]) -> None:
+                ledger.add(page)
+                pages.append(page)
+
+            await prefetch.add_all(add)
+        ledger.finish()
 
     def _ledger(self, first: Page[T]) -> Ledger[T]:
         ledger = Ledger(self._query.key, self._query.subject, self._session.settings.max_pages)
         ledger.start(first)
         return ledger
 
-    def _further(
-        self, ledger: Ledger[T], schedule: Schedule, slot: Slot | None = None
-    ) -> AsyncGenerator[Page[T], None]:
+    def _further(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
         """Return the pages after page 1; add each to the ledger before the next."""
+        prefetch = self._prefetch(ledger, schedule)
+        return self._read_on(ledger, schedule) if prefetch is None else aiter(prefetch)
+
+    def _prefetch(self, ledger: Ledger[T], schedule: Schedule, slot: Slot | None = None) -> Prefetch[T] | None:
+        """Return the pages after page 1, or None if they can only be read one after the other."""
         last = ledger.last_page
         if last is None or last == 1:
-            return self._read_on(ledger, schedule)
+            return None
         request = partial(self._query.page, schedule=schedule)
         budget = schedule.budget or PageBudget(last)
-        return aiter(Prefetch(self._session, request, last, budget, schedule.priority, slot))
+        return Prefetch(self._session, request, last, budget, schedule.priority, slot)
 
     async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
         """Fetch one page after the other, to the end."""

@@ -42,30 +42,53 @@ class Prefetch(Generic[T]):
         self._next = 2
         self._waiter: SlotWaiter | None = None
         self._pages: deque[asyncio.Task[Page[T]]] = deque()
-        self._failed: asyncio.Task[Page[T]] | None = None
+        self._add: Callable[[Page[T]], object] | None = None
+        self._error: BaseException | None = None
         self._changed = asyncio.Event()
 
     async def __aiter__(self) -> AsyncGenerator[Page[T], None]:
         try:
             self._start_pages()
             for _ in range(2, self._last + 1):
-                yield await self._oldest()
+                while self._error is None and not self._has_oldest():
+                    self._changed.clear()
+                    await self._changed.wait()
+                if self._error is not None:
+                    raise self._error
+                yield self._pages[0].result()
                 self._pages.popleft()
                 self._start_pages()
         finally:
-            self._last = 0
-            if self._waiter is not None:
-                self._waiter.is_over = True
-                self._budget.pass_on()
-            await cancel_all([page for page in self._pages if not page.done()])
-            if self._slot is not None:
-                self._slot.release()
+            await self._end()
+
+    async def add_all(self, add: Callable[[Page[T]], object]) -> None:
+        """Have a function called with each page, in order, as it arrives; its error ends it, too.
+
+        No task waits for the pages one by one, which would cost as much as a permit.
+        """
+        self._add = add
+        try:
+            self._start_pages()
+            await self._changed.wait()
+            if self._error is not None:
+                raise self._error
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
+        self._last = 0
+        if self._waiter is not None:
+            self._waiter.is_over = True
+            self._budget.pass_on()
+        await cancel_all([page for page in self._pages if not page.done()])
+        if self._slot is not None:
+            self._slot.release()
 
     def _start_pages(self) -> None:
         """Start pages while there are slots and room; the budget calls this once a slot is free."""
         if self._waiter is not None and not self._waiter.is_over:
             return
-        while self._next <= self._last and len(self._pages) < self._limit and self._failed is None:
+        while self._next <= self._last and len(self._pages) < self._limit and self._error is None:
             slot = self._slot or self._budget.try_acquire(self._priority)
             if slot is None:
                 self._waiter = self._budget.queue(self._priority, self._start_pages)
@@ -78,19 +101,26 @@ class Prefetch(Generic[T]):
         self._budget.pass_on()
 
     def _on_page(self, slot: Slot, page: asyncio.Task[Page[T]]) -> None:
-        if page.cancelled() or page.exception() is not None:
-            self._failed = self._failed or page
-        if self._failed or (self._pages and self._pages[0].done()):
-            self._changed.set()
+        if page.cancelled():
+            self._error = self._error or ConfigurationError("the client was closed while a listing was being read")
+        else:
+            self._error = self._error or page.exception()
         slot.release()
+        if self._add is not None:
+            self._add_ready(self._add)
+        elif self._error is not None or self._has_oldest():
+            self._changed.set()
 
-    async def _oldest(self) -> Page[T]:
-        while not (self._failed or (self._pages and self._pages[0].done())):
-            self._changed.clear()
-            await self._changed.wait()
-        if self._failed is None:
-            return self._pages[0].result()
-        if self._failed.cancelled():
-            raise ConfigurationError("the client was closed while a listing was being read")
-        self._failed.result()
-        raise AssertionError("a task that failed has an exception")
+    def _add_ready(self, add: Callable[[Page[T]], object]) -> None:
+        """Add the pages that are due, and wake `add_all` after the last, or a failure."""
+        try:
+            while self._error is None and self._has_oldest():
+                add(self._pages.popleft().result())
+                self._start_pages()
+        except Exception as error:
+            self._error = error
+        if self._error is not None or (self._next > self._last and not self._pages):
+            self._changed.set()
+
+    def _has_oldest(self) -> bool:
+        return bool(self._pages) and self._pages[0].done()
