@@ -118,8 +118,9 @@ class Pull(Generic[R]):
         if self._open:
             raise ConfigurationError("this pull is running already; make another one")
         self._open = True
-        self._limit = window_size(self._session.settings.max_concurrency)
-        self._budget = PageBudget(self._limit)
+        permits = self._session.settings.max_concurrency
+        self._limit = window_size(permits)
+        self._budget = PageBudget(self._limit, permits)
         self._cancel_scope = CancelScope()
         self._deadline = self._session.call_timeout.stream_deadline()
         self._total = len(self)

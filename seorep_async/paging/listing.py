@@ -13,7 +13,7 @@ import msgspec
 from seorep_async.errors import ConfigurationError, NotFoundError
 from seorep_async.models import Page
 from seorep_async.paging.checks import Ledger, is_whole
-from seorep_async.paging.page_window import PageBudget, Slot
+from seorep_async.paging.page_window import PageBudget, Slot, window_size
 from seorep_async.paging.prefetch import Prefetch
 from seorep_async.session import CancelScope, Decode, Request, Session
 from seorep_async.tables.tabular import ModelList
@@ -177,7 +177,8 @@ class Listing(Generic[T, R_co]):
         if last is None or last == 1:
             return None
         request = partial(self._query.page, schedule=schedule)
-        budget = schedule.budget or PageBudget(last)
+        permits = self._session.settings.max_concurrency
+        budget = schedule.budget or PageBudget(window_size(permits), permits)
         return Prefetch(self._session, request, last, budget, schedule.priority, slot)
 
     async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:

@@ -21,11 +21,13 @@ class PageBudget:
 
     A listing needs a slot for each page in progress. As first pages wait for all other pages, many short listings run
     side by side, but only a few long ones. `first_pages` is the number of slots open to first pages; the rest is
-    reserved so that started listings can finish.
+    reserved so that started listings can finish. Of further pages, at most `in_flight` wait for their response: more
+    would only wait for permits, which costs as much as a tenth of a small page.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, in_flight: int | None = None) -> None:
         self._free = limit
+        self._may_fly = limit if in_flight is None else in_flight
         self._reserve = 3 * limit // 8
         self.first_pages: int = limit - self._reserve
         self._waiting: list[tuple[tuple[bool, int], int, SlotWaiter]] = []
@@ -50,7 +52,8 @@ class PageBudget:
         if not self._has_slot_for((first, priority)):
             return None
         self._free -= 1
-        return Slot(self, priority)
+        self._may_fly -= 1
+        return Slot(self, priority, first)
 
     def queue(self, priority: int, wake: Callable[[], None], *, first: bool = False) -> SlotWaiter:
         """Call a function once a slot is free; it may acquire several, and then calls `pass_on`."""
@@ -68,13 +71,14 @@ class PageBudget:
             waiter.is_over = True
             waiter.wake()
 
-    def release(self) -> None:
-        """Return one slot."""
-        self._free += 1
+    def give_back(self, *, landed: bool = False, read: bool = False) -> None:
+        """Take back what a page held until its response came, or until it was read."""
+        self._may_fly += landed
+        self._free += read
         self.pass_on()
 
     def _has_slot_for(self, claim: tuple[bool, int]) -> bool:
-        if self._free <= (self._reserve if claim[0] else 0):
+        if (self._free <= self._reserve) if claim[0] else (self._free <= 0 or self._may_fly <= 0):
             return False
         return not self._waiting or claim <= self._waiting[0][0]
 
@@ -87,26 +91,39 @@ class SlotWaiter(msgspec.Struct, eq=False):
 
 
 class Slot(msgspec.Struct, eq=False):
-    """One slot of a budget; repeated releases return it once."""
+    """One slot of a budget; repeated releases return it once.
+
+    Attributes:
+        is_first: whether it is page 1's, which leaves its place in flight to page 2.
+    """
 
     _budget: PageBudget
     _priority: int
-    _state: Literal["held", "lent", "released"] = "held"
+    is_first: bool
+    _state: Literal["in flight", "landed", "lent", "released"] = "in flight"
+
+    def land(self) -> None:
+        """Let another page be sent, as the response was received."""
+        if self._state == "in flight" and not self.is_first:
+            self._state = "landed"
+            self._budget.give_back(landed=True)
 
     def lend(self) -> None:
         """Lend the slot to another page."""
-        if self._state == "held":
-            self._state = "lent"
-            self._budget.release()
+        if self._state != "released":
+            self._give_back("lent")
 
     async def take_back(self) -> None:
         """Wait for a slot in place of the lent one."""
         if self._state == "lent":
             await self._budget.acquire(self._priority)
-            self._state = "held"
+            self._state = "in flight"
 
     def release(self) -> None:
         """Return the slot if it is still held."""
-        was_held, self._state = self._state == "held", "released"
-        if was_held:
-            self._budget.release()
+        self._give_back("released")
+
+    def _give_back(self, state: Literal["lent", "released"]) -> None:
+        before, self._state = self._state, state
+        if before in ("in flight", "landed"):
+            self._budget.give_back(landed=before == "in flight", read=True)

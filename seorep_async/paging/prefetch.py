@@ -93,7 +93,7 @@ class Prefetch(Generic[T]):
             if slot is None:
                 self._waiter = self._budget.queue(self._priority, self._start_pages)
                 return
-            self._slot = None
+            self._slot, slot.is_first = None, False
             request = self._request(self._next)
             request.slot = slot
             self._pages.append(self._session.spawn(self._session.send(request), partial(self._on_page, slot)))

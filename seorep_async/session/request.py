@@ -24,6 +24,9 @@ class Decode(Protocol[T_co]):
 class Lendable(Protocol):
     """A resource of a request, such as a slot for a page in progress, that others may use while it waits."""
 
+    def land(self) -> None:
+        """Note that a response came."""
+
     def lend(self) -> None:
         """Lend it."""
 

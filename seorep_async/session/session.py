@@ -270,6 +270,8 @@ class Session:
             finally:
                 call.ended = self.clock.monotonic()
                 self.governor.release(permit, signal, retry_after)
+                if request.slot is not None:
+                    request.slot.land()
             if isinstance(outcome, Failure):
                 result: T | Failure = self._reader.clean(outcome, request)
             else:

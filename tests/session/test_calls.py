@@ -202,6 +202,9 @@ class LentSlot:
     def __init__(self) -> None:
         self.lent = 0
 
+    def land(self) -> None:
+        pass
+
     def lend(self) -> None:
         self.lent += 1
 
