@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
+pytestmark = pytest.mark.heavy
+
 REPO = Path(__file__).parent.parent
 BARS = (
     "rows, campaign, against orjson.loads",

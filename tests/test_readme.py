@@ -142,6 +142,7 @@ async def type_in(page: str) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("account")
 @pytest.mark.parametrize("page", [page for page in SNIPPETS if page not in (WITH_CHARTS, *OF_ENGINES)])
 def test_snippets_run_without_a_warning(page: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,6 +159,7 @@ def test_snippets_of_engines_run(page: str, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("account")
 def test_the_pictures_are_those_that_the_guide_draws() -> None:
     names = asyncio.run(type_in(WITH_CHARTS))
@@ -181,6 +183,7 @@ def test_examples_of_tests_pass(tmp_path: Path) -> None:
     assert f"{expected} passed" in ended.stdout, ended.stdout + ended.stderr
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("account")
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_command_succeeds(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:

@@ -222,8 +222,7 @@ class Session:
     def _may_start(self, call: Call[Any]) -> bool:
         """Return whether nothing forbids the attempt, also after a wait for its permit."""
         scope = call.request.cancel_scope
-        is_free = scope is None or scope.may_go
-        return is_free and self.state == "open" and self.clock.monotonic() < call.deadline
+        return (scope is None or scope.may_go) and self.state == "open" and self.clock.monotonic() < call.deadline
 
     async def _judge_key(self, call: Call[Any], scope: CancelScope) -> None:
         """Wait until it is known whether the key still works, and send the probe if it takes one."""

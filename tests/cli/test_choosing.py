@@ -226,6 +226,7 @@ def test_a_month_pulled_before_its_end_is_not_complete(capfd: pytest.CaptureFixt
     assert as_json(capfd)["feeds_skipped"] == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("out", ["parts.duckdb", "parts/"])
 def test_nights_of_few_requests_lose_nothing(out: str, capfd: pytest.CaptureFixture[str]) -> None:
     months = ("--each=month", "--from=2022-01-01", "--to=2022-03-31", *FEEDS)
@@ -250,6 +251,7 @@ def test_months_of_which_nothing_came_end_as_one_does(capfd: pytest.CaptureFixtu
     assert '"exit_code": 4' not in capfd.readouterr().out
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("out", ["a.duckdb", "a/"])
 def test_a_campaign_that_always_fails_keeps_no_month_back(out: str, capfd: pytest.CaptureFixture[str]) -> None:
     months = ("--each=month", "--from=2022-01-01", "--to=2022-04-30", "--forbidden=2", f"--out={out}")

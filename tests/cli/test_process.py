@@ -21,6 +21,8 @@ import pytest
 from tests.cli.running import COMMAND, Seorep, process, shell, wait_for, without_slow_callbacks
 from tests.export.reports import names_in
 
+pytestmark = pytest.mark.heavy
+
 SLOW = ("pull", "--sandbox", "--campaigns", "8000", "--latency", "0.2")  # 100 s
 
 

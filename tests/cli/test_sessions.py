@@ -29,6 +29,8 @@ from seorep_async.session import Clock
 from tests.cli.running import NOW, serving
 from tests.export.reports import names_in
 
+pytestmark = pytest.mark.heavy
+
 SESSIONS = sorted(Path(__file__).with_name("sessions").glob("*.txt"))
 VARYING = {
     r"127\.0\.0\.1:\d+": "127.0.0.1:PORT",

@@ -17,6 +17,8 @@ from tests.cli.running import Seorep, process, serving, shell, wait_for, without
 from tests.session.calls import KEY
 from tests.session.canary import assert_key_is_not_in
 
+pytestmark = pytest.mark.heavy
+
 PULL = "seorep pull --sandbox --campaigns 2 --keywords 3 --quiet"
 
 

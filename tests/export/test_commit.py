@@ -45,6 +45,8 @@ from tests.export.made_service import made
 from tests.export.reports import END, START, pull_into
 from tests.export.reports import NIGHT as PULLED_NIGHT
 
+pytestmark = pytest.mark.heavy
+
 FEW, MANY, OTHER, ALL = (1, 1, 1), (3, 1, 2), (2, 2, 0), (3, 1, 1, 1)
 STEPS = {"one": 27, "shards": 60}
 """Requests that change a bucket, in a pull that replaces a night; at least so many."""

@@ -43,6 +43,7 @@ async def test_rows_of_a_campaign_that_failed_stay_from_before(tmp_path: Path) -
     ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "columns",
     [
@@ -269,6 +270,7 @@ def constrain(path: Path, table: str, constraint: str) -> None:
     change(path, f"INSERT INTO {table} FROM before; DROP TABLE before")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("done", MENDABLE)
 async def test_a_refused_change_is_mended_as_the_refusal_says(path: Path, done: str) -> None:
     async with account(campaigns=1, keywords=2) as (_, client):

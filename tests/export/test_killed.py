@@ -33,6 +33,8 @@ from tests.cli.running import serving
 from tests.export.door import Checkpoint, target_of
 from tests.export.reports import FORMATS, account, cut_off, pull_into
 
+pytestmark = pytest.mark.heavy
+
 MAX_CONCURRENCY = 8
 IN_FLIGHT = 2 * MAX_CONCURRENCY + 1
 """Campaigns in flight at one time: at most so many in progress in a `Pull`, and one that is being written."""

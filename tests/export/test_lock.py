@@ -28,6 +28,8 @@ from seorep_async.export import ExportError
 from tests.export.door import AtWorkError, HeldError, Holder, PullLock, lock, write_lock
 from tests.export.reports import account, names_in, pull_into
 
+pytestmark = pytest.mark.heavy
+
 OTHER_PULL = """
 import asyncio, errno, fcntl, sys
 from seorep_async import SeoRepClient

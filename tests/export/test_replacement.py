@@ -47,6 +47,7 @@ def latest(rows: list[Row]) -> list[Row]:
     return [row for row in rows if place(row) == newest[row["account"], row["campaign_id"]]]
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("seed", "count"), [(1, 40), *(pytest.param(seed, 100, marks=pytest.mark.slow) for seed in range(1, 21))]

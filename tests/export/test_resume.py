@@ -30,6 +30,8 @@ from tests.export.door import (
 from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, Fail, account, names_in, pull_into, rows_in
 
+pytestmark = pytest.mark.heavy
+
 CAMPAIGNS = 24
 
 

@@ -15,6 +15,8 @@ from tests.faults.conftest import Check
 from tests.faults.run import JANUARY, KEY, load_of_the_machine, open_sockets
 from tests.faults.server import CUTS, LIGHT, Limit, Outage, Plan, ServerProcess
 
+pytestmark = pytest.mark.heavy
+
 slow, alone = pytest.mark.slow, pytest.mark.alone
 ENDLESS = float("inf")
 

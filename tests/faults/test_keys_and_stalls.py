@@ -22,6 +22,8 @@ from tests.faults.server import Plan
 from tests.scripted_api import FEED, LIST, Asked, serving
 from tests.session.scripted_server import Connection, ScriptedServer, answer
 
+pytestmark = pytest.mark.heavy
+
 slow, alone = pytest.mark.slow, pytest.mark.alone
 PLAN = Plan(units=300, pages=3, rows=1)
 CREATED = b'{"data": {"id": 7, "url": "u", "company": "c"}}'

@@ -23,6 +23,8 @@ from tests.faults.run import Results, opened, results_of
 from tests.session.calls import KEY
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
 
+pytestmark = pytest.mark.heavy
+
 CAMPAIGNS, PAGES = 60, 5
 FEW = 20
 SLOW, ALONE = pytest.mark.slow, pytest.mark.alone

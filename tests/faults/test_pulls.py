@@ -15,6 +15,8 @@ from tests.faults.conftest import Check
 from tests.faults.run import Run, pull
 from tests.faults.server import LIGHT, Limit, Outage, Plan, ServerProcess
 
+pytestmark = pytest.mark.heavy
+
 GRACE = 0.05
 """Seconds in which requests still come that were under way as a wait was asked for."""
 

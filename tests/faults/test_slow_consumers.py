@@ -14,6 +14,8 @@ from tests.faults.conftest import Check
 from tests.faults.run import JANUARY, KEY
 from tests.faults.server import Plan, ServerProcess
 
+pytestmark = pytest.mark.heavy
+
 slow = pytest.mark.slow
 
 

@@ -17,6 +17,8 @@ from seorep_async.sandbox import Faults, Sandbox
 from tests.faults.conftest import Check
 from tests.faults.run import JANUARY, load_of_the_machine
 
+pytestmark = pytest.mark.heavy
+
 FAULTS = (
     "resets=2%,500s=2%,502s=0.5%,503s=0.2%,cut=2%,empty=1%,html=1%,malformed=1%,errors=1%,garbage=1%,"
     "404s=0.02%,redirects=0.02%"

@@ -154,6 +154,7 @@ async def test_of_several_windows_the_longest_that_ends_last_counts(
     ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("seed", "count"), [(1, 40), *(pytest.param(seed, 80, marks=pytest.mark.slow) for seed in range(2, 12))]
 )

@@ -22,6 +22,8 @@ from seorep_async.tables.declared import all_tables
 from tests.export.reports import account
 from tests.history.left_behind import NIGHTS, pulled
 
+pytestmark = pytest.mark.heavy
+
 OWN = """CREATE TABLE notes (account VARCHAR PRIMARY KEY, note VARCHAR); INSERT INTO notes VALUES ('acme', 'mine');
     CREATE VIEW mine AS SELECT * FROM keyword_rankings_latest; CREATE INDEX i ON totals (campaign_id);
     ALTER TABLE keywords ADD COLUMN note VARCHAR DEFAULT 'none'"""

@@ -404,6 +404,7 @@ def test_a_history_is_a_database_or_a_dataset(history: str) -> None:
         mcp_server(SeoRepClient("https://api.example.com", "k"), history)
 
 
+@pytest.mark.heavy
 async def test_the_command_serves_on_stdin_and_stdout(tmp_path: Path) -> None:
     arguments = ["-W", "error", "-m", "seorep_async", "mcp", "--sandbox", "--history", "x.duckdb"]
     folder = dict(os.environ) | {"PYTHONPATH": os.getcwd()}
@@ -416,6 +417,7 @@ async def test_the_command_serves_on_stdin_and_stdout(tmp_path: Path) -> None:
             assert '"rows": [[1000]]' in result.content[0].text
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("is_reader_gone", [False, True])
 def test_the_command_ends_on_a_signal_or_without_a_reader(tmp_path: Path, is_reader_gone: bool) -> None:
     initialize = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'

@@ -137,6 +137,7 @@ async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -
     assert found == [("campaign 7", 1, 403), (None, 1, 200), ("campaign 8", 1, 404)]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("clients", [1, 2])
 async def test_a_pull_under_faults_is_seen_whole_by_its_client(clients: int) -> None:
     seen: list[list[Attempt]] = [[] for _ in range(clients)]

@@ -13,6 +13,8 @@ from tests.session.calls import Connect, StartServer, ask
 from tests.session.scripted_server import FINE, Step, answer, hang, reset, then_close, then_hang
 from tests.session.simulated_service import SimulatedService, session_above
 
+pytestmark = pytest.mark.heavy
+
 PROGRAM = """
 import asyncio, gc, os, socket, sys
 from seorep_async import SeoRepClient, SeoRepError, Settings

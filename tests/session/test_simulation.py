@@ -31,7 +31,7 @@ from tests.session.simulated_service import (
 )
 from tests.session.virtual_loop import here
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.virtual, pytest.mark.heavy]
 
 SLOW = (", 2 ms", ", 50 ms", ", 200 ms", "2 clients", "8 clients", "3 s apart")
 CASES = [

@@ -40,6 +40,8 @@ from tests.scripted_api import quick_client
 from tests.scripted_api import serving as scripted
 from tests.session.canary import Canary
 
+pytestmark = pytest.mark.heavy
+
 SECRET = "canary-7f3a9c51e8b24d06"
 TABLES = [table.name for table in all_tables()]
 ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": NIGHT}
