@@ -101,10 +101,9 @@ class Prefetch(Generic[T]):
         self._budget.pass_on()
 
     def _on_page(self, slot: Slot, page: asyncio.Task[Page[T]]) -> None:
-        if page.cancelled():
-            self._error = self._error or ConfigurationError("the client was closed while a listing was being read")
-        else:
-            self._error = self._error or page.exception()
+        closed = "the client was closed while a listing was being read"
+        error = ConfigurationError(closed) if page.cancelled() else page.exception()  # asked, or asyncio warns
+        self._error = self._error or error
         slot.release()
         if self._add is not None:
             self._add_ready(self._add)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 from collections.abc import Callable, Coroutine
 from random import Random
@@ -154,7 +155,7 @@ def test_a_slot_is_given_back_once() -> None:
 
 
 class Unhurried:
-    """A session that takes a number of iterations of the event loop over each page."""
+    """A session that takes a number of iterations of the event loop over each response, and over reading it."""
 
     settings = Settings(max_concurrency=2)
 
@@ -172,8 +173,10 @@ class Unhurried:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            for _ in range(self._iterations()):
-                await asyncio.sleep(0)
+            for then in (request.slot.land if request.slot else lambda: None, lambda: None):
+                for _ in range(self._iterations()):
+                    await asyncio.sleep(0)
+                then()
             if self._fails():
                 raise NotFoundError("there is no such object")
         finally:
@@ -199,27 +202,34 @@ async def read_together(session: Any, pages: list[int], budget: PageBudget) -> l
 
 
 some_listings = st.lists(st.integers(1, 12), min_size=1, max_size=5)
+limits = st.tuples(st.integers(1, 5), st.integers(1, 5))  # of slots, of pages in flight
 chance = st.randoms(use_true_random=False)
 
 
-@given(some_listings, st.integers(1, 5), chance)
-def test_listings_that_share_a_budget_all_end_within_it(pages: list[int], limit: int, random: Random) -> None:
+@given(some_listings, limits, chance)
+def test_listings_that_share_a_budget_all_end_within_it(
+    pages: list[int], both: tuple[int, int], random: Random
+) -> None:
     session = Unhurried(lambda: random.randrange(6))
-    read = asyncio.run(read_together(session, pages, PageBudget(limit)))
+    read = asyncio.run(read_together(session, pages, PageBudget(*both)))
     assert read == [list(range(1, count + 1)) for count in pages]
-    assert session.most_in_flight <= limit
+    assert session.most_in_flight <= both[0]
 
 
-@given(some_listings, st.integers(1, 5), chance)
-def test_listings_give_every_slot_back_however_they_end(pages: list[int], limit: int, random: Random) -> None:
-    budget = PageBudget(limit)
+@given(some_listings, limits, chance)
+def test_listings_give_every_slot_back_however_they_end(
+    pages: list[int], both: tuple[int, int], random: Random
+) -> None:
+    budget = PageBudget(*both)
     asyncio.run(read_together(Unhurried(lambda: random.randrange(6), lambda: random.random() < 0.1), pages, budget))
-    assert free_slots(budget) == limit
+    assert free_slots(budget) == min(both)
 
 
-@given(some_listings, st.integers(1, 5), chance)
-def test_listings_that_are_cancelled_give_every_slot_back(pages: list[int], limit: int, random: Random) -> None:
-    budget = PageBudget(limit)
+@given(some_listings, limits, chance)
+def test_listings_that_are_cancelled_give_every_slot_back(
+    pages: list[int], both: tuple[int, int], random: Random
+) -> None:
+    budget = PageBudget(*both)
 
     async def cancel_soon() -> None:
         reading = asyncio.ensure_future(read_together(Unhurried(lambda: random.randrange(6)), pages, budget))
@@ -229,4 +239,18 @@ def test_listings_that_are_cancelled_give_every_slot_back(pages: list[int], limi
         await asyncio.wait([reading])
 
     asyncio.run(cancel_soon())
-    assert free_slots(budget) == limit
+    assert free_slots(budget) == min(both)
+
+
+def test_exceptions_of_pages_that_fail_together_are_all_retrieved() -> None:
+    unhandled: list[Any] = []
+    answered = iter([False])  # page 1 comes, the others fail at once
+
+    async def read() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context))
+        (error,) = await read_together(Unhurried(lambda: 0, lambda: next(answered, True)), [5], PageBudget(5))
+        assert isinstance(error, NotFoundError)
+
+    asyncio.run(read())
+    gc.collect()
+    assert unhandled == []
