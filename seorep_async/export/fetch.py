@@ -32,6 +32,8 @@ StoreCampaigns: TypeAlias = Callable[[Sequence[Campaign], int], Awaitable[None]]
 _GO_ON = "run the same pull again, without restart=True, to fetch the rest"
 _GROUP_ROWS = 500
 """Rows that complete a group of reports, to be stored in one step."""
+_GATHERING_SECONDS = 0.002
+"""Longest wait for more of a group: a step takes as long as to fetch a small report."""
 
 
 @attrs.frozen
@@ -135,7 +137,7 @@ class Fetcher:
             **spec.options,
         ) as outcomes:
             async for outcome in outcomes:
-                group = _ready_group(outcome, outcomes)
+                group = await _ready_group(outcome, outcomes)
                 begun += len(group)
                 if self.requests_left() == 0:
                     outcomes.finish()
@@ -241,13 +243,17 @@ def split_valid_ids(object_name: str, ids: Iterable[int]) -> tuple[list[int], di
     return valid, refused
 
 
-def _ready_group(first: PullOutcome[Any], outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
-    """Return an outcome and those that arrived with it, to be stored in one step, up to about `_GROUP_ROWS` rows."""
+async def _ready_group(first: PullOutcome[Any], outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
+    """Return an outcome and those that arrive with it, to be stored in one step, up to about `_GROUP_ROWS` rows."""
     group: list[PullOutcome[Any]] = []
     outcome: PullOutcome[Any] | None = first
-    rows = 0
+    rows, has_waited = 0, False
     while outcome is not None:
         group.append(outcome)
         rows += 0 if outcome.report is None else len(outcome.report.rows)
         outcome = outcomes.take_ready() if rows < _GROUP_ROWS else None
+        if outcome is None and rows < _GROUP_ROWS and not has_waited:
+            has_waited = True
+            await asyncio.sleep(_GATHERING_SECONDS)
+            outcome = outcomes.take_ready()
     return group
