@@ -154,14 +154,6 @@ class Checkpoint:
             table_of(feed).name,
         )
 
-    def failed(self) -> set[tuple[str, int]]:
-        """Return the feeds and ids that failed in runs that stopped at their limit of requests."""
-        return {(feed, id_) for feed, id_ in self.read("failed") or ()}
-
-    def note_failed(self, failed: Iterable[tuple[str, int]]) -> None:
-        """Note further feeds and ids that failed in such a run."""
-        self.note(failed=sorted(self.failed().union(failed)))
-
     def without_keywords(self) -> list[int]:
         """Return the campaigns whose keywords are not known yet, in their order."""
         return self._ids("SELECT id FROM campaigns WHERE NOT keywords_found ORDER BY place")
@@ -199,9 +191,8 @@ class Checkpoint:
 
     def is_empty(self) -> bool:
         """Whether it holds nothing that a resumed export could use."""
-        query = """SELECT EXISTS (SELECT 1 FROM reports WHERE name != ?), EXISTS (SELECT 1 FROM about
-            WHERE name = 'failed'), EXISTS (SELECT 1 FROM campaigns WHERE keywords_found)"""
-        return not any(next(self._query(query, CAMPAIGNS)))
+        query = "SELECT EXISTS (SELECT 1 FROM reports WHERE name != ?)"
+        return not any(next(self._query(f"{query}, EXISTS (SELECT 1 FROM campaigns WHERE keywords_found)", CAMPAIGNS)))
 
     def rows_by_campaign(self, feed: Feed) -> Iterator[tuple[int, int]]:
         """Yield each campaign with reports of a feed, and the number of their rows."""

@@ -51,46 +51,32 @@ class Fetcher:
 
     async def run(self) -> None:
         """Fetch every report that the sink lacks; raises as `pull_to`, but for its arguments."""
-        sink, checkpoint = self.sink, self.sink.checkpoint
+        sink, checkpoint, feeds = self.sink, self.sink.checkpoint, self.spec.feeds
         if await sink.run(checkpoint.read, "planned") is None:
             await sink.plan(await self._campaigns())
-        self.tracker.rows = sum([(await sink.run(checkpoint.counts, feed))[1] for feed in self.spec.feeds])
-        if failed_before := await sink.run(checkpoint.failed):  # or they might take all requests of each run
-            await self._fetch_feeds(failed_before)
-        await self._fetch_feeds({failure.requested for failure in self.tracker.failures})
-        if Feed.KEYWORD_BY_DATE in self.spec.feeds:
-            self._fail_without_keywords(set(await sink.run(checkpoint.without_keywords)))
-        if ids := await self._ids_to_name():
-            await self._name_campaigns(ids)
-
-    async def _fetch_feeds(self, but: Container[tuple[str, int]]) -> None:
-        """Fetch the missing reports of all feeds, `but` those of some feeds and ids."""
-        feeds = self.spec.feeds
+        self.tracker.rows = sum([(await sink.run(checkpoint.counts, feed))[1] for feed in feeds])
         wants_keywords = Feed.KEYWORD_BY_DATE in feeds
         for feed in feeds:
             if feed is not Feed.KEYWORD_BY_DATE:
-                await self._fetch(feed, but, keywords=wants_keywords and feed is Feed.CAMPAIGN)
+                missing = await sink.run(checkpoint.missing, feed)
+                await self._fetch(feed, missing, keywords=wants_keywords and feed is Feed.CAMPAIGN)
         if wants_keywords:
             if Feed.CAMPAIGN not in feeds:
-                # find all first, and store only their ids: one pull over all campaigns keeps every permit busy; one
-                # for each campaign would drain at its end
-                await self._fetch(Feed.CAMPAIGN, but, keywords=True, stage=Stage.KEYWORDS)
-            await self._fetch(Feed.KEYWORD_BY_DATE, but)
+                await self._find_keywords()
+            self._fail_without_keywords(set(await sink.run(checkpoint.without_keywords)))
+            await self._fetch(Feed.KEYWORD_BY_DATE, await sink.run(checkpoint.missing, Feed.KEYWORD_BY_DATE))
+        await self._raise_if_all_refused()
+        if self.spec.campaigns is not None and not self.spec.is_shard and not await sink.run(checkpoint.is_empty):
+            await self._name_campaigns(self.spec.campaigns)
 
-    async def _ids_to_name(self) -> Sequence[int]:
-        """Return the campaigns that the caller named, if a report is stored; if all were refused, raise the refusal.
-
-        The account's campaigns were not listed with the key, so nothing else has shown that it is right.
-        """
-        if self.spec.campaigns is None or self.spec.is_shard:
-            return ()
-        if not await self.sink.run(self.sink.checkpoint.is_empty):
-            return self.spec.campaigns
+    async def _raise_if_all_refused(self) -> None:
+        """Raise the refusal if every report was refused, and the account's campaigns were not listed with the key."""
+        if self.spec.campaigns is None or self.spec.is_shard or not await self.sink.run(self.sink.checkpoint.is_empty):
+            return
         errors = [failure.error for failure in self.tracker.failures]
         if errors and all(isinstance(error, AuthenticationError) for error in errors):
             errors[0].subject = None
             raise errors[0]
-        return ()
 
     async def _campaigns(self) -> list[int]:
         if self.spec.campaigns is not None:
@@ -106,23 +92,24 @@ class Fetcher:
         tracker.names_error = await name_campaigns(self.client, ids, sink.add_campaigns)
         await sink.run(lambda: sink.checkpoint.note(named=tracker.names_error is None))
 
+    async def _find_keywords(self) -> None:
+        # find all first, and store only their ids: one pull over all campaigns keeps every permit busy; one for each
+        # campaign would drain at its end
+        missing = await self.sink.run(self.sink.checkpoint.without_keywords)
+        await self._fetch(Feed.CAMPAIGN, missing, keywords=True, stage=Stage.KEYWORDS)
+
     def _fail_without_keywords(self, campaigns: set[int]) -> None:
         """Note missing keywords of campaigns whose own report failed."""
         for failure in list(self.tracker.failures):
             if failure.campaign_id in campaigns and failure.feed is Feed.CAMPAIGN:
                 self.tracker.failures.append(attrs.evolve(failure, feed=Feed.KEYWORD_BY_DATE))
 
-    async def _fetch(
-        self, feed: Feed, but: Container[tuple[str, int]], *, keywords: bool = False, stage: Stage = Stage.ROWS
-    ) -> None:
+    async def _fetch(self, feed: Feed, ids: list[int], *, keywords: bool = False, stage: Stage = Stage.ROWS) -> None:
         spec, sink, checkpoint = self.spec, self.sink, self.sink.checkpoint
         if stage is Stage.KEYWORDS:
-            missing = await sink.run(checkpoint.without_keywords)
-            shown, stored = Feed.KEYWORD_BY_DATE, len(await sink.run(checkpoint.campaigns)) - len(missing)
+            shown, stored = Feed.KEYWORD_BY_DATE, len(await sink.run(checkpoint.campaigns)) - len(ids)
         else:
-            missing = await sink.run(checkpoint.missing, feed)
             shown, stored = feed, (await sink.run(checkpoint.counts, feed))[0]
-        ids = [id_ for id_ in missing if (feed.value, id_) not in but]
         self.tracker.start_stage(stage, shown, stored + len(ids), stored)
         valid, refused = split_valid_ids("keyword" if feed is Feed.KEYWORD_BY_DATE else "campaign", ids)
         begun = 0
@@ -156,9 +143,9 @@ class Fetcher:
                         await self._fail(feed, shown, one.id, one.error)
 
         if begun < len(valid):
-            await self._ids_to_name()
-            failed = len(self.tracker.failures)
-            more = f"; failed reports ({failed}) are tried again last: allow more requests than they take"
+            await self._raise_if_all_refused()
+            failed = len(self.tracker.failures)  # they may take all requests of each run
+            more = f"; failed reports ({failed}) are tried again first: allow more requests than they take"
             raise PullPausedError(f"stopped at max_requests=…{more if failed else ''}; {_GO_ON}")
 
     async def _fail(self, asked: Feed, shown: Feed, id_: int, error: SeoRepError) -> None:

@@ -45,14 +45,6 @@ class PullFailure:
     keyword_id: int | None
     error: SeoRepError
 
-    @property
-    def requested(self) -> tuple[str, int]:
-        """The feed and the id of the failed request; keywords are found in the campaign feed."""
-        if self.keyword_id is not None:
-            return self.feed.value, self.keyword_id
-        feed = Feed.CAMPAIGN if self.feed is Feed.KEYWORD_BY_DATE else self.feed
-        return feed.value, self.campaign_id
-
 
 @attrs.frozen(kw_only=True)
 class PullProgress:

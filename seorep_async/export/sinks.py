@@ -15,7 +15,6 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, TypeVar
 
-from seorep_async.errors import PullPausedError
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
 from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint
 from seorep_async.export.formats import Format, StagedReport, check_totals, encode, prepare, unstorable
@@ -74,13 +73,8 @@ class StagingWriter:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        try:
-            if isinstance(error, PullPausedError):
-                await self._note_key()
-                await self.run(self.checkpoint.note_failed, {failure.requested for failure in self._tracker.failures})
-        finally:
-            self.stop.set()
-            await self._close()
+        self.stop.set()
+        await self._close()
 
     async def _close(self) -> None:
         """Close the area after the running step, which may take long, without blocking the loop."""
@@ -106,23 +100,22 @@ class StagingWriter:
         self._key_digest = asyncio.get_running_loop().run_in_executor(None, self._area.spec.key_digest)
 
     async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
-        def step() -> None:
-            report = encoded_campaigns(self._area.format, self._area.spec, campaigns, part)
-            self.checkpoint.add([report], durable=True)  # it is not fetched again if a power failure loses it
+        """Store a part of the list of campaigns."""
+        await self.run(self._add_campaigns, campaigns, part)
 
-        await self.run(step)
+    def _add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
+        report = encoded_campaigns(self._area.format, self._area.spec, campaigns, part)
+        self.checkpoint.add([report], durable=True)  # it is not fetched again if a power failure loses it
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        await self._note_key()
-        stored, failures = await self.run(self._add, reports, rows, keywords)
-        self._tracker.failures += failures
-        self._tracker.advance(len(reports), stored)
-
-    async def _note_key(self) -> None:
+        """Store reports."""
         if self._key_digest is not None:
             await self._key_digest
             await self.run(self._area.note_key)
             self._key_digest = None
+        stored, failures = await self.run(self._add, reports, rows, keywords)
+        self._tracker.failures += failures
+        self._tracker.advance(len(reports), stored)
 
     def _add(self, reports: Sequence[RankingReport[Any]], rows: bool, keywords: bool) -> tuple[int, list[PullFailure]]:
         staged: list[StagedReport] = []
@@ -160,9 +153,11 @@ class PipeWriter:
         self._tracker = tracker
 
     async def run(self, step: Callable[..., T], *args: Any) -> T:
+        """Run a step."""
         return step(*args)
 
     async def plan(self, campaigns: Iterable[int]) -> None:
+        """Note the campaigns."""
         self.checkpoint.plan(campaigns)
         if self._kind is Format.CSV:  # not sooner: a pull without campaigns leaves the pipe empty
             await self._write(csv_header(table_of(self._spec.feeds[0]), self._spec.csv))
@@ -171,6 +166,7 @@ class PipeWriter:
         """Leave the list of campaigns out: a pipe takes one table."""
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
+        """Write reports."""
         written = 0
         for owned in with_owners(reports, self.checkpoint) if rows else ():
             for one in encoded(self._kind, self._spec, [owned], rows=True, keywords=False):

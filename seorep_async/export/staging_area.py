@@ -110,15 +110,18 @@ class StagingArea:
             checkpoint.note(ended=False)
             self.spec = attrs.evolve(
                 self.spec,
-                started_at=_started_at(checkpoint),
+                started_at=dt.datetime.fromisoformat(checkpoint.read("started_at")),
                 snapshot_date=dt.date.fromisoformat(checkpoint.read("parameters")["snapshot_date"]),
             )
             if self.spec.key_renewed is not None:
                 self.note_key()
         else:
             checkpoint.clear()
-            started_at = self.spec.started_at.isoformat()
-            checkpoint.note(parameters=self.spec.to_json(self.format), started_at=started_at)
+            checkpoint.note(
+                parameters=self.spec.to_json(self.format),
+                begun=dt.datetime.now().astimezone().isoformat(timespec="minutes"),
+                started_at=self.spec.started_at.isoformat(),
+            )
 
     def resumes(self, checkpoint: Checkpoint, spec: PullSpec, *, retry_failed: bool) -> bool:
         """Return whether a pull resumes from a checkpoint, with `retry_failed` also one that ended with failures.
@@ -172,7 +175,7 @@ class StagingArea:
     def remove(self) -> Path | None:
         """Close and delete it; return the folder if that failed, or None."""
         with contextlib.suppress(DamagedError, sqlite3.Error):
-            self.checkpoint.note(parameters=None)  # if it stays, nothing is resumed from it
+            self.checkpoint.note(parameters=None, begun=None)  # if it stays, nothing is resumed from it
         self.is_open = False
         self.checkpoint.close()
         self._delete_all()
@@ -296,16 +299,11 @@ class StagingArea:
 
 def staged_in(checkpoint: Checkpoint) -> StagedPull | None:
     """Return what an earlier run has staged, or None if no report."""
-    earlier = checkpoint.read("parameters")
-    if earlier is None or checkpoint.is_empty():
+    started_at, earlier = checkpoint.read("begun"), checkpoint.read("parameters")
+    if started_at is None or earlier is None or checkpoint.is_empty():
         return None
-    started_at = _started_at(checkpoint).replace(tzinfo=dt.UTC).astimezone().isoformat(timespec="minutes")
     reports, ended = sum(checkpoint.counts(feed)[0] for feed in Feed), bool(checkpoint.read("ended"))
     return StagedPull(started_at, earlier.get("start_date"), earlier.get("end_date"), reports, ended)
-
-
-def _started_at(checkpoint: Checkpoint) -> dt.datetime:
-    return dt.datetime.fromisoformat(checkpoint.read("started_at"))
 
 
 async def in_thread(step: Callable[[PullSpec, Callable[[], None]], T], spec: PullSpec) -> T:

@@ -9,11 +9,13 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import attrs
-import msgspec
+from cattrs import ForbiddenExtraKeysError, transform_error
+from cattrs.preconf.json import JsonConverter, make_converter
 
 from seorep_async import errors
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
@@ -114,7 +116,7 @@ class Shard:
 
     def to_json(self) -> str:
         """Return it as JSON."""
-        return _to_json(attrs.asdict(self))
+        return _converter().dumps(self)
 
     @classmethod
     def from_json(cls, data: str | bytes) -> Shard:
@@ -123,13 +125,7 @@ class Shard:
         Raises:
             ConfigurationError: it is none.
         """
-
-        def convert(found: dict[str, Any]) -> Shard:
-            shard = msgspec.convert(found, cls)
-            _check_shard(shard)
-            return shard
-
-        return _from_json(data, cls, convert)
+        return _from_json(data, cls)
 
     @property
     def night(self) -> Partition:
@@ -190,8 +186,7 @@ class ShardReceipt:
 
     def to_json(self) -> str:
         """Return it as JSON."""
-        without = attrs.asdict(attrs.evolve(self, outcomes=()))
-        return _to_json(without | {"outcomes": [_plain_outcome(one) for one in self.outcomes]})
+        return _converter().dumps(self)
 
     @classmethod
     def from_json(cls, data: str | bytes) -> ShardReceipt:
@@ -200,12 +195,7 @@ class ShardReceipt:
         Raises:
             ConfigurationError: it is none.
         """
-
-        def convert(found: dict[str, Any]) -> ShardReceipt:
-            outcomes = tuple(map(_outcome, found.get("outcomes", ())))
-            return attrs.evolve(msgspec.convert(found | {"outcomes": ()}, cls), outcomes=outcomes)
-
-        return _from_json(data, cls, convert)
+        return _from_json(data, cls)
 
 
 def read_receipt_of(storage: Storage, shard: Shard) -> ShardReceipt | None:
@@ -262,34 +252,71 @@ def _check_shard(shard: Shard) -> None:
     options_without_secrets(shard.storage_options)
 
 
-def _to_json(found: dict[str, Any]) -> str:
-    return json.dumps(found, default=msgspec.to_builtins)  # which alone would sort the fields
-
-
-def _from_json(data: str | bytes, kind: type[T], convert: Callable[[dict[str, Any]], T]) -> T:
+def _from_json(data: str | bytes, kind: type[T]) -> T:
     problem = "it is not a JSON object"
-    with contextlib.suppress(AttributeError, LookupError, ValueError, TypeError, RecursionError):
-        found = msgspec.json.decode(data, type=dict[str, Any])
-        fields = attrs.fields_dict(kind)  # type: ignore[arg-type]
-        newer = found.keys() - fields.keys()
-        missing = [name for name in fields if fields[name].default is attrs.NOTHING and name not in found]
-        if kind is Shard and "outcomes" in found:
-            problem = "it is the receipt of a shard; give the shards themselves, as plan made them"
-        elif newer:
-            problem = f"a newer version of seorep made it, with fields such as {min(newer)[:40]}"
-        elif missing:
-            problem = f"{missing[0]} is missing"
-        else:
-            problem = "it is wrong"
-            try:
-                return convert(found)
-            except ConfigurationError as error:
-                problem = error.message
-            except msgspec.ValidationError as error:
-                what, _, path = str(error).partition(" - at `$.")
-                problem = f"{path.rstrip('`') or 'it'} is wrong: {what}"
+    with contextlib.suppress(ValueError, TypeError, RecursionError):
+        found = json.loads(data)
+        if isinstance(found, dict):
+            result = _structured(found, kind)
+            if not isinstance(result, str):
+                return result
+            problem = result
     # no chained error: it would hold the values, which may be secrets
     raise ConfigurationError(f"this is not the JSON of a {kind.__name__}: {problem}")
+
+
+def _structured(found: dict[str, Any], kind: type[T]) -> T | str:
+    """Return an object, or the problem."""
+    if kind is Shard and "outcomes" in found:
+        return "it is the receipt of a shard; give the shards themselves, as plan made them"
+    if newer := found.keys() - {field.name for field in attrs.fields(kind)}:  # type: ignore[arg-type]
+        return f"a newer version of seorep made it, with fields such as {min(newer)[:40]}"
+    try:
+        result = _converter().structure(found, kind)
+        if isinstance(result, Shard):
+            _check_shard(result)
+    except ConfigurationError as error:
+        return error.message
+    except Exception as error:
+        problem, _, path = transform_error(error, format_exception=_in_words)[0].rpartition(" @ $")
+        return f"{path.removeprefix('.') or 'it'} {problem}"
+    return result
+
+
+def _in_words(error: BaseException, _: type | None) -> str:
+    if isinstance(error, KeyError):
+        return "is missing"
+    if isinstance(error, ForbiddenExtraKeysError):
+        return "is from a newer version of seorep"
+    return f"is wrong: {error}" if isinstance(error, ConfigurationError | _WrongTypeError) else "is wrong"
+
+
+class _WrongTypeError(TypeError):
+    pass
+
+
+def _exact(wanted: Any, *kinds: type) -> Callable[[Any, Any], Any]:
+    def check(value: Any, _: Any) -> Any:
+        if type(value) not in kinds:
+            raise _WrongTypeError(f"it must be {wanted}")
+        return value
+
+    return check
+
+
+@cache
+def _converter() -> JsonConverter:
+    converter = make_converter(forbid_extra_keys=True)
+    for kind, check in (
+        (int, _exact("an integer", int)),
+        (float, _exact("a number", float, int)),
+        (str, _exact("a string", str)),
+        (bool, _exact("true or false", bool)),
+    ):
+        converter.register_structure_hook(kind, check)
+    converter.register_unstructure_hook(CampaignOutcome, _plain_outcome)
+    converter.register_structure_hook(CampaignOutcome, lambda found, _: _outcome(found))
+    return converter
 
 
 def _plain_outcome(outcome: CampaignOutcome) -> dict[str, Any]:

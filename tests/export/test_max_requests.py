@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, ConfigurationError, Feed, PullPausedError, SeoRepClient, ServerError
-from seorep_async.export import PullFailure, pull_to
+from seorep_async import AuthenticationError, ConfigurationError, Feed, PullPausedError, SeoRepClient
 from seorep_async.sandbox import Sandbox
 from tests.export.door import PullPreview, PullSpec, preview, target_of
 from tests.export.reports import END, FORMATS, START, Fail, account, pull_into
@@ -112,52 +111,10 @@ async def test_a_pause_tells_how_many_reports_failed(tmp_path: Path) -> None:
         Sandbox(campaigns=6, keywords=2, forbidden=[1, 2]) as sandbox,
         SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
     ):
-        with pytest.raises(PullPausedError, match=r"failed reports \(2\) are tried again last"):
+        with pytest.raises(PullPausedError, match=r"failed reports \(2\) are tried again first"):
             await pull_into(client, tmp_path / "a.csv", max_requests=3)
         summary = await pull_into(client, tmp_path / "a.csv", max_requests=10)
     assert [failure.campaign_id for failure in summary.failures] == [1, 2]
-
-
-@pytest.mark.parametrize("feeds", [[Feed.CAMPAIGN], [Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE], [Feed.KEYWORD_BY_DATE]])
-async def test_failed_reports_wait_for_those_not_tried_yet(tmp_path: Path, feeds: list[Feed]) -> None:
-    failing, limit = [1, 2, 3, 4], 3
-    async with (
-        Sandbox(campaigns=9, keywords=2, forbidden=failing) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
-    ):
-        for _ in range(7):
-            with pytest.raises(PullPausedError):
-                await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feeds, max_requests=limit)
-        before = sandbox.stats.requests
-        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", feeds=feeds, max_requests=99)
-    failed = {(failure.feed, failure.campaign_id) for failure in summary.failures}
-    assert failed == {(feed, campaign) for feed in feeds for campaign in failing}
-    assert sandbox.stats.requests - before == len(failing) * len({*feeds})
-
-
-async def test_a_failing_report_is_tried_once_a_run(tmp_path: Path) -> None:
-    async with (
-        Sandbox(campaigns=9, keywords=2, forbidden=[1, 2, 3, 4]) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
-    ):
-        with pytest.raises(PullPausedError):
-            await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=3)
-        before = sandbox.stats.requests
-        summary = await pull_to(client, None, START, END, out=tmp_path / "a.csv", max_requests=99)
-    assert (sandbox.stats.requests - before, summary.resumed, len(summary.failures)) == (9, 0, 4)
-
-
-@pytest.mark.parametrize(
-    ("feed", "keyword_id", "requested"),
-    [
-        (Feed.CAMPAIGN, None, ("campaign", 7)),
-        (Feed.CAMPAIGN_BY_DATE, None, ("campaign-by-date", 7)),
-        (Feed.KEYWORD_BY_DATE, None, ("campaign", 7)),
-        (Feed.KEYWORD_BY_DATE, 9, ("keyword-by-date", 9)),
-    ],
-)
-def test_a_failure_names_the_report_that_was_requested(feed: Feed, keyword_id: int | None, requested: object) -> None:
-    assert PullFailure(feed, 7, keyword_id, ServerError("no")).requested == requested
 
 
 async def test_keywords_are_found_over_several_runs(tmp_path: Path) -> None:

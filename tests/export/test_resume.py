@@ -310,6 +310,17 @@ async def test_retry_failed_fetches_a_night_that_is_not_there(tmp_path: Path, ou
     assert summary.rows == 120
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("other", [{"end_date": "2023-02-28"}, {"account": "other"}], ids=["days", "account"])
+async def test_retry_failed_fetches_all_that_a_file_does_not_hold(tmp_path: Path, ending: str, other: Any) -> None:
+    pull = {"ids": None, "start_date": START, "end_date": END, "out": tmp_path / f"a.{ending}"}
+    async with account() as (_, client):
+        await pull_to(client, **pull)
+        held = await pull_to(client, **pull, retry_failed=True)
+        summary = await pull_to(client, **pull | other, retry_failed=True)
+    assert (held.requests, summary.rows) == (0, 120)
+
+
 async def test_a_refused_restart_leaves_no_older_night_to_retry(tmp_path: Path) -> None:
     out = tmp_path / "a.duckdb"
     async with account(failing={2: 404}) as (_, client):

@@ -242,7 +242,7 @@ def test_listings_that_are_cancelled_give_every_slot_back(
     assert free_slots(budget) == min(both)
 
 
-def test_exceptions_of_pages_that_fail_together_are_all_retrieved() -> None:
+def test_errors_of_pages_that_fail_together_are_all_retrieved() -> None:
     unhandled: list[Any] = []
     answered = iter([False])  # page 1 comes, the others fail at once
 

@@ -53,8 +53,6 @@ async def ran(client: SeoRepClient, folder: Path) -> tuple[list[Shard], list[Sha
         {"part": {"rows": -1}},
         {"part": {"digest": "../" * 20}},
         {"parts": "x"},
-        {"outcomes": [{}]},
-        {"outcomes": [{"campaign_id": 1, "rows": 5, "failures": []}]},
     ],
     ids=str,
 )

@@ -78,9 +78,10 @@ class FilesTarget(Target):
         """Do nothing more: it was checked when it was named."""
 
     def last_pull_was_whole(self, spec: PullSpec, check: Callable[[], None]) -> bool:
-        """Return whether its files of rows exist and are of the spec's night, and none of failures exists."""
+        """Return whether its files of rows exist and are of the spec's night and days, and none of failures exists."""
+        wanted = [spec.account, *map(str, (spec.snapshot_date, spec.start_date, spec.end_date))]
         is_whole = self.exists() and not self.file(failures_table()).exists()
-        return is_whole and _night_of(self.file(pulls_table()), self.format) == spec.snapshot_date.isoformat()
+        return is_whole and _pull_in(self.file(pulls_table()), self.format) == wanted
 
     def write(self, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
         """Write every file, replace older ones, and return those that exist now, rows first.
@@ -171,18 +172,20 @@ class StoredFilesTarget(FilesTarget):
         return [self.storage.address(name) for name in reversed(names)]
 
 
-def _night_of(pulls: Path, kind: Format) -> str | None:
-    """Return the night of a file of pulls, or None if it can't be read."""
+def _pull_in(pulls: Path, kind: Format) -> list[str] | None:
+    """Return account, night, first and last day of the pull in a file of pulls, or None if it can't be read."""
+    names = ["account", "snapshot_date", "start_date", "end_date"]
     try:
         with open(pulls, "rb") as opened:
             if kind is Format.PARQUET:
-                (pull,) = require("pyarrow.parquet").read_table(opened, columns=["snapshot_date"]).to_pylist()
+                (pull,) = require("pyarrow.parquet").read_table(opened, columns=names).to_pylist()
             elif kind is Format.CSV:
                 (pull,) = csv.DictReader(StringIO(opened.read().decode("utf-8-sig"), newline=""))
             else:
                 (pull,) = map(json.loads, opened)
-            return str(pull["snapshot_date"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, csv.Error):  # pyarrow's errors are among them
+            return [str(pull[name]) for name in names]
+    # pyarrow's errors are among them
+    except (OSError, ValueError, OverflowError, KeyError, TypeError, RecursionError, csv.Error):
         return None
 
 
