@@ -13,7 +13,7 @@ import msgspec
 from seorep_async.errors import ConfigurationError, NotFoundError
 from seorep_async.models import Page
 from seorep_async.paging.checks import Ledger, is_whole
-from seorep_async.paging.page_window import PageBudget, Slot, window_size
+from seorep_async.paging.page_window import PageBudget, window_size
 from seorep_async.paging.prefetch import Prefetch
 from seorep_async.session import CancelScope, Decode, Request, Session
 from seorep_async.tables.tabular import ModelList
@@ -131,26 +131,26 @@ class Listing(Generic[T, R_co]):
 
     async def fetch_all(self, schedule: Schedule) -> R_co:
         """Fetch everything, scheduled among others."""
-        slot = None
-        if (budget := schedule.budget) is not None:
+        request = self._query.page(1, schedule)
+        if (budget := schedule.budget) is None:
+            first = await self._session.send(request)
+        else:
             place = schedule.priority
             slot = budget.try_acquire(place, first=True) or await budget.acquire(place, first=True)
-        try:
-            request = self._query.page(1, schedule)
             request.slot = slot
-            first = await self._session.send(request)
-            pages = [first]
-            if not is_whole(first, self._query.key):
-                await self._add_further(pages, schedule, slot)
-        finally:
-            if slot is not None:
+            try:
+                first = await self._session.send(request)
+            finally:
                 slot.release()
+        pages = [first]
+        if not is_whole(first, self._query.key):
+            await self._add_further(pages, schedule)
         return self._assemble(pages)
 
-    async def _add_further(self, pages: list[Page[T]], schedule: Schedule, slot: Slot | None) -> None:
+    async def _add_further(self, pages: list[Page[T]], schedule: Schedule) -> None:
         """Fetch the pages after page 1."""
         ledger = self._ledger(pages[0])
-        if (prefetch := self._prefetch(ledger, schedule, slot)) is None:
+        if (prefetch := self._prefetch(ledger, schedule)) is None:
             pages += [page async for page in self._read_on(ledger, schedule) if ledger.add(page)]
         else:
 
@@ -171,7 +171,7 @@ class Listing(Generic[T, R_co]):
         prefetch = self._prefetch(ledger, schedule)
         return self._read_on(ledger, schedule) if prefetch is None else aiter(prefetch)
 
-    def _prefetch(self, ledger: Ledger[T], schedule: Schedule, slot: Slot | None = None) -> Prefetch[T] | None:
+    def _prefetch(self, ledger: Ledger[T], schedule: Schedule) -> Prefetch[T] | None:
         """Return the pages after page 1, or None if they can only be read one after the other."""
         last = ledger.last_page
         if last is None or last == 1:
@@ -179,7 +179,7 @@ class Listing(Generic[T, R_co]):
         request = partial(self._query.page, schedule=schedule)
         permits = self._session.settings.max_concurrency
         budget = schedule.budget or PageBudget(window_size(permits), permits)
-        return Prefetch(self._session, request, last, budget, schedule.priority, slot)
+        return Prefetch(self._session, request, last, budget, schedule.priority)
 
     async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
         """Fetch one page after the other, to the end."""

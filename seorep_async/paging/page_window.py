@@ -53,7 +53,7 @@ class PageBudget:
             return None
         self._free -= 1
         self._may_fly -= 1
-        return Slot(self, priority, first)
+        return Slot(self, priority)
 
     def queue(self, priority: int, wake: Callable[[], None], *, first: bool = False) -> SlotWaiter:
         """Call a function once a slot is free; it may acquire several, and then calls `pass_on`."""
@@ -91,20 +91,15 @@ class SlotWaiter(msgspec.Struct, eq=False):
 
 
 class Slot(msgspec.Struct, eq=False):
-    """One slot of a budget; repeated releases return it once.
-
-    Attributes:
-        is_first: whether it is page 1's, which leaves its place in flight to page 2.
-    """
+    """One slot of a budget; repeated releases return it once."""
 
     _budget: PageBudget
     _priority: int
-    is_first: bool
     _state: Literal["in flight", "landed", "lent", "released"] = "in flight"
 
     def land(self) -> None:
         """Let another page be sent, as the response was received."""
-        if self._state == "in flight" and not self.is_first:
+        if self._state == "in flight":
             self._state = "landed"
             self._budget.give_back(landed=True)
 

@@ -20,7 +20,7 @@ class Prefetch(Generic[T]):
     """Pages 2 to the last: acquire a slot, start a page, yield the oldest. The first failure ends it at once.
 
     At most twice `max_concurrency` pages are in flight or wait to be taken. A page holds its slot until it is received,
-    but for the waits between its attempts. Page 2 takes over the slot of page 1, if there is one.
+    but for the waits between its attempts.
     """
 
     def __init__(
@@ -30,14 +30,12 @@ class Prefetch(Generic[T]):
         last: int,
         budget: PageBudget,
         priority: int = 0,
-        slot: Slot | None = None,
     ) -> None:
         self._session = session
         self._request = request
         self._last = last
         self._budget = budget
         self._priority = priority
-        self._slot = slot
         self._limit = window_size(session.settings.max_concurrency)
         self._next = 2
         self._waiter: SlotWaiter | None = None
@@ -80,20 +78,18 @@ class Prefetch(Generic[T]):
         if self._waiter is not None:
             self._waiter.is_over = True
             self._budget.pass_on()
+        self._waiter = self._add = None  # a circle: they hold what holds them, and so every row
         await cancel_all([page for page in self._pages if not page.done()])
-        if self._slot is not None:
-            self._slot.release()
 
     def _start_pages(self) -> None:
         """Start pages while there are slots and room; the budget calls this once a slot is free."""
         if self._waiter is not None and not self._waiter.is_over:
             return
         while self._next <= self._last and len(self._pages) < self._limit and self._error is None:
-            slot = self._slot or self._budget.try_acquire(self._priority)
+            slot = self._budget.try_acquire(self._priority)
             if slot is None:
                 self._waiter = self._budget.queue(self._priority, self._start_pages)
                 return
-            self._slot, slot.is_first = None, False
             request = self._request(self._next)
             request.slot = slot
             self._pages.append(self._session.spawn(self._session.send(request), partial(self._on_page, slot)))
@@ -122,4 +118,5 @@ class Prefetch(Generic[T]):
             self._changed.set()
 
     def _has_oldest(self) -> bool:
-        return bool(self._pages) and self._pages[0].done()
+        """Return whether the oldest page was received; of one that was cancelled, `_on_page` is still to come."""
+        return bool(self._pages) and self._pages[0].done() and not self._pages[0].cancelled()

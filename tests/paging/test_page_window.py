@@ -136,13 +136,6 @@ async def test_a_page_that_waits_for_no_response_lets_another_be_sent() -> None:
     assert waiting.served == ["second", "third"]
 
 
-async def test_page_1_leaves_its_place_in_flight_to_page_2() -> None:
-    budget = PageBudget(8, in_flight=1)
-    slot = await budget.acquire(0, first=True)
-    slot.land()
-    assert budget.try_acquire(0) is None
-
-
 def test_a_slot_is_given_back_once() -> None:
     budget = PageBudget(2)
     slot = asyncio.run(budget.acquire(0))
