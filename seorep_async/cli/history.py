@@ -1,11 +1,8 @@
-"""`seorep columns`, `changes`, `report` and `forget`: what pulls leave behind in a database or a dataset."""
+"""`seorep changes`, `report` and `forget`: what pulls leave behind in a database or a dataset."""
 
 from __future__ import annotations
 
 import datetime as dt
-import json
-import shutil
-import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -15,66 +12,10 @@ import click
 
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import OutputFormat, SectionedCommand, day, whole_number
-from seorep_async.cli.terminal import can_ask, formatted, stderr_console, stdout_is_terminal, write_stdout
 from seorep_async.errors import shown
-from seorep_async.tables.columns import Table
-from seorep_async.tables.declared import all_tables
 
 if TYPE_CHECKING:
     from seorep_async.history import Change
-
-_NO_WRAPPING = 1_000_000
-_TABLES = {table.name: table for table in all_tables()}
-
-
-@click.command(cls=SectionedCommand)
-@click.argument("table", required=False, type=click.Choice(list(_TABLES)), metavar="[TABLE]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: an object for each table.")
-def columns(table: str | None, as_json: bool) -> ExitCode:
-    """Explain the columns of the tables that a pull writes: of one table, or of all.
-
-    A * marks the columns that together identify a row. The names and types are the same in every format.
-
-    \b
-    Tables:
-      keyword_rankings  campaign_periods  keyword_periods  totals
-      campaigns         keywords          failures         pulls
-    """
-    tables = [_TABLES[table]] if table is not None else list(_TABLES.values())
-    if as_json:
-        output = json.dumps([_described(one) for one in tables], ensure_ascii=False, indent=2) + "\n"
-    else:
-        width = shutil.get_terminal_size().columns if stdout_is_terminal() else _NO_WRAPPING
-        output = "\n".join(_in_words(one, width) for one in tables)
-    write_stdout(output, as_data=as_json)
-    return ExitCode.OK
-
-
-def _in_words(table: Table, width: int) -> str:
-    """Return a paragraph for the table, and one for each column."""
-    paragraphs = [f"{table.name}: {table.description}", ""]
-    for column in table.columns:
-        mark = "*" if column.name in table.key else " "
-        paragraphs.append(f"{mark} {column.name} ({column.type.value}): {column.description}")
-    return "".join(textwrap.fill(one, width, subsequent_indent=" " * 6) + "\n" for one in paragraphs)
-
-
-def _described(table: Table) -> dict[str, Any]:
-    return {
-        "table": table.name,
-        "description": table.description,
-        "key": list(table.key),
-        "columns": [
-            {
-                "name": column.name,
-                "type": column.type.value,
-                "nullable": column.nullable,
-                "description": column.description,
-            }
-            for column in table.columns
-        ],
-    }
-
 
 _SOURCE = click.argument("source", metavar="SOURCE")
 _FORMATS = (OutputFormat.JSON, OutputFormat.JSON_LINES, OutputFormat.CSV)
@@ -119,6 +60,7 @@ def changes(
         names = " and ".join(f"--{kind.value}" for kind in chosen)
         raise click.UsageError(f"{names} can't be combined; give one of them.")
     from seorep_async.cli.progress import shown_warnings
+    from seorep_async.cli.terminal import formatted, stderr_console, write_stdout
     from seorep_async.history import Change
     from seorep_async.history import changes as found_changes
 
@@ -161,6 +103,7 @@ def report(source: str, out: str, colour: str | None, accent: str | None, **opti
     SOURCE is what `seorep pull` left behind: a file such as rankings.duckdb, or a folder such as rankings/. The page is
     one file that loads nothing and runs no script: send it by mail, print it, or put it on a server.
     """
+    from seorep_async.cli.terminal import stdout_is_terminal, write_stdout
     from seorep_async.history.report_style import DEFAULT_COLOURS
     from seorep_async.history.reporting import report as write_report
 
@@ -183,6 +126,7 @@ def forget(source: str, account: str, work_dir: str | None, yes: bool) -> ExitCo
     your own tables and files, are untouched. Backups, copies and exported files are not reached. To finish it after an
     interruption, repeat the command.
     """
+    from seorep_async.cli.terminal import can_ask, stderr_console
     from seorep_async.history import forget as forget_account
 
     if not yes and not can_ask():

@@ -39,14 +39,15 @@ COPY_SETTINGS = {
 }
 """Of the connection that reads the copies: nothing but this package's own questions."""
 _READ_AHEAD = {"batch_size": 1 << 14, "batch_readahead": 1, "fragment_readahead": 1}
-_ACCOUNT, _NIGHT = "seorep_account", "seorep_night"
+_FILE = "filename"
+"""Column of DuckDB that says which copy a row is from."""
 
 
 @attrs.frozen
 class CopiedParts:
     """The parts of a dataset that are asked for, checked by their digests before they are read.
 
-    A private copy can't change while it is read. Its folders number the accounts, as readers take some names for null.
+    A private copy can't change while it is read. Its name numbers the account, which may have any characters.
     """
 
     storage: Storage
@@ -77,8 +78,8 @@ class CopiedParts:
         if not chosen:
             make_table(self.connection, table, {})
             return
-        files = glob.escape(str(self.folder / table.name)) + "/*/*/*.parquet"
-        if not _fits(self.connection, table, files):
+        files = glob.escape(str(self.folder / table.name)) + "/*.parquet"
+        if not all(_fits(self.connection, table, glob.escape(one)) for one in _of_each_form(self.connection, files)):
             self.check()
         held = _types(self.connection, files)
         columns = [
@@ -86,7 +87,8 @@ class CopiedParts:
             for column in part_table(table).columns
         ]
         accounts = ", ".join(map(quoted, self.accounts))
-        labels = f"[{accounts}][{_ACCOUNT} + 1] AS account, {_NIGHT} AS snapshot_date"
+        fact = f"split_part(parse_filename({_FILE}), '_', {{}})"
+        labels = f"[{accounts}][{fact.format(1)}::INT + 1] AS account, {fact.format(2)}::DATE AS snapshot_date"
         rows = f"SELECT {labels}, {', '.join(columns)} FROM {_reader(files)}"
         self.connection.execute(f"CREATE VIEW {table.name} AS FROM ({rows}) {newest_rows(table)}")
 
@@ -111,8 +113,8 @@ class CopiedParts:
                     yield one.night, part, file
 
     def _file(self, night: Partition, part: Part) -> Path:
-        account = f"{_ACCOUNT}={self.accounts.index(night.account)}"
-        return self.folder / part.table / account / f"{_NIGHT}={night.snapshot_date}" / f"{part.number}.parquet"
+        account = self.accounts.index(night.account)
+        return self.folder / part.table / f"{account}_{night.snapshot_date}_{part.number}.parquet"
 
 
 class PartFile(RawIOBase):
@@ -194,8 +196,16 @@ def newest_rows(table: Table) -> str:
 
 
 def _reader(files: str) -> str:
-    types = f"{{'{_ACCOUNT}': INTEGER, '{_NIGHT}': DATE}}"
-    return f"read_parquet({quoted(files)}, union_by_name = true, hive_partitioning = true, hive_types = {types})"
+    return f"read_parquet({quoted(files)}, union_by_name = true, hive_partitioning = false, {_FILE} = true)"
+
+
+def _of_each_form(database: duckdb.DuckDBPyConnection, files: str) -> list[str]:
+    """Return one file of each form: parts of one version have the same columns and types."""
+    facts = "concat_ws(' ', name, type, converted_type, logical_type, repetition_type, num_children)"
+    forms = (
+        f"SELECT file_name, string_agg({facts}, ',') AS form FROM parquet_schema({quoted(files)}) GROUP BY file_name"
+    )
+    return [file for (file,) in database.execute(f"SELECT min(file_name) FROM ({forms}) GROUP BY form").fetchall()]
 
 
 def _types(database: duckdb.DuckDBPyConnection, files: str) -> dict[str, str]:
@@ -207,13 +217,13 @@ def _types(database: duckdb.DuckDBPyConnection, files: str) -> dict[str, str]:
 def _fits(database: duckdb.DuckDBPyConnection, table: Table, files: str) -> bool:
     """Return whether parts have the columns of a table; those that a later version added may be missing."""
     columns, types = part_table(table).columns, _types(database, files)
-    needed = ", ".join(quoted(column.name) for column in columns if not column.nullable)
-    complete = f"count(DISTINCT name) FILTER (repetition_type = 'REQUIRED' AND name IN ({needed}))"
-    least = database.execute(
-        f"SELECT min(held) FROM (SELECT {complete} AS held FROM parquet_schema({quoted(files)}) GROUP BY file_name)"
-    ).fetchall()
-    return least == [(sum(not column.nullable for column in columns),)] and all(
-        types.get(column.name, TYPES[column.type]) == TYPES[column.type] for column in columns
+    query = f"SELECT name FROM parquet_schema({quoted(files)}) WHERE repetition_type = 'REQUIRED'"
+    required = {name for (name,) in database.execute(query).fetchall()}
+    known = {column.name for column in columns}
+    return (
+        all(column.nullable or column.name in required for column in columns)
+        and all(name in known or name.lower() not in known for name in types)  # DuckDB takes one for the other
+        and all(types.get(column.name, TYPES[column.type]) == TYPES[column.type] for column in columns)
     )
 
 

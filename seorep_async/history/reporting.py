@@ -89,18 +89,20 @@ def _choose(history: History, account: str, campaign: int | None, group: str | N
         raise ConfigurationError(
             f"{history.label} has no keyword rankings of {shown(account)}; pull the feed campaign into it"
         )
-    titles = [of_group for _, _, of_group in known if of_group is not None]
-    if isinstance(group, str) and group not in titles:
-        group = {folded(title): title for title in titles}.get(folded(group), group)
-    ids = [id_ for id_, _, of_group in known if campaign in (None, id_) and group in (None, of_group)]
-    if not ids:
+    wanted_title = folded(group) if isinstance(group, str) else None
+    chosen = [
+        (id_, of_group)
+        for id_, _, of_group in known
+        if campaign in (None, id_) and (group is None or (of_group and folded(of_group) == wanted_title))
+    ]
+    if not chosen:
         wanted = f"campaign {shown(campaign)}" if group is None else f"group {shown(group)}"
         existing = {str(id_) if group is None else of_group for id_, _, of_group in known}
         names = listed(sorted(filter(None, existing))) or "none"
         raise ConfigurationError(f"{history.label} has no rankings of {wanted}; it has {names}")
     companies = {id_: company for id_, company, _ in known}
     name = account if campaign is None else companies[campaign] or f"campaign {campaign}"
-    return Chosen(history.connection, account, ids), group or name
+    return Chosen(history.connection, account, [id_ for id_, _ in chosen]), chosen[0][1] if group else name
 
 
 def _figures(history: History, chosen: Chosen, name: str, title: str | None) -> Figures:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, shown
-from seorep_async.export.atomic_replace import resolve
+from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.export.atomic_replace import os_message, resolve
 from seorep_async.export.database_file import (
     LATEST_VIEW,
     TYPES,
@@ -144,7 +144,12 @@ def _opened(
             raise _refusal(place, first_line(error)) from error
         if not known:
             raise _refusal(place, "no pull wrote it")
-        yield history
+        try:
+            yield history
+        except RuntimeError as error:
+            if "interrupted" in str(error):  # DuckDB's name for a signal
+                raise KeyboardInterrupt from error
+            raise
 
 
 def listed(names: Iterable[str]) -> str:
@@ -174,10 +179,7 @@ def _database(place: str) -> Generator[RankingHistory, None, None]:
 @contextmanager
 def _copied_dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, None]:
     duckdb, receipts = require("duckdb"), committed_receipts(storage)
-    with (
-        tempfile.TemporaryDirectory(prefix="seorep-") as folder,
-        duckdb.connect(config=COPY_SETTINGS) as database,
-    ):
+    with _temporary_folder() as folder, duckdb.connect(config=COPY_SETTINGS) as database:
         parts = CopiedParts(storage, receipts, Path(folder), database)
         try:
             parts.show(pulls_table())
@@ -185,6 +187,13 @@ def _copied_dataset(place: str, storage: Storage) -> Generator[RankingHistory, N
         except duckdb.Error:
             parts.check()
             raise
+
+
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="seorep-")
+    except OSError as error:
+        raise ExportError(f"can't make a folder for copies: {os_message(error)}; name one in TMPDIR") from error
 
 
 @contextmanager

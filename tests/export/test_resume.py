@@ -313,7 +313,7 @@ async def test_retry_failed_fetches_a_night_that_is_not_there(tmp_path: Path, ou
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("other", [{"end_date": "2023-02-28"}, {"account": "other"}], ids=["days", "account"])
 async def test_retry_failed_fetches_all_that_a_file_does_not_hold(tmp_path: Path, ending: str, other: Any) -> None:
-    pull = {"ids": None, "start_date": START, "end_date": END, "out": tmp_path / f"a.{ending}"}
+    pull: dict[str, Any] = {"ids": None, "start_date": START, "end_date": END, "out": tmp_path / f"a.{ending}"}
     async with account() as (_, client):
         await pull_to(client, **pull)
         held = await pull_to(client, **pull, retry_failed=True)

@@ -109,6 +109,13 @@ def test_a_group_is_found_in_any_case(source: Path) -> None:
     assert made(source, group=" retail ") == made(source, group="Retail")
 
 
+def test_a_group_is_of_all_campaigns_whose_titles_differ_in_case(tmp_path: Path) -> None:
+    source = made_history(tmp_path / "a.duckdb", [{11: 1, 21: 5}, {11: 1, 21: 4}])
+    with duckdb.connect(str(source)) as database:
+        database.execute("UPDATE campaigns SET group_title = 'RETAIL' WHERE campaign_id = 2")
+    assert [row[0] for row in panel(made(source, group="retail"), "By campaign")] == ["Company 1 (1)", "Company 2 (2)"]
+
+
 def test_a_night_without_all_campaigns_is_told(tmp_path: Path) -> None:
     source = made_history(tmp_path / "a.duckdb", [{11: 1, 21: 5}, {11: 1}])
     assert "1 of 2 nights lack a campaign that others have." in made(source)

@@ -252,6 +252,15 @@ def retyped(rows: pa.Table) -> pa.Table:
     return rows.set_column(place, "engine_a_ranking", rows["engine_a_ranking"].cast("string"))
 
 
+def as_truths(rows: pa.Table) -> pa.Table:
+    place = rows.schema.get_field_index("engine_a_ranking")
+    return rows.set_column(place, "engine_a_ranking", rows["engine_a_ranking"].cast("bool"))
+
+
+def under_a_capital_name(rows: pa.Table) -> pa.Table:
+    return rows.add_column(0, "ENGINE_A_RANKING", rows["engine_a_ranking"])
+
+
 def without_keywords(rows: pa.Table) -> pa.Table:
     return rows.drop_columns("keyword_id")
 
@@ -300,13 +309,14 @@ def forged(source: Path, forge: Callable[[bytes], bytes], more_bytes: int = 0, n
     "forge",
     [
         rewritten(retyped),
+        rewritten(as_truths),
         rewritten(without_keywords),
         rewritten(without_ids),
         lambda _: b"PAR1" * 99,
         without_footer,
         lambda data: data[:4] + bytes(200) + data[204:],
     ],
-    ids=["retyped", "no keywords", "null keys", "garbage", "garbage in its footer", "garbage in its rows"],
+    ids=["retyped", "truths", "no keywords", "null keys", "garbage", "garbage in its footer", "garbage in its rows"],
 )
 @pytest.mark.parametrize("read", [changed, ranked])
 def test_a_forged_part_with_its_digest_is_refused(
@@ -315,6 +325,12 @@ def test_a_forged_part_with_its_digest_is_refused(
     forged(source, forge)
     with pytest.raises(ExportError, match=f"{PART} is no part that a pull wrote"):
         read(source / "a")
+
+
+def test_a_column_that_differs_in_case_is_refused(source: Path) -> None:
+    forged(source, rewritten(under_a_capital_name))
+    with pytest.raises(ExportError, match=f"{PART} is no part that a pull wrote"):
+        changed(source / "a")
 
 
 @pytest.mark.parametrize("read", [changed, ranked])
@@ -369,9 +385,23 @@ def test_a_column_of_a_later_version_may_be_missing(source: Path, read: Callable
     read(source / "a")
 
 
-async def test_the_folder_of_temporary_files_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["it's [a]*? x=1", "campaign_id=5", "engine_a_ranking=1", "version=3"])
+async def test_the_folder_of_temporary_files_may_have_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     source = await pulled_windows(f"{tmp_path}/nights/", latest_first=False)
-    (odd := tmp_path / "it's [a]*? x=1").mkdir()
+    (odd := tmp_path / name).mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(odd))
     assert [change.kind for change in changes(source)] == ["rose", "entered_top_10"]
     assert not list(odd.iterdir())
+
+
+def test_without_a_place_for_copies_it_says_so(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(ExportError, match="make a folder for copies"):
+        changed(source / "a")
+
+
+def test_an_interrupted_query_is_an_interrupt(source: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), open_history(source / "a"):
+        raise RuntimeError("Query interrupted")  # as DuckDB raises where a signal came
