@@ -71,11 +71,17 @@ class PageBudget:
             waiter.is_over = True
             waiter.wake()
 
-    def give_back(self, *, landed: bool = False, read: bool = False) -> None:
-        """Take back what a page held until its response came, or until it was read."""
-        self._may_fly += landed
-        self._free += read
-        self.pass_on()
+    def land(self) -> None:
+        """Note that the response of a page came."""
+        self._may_fly += 1
+        if self._waiting:
+            self.pass_on()
+
+    def release(self) -> None:
+        """Return one slot."""
+        self._free += 1
+        if self._waiting:
+            self.pass_on()
 
     def _has_slot_for(self, claim: tuple[bool, int]) -> bool:
         if (self._free <= self._reserve) if claim[0] else (self._free <= 0 or self._may_fly <= 0):
@@ -101,12 +107,12 @@ class Slot(msgspec.Struct, eq=False):
         """Let another page be sent, as the response was received."""
         if self._state == "in flight":
             self._state = "landed"
-            self._budget.give_back(landed=True)
+            self._budget.land()
 
     def lend(self) -> None:
         """Lend the slot to another page."""
         if self._state != "released":
-            self._give_back("lent")
+            self._give_up("lent")
 
     async def take_back(self) -> None:
         """Wait for a slot in place of the lent one."""
@@ -116,9 +122,10 @@ class Slot(msgspec.Struct, eq=False):
 
     def release(self) -> None:
         """Return the slot if it is still held."""
-        self._give_back("released")
+        self._give_up("released")
 
-    def _give_back(self, state: Literal["lent", "released"]) -> None:
-        before, self._state = self._state, state
-        if before in ("in flight", "landed"):
-            self._budget.give_back(landed=before == "in flight", read=True)
+    def _give_up(self, state: Literal["lent", "released"]) -> None:
+        self.land()
+        was_held, self._state = self._state == "landed", state
+        if was_held:
+            self._budget.release()
