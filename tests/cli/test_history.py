@@ -97,7 +97,7 @@ def test_forget_asks_first(seorep: Seorep, tmp_path: Path, monkeypatch: pytest.M
         asked.append(question)
         return len(asked) > 1
 
-    monkeypatch.setattr("seorep_async.cli.history.can_ask", lambda: True)
+    monkeypatch.setattr("seorep_async.cli.terminal.can_ask", lambda: True)
     monkeypatch.setattr("click.confirm", confirm)
     refused = seorep("forget", tmp_path / "a.duckdb", "--account", "acme")
     assert (refused.code, refused.err) == (130, "Nothing was deleted.\n")
