@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks import chart, fresh, machine
 from benchmarks.findings import BAR_HEAD, Bar, Findings, as_markdown, as_text
 
-_BENCHMARKS = ("decode", "pull", "latency", "memory", "loop_stalls", "import_time", "scaling", "shards")
+_BENCHMARKS = ("decode", "pull", "latency", "memory", "loop_stalls", "import_time", "scaling", "shards", "instructions")
 
 
 def main() -> None:
@@ -55,7 +55,8 @@ def _results(found: list[Findings], bars: list[Bar], facts: list[tuple[str, str]
         f"Written by `python -m benchmarks{' --quick' if quick else ''}` on {now:%Y-%m-%d %H:%M} UTC.",
         as_markdown(("", ""), facts),
         "## Bars",
-        f"{_summary(bars)} Each figure is a ratio of medians over alternating runs in one go, unless its unit is ms.",
+        f"{_summary(bars)} Each figure is a ratio of medians over alternating runs in one go, unless its unit is ms. "
+        "*control* is the ratio in every other round over that in the rounds between: how far from 1 chance takes it.",
         as_markdown(BAR_HEAD, [bar.cells for bar in bars]),
         "## Figures",
         "*computing* is processor time of the measuring process; it shows less of what else the machine does.",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Self
 
 import attrs
 
@@ -31,6 +32,21 @@ class Times:
     def computing(self) -> float:
         """The median of the time spent computing, in seconds."""
         return statistics.median(self.processor)
+
+
+class Ratio(float):
+    """The median of some runs over that of others, all in turn.
+
+    Attributes:
+        control: the ratio of every other round over that of the rounds between: what chance does. None of one round.
+    """
+
+    def __new__(cls, over: Sequence[float], under: Sequence[float]) -> Self:
+        return super().__new__(cls, statistics.median(over) / statistics.median(under))
+
+    def __init__(self, over: Sequence[float], under: Sequence[float]) -> None:
+        several = len(over) > 1
+        self.control = Ratio(over[::2], under[::2]) / Ratio(over[1::2], under[1::2]) if several else None
 
 
 def warm_memory() -> None:

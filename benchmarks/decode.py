@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.alternating import alternate
+from benchmarks.alternating import Ratio, Times, alternate
 from benchmarks.bodies import page
 from benchmarks.findings import Bar, Findings, Panel, Table, command
 from benchmarks.variations import OF_EVERY_FEED, OF_KEYWORDS, Variation, times_of_day
@@ -38,38 +38,40 @@ def measure(quick: bool) -> Findings:
     bars: list[Bar] = []
     table = []
     plain: dict[str, float] = {}
+    faster: Ratio | None = None
     for feed, required in _PLAIN.items():
         body = page(rows, feed)
         tools = {_OURS: _ours(feed)} | (others if feed == "campaign" else _only(others, _ORJSON))
         runs = {name: functools.partial(_repeat, tool, body, repeats) for name, tool in tools.items()}
-        seconds = {name: times.seconds for name, times in alternate(runs, rounds).items()}
+        times = alternate(runs, rounds)
+        ratio = _over(times, _OURS, _ORJSON)
         if feed == "campaign":
-            plain = {name: taken / repeats / rows * 1e6 for name, taken in seconds.items()}
-        ratio = _over(seconds, _OURS, _ORJSON)
+            plain = {name: taken.seconds / repeats / rows * 1e6 for name, taken in times.items()}
+            faster = _over(times, _PYDANTIC, _OURS)
         note = missing.get(_ORJSON, "")
         bars.append(Bar(f"decode {rows} rows, {feed}, against orjson.loads", required, ratio, note=note))
         table.append([feed, "plain", _text(ratio), "1"])
-        worst = worst_one = (0.0, "")
+        worst: tuple[float | None, str] = (None, "")
+        worst_one: tuple[float | None, str] = (None, "")
         for variation in (*OF_EVERY_FEED, *(OF_KEYWORDS if feed == "campaign" else ())):
             every, one = _vary(body if variation is not times_of_day else page(rows, feed, "older"), body, variation)
             tools = {"every": _ours(feed), "one": _ours(feed), "plain": _ours(feed)} | _only(others, _ORJSON)
             bodies = {"every": every, "one": one, "plain": body, _ORJSON: every}
             runs = {name: functools.partial(_repeat, tool, bodies[name], repeats) for name, tool in tools.items()}
-            seconds = {name: times.seconds for name, times in alternate(runs, rounds).items()}
-            in_every, in_one = _over(seconds, "every", _ORJSON), _over(seconds, "one", "plain")
+            times = alternate(runs, rounds)
+            in_every, in_one = _over(times, "every", _ORJSON), _over(times, "one", "plain")
             table.append([feed, variation.__name__.replace("_", " "), _text(in_every), _text(in_one)])
             if variation.__name__ not in _COMBINED:
-                worst_one = max(worst_one, (in_one or 0, table[-1][1]))
+                worst_one = max(worst_one, (in_one, table[-1][1]), key=_of_first)
                 if variation is times_of_day:
                     bars.append(Bar(f"decode {feed}, times of day, against orjson.loads", _TIMES, in_every, note=note))
                 else:
-                    worst = max(worst, (in_every or 0, table[-1][1]))
+                    worst = max(worst, (in_every, table[-1][1]), key=_of_first)
         in_all = f"decode {feed}, the worst variation in every row, against orjson.loads"
-        bars.append(Bar(in_all, _EVERY, worst[0] or None, note=note or worst[1]))
+        bars.append(Bar(in_all, _EVERY, worst[0], note=note or worst[1]))
         bars.append(
             Bar(f"decode {feed}, the worst in one row, against a plain page", _ONE, worst_one[0], note=worst_one[1])
         )
-    faster = plain[_PYDANTIC] / plain[_OURS] if _PYDANTIC in plain else None
     bars.append(
         Bar(
             f"decode {rows} rows, times faster than pydantic", 3, faster, at_least=True, note=missing.get(_PYDANTIC, "")
@@ -113,8 +115,12 @@ def _vary(rows: bytes, plain: bytes, variation: Variation) -> tuple[bytes, bytes
     return msgspec.json.encode(every), msgspec.json.encode(one)
 
 
-def _over(seconds: dict[str, float], over: str, under: str) -> float | None:
-    return seconds[over] / seconds[under] if over in seconds and under in seconds else None
+def _over(times: dict[str, Times], over: str, under: str) -> Ratio | None:
+    return Ratio(times[over].wall, times[under].wall) if over in times and under in times else None
+
+
+def _of_first(found: tuple[float | None, str]) -> float:
+    return found[0] or 0
 
 
 def _text(ratio: float | None) -> str:

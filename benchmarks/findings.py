@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from benchmarks.alternating import Ratio
+
 
 @attrs.frozen
 class Bar:
@@ -37,14 +39,15 @@ class Bar:
         return "held" if held else "MISSED"
 
     @property
-    def cells(self) -> tuple[str, str, str, str, str]:
+    def cells(self) -> tuple[str, str, str, str, str, str]:
         """The line of a table."""
+        control = self.measured.control if isinstance(self.measured, Ratio) else None
         measured = "–" if self.measured is None else f"{self.measured:.3g} {self.unit}"
         required = f"{'≥' if self.at_least else '≤'} {self.required:g} {self.unit}"
-        return self.says, required, measured, self.verdict, self.note
+        return self.says, required, measured, "" if control is None else f"{control:.2f}", self.verdict, self.note
 
 
-BAR_HEAD = ("bar", "required", "measured", "", "note")
+BAR_HEAD = ("bar", "required", "measured", "control", "", "note")
 
 
 @attrs.frozen

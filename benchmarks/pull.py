@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import peers
-from benchmarks.alternating import Times, alternate
+from benchmarks.alternating import Ratio, Times, alternate
 from benchmarks.findings import Bar, Findings, Panel, Table, command
 from benchmarks.load import Load
 from benchmarks.peers import BARE, DLT, GENERATED, GIVES_MODELS, OURS, PYDANTIC, REQUESTS, WHOLE
@@ -12,8 +12,6 @@ from benchmarks.server import serving
 _OTHERS_AT_LEAST = {PYDANTIC: 2.5, GENERATED: 4.0, REQUESTS: 1.3, DLT: 8.0}
 _AT_LEAST = {(100, 3): 1.2, (100, 20): 1.0, (1, 1): 0.80, (1, 3): 0.77, (1, 20): 0.77}
 """Against aiohttp by hand, by rows a page and pages a campaign; campaigns of one large page have no bar."""
-_CONTROL = f"{OURS} again"
-"""The same code a second time: how far its figures are apart is what chance does."""
 
 
 def measure(quick: bool) -> Findings:
@@ -22,9 +20,8 @@ def measure(quick: bool) -> Findings:
     bars, rows = [], []
     for load in [_load(size, pages, quick) for size in (100, 1) for pages in ((3,) if quick else (1, 3, 20))]:
         with serving(load) as address:
-            things = peers.runs(both, address, load)
-            times = alternate(things | {_CONTROL: things[OURS]}, 1 if quick else 9)
-        ratio = times[BARE].seconds / times[OURS].seconds if BARE in times else None
+            times = alternate(peers.runs(both, address, load), 1 if quick else 9)
+        ratio = Ratio(times[BARE].wall, times[OURS].wall) if BARE in times else None
         if required := _AT_LEAST.get((load.rows, load.pages)):
             says = f"pull {load.rows}-row pages, {load.pages} a campaign: speed, against {BARE}"
             bars.append(Bar(says, required, ratio, at_least=True, note=both.missing.get(BARE, "")))
@@ -38,7 +35,7 @@ def measure(quick: bool) -> Findings:
         Bar(
             f"pull 100-row pages: typed rows/s, against {name}",
             bar,
-            times[name].seconds / times[OURS].seconds if name in times else None,
+            Ratio(times[name].wall, times[OURS].wall) if name in times else None,
             at_least=True,
             note=everyone.missing.get(name, ""),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks import peers
-from benchmarks.alternating import Times, alternate
+from benchmarks.alternating import Ratio, Times, alternate
 from benchmarks.findings import Findings, Table, command
 from benchmarks.latency import ideal
 from benchmarks.load import Load
@@ -82,10 +82,10 @@ def _table(
     for size, load in loads.items():
         with serving(load) as address:
             times: dict[str, Times] = alternate(peers.runs(both, address, load), rounds)
-        share = f"{times[BARE].seconds / times[OURS].seconds:.2f}" if BARE in times else "–"
+        share = Ratio(times[BARE].wall, times[OURS].wall) if BARE in times else None
         figures = (figure(load, times[name].seconds) if name in times else "–" for name in (OURS, BARE))
-        rows.append([size, *figures, share])
-    return Table(title, [axis, f"{OURS}, {unit}", f"{BARE}, {unit}", "speed against bare"], rows)
+        rows.append([size, *figures, *((f"{share:.2f}", f"{share.control or 1:.2f}") if share else "––")])
+    return Table(title, [axis, f"{OURS}, {unit}", f"{BARE}, {unit}", "speed against bare", "control"], rows)
 
 
 if __name__ == "__main__":
