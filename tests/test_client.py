@@ -1,7 +1,5 @@
 """The client itself: the escape hatch, the raw answers behind its results, and its figures."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import traceback

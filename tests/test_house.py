@@ -1,7 +1,5 @@
 """The house rules: what may import what, read from the package's own source."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re

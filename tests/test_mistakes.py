@@ -1,7 +1,5 @@
 """Mistakes of people who call it from Python: each message says what to do, in Python's words."""
 
-from __future__ import annotations
-
 import datetime as dt
 import inspect
 import re

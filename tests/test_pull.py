@@ -1,7 +1,5 @@
 """Pulls: one outcome for each id whatever happens, depth-first, bounded, and nothing left running."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import logging

@@ -1,7 +1,5 @@
 """The README and the guides, which are docstrings of public modules: their examples run, and what they name exists."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import contextlib

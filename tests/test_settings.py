@@ -1,7 +1,5 @@
 """Settings: what is refused, and that a settings object is a value."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

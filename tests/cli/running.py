@@ -1,7 +1,5 @@
 """The command run here, as a process or on a terminal with a person at it, and a sandbox for it to talk to."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import datetime as dt

@@ -1,7 +1,5 @@
 """Which days and which campaigns the command line chooses, and several months in one command."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command as a process: real exit codes, signals at random moments, a terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty

@@ -1,7 +1,5 @@
 """`seorep pull`: what its sessions can't show."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

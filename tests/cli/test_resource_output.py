@@ -1,7 +1,5 @@
 """What the commands write of resources; what they refuse, and what they say and exit with when the service fails."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

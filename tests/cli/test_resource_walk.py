@@ -1,7 +1,5 @@
 """Resources from creation to deletion through the commands, and what these ask a person for."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

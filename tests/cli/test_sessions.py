@@ -6,8 +6,6 @@ time), `export`, `write`, `ls` (without what every pull writes beside its rows) 
 they were last counted). JSON over several lines is shown on one.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """The command with a stdout that can't be written, or is not read; and its log."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import logging

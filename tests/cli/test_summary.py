@@ -1,7 +1,5 @@
 """The summary of a pull, as a person and as a program reads it, however it ends."""
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 import json

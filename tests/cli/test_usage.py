@@ -1,7 +1,5 @@
 """What can't be meant is refused before anything is sent or written, and so is an option that is given twice."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

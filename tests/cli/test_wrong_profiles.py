@@ -1,7 +1,5 @@
 """Profiles and keys that can't be used: each is one line and exit code 2, soon, without the key."""
 
-from __future__ import annotations
-
 import os
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A pull that was cut off is resumed, and nothing else is."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

@@ -1,7 +1,5 @@
 """Where an export can go, and what is refused before any request."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import os

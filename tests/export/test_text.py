@@ -1,7 +1,5 @@
 """CSV and JSON lines keep the data as it is; CSV also with other line ends, a byte order mark, or no formulas."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import io

@@ -1,7 +1,5 @@
 """Rows 37 and 39: forbidden objects and refused keys, a loop or a process that stood still."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import signal

@@ -4,8 +4,6 @@ Engines block the thread that calls them, so the sandbox can't run in the event 
 the key by `note_process`, so a test knows which processes are at work.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

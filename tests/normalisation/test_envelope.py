@@ -1,7 +1,5 @@
 """The envelope: metadata, unknown fields, errors in disguise, and bodies that are no whole JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 The clients here were never opened, and most are used outside of any event loop.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import enum
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A pull in shards: cut, run anywhere and at any time, gathered once."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import datetime as dt
