@@ -621,9 +621,7 @@ async def test_arguments_that_change_after_the_call_change_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statuses", "later"),
-    [([500], [2]), ([500, 500], [2]), ([404], [])],
-    ids=["once", "again", "gone"],
+    ("statuses", "later"), [([500], [2]), ([500, 500], [2]), ([404], [])], ids=["once", "again", "gone"]
 )
 async def test_a_transient_failure_is_tried_again_at_the_end(statuses: list[int], later: list[int]) -> None:
     answers, asked_for = iter(statuses), list[int]()

@@ -225,11 +225,7 @@ def minds_signals(running: subprocess.Popen[str]) -> bool:
 
 def start(line: str, folder: Path, *under: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*under, *COMMAND, *LINES[line]],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [*under, *COMMAND, *LINES[line]], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 

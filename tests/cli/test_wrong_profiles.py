@@ -209,11 +209,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(("content", "said"), CASES, ids=[name_of(content) for content, _ in CASES])
 def test_it_is_refused_in_one_line(
-    folder: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    content: bytes | str,
-    said: str,
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, content: bytes | str, said: str
 ) -> None:
     configure(folder, content)
     if "took longer" in said:
