@@ -66,7 +66,7 @@ async def error_of(line: str, known: dict[str, Any]) -> str:
     except Exception as error:
         argument = getattr(error, "argument", None)
         text = f"{type(error).__name__}{f' of {argument}' if argument else ''}: {error}"
-        return re.sub("0x[0-9a-f]+|127.0.0.1:[0-9]+", "…", text).replace(os.getcwd(), "FOLDER").replace("\0", "NUL")
+        return re.sub("0x[0-9a-f]+|127.0.0.1:[0-9]+", "…", text).replace(os.getcwd(), "FOLDER")
     return f"taken: {found!r}"
 
 

@@ -2,9 +2,10 @@
 
 In a file of `sessions/`, a line after `$` is run, `>` begins a line of stdout, `!` one of stderr, and `[4]` is an exit
 code that is not 0. Besides `seorep` there are `serve` (a sandbox that the environment names, on the same port each
-time), `export`, `write`, `stdin` (what the next command reads there, with escapes), `ls` (without what every pull
-writes beside its rows) and `requests` (of the sandbox, since they were last counted). JSON over several lines is shown
-on one; click's lines on usage are left out.
+time), `export`, `write`, `profile` (a pull with these lines in the profile, beside a usual address and key), `stdin`
+(what the next command reads there, with escapes), `ls` (without what every pull writes beside its rows) and `requests`
+(of the sandbox, since they were last counted). JSON over several lines is shown on one; click's lines on usage are left
+out.
 """
 
 import ast
@@ -25,7 +26,7 @@ from seorep_async import SeoRepClient
 from seorep_async.cli.application import run
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
-from tests.cli.running import NOW, serving
+from tests.cli.running import KEY, NOW, serving
 from tests.export.reports import names_in
 
 SESSIONS = sorted(Path(__file__).with_name("sessions").glob("*.txt"))
@@ -69,6 +70,9 @@ class Session:
         command, *words = shlex.split(line)
         out, err, code = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO(), 0
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            if command == "profile":
+                self.profile(*words)
+                command, words = "seorep", ["pull", "--profile", "acme"]
             if command == "seorep":
                 code = run(words, now=NOW)
             else:
@@ -113,6 +117,11 @@ class Session:
         Path(name).chmod(0o600)
         return []
 
+    def profile(self, *lines: str) -> None:
+        usual = {"base_url": "base_url = 'https://api.example.com'", "key": f"key = '{KEY}'"}
+        others = (line for name, line in usual.items() if not any(re.match(rf"(api_)?{name}", one) for one in lines))
+        self.write(".config/seorep/config.toml", "[acme]", *lines, *others)
+
     def stdin(self, content: str) -> list[str]:
         data = content.encode("latin-1", "backslashreplace").decode("unicode_escape").encode("latin-1")
         self._ending.enter_context(patch("sys.stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8")))
@@ -142,11 +151,12 @@ def replayed(session: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def test_no_refusal_speaks_python_or_repeats_a_secret() -> None:
-    lines = Path(__file__).with_name("sessions").joinpath("usage.txt").read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize(("session", "never"), [("usage", PYTHON_WORDS), ("usage", "s3cret"), ("profiles", "s3cret")])
+def test_no_refusal_speaks_python_or_repeats_a_secret(session: str, never: str | re.Pattern[str]) -> None:
+    lines = Path(__file__).with_name("sessions").joinpath(f"{session}.txt").read_text(encoding="utf-8").splitlines()
     refusals = [line for line in lines if line.startswith("! ")]
     assert len(refusals) > 60
-    assert [line for line in refusals if PYTHON_WORDS.search(line) or "s3cret" in line] == []
+    assert [line for line in refusals if re.search(never, line)] == []
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,11 @@ def test_one_command_installs_all_that_a_target_needs(
         target_of(out, ONE)
 
 
+def test_a_null_in_a_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"null byte|null character"):
+        target_of(tmp_path / "a\0b.csv", ONE)
+
+
 def test_a_read_only_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.csv").touch(0o400)
     monkeypatch.setattr("os.access", lambda *_: False)  # to root, whom tests may run as, nothing is read-only
