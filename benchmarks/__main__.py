@@ -4,8 +4,6 @@ Each runs in a process of its own. `--quick` is a smoke test, in one process, th
 `--out` says where they go. The exit code tells whether everything ran, not how fast it was.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 import importlib

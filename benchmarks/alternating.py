@@ -1,7 +1,5 @@
 """Timing of several things in turn, so that what else the machine does meets all alike."""
 
-from __future__ import annotations
-
 import gc
 import statistics
 import time

@@ -1,7 +1,5 @@
 """Bodies of ranking pages, as the sandbox words them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

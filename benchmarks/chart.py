@@ -1,7 +1,5 @@
 """The chart: panels of bars, ours first, as an SVG that reads on light and dark pages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

@@ -1,7 +1,5 @@
 """Decoding pages of every feed and variation, next to orjson and pydantic: `python -m benchmarks.decode`."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import random

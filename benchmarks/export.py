@@ -6,8 +6,6 @@ rows is the measure for memory. Reports have 1 row (of a keyword), 100 or 1,000 
 bars, and whether they hold.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import importlib

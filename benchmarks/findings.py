@@ -1,7 +1,5 @@
 """What a benchmark found: bars, held or missed; tables; and figures for the chart."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Calling a function in a process of its own, so that nothing before it counts."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor

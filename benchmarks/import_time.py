@@ -1,7 +1,5 @@
 """How long importing and starting the command take, next to importing aiohttp: `python -m benchmarks.import_time`."""
 
-from __future__ import annotations
-
 import os
 import statistics
 import subprocess

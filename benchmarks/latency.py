@@ -1,7 +1,5 @@
 """How near a pull comes to what latency alone would take: `python -m benchmarks.latency`."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import statistics

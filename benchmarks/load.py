@@ -1,7 +1,5 @@
 """What a pull of a benchmark has to bring home, and how."""
 
-from __future__ import annotations
-
 import base64
 
 import attrs

@@ -1,7 +1,5 @@
 """How long other tasks wait while pages are decoded and pulls begin: `python -m benchmarks.loop_stalls`."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import statistics

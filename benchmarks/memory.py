@@ -1,7 +1,5 @@
 """How much memory a streaming pull needs as campaigns grow in number: `python -m benchmarks.memory`."""
 
-from __future__ import annotations
-
 import asyncio
 import resource
 import statistics

@@ -1,7 +1,5 @@
 """How fast many campaigns come in, next to what users would pick instead: `python -m benchmarks.pull`."""
 
-from __future__ import annotations
-
 from benchmarks import peers
 from benchmarks.alternating import Ratio, Times, alternate
 from benchmarks.findings import Bar, Findings, Panel, Table, command

@@ -1,7 +1,5 @@
 """How cost grows with rows, campaigns, permits and latency: `python -m benchmarks.scaling`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from benchmarks import peers

@@ -1,7 +1,5 @@
 """The service of the benchmarks: a process of its own that only sends what was built beforehand."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import re

@@ -4,8 +4,6 @@ Workers are processes of a spawn pool, and, where Dask is installed, of a Dask c
 the clock runs. The service is the sandbox in a process of its own, with a latency, or with a limit that nobody knows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Rows as live services word them: each variation that normalisation accepts, applied to the sandbox's rows."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """A service on a real local port that answers by a script: a function of what was asked, free to misbehave or wait."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
@@ -59,7 +57,7 @@ class Service:
         """The pages that were asked for, in the order of arrival."""
         return [asked.page for asked in self.asked]
 
-    async def arrival(self, reached: Callable[[Service], bool]) -> None:
+    async def arrival(self, reached: Callable[["Service"], bool]) -> None:
         """Wait for a request after which `reached` holds."""
         async with self._arrived:
             await self._arrived.wait_for(lambda: reached(self))

@@ -1,7 +1,5 @@
 """The benchmarks run; how fast anything is, is not asked here."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The client itself: the escape hatch, the raw answers behind its results, and its figures."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import traceback
@@ -155,51 +153,6 @@ async def test_what_must_not_happen_twice_is_not_sent_again(method: str, connect
     with pytest.raises(OutcomeUnknownError):
         await client.request(method, "/v3/campaigns", body={"url": "u"})
     assert len(server.requests) == 1
-
-
-# --- request: what is refused before anything is sent, by a client that was never opened
-
-
-async def refusal(*call: Any, **arguments: Any) -> str:
-    with pytest.raises(ConfigurationError) as refused:
-        await SeoRepClient("http://127.0.0.1:9", "key").request(*call, **arguments)
-    return refused.value.message
-
-
-BAD_PATHS: list[Any] = [
-    *("", "v3/campaigns", "//other.example/v3", "/v3//campaigns", "https://other.example/v3", "/v3/campaigns?page=1"),
-    *("/v3/campaigns#top", "/v3/../admin", "/v3/%2e%2e/admin", "/v3/%2E%2E%2Fadmin", "/v3/a b", "/v3/a\nb"),
-    *("/v3/a\r\nX-Header: 1", "/v3\\campaigns", "/v3/\x00", "/v3/\ud800", None, 7, b"/v3/campaigns"),
-]
-
-
-@pytest.mark.parametrize("path", BAD_PATHS, ids=ascii)
-async def test_what_is_no_path_is_refused(path: Any) -> None:
-    said = await refusal("GET", path)
-    assert said == f"path must be a path such as /v3/campaigns/42, without a query; got {path!r}"
-
-
-@pytest.mark.parametrize("method", ["", "HEAD", "CONNECT", "GET\r\n", "GET /", None, 7, b"GET"], ids=repr)
-async def test_another_method_is_refused(method: Any) -> None:
-    said = await refusal(method, "/v3/campaigns")
-    assert said == f"method must be one of GET, POST, PUT, DELETE, PATCH, got {method!r}"
-
-
-@pytest.mark.parametrize("method", ["GET", "DELETE", "get"])
-async def test_a_body_where_none_belongs_is_refused(method: str) -> None:
-    said = await refusal(method, "/v3/campaigns", body={"a": 1})
-    assert said == f"a {method.upper()} request has no body; use params"
-
-
-@pytest.mark.parametrize("argument", ["params", "body"])
-async def test_what_can_not_be_sent_is_refused_by_its_own_name(argument: str) -> None:
-    for bad, said in [
-        ("a=1", f"{argument} must map names to values, got 'a=1'"),
-        ({"": 1}, f"{argument}: a name must be a string, got ''"),
-        ({"x": object}, "x cannot be sent as <class 'object'>"),
-        ({"x": {"y": 1}}, "x cannot be sent as {'y': 1}"),
-    ]:
-        assert await refusal("POST", "/v3/campaigns", **{argument: bad}) == said
 
 
 # --- record_answers

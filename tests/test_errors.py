@@ -1,7 +1,5 @@
 """The exception tree: who is whose child, what each carries, that each reads well and travels between processes."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import pathlib

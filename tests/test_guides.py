@@ -1,7 +1,5 @@
 """Guides as a newcomer opens them: with nothing installed but the package."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

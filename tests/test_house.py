@@ -1,7 +1,5 @@
 """The house rules: what may import what, read from the package's own source."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re
@@ -259,10 +257,7 @@ def test_the_repository_has_the_known_top_level_entries_only() -> None:
     assert found <= ENTRIES
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["import seorep_async", "import seorep_async.sandbox"],
-)
+@pytest.mark.parametrize("statement", ["import seorep_async", "import seorep_async.sandbox"])
 def test_importing_the_package_imports_nothing_of_the_extras(statement: str) -> None:
     extras = ["click", "rich", "pyarrow", "duckdb", "pandas", "polars", "dlt", "dask", "pyspark", "mcp"]
     script = f"import sys; {statement}; print(*(name for name in {extras} if name in sys.modules))"

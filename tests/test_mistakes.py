@@ -1,125 +1,129 @@
-"""Mistakes of people who call it from Python: each message says what to do, in Python's words."""
+"""Mistakes of people who call it from Python, and the answers: `python -m tests.test_mistakes` rewrites these.
 
-from __future__ import annotations
+In `mistakes.txt`, a line after `>>>` is evaluated, and awaited. The next line is its error, with the argument that the
+error names. `c` is an open client, whose account has campaign 1; some files are in the way.
+"""
 
+import asyncio
+import contextlib
 import datetime as dt
 import inspect
+import itertools
+import json
+import os
 import re
-from collections.abc import Callable
+import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import attrs
 import pytest
 
-from seorep_async import ConfigurationError, EngineNames, SeoRepClient, Settings
+import seorep_async.public as api
+from seorep_async.cli.choosing import ids_in
 from seorep_async.export import CsvOptions, pull_to
-from tests.export.reports import account
+from seorep_async.sandbox import Faults, RateLimit, Sandbox
+from seorep_async.shards import Shard, ShardReceipt, gather, plan, run_shard
+from seorep_async.tables.declared import totals_table
+from seorep_async.tables.text import csv_header
+from tests.export.reports import END, FORMATS, START, account, contents
+from tests.shards.made_shard import SHARD
 
-DAYS: Any = ("2023-01-01", "2023-01-31")
-Call = Callable[[Any], Any]
-
-
-@pytest.fixture(autouse=True)
-def without_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("SEOREP_BASE_URL", "SEOREP_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-
-
-CALLS: list[tuple[Call, str]] = [
-    (lambda _: SeoRepClient("https://a.example.com"), "no API key: pass api_key, or set SEOREP_API_KEY"),
-    (lambda _: SeoRepClient(api_key="k"), "no base URL: pass base_url, or set SEOREP_BASE_URL"),
-    (lambda _: SeoRepClient("a.example.com", "k"), "base_url needs a scheme and a host: write it as https://host"),
-    (lambda _: SeoRepClient("http://a.example.com", "k"), r"Settings\(allow_insecure_http=True\) allows it"),
-    (lambda _: SeoRepClient("https://a.example.com", "k").campaigns.list(), "use it inside `async with SeoRepClient"),
-    (lambda _: Settings(max_concurrency=0), "max_concurrency must be an integer from 1 to 1024, got 0"),
-    (lambda _: Settings(requests_per_second=0), r"above 0 and up to 1e9 \(requests a second, or None\), got 0"),
-    (lambda _: Settings(request_encoding="json"), "must be one of RequestEncoding.FORM, RequestEncoding.JSON"),  # type: ignore[arg-type]
-    (lambda _: EngineNames(engine_a="a b"), "'a b' is not one word of ASCII letters and digits"),
-    (lambda c: c.rankings.campaign(1, "31.01.2023", DAYS[1]), 'must be a datetime.date or a string "YYYY-MM-DD"'),
-    (lambda c: c.rankings.campaign(1, dt.datetime.min, DAYS[1]), r"got datetime.datetime\(1, .*; pass its .date\(\)"),
-    (lambda c: c.rankings.campaign(1, *DAYS[::-1]), "end_date 2023-01-01 is before start_date 2023-01-31; swap them"),
-    (lambda c: c.rankings.campaign("1", *DAYS), "campaign_id must be an integer from 1 to 2147483647, got '1'"),
-    (lambda c: c.rankings.campaign(1.0, *DAYS), "campaign_id must be an integer from 1 to 2147483647, got 1.0"),
-    (lambda c: c.rankings.campaign(99, *DAYS), "campaign 99: there is no such object"),
-    (lambda c: c.rankings.campaign(1, *DAYS).rows, r"`await` is missing: \(await listing\).rows"),
-    (lambda c: c.campaigns.list().page(0), "page must be an integer from 1, got 0"),
-    (lambda c: c.campaigns.list(limit=0), "limit must be an integer from 1 to 2147483647, got 0"),
-    (lambda c: c.campaigns.list(extra_params={"filter": "x"}), "'filter' has a place of its own: filter=…"),
-    (lambda c: c.request("GET", "https://b.example.com/"), "path must be a path such as /v3/campaigns/42"),
-    (lambda c: c.rankings.pull([1], *DAYS, feed="weekly"), 'feed must be one of Feed.CAMPAIGN or "campaign", '),
-    (lambda c: c.rankings.pull(1, *DAYS), "ids must be several campaign ids, got 1"),
-    (lambda c: c.rankings.pull([1], *DAYS, colour=1), "pull has no argument 'colour'; the feeds take search, limit"),
-    (
-        lambda c: anext(aiter(c.rankings.pull([1], *DAYS))),
-        r"use it as `async with client.rankings.pull\(...\) as outcomes",
-    ),
-    (lambda c: c.rankings.pull([1], *DAYS), r"use it as `async with client.rankings.pull\(...\) as outcomes"),
-    (lambda _: SeoRepClient("https://a.example.com", "k", account=" "), "account must be a name of 1 to 100 printable"),
-    (lambda c: pull_to(c, None, *DAYS, out="no/a.csv"), "there is no folder .*no; create it first"),
-    (lambda c: pull_to(c, None, *DAYS, out="a.xlsx"), "the name must end in .csv, .jsonl, .parquet or .duckdb"),
-    (lambda c: pull_to(c, None, *DAYS, out="."), "it is a folder; name a file in it"),
-    (lambda c: pull_to(c, None, *DAYS, out=__file__ + ".csv", feeds=[]), "feeds must name at least one feed"),
-    (lambda c: pull_to(c, [], *DAYS, out="a.csv"), "ids is empty; give at least one, or None for all"),
-    (lambda c: pull_to(c, None, *DAYS, out="a.csv", account=""), "account must be a name of 1 to 100 printable"),
-    (lambda c: pull_to(c, None, *DAYS, out="a.csv", key_renewed="no"), "key_renewed must be the mark of the new key"),
-    (lambda c: pull_to(c, None, *DAYS, out="a.csv", restart=1), "restart must be True or False, got 1"),  # type: ignore[arg-type]
-    (lambda c: pull_to(c, None, *DAYS, out="a.csv", force=None), "force must be True or False, got None"),  # type: ignore[arg-type]
-    (
-        lambda c: pull_to(c, None, *DAYS, out="a.csv", restart=True, retry_failed=True),
-        "restart=True and retry_failed=True can't be combined; give one",
-    ),
-    (lambda c: pull_to(c, None, *DAYS, out="a.csv", csv=True), "csv must be CsvOptions, .* got True"),  # type: ignore[arg-type]
-    (lambda c: pull_to(c, None, *DAYS, out="a.duckdb", csv=CsvOptions(bom=True)), "csv is only for CSV: leave it"),
-    (lambda c: pull_to(c, None, *DAYS, out="a.csv", on_progress=5), "on_progress must be a function that takes"),  # type: ignore[arg-type]
-    (lambda c: pull_to(c, None, *DAYS, out="a.csv", on_progress=_made), "and not an async one, got <function"),  # type: ignore[arg-type]
-]
+PAGE = Path(__file__).with_name("mistakes.txt")
+OURS = (CsvOptions, Faults, Path, RateLimit, Sandbox, Shard, ShardReceipt, gather, ids_in, pull_to, run_shard)
+KNOWN = {name: getattr(api, name) for name in api.__all__} | {one.__name__: one for one in OURS}
+KNOWN |= {"START": START, "END": END, "DAYS": ("2023-01-01", "2023-01-31"), "attrs": attrs, "dt": dt}
 
 
-NAMED: dict[str, Call] = {
-    "api_key": lambda _: SeoRepClient("https://a.example.com", " k"),
-    "base_url": lambda _: SeoRepClient("a.example.com", "k"),
-    "max_concurrency": lambda _: Settings(max_concurrency=0),
-    "call_timeout": lambda _: Settings(call_timeout=0),
-    "request_encoding": lambda _: Settings(request_encoding="json"),  # type: ignore[arg-type]
-    "engine_names": lambda _: EngineNames(engine_a="a b"),
-    "bom": lambda _: CsvOptions(bom=1),  # type: ignore[arg-type]
-    "start_date": lambda c: c.rankings.campaign(1, "31.01.2023", DAYS[1]),
-    "end_date": lambda c: c.rankings.campaign(1, *DAYS[::-1]),
-    "campaign_id": lambda c: c.rankings.campaign("1", *DAYS),
-    "sort_metric": lambda c: c.rankings.campaign(1, *DAYS, sort_metric=1),
-    "limit": lambda c: c.campaigns.list(limit=0),
-    "extra_params": lambda c: c.campaigns.list(extra_params={"filter": "x"}),
-    "feed": lambda c: c.rankings.pull([1], *DAYS, feed="weekly"),
-    "ids": lambda c: c.rankings.pull(1, *DAYS),
-    "date_string": lambda c: c.backlinks.list(1, date_string=DAYS[::-1]),
-    "out": lambda c: pull_to(c, None, *DAYS, out="a.xlsx"),
-    "feeds": lambda c: pull_to(c, None, *DAYS, out="a.csv", feeds=[]),
-    "account": lambda c: pull_to(c, None, *DAYS, out="a.csv", account=""),
-    "key_renewed": lambda c: pull_to(c, None, *DAYS, out="a.csv", key_renewed="no"),
-    "snapshot_date": lambda c: pull_to(c, None, *DAYS, out="a.csv", snapshot_date="9999-01-01"),
-    "search": lambda c: pull_to(c, None, *DAYS, out="a.duckdb", search="x"),
-    "csv": lambda c: pull_to(c, None, *DAYS, out="a.duckdb", csv=CsvOptions(bom=True)),
-}
+def changed(**values: Any) -> Shard:
+    """Read a shard of which somebody changed these fields."""
+    return Shard.from_json(json.dumps(json.loads(SHARD.to_json()) | values))
 
 
-async def _made(call: Call, client: SeoRepClient) -> None:
-    result = call(client)
-    if inspect.isawaitable(result):
-        await result
+def prepare(folder: Path) -> None:
+    """Make what is in the way of some targets."""
+    for name in ("full", "folder.csv", "beside.failures.csv"):
+        (folder / name).mkdir()
+    (folder / "astray.totals.csv").symlink_to(folder / "missing" / "file.csv")
+    os.mkfifo(folder / "fifo.csv")
+    sides = itertools.product(("totals", "failures"), FORMATS[:3])
+    for name, held in {
+        "file": b"",
+        "a.csv": b"",
+        "full/thesis.tex": b"",
+        "deep.totals.jsonl": b"[" * 100_000,
+        "wider.totals.csv": csv_header(totals_table()).replace(b"\r\n", b",note\r\n"),
+        **{f"{side}.{side}.{ending}": b'{"feed": "mine"}\n' for side, ending in sides},
+    }.items():
+        (folder / name).write_bytes(held)
 
 
-@pytest.mark.parametrize(("call", "said"), CALLS, ids=[said[:40] for _, said in CALLS])
-async def test_a_mistake_is_answered_in_the_words_of_python(call: Call, said: str) -> None:
-    async with account(campaigns=1, keywords=1) as (_, client):
-        with pytest.raises(Exception, match=said) as caught:
-            await _made(call, client)
-    assert not re.search(r"(?<!\w)--\w", str(caught.value))
+async def error_of(line: str, known: dict[str, Any]) -> str:
+    try:
+        found = eval(line, known)  # noqa: S307
+        while inspect.isawaitable(found):
+            found = await found
+    except Exception as error:
+        argument = getattr(error, "argument", None)
+        text = f"{type(error).__name__}{f' of {argument}' if argument else ''}: {error}"
+        return re.sub("0x[0-9a-f]+|127.0.0.1:[0-9]+", "…", text).replace(os.getcwd(), "FOLDER")
+    return f"taken: {found!r}"
 
 
-@pytest.mark.parametrize("argument", NAMED)
-async def test_an_error_names_the_wrong_argument(argument: str) -> None:
-    async with account(campaigns=1, keywords=1) as (_, client):
-        with pytest.raises(ConfigurationError) as caught:
-            await _made(NAMED[argument], client)
-    assert caught.value.argument == argument
+async def answered(page: str) -> str:
+    """Return the page with the errors of today."""
+
+    async def pull(out: Any, **options: Any) -> object:
+        arguments: dict[str, Any] = {"ids": None, "start_date": START, "end_date": END} | options
+        return await pull_to(c, out=out, **arguments)
+
+    async def shards(**options: Any) -> object:
+        arguments: dict[str, Any] = {"out": "shared/", "shards": 3} | options
+        return await plan(c, None, START, END, **arguments)
+
+    async with account(campaigns=1, keywords=1) as (sandbox, c):
+        known = KNOWN | {"c": c, "pull": pull, "shards": shards, "changed": changed}
+        lines: list[str] = []
+        for line in page.splitlines():
+            if line.startswith(">>> "):
+                lines += [line, await error_of(line[4:], known)]
+            elif not line or line.startswith("#"):
+                lines.append(line)
+        assert sandbox.stats.requests == 1  # for the campaign that there is not
+    return "".join(f"{line}\n" for line in lines)
+
+
+def replayed(page: str) -> str:
+    with contextlib.ExitStack() as ending:
+        folder = Path(ending.enter_context(tempfile.TemporaryDirectory()))
+        ending.enter_context(contextlib.chdir(folder))
+        ending.enter_context(patch.dict(os.environ))
+        for name in ("SEOREP_BASE_URL", "SEOREP_API_KEY"):
+            os.environ.pop(name, None)
+        prepare(folder)
+        before = contents(folder)
+        found = asyncio.run(answered(page))
+        assert contents(folder) == before
+    return found
+
+
+def test_a_mistake_is_answered_as_it_was_read() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert replayed(page) == page
+
+
+def test_an_answer_speaks_python_and_repeats_no_secret() -> None:
+    answers = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if not line.startswith((">>>", "#"))]
+    assert [one for one in answers if re.search(r"^(?!UsageError).*(?<!\w)--\w|^taken|s3cret", one)] == []
+
+
+@pytest.mark.parametrize("changes", [{"storage_options": {"secret_access_key": "s3cret"}}, {"newer": 1}], ids=str)
+def test_a_refused_shard_stays_in_no_cause(changes: dict[str, Any]) -> None:
+    with pytest.raises(api.ConfigurationError) as caught:
+        changed(**changes)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+if __name__ == "__main__":
+    PAGE.write_text(replayed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

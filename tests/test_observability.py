@@ -1,7 +1,5 @@
 """The guide of `seorep_async.observability`: its spans, metrics and log lines are right, and hold no key."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The pytest plugin in runs of pytest of their own: in every mode of pytest-asyncio, and without it."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The README and the guides, which are docstrings of public modules: their examples run, and what they name exists."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import contextlib
@@ -12,9 +10,9 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
 import tomllib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -27,6 +25,7 @@ from seorep_async import ConfigurationError
 from seorep_async.cli.application import run, seorep
 from seorep_async.cli.commands import sandbox
 from seorep_async.sandbox import Sandbox
+from tests.threads import in_a_thread
 
 REPO = Path(__file__).parent.parent
 README = (REPO / "README.md").read_text(encoding="utf-8")
@@ -69,19 +68,9 @@ COMMANDS = [
 ]
 
 
-@contextlib.contextmanager
-def serving(key: str = "sandbox") -> Iterator[Sandbox]:
+def serving(key: str = "sandbox") -> AbstractContextManager[Sandbox]:
     """Run a sandbox beside the examples, which have event loops of their own."""
-    sandbox = Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed", api_key=key)
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(sandbox.__aenter__(), loop).result()
-    yield sandbox
-    asyncio.run_coroutine_threadsafe(sandbox.__aexit__(None, None, None), loop).result()
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    return in_a_thread(Sandbox(campaigns=12, keywords=30, seed=1, shape="mixed", rows="mixed", api_key=key))
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """What users would pick instead, each in a few lines, each doing the same work on the wire."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """aiohttp and orjson: untyped dicts, dropped once they are counted."""
 
-from __future__ import annotations
-
 import orjson
 
 from benchmarks.load import Load

@@ -1,7 +1,5 @@
 """Fetching all pages of all campaigns from a pool of workers: the leanest way by hand."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable

@@ -1,7 +1,5 @@
 """dlt's RESTClient, as its documentation shows it: one request after the other, untyped dicts."""
 
-from __future__ import annotations
-
 import os
 
 os.environ.setdefault("RUNTIME__DLTHUB_TELEMETRY", "false")

@@ -1,7 +1,5 @@
 """seorep_async: `rankings.pull`, with every check that it makes; its models are counted, and dropped."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """aiohttp and pydantic v2: the fields and types of our rows as pydantic models."""
 
-from __future__ import annotations
-
 import functools
 import operator
 import types

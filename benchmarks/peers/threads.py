@@ -1,7 +1,5 @@
 """requests in 32 threads, each with its own session: untyped dicts, dropped once they are counted."""
 
-from __future__ import annotations
-
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """aiohttp by hand: a session with the key, and one page at a time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, TypeVar

@@ -1,7 +1,5 @@
 """aiohttp and orjson: untyped dicts, kept until their campaign is whole, as a report of it needs them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -1,8 +1,5 @@
 """The command run here, as a process or on a terminal with a person at it, and a sandbox for it to talk to."""
 
-from __future__ import annotations
-
-import asyncio
 import contextlib
 import datetime as dt
 import fcntl
@@ -15,10 +12,8 @@ import struct
 import subprocess
 import sys
 import termios
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +26,7 @@ from seorep_async.cli.application import run
 from seorep_async.cli.application import seorep as command
 from seorep_async.cli.options import connection_options
 from seorep_async.sandbox import Sandbox
+from tests.threads import in_a_thread
 
 NOW = dt.datetime(2023, 7, 15, 12, tzinfo=dt.timezone(dt.timedelta(hours=2)))
 _CONTEXT = click.Context(command)
@@ -77,22 +73,8 @@ class Seorep:
 @contextmanager
 def serving(**options: Any) -> Iterator[Sandbox]:
     """Run a sandbox in a thread, as the command has an event loop of its own."""
-    started: Future[tuple[Sandbox, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-
-    async def serve() -> None:
-        stop = asyncio.Event()
-        async with Sandbox(**{"campaigns": 4, "keywords": 6, **options}) as sandbox:
-            started.set_result((sandbox, asyncio.get_running_loop(), stop))
-            await stop.wait()
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    sandbox, loop, stop = started.result()
-    try:
+    with in_a_thread(Sandbox(**{"campaigns": 4, "keywords": 6, **options})) as sandbox:
         yield sandbox
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
 
 
 @contextmanager

@@ -1,13 +1,10 @@
 """Which days and which campaigns the command line chooses, and several months in one command."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
 
-import click
 import duckdb
 import pytest
 
@@ -108,32 +105,6 @@ def test_days_in_the_future_are_pointed_out(option: dict[str, Any], said: str) -
 )
 def test_ids_are_read_one_a_line_or_from_their_column(contents: str, ids: list[int]) -> None:
     assert ids_in(contents.encode(), "ids.txt") == ids
-
-
-@pytest.mark.parametrize(
-    ("contents", "said"),
-    [
-        (b"1\n\n2x\n", "ids.txt, line 3: '2x' is not a campaign id, an integer from 1 to 2147483647;"),
-        (b"1\n2 3\n", "ids.txt, line 2: '2 3' is not a campaign id"),
-        (b"1, 2,3\n", "ids.txt, line 1: '1,2,3' is not a campaign id"),
-        (b"1\n2.0\n", "ids.txt, line 2: '2.0' is not a campaign id"),
-        (b"1\n0\n", "ids.txt, line 2: '0' is not a campaign id"),
-        (b"1\n2147483648\n", "ids.txt, line 2: '2147483648' is not a campaign id"),
-        (b"company,url\nAcme,1\n", "shows them. Give one id a line, or a CSV with a column campaign_id."),
-        (b"id,company\n1,Acme\n", "ids.txt, line 1: 'id,company' is not a campaign id"),
-        (b"campaign_id;company\n1;Acme\n", "ids.txt, line 1: 'campaign_id;company' is not a campaign id"),
-        (b"company,campaign_id\nAcme,1\nBeta\n", "ids.txt, line 3: '' is not a campaign id"),
-        (b'company,campaign_id\n"A\nB",1\nC,x\n', "ids.txt, line 4: 'x' is not a campaign id"),
-        (b'campaign_id,company\n1,"A\n2,B\n', "ids.txt, line 2: unexpected end of data."),
-        (b"", "no ids in ids.txt."),
-        (b"# none yet\ncampaign_id\n", "no ids in ids.txt."),
-        (b"PAR1\xff\x00", "can't read ids.txt: it is not UTF-8 text."),
-    ],
-)
-def test_a_bad_line_is_refused_with_its_number(contents: bytes, said: str) -> None:
-    with pytest.raises(click.UsageError) as caught:
-        ids_in(contents, "ids.txt")
-    assert said in caught.value.message
 
 
 # --- Campaigns

@@ -1,7 +1,5 @@
 """Which service, key and settings a command uses: options, profiles, the environment; and `seorep doctor`."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import os

@@ -1,7 +1,5 @@
 """Each error has its exit code, and a line that tells it; the README's script for every night goes by these."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The help pages at 80 columns, and `seorep columns`: `python -m tests.cli.test_help` rewrites the pages."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

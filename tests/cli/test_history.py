@@ -1,7 +1,5 @@
 """`seorep changes` and `seorep forget`, in the words of the shell."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The command as a process: real exit codes, signals at random moments, a terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty
@@ -227,11 +225,7 @@ def minds_signals(running: subprocess.Popen[str]) -> bool:
 
 def start(line: str, folder: Path, *under: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*under, *COMMAND, *LINES[line]],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [*under, *COMMAND, *LINES[line]], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 

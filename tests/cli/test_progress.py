@@ -1,7 +1,5 @@
 """The progress of a pull: counts, time left, waits, rate; and the line that shows them on a terminal."""
 
-from __future__ import annotations
-
 import io
 import re
 from typing import Any

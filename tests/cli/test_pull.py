@@ -1,7 +1,5 @@
 """`seorep pull`: what its sessions can't show."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -9,14 +7,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from seorep_async import Feed, SeoRepClient
+from seorep_async import Feed
 from seorep_async.cli.terminal import stderr_console
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.lock import PullLock
 from seorep_async.export.staging_area import StagingArea
-from seorep_async.session import Clock
 from tests.cli.running import Seorep
-from tests.export.reports import names_in, rows_in
+from tests.export.reports import rows_in
 
 FEEDS = [feed.value for feed in Feed]
 
@@ -107,11 +104,3 @@ def test_failures_of_a_stream_are_reported(seorep: Seorep) -> None:
         ended = seorep("pull", "-o", "-", "--quiet")
     assert (ended.code, ended.out.count("\n")) == (4, 1 + 3 * 6)
     assert "campaign 2: there is no such object" in ended.err
-
-
-def test_nothing_listening_leaves_no_file(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))  # eight attempts without a wait
-    monkeypatch.setenv("SEOREP_API_KEY", "key")
-    ended = seorep("pull", "--base-url", "http://127.0.0.1:9")
-    assert ended.err.startswith("Error: the connection could not be opened")
-    assert (ended.code, ended.err.count("\n"), names_in(tmp_path)) == (5, 1, [])

@@ -1,7 +1,5 @@
 """What the commands write of resources; what they refuse, and what they say and exit with when the service fails."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -32,26 +30,6 @@ def written(kind: OutputFormat, one: Any, *columns: str) -> str:
 # --- Formats
 
 
-def test_json_and_its_long_name_are_the_same(seorep: Seorep) -> None:
-    with seorep.account():
-        assert seorep("users", "get", 2, "--json").out == seorep("users", "get", 2, "--format", "json").out
-
-
-def test_json_lines_hold_what_json_holds(seorep: Seorep) -> None:
-    with seorep.account():
-        lines = seorep("keywords", "list", "--format", "jsonl").out.splitlines()
-        assert [json.loads(line) for line in lines] == json.loads(seorep("keywords", "list", "--json").out)
-
-
-def test_csv_has_one_header_whatever_the_pages(seorep: Seorep) -> None:
-    with seorep.account():
-        out = seorep("campaigns", "list", "--limit", 1, "--format", "csv").out
-    rows = list(csv.DictReader(io.StringIO(out)))
-    assert [row["id"] for row in rows] == ["1", "2", "3", "4"]
-    assert (rows[0]["date_deleted"], rows[0]["engine_a_ignore_places"]) == ("", "false")
-    assert json.loads(rows[0]["extra"]) == {"type": "real"}
-
-
 @pytest.mark.parametrize("kind", OutputFormat)
 def test_chosen_columns_come_in_their_order(kind: OutputFormat) -> None:
     text = written(kind, campaign(scope="domain"), "scope", "id", "timezone")
@@ -68,21 +46,6 @@ def test_a_password_is_never_written(kind: OutputFormat) -> None:
 
 
 # --- Pages
-
-
-def test_it_stops_after_so_many(seorep: Seorep) -> None:
-    with seorep.account(campaigns=30) as sandbox:
-        few = json.loads(seorep("campaigns", "list", "--max", 3, "--json").out)
-        assert sandbox.stats.requests == 1
-        found = json.loads(seorep("campaigns", "list", "--max", 7, "--limit", 5, "--json").out)
-    assert [one["id"] for one in found] == [1, 2, 3, 4, 5, 6, 7]
-    assert few == found[:3]
-
-
-def test_without_a_bound_every_page_is_written(seorep: Seorep) -> None:
-    with seorep.account(campaigns=30, keywords=20):
-        found = json.loads(seorep("keywords", "list", "--json").out)
-    assert len({one["id"] for one in found}) == len(found) == 600
 
 
 # --- What is not documented
@@ -166,18 +129,6 @@ def test_numbers_are_right_aligned_and_none_is_a_dash() -> None:
 
 
 # --- Failures
-
-
-def test_a_taken_username_is_2_and_quotes_the_service(seorep: Seorep) -> None:
-    who = ("--first-name", "A", "--last-name", "B", "--username", "grace.garcia", "--role", "client")
-    seorep.give_stdin(b"open sesame")
-    with seorep.account():
-        ended = seorep("users", "create", *who, "--password-stdin")
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.splitlines() == [
-        "Error: user: the service refused (status 409)",
-        "The service said: username is taken: it must be unique",
-    ]
 
 
 def test_a_failing_page_leaves_no_half_document(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,11 @@
 
 In a file of `sessions/`, a line after `$` is run, `>` begins a line of stdout, `!` one of stderr, and `[4]` is an exit
 code that is not 0. Besides `seorep` there are `serve` (a sandbox that the environment names, on the same port each
-time), `export`, `write`, `ls` (without what every pull writes beside its rows) and `requests` (of the sandbox, since
-they were last counted). JSON over several lines is shown on one.
+time), `export`, `write`, `profile` (a pull with these lines in the profile, beside a usual address and key), `stdin`
+(what the next command reads there, with escapes), `ls` (without what every pull writes beside its rows) and `requests`
+(of the sandbox, since they were last counted). JSON over several lines is shown on one; click's lines on usage are left
+out.
 """
-
-from __future__ import annotations
 
 import ast
 import contextlib
@@ -26,13 +26,15 @@ from seorep_async import SeoRepClient
 from seorep_async.cli.application import run
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
-from tests.cli.running import NOW, serving
+from tests.cli.running import KEY, NOW, serving
 from tests.export.reports import names_in
 
-pytestmark = pytest.mark.heavy
-
 SESSIONS = sorted(Path(__file__).with_name("sessions").glob("*.txt"))
+HEAVY = {"failures", "months", "pull", "shards"}
+PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command|key_file)[a-z]+(_[a-z]+)+\b|\w=\w")
+"""What no refusal says: arguments and values of Python."""
 VARYING = {
+    r"^Usage: seorep.*\nTry 'seorep .*--help' for help\.\n\n": "",
     r"127\.0\.0\.1:\d+": "127.0.0.1:PORT",
     r"20(?:2[4-9]|[3-9]\d)-\d\d-\d\d(?:[ T]\d\d:[\d:.]+)?": "TODAY",  # no session names a day after 2023
     r"Time       .*": "Time       T",
@@ -68,6 +70,9 @@ class Session:
         command, *words = shlex.split(line)
         out, err, code = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO(), 0
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            if command == "profile":
+                self.profile(*words)
+                command, words = "seorep", ["pull", "--profile", "acme"]
             if command == "seorep":
                 code = run(words, now=NOW)
             else:
@@ -102,13 +107,24 @@ class Session:
 
     def export(self, *variables: str) -> list[str]:
         for variable in variables:
-            name, _, os.environ[name] = variable.partition("=")
+            name, _, value = variable.partition("=")
+            os.environ[name] = os.path.expandvars(value)
         return []
 
     def write(self, name: str, *lines: str) -> list[str]:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         Path(name).chmod(0o600)
+        return []
+
+    def profile(self, *lines: str) -> None:
+        usual = {"base_url": "base_url = 'https://api.example.com'", "key": f"key = '{KEY}'"}
+        others = (line for name, line in usual.items() if not any(re.match(rf"(api_)?{name}", one) for one in lines))
+        self.write(".config/seorep/config.toml", "[acme]", *lines, *others)
+
+    def stdin(self, content: str) -> list[str]:
+        data = content.encode("latin-1", "backslashreplace").decode("unicode_escape").encode("latin-1")
+        self._ending.enter_context(patch("sys.stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8")))
         return []
 
     def ls(self) -> list[str]:
@@ -135,7 +151,17 @@ def replayed(session: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(("session", "never"), [("usage", PYTHON_WORDS), ("usage", "s3cret"), ("profiles", "s3cret")])
+def test_no_refusal_speaks_python_or_repeats_a_secret(session: str, never: str | re.Pattern[str]) -> None:
+    lines = Path(__file__).with_name("sessions").joinpath(f"{session}.txt").read_text(encoding="utf-8").splitlines()
+    refusals = [line for line in lines if line.startswith("! ")]
+    assert len(refusals) > 60
+    assert [line for line in refusals if re.search(never, line)] == []
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=[pytest.mark.heavy][: path.stem in HEAVY], id=path.stem) for path in SESSIONS]
+)
 def test_a_session_is_as_it_was_read(path: Path) -> None:
     session = path.read_text(encoding="utf-8")
     assert replayed(session) == session

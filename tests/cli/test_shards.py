@@ -1,7 +1,5 @@
 """`seorep shards`: a pull in pieces, with JSON in and out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

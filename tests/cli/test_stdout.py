@@ -1,7 +1,5 @@
 """The command with a stdout that can't be written, or is not read; and its log."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import logging
@@ -157,7 +155,6 @@ def test_only_verbose_shows_retries_and_the_end(seorep: Seorep) -> None:
     assert "pull of 6 ended" in shown
     assert "attempt 1" not in seorep(*FAULTY).err
     assert logging.getLogger("seorep_async").level == logging.NOTSET
-    assert "--verbose and --quiet can't be combined" in seorep("pull", "-v", "-q").err
 
 
 def test_the_log_holds_no_key(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:

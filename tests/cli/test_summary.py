@@ -1,7 +1,5 @@
 """The summary of a pull, as a person and as a program reads it, however it ends."""
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 import json
@@ -18,7 +16,6 @@ from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.summary import as_json, show_summary, summary_facts
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
 from tests.cli.running import Ended, Seorep
-from tests.export.reports import names_in
 
 
 def shown(*, columns: int = 1000, retries: int = 0, night: dt.date | None = None, **values: Any) -> list[str]:
@@ -200,40 +197,9 @@ def test_an_unexpected_error_is_told_once(seorep: Seorep, monkeypatch: pytest.Mo
 # --- No campaigns
 
 
-@pytest.mark.parametrize(
-    ("choice", "said"),
-    [
-        ((), "the account has no campaign; pass --allow-empty"),
-        (("--filter", "zzz"), "the filter 'zzz' finds no campaign; pass --allow-empty"),
-    ],
-)
-@pytest.mark.parametrize("out", ["a.csv", "a.duckdb", "a/", "-"])
-def test_a_pull_that_finds_no_campaign_is_8(
-    seorep: Seorep, tmp_path: Path, choice: tuple[str, ...], said: str, out: str
-) -> None:
-    empty = ("pull", "--sandbox", "--campaigns", 0 if not choice else 3, *choice)
-    ended = seorep(*empty, "-o", out)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (8, "", 1)
-    assert said in ended.err
-    assert names_in(tmp_path) == []
-    assert seorep(*empty, "--dry-run").code == 8
-    allowed = seorep(*empty, "--allow-empty", "-o", out)
-    assert (allowed.code, allowed.out.count("\n")) == (0, out == "-")  # a header
-    assert f"Warning: {said.partition('; pass')[0]}" in allowed.err
-
-
 def test_the_rows_of_an_earlier_pull_survive_an_empty_one(seorep: Seorep, tmp_path: Path) -> None:
     assert seorep("pull", "--sandbox", "-o", "a.csv", "--quiet").code == 0
     before = (tmp_path / "a.csv").read_bytes()
     ended = seorep(*PULL, "--sandbox", "--campaigns", 0, "-o", "a.csv")
     assert (facts(ended)["exit_code"], facts(ended)["error_type"]) == (8, "NoCampaignsError")
     assert (tmp_path / "a.csv").read_bytes() == before
-
-
-@pytest.mark.parametrize("choice", [(), ("--filter", "zzz"), ("--group", "x")])
-def test_a_plan_of_no_campaign_is_8(seorep: Seorep, tmp_path: Path, choice: tuple[str, ...]) -> None:
-    plan = ("shards", "plan", "-o", "a/", *choice)
-    with seorep.account(campaigns=3 if choice else 0):
-        ended = seorep(*plan)
-        assert (ended.code, ended.out, names_in(tmp_path)) == (8, "", [])
-        assert seorep(*plan, "--allow-empty").out.count("\n") == 1

@@ -1,7 +1,5 @@
 """One pull into a database and a dataset, so that both can be held against one oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What tests of several files here share."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pulls into databases, and what their users do with these."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The one way of these tests to what is below the public names of `seorep_async.export`."""
 # ruff: noqa: F401
 
-from __future__ import annotations
-
 from seorep_async.export import local_folder, lock, sinks, spec
 from seorep_async.export.atomic_replace import translate_errors
 from seorep_async.export.checkpoint import Checkpoint

@@ -1,7 +1,5 @@
 """A shared folder that somebody prepared: what is forged in it, and private files outside that nothing may touch."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Nights made by hand, and storages that are cut off, held up or overtaken at a step, or are an object store's."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import threading

@@ -1,7 +1,5 @@
 """Campaigns, keywords and numbers made by hand, which the sandbox never gives: served by a scripted API."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any

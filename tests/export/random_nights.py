@@ -4,8 +4,6 @@ Keywords leave campaigns, move, are deleted and come back; campaigns too. Window
 pull, some nights are pulled twice or after later ones, and some reports fail.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Reports made by hand, accounts to pull from, and what is read back from a CSV file."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import datetime as dt

@@ -1,7 +1,5 @@
 """Accounts of one target: each keeps what is its own, and a new key or address is confirmed once, by a mark."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A checkpoint stores reports and keywords, tells what is missing, and notices damage."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 import zlib

@@ -1,7 +1,5 @@
 """The commit of a night, cut off, held up or overtaken at every step: readers see one pull's parts, or are told so."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import itertools

@@ -1,7 +1,5 @@
 """Nights with lost or damaged parts and receipts, pulls of one night that don't know of each other, and names."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A database is filled in one transaction; one that its user has changed is refused at once, or else respected."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import json

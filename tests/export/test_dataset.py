@@ -1,7 +1,5 @@
 """Pulls into datasets, on a disk and in a bucket: what readers see, and what a second pull of a night leaves."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 from typing import Any

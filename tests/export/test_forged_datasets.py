@@ -1,7 +1,5 @@
 """A dataset in a shared folder that somebody prepared: nothing outside is read, written, linked or deleted."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Reports as Arrow, pandas, polars and HTML; changes that nobody requested are in none of them, nor in a table."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import json

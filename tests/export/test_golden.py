@@ -1,7 +1,5 @@
 """One small night in every stored form, byte by byte as `golden.txt` has it; `RENEW_GOLDEN=1` writes that file anew."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

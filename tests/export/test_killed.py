@@ -4,8 +4,6 @@ Two kills and 30 damages run always, for CSV; with `pytest -m slow tests/export/
 format, a quarter of an hour long. The service stays up while a pull is killed; 5 % of its answers are faults.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 import signal

@@ -1,7 +1,5 @@
 """One pull at a time, also where the file system refuses locks: real processes, and files that killed ones left."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import fcntl

@@ -1,7 +1,5 @@
 """How many requests a pull sends: estimated before it runs, and limited, so that it pauses and goes on."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import Any

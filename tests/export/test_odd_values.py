@@ -1,7 +1,5 @@
 """Ids and numbers that can't be asked for or kept fail their own report, and no other."""
 
-from __future__ import annotations
-
 import bisect
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Many campaigns to a target, from Python."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from pathlib import Path

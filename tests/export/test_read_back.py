@@ -1,7 +1,5 @@
 """Read back from every format, every value and type is the models', and the same in each."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import json

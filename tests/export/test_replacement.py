@@ -1,7 +1,5 @@
 """Which older rows a pull replaces: random nights, held against a model in plain Python row by row, and months."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, TypeAlias

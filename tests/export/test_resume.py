@@ -1,7 +1,5 @@
 """A pull that was cut off is resumed, and nothing else is."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib
@@ -18,15 +16,7 @@ from seorep_async.export import ExportError, PullProgress, PullSummary, Stage, p
 from seorep_async.session import Authentication
 from tests.export import reports
 from tests.export.databases import opened_elsewhere
-from tests.export.door import (
-    Checkpoint,
-    StagedPull,
-    StagingArea,
-    Target,
-    differences,
-    staged_in,
-    target_of,
-)
+from tests.export.door import Checkpoint, StagedPull, StagingArea, Target, differences, staged_in, target_of
 from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, Fail, account, names_in, pull_into, rows_in
 

@@ -1,7 +1,5 @@
 """The staging folder is ours alone; a full disk or a read-only folder loses no work."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -1,7 +1,5 @@
 """Where finished files go: a local folder, or a bucket of a real S3 server."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

@@ -1,110 +1,18 @@
 """Where an export can go, and what is refused before any request."""
 
-from __future__ import annotations
-
-import datetime as dt
-import itertools
-import os
 import re
 import stat
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from seorep_async import ConfigurationError, Feed
-from seorep_async.export import CsvOptions, ExportError, pull_to
-from seorep_async.tables.declared import totals_table
-from seorep_async.tables.text import csv_header
+from seorep_async.export import ExportError
 from tests.export.door import target_of
-from tests.export.reports import END, FORMATS, START, account, contents, names_in, pull_into, rows_in
+from tests.export.reports import account, names_in, pull_into, rows_in
 
 ONE = (Feed.CAMPAIGN,)
-
-
-def prepare(folder: Path) -> None:
-    """Make what is in the way of some targets."""
-    (folder / "full").mkdir()
-    (folder / "folder.csv").mkdir()
-    (folder / "beside.failures.csv").mkdir()
-    (folder / "astray.totals.csv").symlink_to(folder / "missing" / "file.csv")
-    os.mkfifo(folder / "fifo.csv")
-    for name, held in {
-        "file": b"",
-        "a.csv": b"",
-        "full/thesis.tex": b"",
-        "deep.totals.jsonl": b"[" * 100_000,
-        "wider.totals.csv": csv_header(totals_table()).replace(b"\r\n", b",note\r\n"),
-        **{f"{side}.{side}.{ending}": b'{"feed": "mine"}\n' for side, ending in SIDECARS},
-    }.items():
-        (folder / name).write_bytes(held)
-
-
-SIDECARS = list(itertools.product(("totals", "failures"), ("csv", "jsonl", "parquet")))
-REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    # where nothing can be
-    ("missing/a.csv", {}, "there is no folder .*missing; create it first"),
-    ("file/a.csv", {}, "there is no folder|Not a directory"),
-    (".", {}, "it is a folder; name a file in it"),
-    ("folder.csv", {}, "it is a folder; name a file in it"),
-    ("fifo.csv", {}, "is not a regular file"),
-    ("a" * 300 + ".csv", {}, "File name too long"),
-    ("a\0b.csv", {}, "null byte|null character"),
-    ("a?.duckdb", {}, r"DuckDB takes no path with a \? or a \\ in it"),
-    ("a\\b.duckdb", {}, r"DuckDB takes no path with a \? or a \\ in it"),
-    ("a.xlsx", {}, "the name must end in .csv, .jsonl, .parquet or .duckdb"),
-    ("csv", {}, "the name must end in"),
-    (Path("csv"), {}, r"the name must end in .* or in / \(as a string: a Path drops it\) for a dataset"),
-    (5, {}, "out must be a path"),
-    ("full/", {}, "the folder holds files that no pull wrote"),
-    ("full", {}, "it is a folder; name a file in it, or end the name in / for a dataset"),
-    ("a.csv/", {}, "it is a file; a dataset is a folder"),
-    ("missing/rankings/", {}, "there is no folder"),
-    ("rankings", {}, "or in / for a dataset"),
-    # files beside it
-    ("beside.csv", {}, r"beside\.failures\.csv is a folder"),
-    ("astray.csv", {}, r"astray\.totals\.csv links to .*missing, which does not exist"),
-    ("deep.jsonl", {}, "no pull of this version wrote it"),
-    ("wider.csv", {}, "no pull of this version wrote it"),
-    *(
-        (f"{one}.{end}", {}, rf"{one}\.{one}\.{end} exists, and no pull of this version wrote it")
-        for one, end in SIDECARS
-    ),
-    # other arguments
-    ("a.csv", {"ids": [0]}, "campaign_id must be an integer"),
-    ("a.csv", {"ids": [*range(1, 5002), 1.5]}, "campaign_id must be an integer .* got 1.5"),
-    ("a.csv", {"ids": "12"}, "ids must be several"),
-    ("a.csv", {"ids": 12}, "ids must be several"),
-    ("a.csv", {"start_date": "2023-02-30"}, "start_date must be"),
-    ("a.csv", {"end_date": dt.date(2022, 1, 1)}, "is before start_date"),
-    ("a.csv", {"feeds": "weekly"}, "feed must be one of"),
-    ("a.csv", {"feeds": [Feed.CAMPAIGN, "weekly"]}, "feed must be one of"),
-    ("a.csv", {"feeds": ()}, "feeds must name at least one"),
-    ("a.csv", {"limit": 0}, "limit must be"),
-    ("a.csv", {"colour": "red"}, "has no argument 'colour'"),
-    ("a.csv", {"account": " "}, "account must be a name"),
-    ("a.csv", {"snapshot_date": dt.datetime.now(dt.UTC).date() + dt.timedelta(3)}, "snapshot_date must be tomorrow"),
-    *(("a.csv", {"max_requests": wrong}, "max_requests must be an integer") for wrong in (0, -1, 1.5, True, "10")),
-    *((f"a.{ending}", {"csv": CsvOptions(bom=True)}, "leave it out, or write CSV") for ending in FORMATS[1:]),
-    *((out, {"search": "shoes"}, "search narrows the rows") for out in ("a.duckdb", "a/")),
-]
-
-
-@pytest.mark.parametrize(("out", "options", "words"), REFUSED, ids=lambda part: str(part)[:40].replace("\0", "NUL"))
-async def test_it_is_refused_before_any_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Any, options: dict[str, Any], words: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    prepare(tmp_path)
-    before = contents(tmp_path)
-    arguments = {"ids": None, "start_date": START, "end_date": END, "out": out} | options
-    async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match=words) as caught:
-            await pull_to(client, **arguments)
-        assert sandbox.stats.requests == 0
-    assert caught.value.argument == "max_requests" or "max_requests" not in options
-    assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -125,6 +33,11 @@ def test_one_command_installs_all_that_a_target_needs(
         monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ImportError, match=re.escape(f"this needs {named}, or in a clone")):
         target_of(out, ONE)
+
+
+def test_a_null_in_a_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"null byte|null character"):
+        target_of(tmp_path / "a\0b.csv", ONE)
 
 
 def test_a_read_only_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """CSV and JSON lines keep the data as it is; CSV also with other line ends, a byte order mark, or no formulas."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import io
@@ -162,12 +160,3 @@ async def test_a_pull_is_resumed_with_the_same_options_only(tmp_path: Path) -> N
             await pull_into(client, out, retry_failed=True)
         await pull_into(client, out, csv=ALL, retry_failed=True)
         assert sandbox.stats.requests == asked + 1
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [({"line_end": "lf"}, r"line_end must be"), ({"bom": 1}, "bom must be"), ({"guard": "yes"}, "guard must be")],
-)
-def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        CsvOptions(**options)

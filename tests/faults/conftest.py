@@ -9,8 +9,6 @@ file too. A figure that was measured on a busy machine is marked; its times say 
   and fails the test if one is over its limit.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from itertools import groupby

@@ -1,7 +1,5 @@
 """nginx and HAProxy, as they are installed here, in front of a sandbox, with a configuration of the test's own."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """A client's pull, and what both sides have to say about it afterwards."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import ssl

@@ -1,9 +1,6 @@
 """A raw server with faults, in a process of its own: it serves the campaign feed of a plan, and tells what it saw."""
 
-from __future__ import annotations
-
 import asyncio
-import gzip
 import json
 import math
 import multiprocessing
@@ -12,46 +9,22 @@ import ssl
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from multiprocessing.connection import Connection as Pipe
 from types import TracebackType
-from typing import Literal
+from typing import Literal, Self
 
 import attrs
 
 from tests.scripted_api import FEED
-from tests.session.scripted_server import Connection, ScriptedServer, Step, answer, drip, hang, reset, then_close
+from tests.session.broken_answers import CUT, PAGE
+from tests.session.scripted_server import Connection, ScriptedServer, Step, answer, drip, hang, reset
 from tests.session.simulated_service import TokenBucket
 
-HTML = b"<!DOCTYPE html><html><body><h1>We will be back soon</h1></body></html>"
-GZIP = ("Content-Encoding", "gzip")
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-TO_THE_END = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
-
-
-def half(body: bytes) -> bytes:
-    return body[: len(body) // 2]
-
-
-def corrupt(packed: bytes) -> bytes:
-    return half(packed) + b"\xff\xff\xff\xff" + packed[len(packed) // 2 + 4 :]
-
-
-CUTS: dict[str, Callable[[bytes], Step]] = {
-    "short length": lambda body: then_close(answer(half(body), length=len(body))),
-    "cut chunk": lambda body: then_close(CHUNKED + b"%x\r\n" % len(body) + half(body)),
-    "no last chunk": lambda body: then_close(CHUNKED + b"%x\r\n%s\r\n" % (len(half(body)), half(body))),
-    "cut open end": lambda body: then_close(TO_THE_END + b"\r\n" + half(body)),
-    "cut gzip": lambda body: then_close(TO_THE_END + b"Content-Encoding: gzip\r\n\r\n" + half(gzip.compress(body))),
-    "corrupt gzip": lambda body: answer(corrupt(gzip.compress(body)), headers=[GZIP]),
-    "empty": lambda body: answer(b""),
-    "HTML": lambda body: answer(HTML),
-    "half JSON": lambda body: answer(half(body)),
-    "BOM": lambda body: answer(b"\xef\xbb\xbf" + body),
-}
-"""Ways to give less than the whole body, or another one, under status 200: for each a step in place of a body."""
+CUTS = {name: step for name, (step, _) in CUT.items()} | {"half JSON": answer(PAGE[: len(PAGE) // 2])}
+"""Ways to give less than a whole body, or another one, under status 200: for each a step in place of the answer."""
 
 LIGHT = {"reset": 0.05, "500": 0.05, "cut": 0.02}
 """The shares of row 1."""
@@ -239,11 +212,11 @@ class FaultServer(ScriptedServer):
                 return fault, _closed
             case str() if fault.isdigit():
                 return fault, answer(status=int(fault))
-        body = self._plan.page(unit, page)
         if fault in CUTS:
-            return fault, CUTS[fault](body)
+            return fault, CUTS[fault]
         self._served += 1
-        return fault or "served", drip(answer(body)) if fault == "drip" else answer(body)
+        whole = answer(self._plan.page(unit, page))
+        return fault or "served", drip(whole) if fault == "drip" else whole
 
     def _throttle(self, limit: Limit) -> bytes:
         if limit.retry_after is None:
@@ -297,7 +270,7 @@ class Served:
 class ServerProcess:
     """Serves one plan after the other, each on a server of its own."""
 
-    def __enter__(self) -> ServerProcess:
+    def __enter__(self) -> Self:
         spawn = multiprocessing.get_context("spawn")
         self._connection, far_end = spawn.Pipe()
         self._process = spawn.Process(target=_serve_plans, args=(far_end,), daemon=True)

@@ -1,7 +1,5 @@
 """Rows 9, 12, 21 and 26: single calls in an outage, closed connections, cancelled calls, calls with little time."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

@@ -1,16 +1,12 @@
 """Rows 37 and 39: forbidden objects and refused keys, a loop or a process that stood still."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -21,6 +17,7 @@ from tests.faults.run import JANUARY, results_of
 from tests.faults.server import Plan
 from tests.scripted_api import FEED, LIST, Asked, serving
 from tests.session.scripted_server import Connection, ScriptedServer, answer
+from tests.threads import in_a_thread
 
 pytestmark = pytest.mark.heavy
 
@@ -29,8 +26,7 @@ PLAN = Plan(units=300, pages=3, rows=1)
 CREATED = b'{"data": {"id": 7, "url": "u", "company": "c"}}'
 
 
-@contextmanager
-def serving_apart(latency: float) -> Iterator[ScriptedServer]:
+def serving_apart(latency: float) -> AbstractContextManager[ScriptedServer]:
     """Serve in a thread of its own, so that a client that stands still does not stop the service."""
 
     async def answer_late(connection: Connection) -> None:
@@ -41,17 +37,8 @@ def serving_apart(latency: float) -> Iterator[ScriptedServer]:
         else:
             await connection.send(answer(PLAN.page(int(request.query["campaign_id"]), int(request.query["page"]))))
 
-    loop, server = asyncio.new_event_loop(), ScriptedServer(forever=answer_late)
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
-    try:
-        yield server
-    finally:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    server = ScriptedServer(forever=answer_late)
+    return in_a_thread(server)
 
 
 def writes(server: ScriptedServer) -> int:

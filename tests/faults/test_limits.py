@@ -3,8 +3,6 @@
 The same rows in virtual time, with many more limits, are in `tests/session/scenarios.py`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import time

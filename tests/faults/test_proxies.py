@@ -1,7 +1,5 @@
 """Row 41: real proxies in front of the sandbox, each with what it refuses, closes, compresses or cuts."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

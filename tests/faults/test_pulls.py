@@ -1,7 +1,5 @@
 """Rows 1 to 8: a pull of many units through a faulty network, an unknown rate limit, an outage."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

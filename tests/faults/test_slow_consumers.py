@@ -1,7 +1,5 @@
 """Row 24: a slow consumer of a pull; `tests/paging/test_listing.py` has the one of a listing."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 import tracemalloc

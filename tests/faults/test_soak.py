@@ -1,7 +1,5 @@
 """The soak: very many requests through the sandbox with random faults, both in one process; nothing may grow."""
 
-from __future__ import annotations
-
 import gc
 import os
 import time

@@ -1,7 +1,5 @@
 """What pulls leave behind: a database and a dataset of two accounts in two nights, and nights of several windows."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

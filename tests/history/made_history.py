@@ -1,7 +1,5 @@
 """A database of nights made by hand, as a pull leaves it behind."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Mapping
 from pathlib import Path

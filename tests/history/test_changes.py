@@ -1,7 +1,5 @@
 """What changed between two nights: a table of facts, then random nights against an oracle in plain Python."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import zlib

@@ -1,7 +1,5 @@
 """Forgetting an account: none of its rows is left, and nothing else is touched."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import subprocess

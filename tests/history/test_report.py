@@ -1,7 +1,5 @@
 """A report: its figures, what it refuses, and that nothing of the service's gets through as HTML."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """A report in a real browser: what it requests when it is opened, and how it looks."""
 
-from __future__ import annotations
-
 import shutil
 import socketserver
 import subprocess

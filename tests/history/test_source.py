@@ -1,7 +1,5 @@
 """What a history opens: a database or what a dataset's receipts name, only to read, with nothing else in reach."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -3,8 +3,6 @@
 Until 0.1.0 is released, `python -m tests.history.test_versions` writes it again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import tempfile

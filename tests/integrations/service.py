@@ -4,8 +4,6 @@ Engines block the thread that calls them, so the sandbox can't run in the event 
 the key by `note_process`, so a test knows which processes are at work.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -25,6 +23,7 @@ from seorep_async.export import pull_to
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.declared import all_tables
 from tests.session.canary import Canary
+from tests.threads import in_a_thread
 
 KEY = "canary-7f3a9c51e8b24d06"
 CANARY = Canary(KEY)
@@ -45,17 +44,10 @@ def served(folder: Path, **options: Any) -> Iterator[Sandbox]:
     """Serve a sandbox, and let its key and the notes of who takes it be found by every process that starts now."""
     before = dict(os.environ)
     os.environ |= {"SEOREP_API_KEY": KEY, _PROCESSES: str(folder)}
-    sandbox, loop = Sandbox(api_key=KEY, **options), asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(sandbox.__aenter__(), loop).result()
     try:
-        yield sandbox
+        with in_a_thread(Sandbox(api_key=KEY, **options)) as sandbox:
+            yield sandbox
     finally:
-        asyncio.run_coroutine_threadsafe(sandbox.__aexit__(None, None, None), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
         for name in ("SEOREP_API_KEY", _PROCESSES):
             os.environ.pop(name)
         os.environ |= before

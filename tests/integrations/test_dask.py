@@ -3,8 +3,6 @@
 `TEST_KILLS=10` kills as many workers, one after the other, each at another point.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal
@@ -60,13 +58,7 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Any]:
 
 def cut(sandbox: Sandbox, folder: Path, settings: Mapping[str, Any] | None = None, **changes: Any) -> list[Shard]:
     """Return the shards of a pull of every campaign and feed into the folder `shared`."""
-    given: dict[str, Any] = {
-        "feeds": list(Feed),
-        "out": f"{folder}/shared/",
-        "shards": 4,
-        "workers": 2,
-        **WHOSE,
-    }
+    given: dict[str, Any] = {"feeds": list(Feed), "out": f"{folder}/shared/", "shards": 4, "workers": 2, **WHOSE}
     options = given | {"work_dir": folder / "work"} | changes
     found: list[Shard] = run(lambda client: plan(client, None, START, END, **options), sandbox, **settings or {})
     return found

@@ -1,7 +1,5 @@
 """The tables as a source of dlt, into DuckDB and into a folder of Delta tables."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 from collections import Counter

@@ -1,7 +1,5 @@
 """The recipes for engines without a source of their own: they compile, and what they import of ours exists."""
 
-from __future__ import annotations
-
 import ast
 import re
 

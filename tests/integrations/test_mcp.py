@@ -1,7 +1,5 @@
 """The tools for agents, asked by the client of MCP's SDK."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import datetime as dt

@@ -3,8 +3,6 @@
 `TEST_KILLS=10` kills as many workers, one after the other, each at another point.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

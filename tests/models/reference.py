@@ -1,7 +1,5 @@
 """The fields of the reference (`reference.txt`), and what each kind of them is on the wire and on a model."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from pathlib import Path

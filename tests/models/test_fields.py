@@ -1,7 +1,5 @@
 """Every field that the reference names can be read on a model, whatever response carries it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

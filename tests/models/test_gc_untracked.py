@@ -1,7 +1,5 @@
 """Rows are attrs models that the garbage collector does not see."""
 
-from __future__ import annotations
-
 import datetime as dt
 import gc
 import pickle

@@ -1,7 +1,5 @@
 """The models as values: frozen, slotted, comparable, hashable, picklable, and free of the wire."""
 
-from __future__ import annotations
-
 import copy
 import datetime as dt
 import json

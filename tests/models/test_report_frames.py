@@ -1,7 +1,5 @@
 """Reports and lists as others take them: dictionaries, JSON lines, Arrow, data frames, a notebook's table."""
 
-from __future__ import annotations
-
 import copy
 import datetime as dt
 import json

@@ -1,7 +1,5 @@
 """Generated answers: bodies by their number, and rows with the models that they must become."""
 
-from __future__ import annotations
-
 import datetime as dt
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """The envelope: metadata, unknown fields, errors in disguise, and bodies that are no whole JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -52,10 +50,7 @@ NO_COUNTS: list[object] = [None, -1, "-1", 1.0, 1.5, True, False, "", "many", []
 
 @pytest.mark.parametrize(
     ("count", "expected"),
-    [
-        *((0, 0), (1, 1), (2**40, 2**40), ("12", 12), ("0", 0)),
-        *((count, None) for count in NO_COUNTS),
-    ],
+    [*((0, 0), (1, 1), (2**40, 2**40), ("12", 12), ("0", 0)), *((count, None) for count in NO_COUNTS)],
 )
 def test_a_count_is_an_integer_also_as_string_or_none(count: object, expected: int | None) -> None:
     page = decode(envelope([], "flat", total_pages=count, total_records=count))

@@ -3,8 +3,6 @@
 `tests/models/test_fields.py` and `test_hostile.py` have every field and every accepted value.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, cast
 
 import attrs

@@ -1,7 +1,5 @@
 """Hostile bodies: generated ones, ten thousand if slow tests run, known bad ones by name, and any JSON or bytes."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Every refusal gives the path of what was refused, in the wire's own names."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 import pytest

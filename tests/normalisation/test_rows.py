@@ -1,7 +1,5 @@
 """Single fields of a row: dates, text booleans, and objects inside rows; and totals: none, known, unknown and null."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any, get_args
 

@@ -1,7 +1,5 @@
 """The compiled decoders give what the reference converter gives: the same models, the same refusals."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

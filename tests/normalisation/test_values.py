@@ -1,7 +1,5 @@
 """One value at a time: what is taken, what is refused, and in which words."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable
 from typing import Any

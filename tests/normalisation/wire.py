@@ -3,8 +3,6 @@
 `assert_faithful` judges without the package's own rules.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import functools
 import json

@@ -1,7 +1,5 @@
 """The checks of pages: what adds up is accepted, and nothing else. Pure."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

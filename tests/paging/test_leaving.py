@@ -1,7 +1,5 @@
 """Listings and pulls that are left early leave no task, no warning and no open connection, in development mode."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

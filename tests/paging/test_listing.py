@@ -1,7 +1,5 @@
 """Listings: the sum that pages must make, and pages 2..N fetched ahead from a server that may do anything."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import itertools

@@ -1,7 +1,5 @@
 """The budget of pages: slots go to the most urgent listing, and every slot comes back once."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import itertools

@@ -4,8 +4,6 @@ A line of the table is an operation of the client, the method and path that it m
 reference names; `!` marks those that it requires. An input of the path is not sent otherwise.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Awaitable, Callable
 from typing import Any

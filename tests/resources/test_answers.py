@@ -1,7 +1,5 @@
 """What comes back of each of the 21 operations, field by field, from the sandbox; and what is made of other answers."""
 
-from __future__ import annotations
-
 import datetime as dt
 import functools
 import json

@@ -1,7 +1,5 @@
 """What each of the 21 operations sends: the reference's method, path and names, and only what was given."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import enum

@@ -1,9 +1,7 @@
 """Bad input is refused as the call is made, before any I/O, with a message that says what to do.
 
-The clients here were never opened, and most are used outside of any event loop.
+The clients here were never opened, and most are used outside of any event loop. `tests/mistakes.txt` has more.
 """
-
-from __future__ import annotations
 
 import datetime as dt
 import enum
@@ -110,28 +108,6 @@ def test_a_pull_refuses_what_is_no_date(client: SeoRepClient, argument: str) -> 
         assert refused(client.rankings.pull, [42], **dates) == no_date(argument, bad)
 
 
-@pytest.mark.parametrize("end", ["2022-12-31", dt.date(2022, 12, 31)])
-@pytest.mark.parametrize("method", ["campaign", "campaign_by_date", "keyword_by_date", "pull"])
-def test_an_end_before_the_start_is_refused(client: SeoRepClient, method: str, end: Any) -> None:
-    first: Any = [42] if method == "pull" else 42
-    said = refused(getattr(client.rankings, method), first, "2023-01-01", end)
-    assert said == "end_date 2022-12-31 is before start_date 2023-01-01; swap them"
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [("2023-01-01",), ("2023-01-01", "2023-01-02", "2023-01-03"), 5, dt.date(2023, 1, 1), {"2023-01-01", "2023-01-02"}],
-)
-async def test_a_date_string_of_other_than_two_dates_is_refused(bad: Any) -> None:
-    said = await refusal(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": bad})
-    assert said == f"date_string must be two dates, first and last, or a string; got {bad!r}"
-
-
-async def test_a_date_string_that_ends_before_it_starts_is_refused() -> None:
-    said = await refusal(BY_NAME["backlinks.list"], {"campaign_id": 7, "date_string": ("2023-01-02", "2023-01-01")})
-    assert said == "date_string: 2023-01-01 is before 2023-01-02; swap them"
-
-
 # --- Other arguments
 
 
@@ -160,11 +136,6 @@ async def test_an_undocumented_status_of_a_backlink_is_refused(operation: Operat
         assert said == f"status must be 'published' or 'unpublished', got {bad!r}"
 
 
-@pytest.mark.parametrize("bad", [5, ["client", 5], b"client", {"client": 1}, [None]])
-async def test_roles_that_are_no_strings_are_refused(bad: Any) -> None:
-    assert (await refusal(BY_NAME["users.list"], {"role": bad})).startswith("role ")
-
-
 @each_input_with(lambda _, name: name in ("email_credentials", "compare_previous_period"), [{"a": 1}])
 async def test_a_choice_that_is_no_single_value_is_refused(bad: Any, operation: Operation, name: str) -> None:
     assert await refusal(operation, operation.least | {name: bad}) == f"{name} cannot be sent as {{'a': 1}}"
@@ -175,35 +146,6 @@ async def test_a_choice_that_is_no_single_value_is_refused(bad: Any, operation: 
 async def test_a_change_of_nothing_is_refused(nothing: Arguments, operation: Operation) -> None:
     said = await refusal(operation, {"id": 7} | nothing)
     assert said == f"{operation.resource[:-1]} 7: there is nothing to change; give at least one value"
-
-
-# --- What else a pull takes
-
-FEED_PROBLEM = (
-    'feed must be one of Feed.CAMPAIGN or "campaign", Feed.CAMPAIGN_BY_DATE or "campaign-by-date", '
-    'Feed.KEYWORD_BY_DATE or "keyword-by-date"; got'
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "problem", "wrong"),
-    [
-        ("ids", "ids must be several campaign ids, got", [7, "17", b"17", None, 1.5]),
-        ("feed", FEED_PROBLEM, ["CAMPAIGN", "campaign_by_date", None, 1, KeyError]),
-        ("on_error", 'on_error must be "collect" or "raise", got', ["ignore", "", None, True, ["raise"]]),
-        ("limit", f"limit {ID_PROBLEM}", [1.5, 2**31]),
-    ],
-)
-def test_a_wrong_argument_of_a_pull_is_refused(client: SeoRepClient, name: str, problem: str, wrong: list[Any]) -> None:
-    days = {"ids": [1], "start_date": JANUARY[0], "end_date": JANUARY[1]}
-    found = [refused(client.rankings.pull, **days | {name: bad}) for bad in wrong]
-    assert found == [f"{problem} {bad!r}" for bad in wrong]
-
-
-def test_an_unknown_option_of_a_pull_is_refused_with_the_known(client: SeoRepClient) -> None:
-    pull: Any = client.rankings.pull
-    said = refused(pull, [1], *JANUARY, filter="shoes")
-    assert said.startswith("pull has no argument 'filter'; the feeds take search, limit, sort_metric")
 
 
 # --- extra_params

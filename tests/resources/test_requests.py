@@ -1,7 +1,5 @@
 """What listings and pulls send, every value written as the wire wants it; `test_operations` has what each one sends."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 from collections.abc import Callable

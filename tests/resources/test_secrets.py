@@ -1,7 +1,5 @@
 """Passwords of users and grants to sign in are nowhere to be seen, whatever the service does with them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -34,29 +34,6 @@ def test_faults_are_read_from_a_string(text: str, shares: dict[str, float], seed
     assert Faults.parse(str(Faults.parse(text))) == Faults(shares, seed)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("floods=5%", "no kind 'floods'"),
-        ("600s=5%", "no kind '600s'"),
-        ("200s=5%", "no kind '200s'"),
-        ("resets", "kind=share"),
-        ("resets=", "share of resets"),
-        ("resets=many", "share of resets"),
-        ("resets=-5%", "share of resets"),
-        ("resets=nan", "share of resets"),
-        ("resets=5", "share of resets"),
-        ("resets=101%", "share of resets"),
-        ("resets=60%,cut=50%", "more than 100%"),
-        ("resets=5%,resets=6%", "resets is given twice"),
-        ("seed=x", "seed must be an integer"),
-    ],
-)
-def test_a_string_that_is_no_faults_is_a_clear_value_error(text: str, problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
-        Faults.parse(text)
-
-
 def test_every_kind_is_in_the_table() -> None:
     table = sandbox_module.__doc__ or ""
     assert [kind for kind in KINDS if f"| `{kind}` |" not in table] == []

@@ -4,12 +4,7 @@ import re
 
 import pytest
 
-from seorep_async.models import (
-    CampaignPeriod,
-    KeywordPeriod,
-    KeywordRanking,
-    RankingTotals,
-)
+from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, RankingTotals
 from seorep_async.sandbox.operations import OPERATIONS, Operation
 from tests.models.reference import REFERENCE, fields_in
 from tests.resources import operations as reference

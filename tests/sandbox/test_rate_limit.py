@@ -2,7 +2,7 @@
 
 import asyncio
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from attrs.exceptions import FrozenInstanceError
@@ -114,23 +114,6 @@ def test_a_refusal_names_a_moment_that_lets_one_through(
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        *({}, {"at_once": 0}, {"burst": 5, "at_once": 8}, {"per_second": 0.1, "kind": "fixed-window"}),
-        *({"per_second": bad} for bad in (0, float("inf"), "5", True)),
-        *({"per_second": 1e10, "kind": "sliding-window"}, {"per_second": 1e308, "window": 10, "kind": "fixed-window"}),
-        *({"per_second": 5, "burst": bad} for bad in (0, 1.5)),
-        {"per_second": 5, "burst": 5, "kind": "fixed-window"},
-        *({"per_second": 5, name: bad} for name, bad in (("kind", "leaky"), ("window", 0), ("counts_refused", True))),
-        *({"per_second": 5, name: bad} for name, bad in (("status", 500), ("retry_after", "soon"))),
-    ],
-)
-def test_a_limit_out_of_range_is_a_value_error(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=" must be "):
-        RateLimit(**options)
-
-
-@pytest.mark.parametrize(
     ("text", "limit"),
     [
         ("200", RateLimit(200)),
@@ -149,26 +132,6 @@ def test_a_limit_out_of_range_is_a_value_error(options: dict[str, Any]) -> None:
 )
 def test_a_limit_is_read_from_a_string(text: str, limit: RateLimit) -> None:
     assert RateLimit.parse(text) == limit
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "'' is none of"),
-        ("fast", "'fast' is none of"),
-        ("5/0s", "'5/0s' is none of"),
-        ("burst", "'burst' is none of"),
-        ("5,burst=٣", "'burst=٣' is none of"),
-        ("5,retry-after=soon", "'retry-after=soon' is none of"),
-        ("5,6", "rate is given twice"),
-        ("bucket,5,fixed-window", "kind is given twice"),
-        ("5,status=404", "status must be 429 or 503, not 404"),
-        ("burst=3", "per_second or at_once must be given"),
-    ],
-)
-def test_a_string_that_is_no_limit_says_which_part(text: str, problem: str) -> None:
-    with pytest.raises(ValueError, match=f"^rate_limit: {problem}"):
-        RateLimit.parse(text)
 
 
 async def test_requests_over_the_limit_get_429_with_retry_after() -> None:

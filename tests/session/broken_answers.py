@@ -1,7 +1,5 @@
 """What a server, or the network, can do to an answer: the table that tests of reads, writes and deadlines share."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """The key, one plain call, and the types of the fixtures that `tests/conftest.py` describes."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, TypeVar
 

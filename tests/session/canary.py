@@ -1,7 +1,5 @@
 """Looks for secrets, whole or in part, in anything that could show them."""
 
-from __future__ import annotations
-
 import base64
 import pickle
 import traceback

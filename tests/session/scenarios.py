@@ -3,8 +3,6 @@
 Those with a row are rows 4 to 8, 30 to 36 and 45 of the fault matrix.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial

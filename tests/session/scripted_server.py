@@ -1,7 +1,5 @@
 """A raw server that answers each request with the next step of a script: exact bytes, or a misbehaviour."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

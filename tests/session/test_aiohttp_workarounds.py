@@ -1,7 +1,5 @@
 """Each workaround is still needed: plain aiohttp and glibc do what it is there for."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`on_attempt`, the headers of recorded responses, and the log: every attempt, its number and cause, and no secret."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import logging

@@ -1,7 +1,5 @@
 """Work is dealt out over the iterations of the loop."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

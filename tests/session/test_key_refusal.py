@@ -1,7 +1,5 @@
 """When a 403 is about one object and when about the key: a rule, told as stories of attempts."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Large answers are decoded so that others on the event loop keep running."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager

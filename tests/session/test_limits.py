@@ -1,7 +1,5 @@
 """The rules of the governor one by one, with the time as an argument."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Limits that clients share: what holds for all, what each keeps, and who takes turns; in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import math

@@ -3,8 +3,6 @@
 Everything is real but the wire and the time. The same rows on real sockets are slow.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import math

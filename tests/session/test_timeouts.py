@@ -1,7 +1,5 @@
 """Time limits: of an attempt, which never hide that somebody else cancelled it; and `client.timeout`, of calls."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math

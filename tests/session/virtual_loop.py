@@ -1,7 +1,5 @@
 """An event loop whose time passes at once: it jumps to the next thing that is due."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import itertools

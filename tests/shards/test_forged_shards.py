@@ -1,7 +1,5 @@
 """A plan and a shard's receipt in a shared folder that somebody changed: refused, and nothing outside is touched."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A pull in shards: cut, run anywhere and at any time, gathered once."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import datetime as dt
@@ -39,6 +37,7 @@ from tests.export.s3 import Bucket
 from tests.scripted_api import quick_client
 from tests.scripted_api import serving as scripted
 from tests.session.canary import Canary
+from tests.shards.made_shard import SHARD
 
 pytestmark = pytest.mark.heavy
 
@@ -50,30 +49,6 @@ ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
-
-
-@pytest.fixture
-def shard() -> Shard:
-    return Shard(
-        number=0,
-        count=3,
-        pull="0123456789ab",
-        base_url="https://localhost",
-        account="acme",
-        key_from="env:SEOREP_API_KEY",
-        key_digest="0",
-        snapshot_date=NIGHT,
-        started_at=dt.datetime(2023, 4, 2),
-        ids=(1, 2),
-        start_date=START,
-        end_date=END,
-        feeds=(Feed.CAMPAIGN,),
-        options={},
-        settings=Settings(),
-        out="/shared/",
-        storage_options={},
-        work_dir=None,
-    )
 
 
 def run_all(shards: Sequence[Shard]) -> list[ShardReceipt]:
@@ -284,63 +259,6 @@ async def test_shards_and_receipts_go_through_pickle_and_json(tmp_path: Path, fa
         assert (again.rows, again.ok) == (receipt.rows, receipt.ok)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"number": 1}'])
-def test_other_json_is_no_shard(text: str) -> None:
-    for kind in (Shard, ShardReceipt):
-        with pytest.raises(ConfigurationError, match=f"not the JSON of a {kind.__name__}"):
-            kind.from_json(text)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"number": -1}, "number must be from 0, and less than count"),
-        ({"number": 3}, "number must be from 0, and less than count"),
-        ({"number": 1.7}, "number is wrong: it must be an integer"),
-        ({"number": "0"}, "number is wrong: it must be an integer"),
-        ({"number": True}, "number is wrong: it must be an integer"),
-        ({"count": 0}, "count must be from 1"),
-        ({"ids": [1, "2"]}, r"ids\[1\] is wrong: it must be an integer"),
-        ({"ids": None}, "ids is wrong"),
-        ({"feeds": []}, "feeds must be one feed at least"),
-        ({"feeds": ["x"]}, r"feeds\[0\] is wrong"),
-        ({"pull": "../../evil"}, "pull must be a name that plan gave"),
-        ({"account": ""}, "account '' can't be the name of a folder"),
-        ({"out": 5}, "out is wrong: it must be a string"),
-        ({"out": "-"}, "out must be the path or address of a dataset"),
-        ({"end_date": "2022-01-01"}, "end_date must be start_date or later"),
-        ({"snapshot_date": "2023-01-01T00:00"}, "snapshot_date is wrong"),
-        ({"settings": {"max_concurrency": 0}}, "settings is wrong: max_concurrency"),
-        ({"options": {"nonsense": 1}}, "options must be arguments of feeds"),
-        ({"storage_options": {"secret_access_key": SECRET}}, "put secret_access_key into the environment"),
-        ({"storage_options": {"region": 5}}, r"storage_options\S* is wrong: it must be a string"),
-        ({"key_from": SECRET}, "key_from must be env:NAME"),
-        ({"key_from": f"{__name__}:run_code"}, "key_from must be env:NAME"),
-        ({"key_from": "env:A\n"}, "key_from must be env:NAME"),
-        ({"key_renewed": True}, "key_renewed is wrong"),
-        ({"key_renewed": "now"}, "key_renewed must be the mark of the new key"),
-        ({"out": "/shared\0/"}, "out must be the path or address of a dataset"),
-        ({"work_dir": "/work\0"}, "work_dir must be the path of a folder"),
-        ({"storage_options": {"azure_use_azure_cli": "true"}}, "put azure_use_azure_cli into the environment"),
-        ({"storage_options": {"azure_authority_host": "https://evil"}}, "put azure_authority_host into"),
-        ({"newer": 1}, "a newer version of seorep made it, with fields such as newer"),
-        ({"outcomes": []}, "it is the receipt of a shard"),
-    ],
-)
-def test_a_changed_shard_is_refused_by_its_field(shard: Shard, changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"^this is not the JSON of a Shard: .*{words}") as caught:
-        Shard.from_json(json.dumps(json.loads(shard.to_json()) | changes))
-    assert SECRET not in str(caught.value)
-    assert caught.value.__cause__ is caught.value.__context__ is None
-
-
-def test_a_missing_field_is_named(shard: Shard) -> None:
-    fields = json.loads(shard.to_json())
-    del fields["ids"]
-    with pytest.raises(ConfigurationError, match="not the JSON of a Shard: ids is missing"):
-        Shard.from_json(json.dumps(fields))
-
-
 def fail_with_the_key() -> str:
     raise RuntimeError(SECRET)
 
@@ -362,8 +280,8 @@ async def find_key_later() -> str:
         (SECRET, "key must be a function that returns the API key"),
     ],
 )
-def test_a_function_without_a_key_is_an_error_in_words(shard: Shard, key: Any, words: str) -> None:
-    for step in (lambda: run_shard(shard, key=key), lambda: list(read_shard(shard, key=key))):
+def test_a_function_without_a_key_is_an_error_in_words(key: Any, words: str) -> None:
+    for step in (lambda: run_shard(SHARD, key=key), lambda: list(read_shard(SHARD, key=key))):
         with pytest.raises(ConfigurationError, match=words) as caught:
             step()
         frames = traceback.TracebackException.from_exception(caught.value, capture_locals=True).stack
@@ -377,12 +295,6 @@ def test_a_function_without_a_key_is_an_error_in_words(shard: Shard, key: Any, w
         assert caught.value.__cause__ is caught.value.__context__ is None
 
 
-def test_what_is_no_shard_is_refused() -> None:
-    for step in (lambda: gather(["{}"]), lambda: run_shard("{}"), lambda: gather([run_shard])):  # type: ignore[list-item,arg-type]
-        with pytest.raises(ConfigurationError, match="expected a Shard, as plan returns them"):
-            step()
-
-
 async def test_gather_refuses_an_account_that_came_since_the_plan(tmp_path: Path) -> None:
     async with account(campaigns=2, keywords=1) as (_, one), account(campaigns=3, keywords=1) as (_, other):
         shards, others = await cut(one, tmp_path), await cut(other, tmp_path)
@@ -394,45 +306,6 @@ async def test_gather_refuses_an_account_that_came_since_the_plan(tmp_path: Path
         assert contents(tmp_path / "shared").items() >= before.items()
         renewed = await cut(other, tmp_path, key_renewed=str(refused.value)[-7:-1])
         assert (await run_and_gather(renewed)).rows == 3 * (1 + 3 + 3)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"shards": 0}, "shards must be an integer from 1"),
-        ({"search": "shoes"}, "search narrows the rows"),
-        ({"workers": True}, "workers must be an integer from 1"),
-        ({"key_from": SECRET}, "key_from must be env:NAME"),
-        ({"key_from": f"{__name__}:run_code"}, "env:NAME.*; run_shard takes a function that returns it"),
-        ({"work_dir": "a\0b"}, "work_dir must be the path of a folder, got"),
-        ({"work_dir": 5}, "work_dir must be the path of a folder, got 5"),
-        ({"key_renewed": True}, "key_renewed must be the mark of the new key"),
-        ({"key_from": None}, "key_from must be env:NAME"),
-        ({"storage_options": {"secret_access_key": SECRET}}, "put secret_access_key into the environment"),
-        ({"storage_options": {"region": "eu"}}, "the target is a local path"),
-        ({"extra_params": {"day": START}}, "can't be written as JSON"),
-        ({"out": "s3://bucket//a/"}, "not an address"),
-        ({"storage_options": {"aws_sse_customer_key_base64": SECRET}}, "put aws_sse_customer_key_base64 into"),
-        ({"storage_options": {"master_key": SECRET}}, "put master_key into"),
-        ({"storage_options": {"proxy_url": f"http://user:{SECRET}@host"}}, "put proxy_url into"),
-        ({"storage_options": SECRET}, "storage_options must be a mapping"),
-        ({"out": "s3://"}, "not an address such as s3://bucket/"),
-        ({"out": "-"}, "out must name the folder or the address of a dataset, got '-'"),
-        ({"out": ""}, "out must name the folder"),
-        ({"out": 5}, "out must be a path, got int"),
-        ({"out": None}, "out must be a path, got NoneType"),
-        ({"out": b"shared/"}, "out must be a path, got bytes"),
-        ({"account": "/" * 90}, "can't be the name of a folder"),
-    ],
-)
-async def test_a_wrong_plan_is_refused_before_anything_is_sent(
-    tmp_path: Path, changes: dict[str, Any], words: str
-) -> None:
-    async with account() as (sandbox, client):
-        with pytest.raises(ConfigurationError, match=words) as caught:
-            await cut(client, tmp_path, **changes)
-        assert sandbox.stats.requests == 0
-    assert SECRET not in str(caught.value)
 
 
 async def test_another_account_key_is_refused_by_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """The types that users see."""
 
-from __future__ import annotations
-
 import ast
 import datetime as dt
 import inspect

@@ -3,8 +3,6 @@
 A wrong use carries the error that it must be: an ignored error that does not occur is an error itself.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing

@@ -4,8 +4,6 @@ Nothing here may be `Any` but what is marked. A mark on anything else is an erro
 """
 # mypy: disallow-any-expr
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any, assert_type
 
