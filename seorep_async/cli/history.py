@@ -126,14 +126,11 @@ def forget(source: str, account: str, work_dir: str | None, yes: bool) -> ExitCo
     your own tables and files, are untouched. Backups, copies and exported files are not reached. To finish it after an
     interruption, repeat the command.
     """
-    from seorep_async.cli.terminal import can_ask, stderr_console
+    from seorep_async.cli.terminal import confirmed, stderr_console
     from seorep_async.history import forget as forget_account
 
-    if not yes and not can_ask():
-        raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
     question = f"Delete every row of account {shown(account)} in {source}? Backups and copies are not reached."
-    if not yes and not click.confirm(question, err=True):
-        stderr_console().print("Nothing was deleted.")
+    if not yes and not confirmed(lambda: question):
         return ExitCode.INTERRUPTED
     forget_account(source, account=account, work_dir=work_dir)
     stderr_console().print(f"Deleted every row of account {shown(account)}. Backups and copies still have theirs.")

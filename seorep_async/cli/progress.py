@@ -17,7 +17,7 @@ import attrs
 import click
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.constrain import Constrain
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, RenderableColumn, SpinnerColumn, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
@@ -50,27 +50,17 @@ _COLUMNS_FOR_INTERRUPTS = 4
 """A terminal echoes ^C behind the line; if that wrapped the line, it would not be erased completely."""
 
 
-@attrs.frozen
-class _Cut:
-    """A string cut to its room, but not within a number."""
+@attrs.define
+class _Words:
+    """The progress in words, cut to the room that other columns leave, but not within a number."""
 
-    string: str
+    words: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        cut = self.string
+        cut = self.words
         if len(cut) > options.max_width:
             cut = re.sub(r"( ·[ \d,]*| )$", "", cut[: options.max_width - 1]) + "…"
         yield Text(cut, no_wrap=True)
-
-
-class _RestOfLine(ProgressColumn):
-    """The task's field `words`, in the room that the other columns leave."""
-
-    def __init__(self) -> None:
-        super().__init__(Column(ratio=1))
-
-    def render(self, task: Task) -> RenderableType:
-        return _Cut(task.fields["words"])
 
 
 @attrs.frozen
@@ -112,11 +102,12 @@ class ProgressDisplay:
         """What is pulled, in front of the stage."""
         self._may_redraw = console.is_terminal and not console.is_dumb_terminal
         self._is_wide = console.width >= _WIDE
+        self._words = _Words()
         self._bar = _Line(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             *([BarColumn(20 if self._is_wide else 10)] if console.width >= _NARROW else []),
-            _RestOfLine(),
+            RenderableColumn(self._words, table_column=Column(ratio=1)),
             console=console,
             expand=True,
             transient=True,
@@ -155,13 +146,14 @@ class ProgressDisplay:
             self._waiting, self._done_before_tick = "", progress.done
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(self._doing(progress), total=progress.total, words="")
+            self._task = self._bar.add_task(self._doing(progress), total=progress.total)
             self._last_done = self._stage_began
         elif self._progress is not None and progress.done != self._progress.done:
             self._last_done = self._clock()
         self._progress = progress
+        self._words.words = self.describe()
         if self._task is not None:
-            self._bar.update(self._task, completed=progress.done, words=self.describe())
+            self._bar.update(self._task, completed=progress.done)
 
     def describe(self) -> str:
         """Return the progress in words, the most important first: counts, time left, waits, failures, rows, rate."""
@@ -203,8 +195,7 @@ class ProgressDisplay:
     def tick(self) -> None:
         """Read the clock and the client's waits, and show them."""
         self._update_waiting()
-        if self._task is not None:
-            self._bar.update(self._task, words=self.describe())
+        self._words.words = self.describe()
         if self._clock() - self._last_line >= _LINE_SECONDS:
             self._last_line = self._clock()
             if not self._quiet and not self._may_redraw and self._progress is not None:

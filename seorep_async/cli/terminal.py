@@ -8,7 +8,7 @@ import io
 import os
 import select
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -109,6 +109,16 @@ def write_stdout_bytes(data: bytes) -> None:
 def can_ask() -> bool:
     """Return whether there is a person to ask."""
     return sys.stdin is not None and sys.stdin.isatty()
+
+
+def confirmed(question: Callable[[], str]) -> bool:
+    """Ask whether to delete something, and return whether to; without a terminal, it is a UsageError."""
+    if not can_ask():
+        raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
+    if click.confirm(question(), err=True):
+        return True
+    stderr_console().print("Nothing was deleted.")
+    return False
 
 
 def ask_for_password() -> Secret:
