@@ -171,9 +171,11 @@ def pull(now: dt.datetime, /, sandbox: bool, feeds: tuple[str, ...], out: str | 
     _check_together(to_stdout, len(wanted), options)
     _check_months(to_stdout, len(days.windows), options)
     from seorep_async.cli.pull import PullJob
+    from seorep_async.cli.terminal import stderr_console
 
     default_out = f"rankings-{wanted[0].value}.csv" if len(wanted) == 1 else "rankings.csv"
-    return PullJob(wanted, days, campaigns, None if to_stdout else out or default_out, options).run(connect)
+    target, notes = None if to_stdout else out or default_out, stderr_console(quiet=options["quiet"])
+    return PullJob(wanted, days, campaigns, target, options, notes).run(connect)
 
 
 def _check_together(to_stdout: bool, feeds: int, options: Mapping[str, Any]) -> None:

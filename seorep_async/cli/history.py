@@ -64,13 +64,12 @@ def changes(
     from seorep_async.history import Change
     from seorep_async.history import changes as found_changes
 
-    console = stderr_console()
-    with shown_warnings(console):
+    with shown_warnings():
         found = found_changes(source, account=account, before=before, after=after, moved=moved)
         if chosen:
             write_stdout(formatted(found, [field.name for field in attrs.fields(Change)], chosen[0]))
         else:
-            console.print(f"{found.account}, {found.before} to {found.after}: {len(found) or 'no'} changes")
+            stderr_console().print(f"{found.account}, {found.before} to {found.after}: {len(found) or 'no'} changes")
             lines, shown = list(_lines(found)), [field.name for field in attrs.fields(_Line)]
             if lines:
                 write_stdout(formatted(lines, shown, OutputFormat.TABLE), as_data=False)

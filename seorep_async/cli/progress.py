@@ -22,7 +22,7 @@ from rich.table import Column
 from rich.text import Text
 
 from seorep_async.cli.exit_codes import in_shell_words
-from seorep_async.cli.terminal import counted, duration, print_hanging
+from seorep_async.cli.terminal import counted, duration, print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import one_line
 from seorep_async.export import PullProgress, Stage
@@ -83,20 +83,12 @@ class _Line(Progress):
 class ProgressDisplay:
     """Shows a pull's progress and its client's waits on stderr while the block runs; an async context manager.
 
-    `quiet` shows nothing. The clock counts monotonic seconds.
+    The clock counts monotonic seconds.
     """
 
-    def __init__(
-        self,
-        console: Console,
-        client: SeoRepClient,
-        *,
-        quiet: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, console: Console, client: SeoRepClient, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._client = client
-        self._quiet = quiet
         self._clock = clock
         self.label: str = ""
         """What is pulled, in front of the stage."""
@@ -112,7 +104,7 @@ class ProgressDisplay:
             expand=True,
             transient=True,
         )
-        self._shows_bar = self._may_redraw and not quiet
+        self._shows_bar = self._may_redraw and not console.quiet
         self._task: TaskID | None = None
         self._progress: PullProgress | None = None
         self._stage: tuple[Stage, Feed] | None = None
@@ -198,7 +190,7 @@ class ProgressDisplay:
         self._words.words = self.describe()
         if self._clock() - self._last_line >= _LINE_SECONDS:
             self._last_line = self._clock()
-            if not self._quiet and not self._may_redraw and self._progress is not None:
+            if not self._may_redraw and self._progress is not None:
                 doing, progress = self._doing(self._progress), self.describe()
                 self._console.print(f"{doing}: {progress}" if progress else doing, markup=False)
 
@@ -271,7 +263,7 @@ class _LogFile(logging.Handler):
 
 
 @contextlib.contextmanager
-def shown_warnings(console: Console) -> Generator[list[str]]:
+def shown_warnings() -> Generator[list[str]]:
     """Collect the library's warnings, and print them at the end."""
     warnings = _Warnings()
     _LIBRARY.addHandler(warnings)
@@ -280,7 +272,7 @@ def shown_warnings(console: Console) -> Generator[list[str]]:
     finally:
         _LIBRARY.removeHandler(warnings)
         for warning in warnings.found:
-            _print_warning(console, warning)
+            _print_warning(warning)
 
 
 @contextlib.contextmanager
@@ -289,7 +281,7 @@ def written_log(console: Console, *, verbose: bool, file: str | None) -> Generat
     with contextlib.ExitStack() as ending:
         handlers: list[logging.Handler] = [_LogLines(console)] if verbose else []
         if file is not None:
-            handlers.append(ending.enter_context(_opened(console, file)))
+            handlers.append(ending.enter_context(_opened(file)))
         if handlers:
             ending.callback(_LIBRARY.setLevel, _LIBRARY.level)
             _LIBRARY.setLevel(logging.DEBUG)
@@ -300,7 +292,7 @@ def written_log(console: Console, *, verbose: bool, file: str | None) -> Generat
 
 
 @contextlib.contextmanager
-def _opened(console: Console, path: str) -> Generator[_LogFile]:
+def _opened(path: str) -> Generator[_LogFile]:
     try:
         # a pipe that nobody reads must not hold the command up
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
@@ -313,8 +305,8 @@ def _opened(console: Console, path: str) -> Generator[_LogFile]:
     finally:
         os.close(descriptor)
         if handler.problem is not None:
-            _print_warning(console, f"the log in {one_line(path)} is incomplete: {handler.problem}")
+            _print_warning(f"the log in {one_line(path)} is incomplete: {handler.problem}")
 
 
-def _print_warning(console: Console, warning: str) -> None:
-    print_hanging(console, Text.assemble(("Warning:", "yellow"), f" {warning}"), 2)
+def _print_warning(warning: str) -> None:
+    print_hanging(stderr_console(), Text.assemble(("Warning:", "yellow"), f" {warning}"), 2)

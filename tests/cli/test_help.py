@@ -45,7 +45,7 @@ def test_what_the_reference_leaves_open_is_said_to_be(table: str, column: str, s
 
 
 def test_on_a_terminal_meanings_have_its_width(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seorep_async.cli.columns.stdout_is_terminal", lambda: True)
+    monkeypatch.setattr("seorep_async.cli.terminal.stdout_is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
     lines = seorep("columns", "keyword_rankings").out.splitlines()
     assert max(map(len, lines)) <= 80
