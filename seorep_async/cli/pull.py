@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from seorep_async.cli import summary as words
 from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
-from seorep_async.cli.connection import Connection
+from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.exit_codes import ExitCode, show_error
 from seorep_async.cli.months import Months, months_facts, preview_of_months, show_failures_of_months, show_months
 from seorep_async.cli.progress import ProgressDisplay, shown_warnings, written_log
@@ -34,6 +34,9 @@ from seorep_async.export.targets import Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions
 
+if TYPE_CHECKING:
+    from seorep_async.sandbox import Sandbox
+
 
 @attrs.frozen
 class PullJob:
@@ -43,6 +46,7 @@ class PullJob:
         out: the target, or None for stdout.
         options: the other options, by their names.
         notes: the console of what `--quiet` leaves out.
+        sandbox: to pull from in place of the service.
     """
 
     feeds: tuple[Feed, ...]
@@ -51,15 +55,16 @@ class PullJob:
     out: str | None
     options: Mapping[str, Any]
     notes: Console
+    sandbox: Sandbox | None
     _console: Console = attrs.field(factory=stderr_console, repr=False)
     _json_begun: threading.Event = attrs.field(factory=threading.Event, repr=False)
 
-    def run(self, connect: Callable[[], Connection]) -> ExitCode:
+    def run(self) -> ExitCode:
         """Pull, and report on stderr; with `--json`, report also a complete failure on stdout."""
         options = self.options
         try:
             with written_log(self.notes, verbose=options["verbose"], file=options["log_file"]):
-                code = run_until_interrupted(self._run(connect()))
+                code = run_until_interrupted(self._run(connect(options, self.sandbox)))
         except (click.exceptions.Exit, click.UsageError):  # `application.run` reports wrong usage
             raise
         except (Exception, KeyboardInterrupt) as error:

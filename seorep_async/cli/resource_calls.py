@@ -46,7 +46,7 @@ class Call:
 
     def run(self) -> ExitCode:
         """Send the request, write the result, and return the exit code."""
-        connection, kind = connect(self.options, "try it with `seorep sandbox`"), _format_of(self.options)
+        connection, kind = connect(self.options, otherwise="try it with `seorep sandbox`"), _format_of(self.options)
         arguments = self._arguments()
         asks = self.method.model is None and not self.options["yes"]
         try:

@@ -81,7 +81,7 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
     from seorep_async.export.storage import is_address
     from seorep_async.shards import plan as plan_shards
 
-    connection = connect(options, "name the service")
+    connection = connect(options, otherwise="name the service")
     names = ("out", "account", "workers", "key_from", "work_dir", "snapshot_date", "key_renewed", "restart")
     own = {name: options[name] for name in (*names, "retry_failed")}
     own["account"] = connection.account if own["account"] is None else own["account"]

@@ -15,8 +15,7 @@ import pytest
 from seorep_async import SeoRepClient
 from seorep_async.cli.application import run
 from seorep_async.cli.application import seorep as command
-from seorep_async.cli.commands import SANDBOX_DEFAULTS
-from seorep_async.cli.options import field_names
+from seorep_async.cli.options import SANDBOX_DEFAULTS, field_names
 from seorep_async.cli.resource_methods import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS, Resource
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.declared import all_tables
