@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import textwrap
 from typing import Any
 
@@ -11,18 +9,17 @@ import click
 
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.options import SectionedCommand
-from seorep_async.cli.terminal import stdout_is_terminal, write_stdout
+from seorep_async.cli.terminal import as_json, named, stdout_width, write_stdout
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
 
-_NO_WRAPPING = 1_000_000
 _TABLES = {table.name: table for table in all_tables()}
 
 
 @click.command(cls=SectionedCommand)
 @click.argument("table", required=False, type=click.Choice(list(_TABLES)), metavar="[TABLE]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: an object for each table.")
-def columns(table: str | None, as_json: bool) -> ExitCode:
+@click.option("--json", "in_json", is_flag=True, help="Print JSON: an object for each table.")
+def columns(table: str | None, in_json: bool) -> ExitCode:
     """Explain the columns of the tables that a pull writes: of one table, or of all.
 
     A * marks the columns that together identify a row. The names and types are the same in every format.
@@ -33,12 +30,11 @@ def columns(table: str | None, as_json: bool) -> ExitCode:
       campaigns         keywords          failures         pulls
     """
     tables = [_TABLES[table]] if table is not None else list(_TABLES.values())
-    if as_json:
-        output = json.dumps([_described(one) for one in tables], ensure_ascii=False, indent=2) + "\n"
+    if in_json:
+        output = as_json([_described(one) for one in tables]) + "\n"
     else:
-        width = shutil.get_terminal_size().columns if stdout_is_terminal() else _NO_WRAPPING
-        output = "\n".join(_in_words(one, width) for one in tables)
-    write_stdout(output, as_data=as_json)
+        output = "\n".join(_in_words(one, stdout_width()) for one in tables)
+    write_stdout(output, as_data=in_json)
     return ExitCode.OK
 
 
@@ -52,17 +48,5 @@ def _in_words(table: Table, width: int) -> str:
 
 
 def _described(table: Table) -> dict[str, Any]:
-    return {
-        "table": table.name,
-        "description": table.description,
-        "key": list(table.key),
-        "columns": [
-            {
-                "name": column.name,
-                "type": column.type.value,
-                "nullable": column.nullable,
-                "description": column.description,
-            }
-            for column in table.columns
-        ],
-    }
+    columns = [named(column, "name type nullable description") for column in table.columns]
+    return {"table": table.name, **named(table, "description key"), "columns": columns}

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from seorep_async.cli.choosing import choosing_options, chosen_campaigns, chosen_days, feed_option, key_renewed_option
 from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.options import SectionedCommand, SectionedOption, connection_options, day, whole_number
+from seorep_async.cli.options import (
+    SectionedCommand,
+    SectionedOption,
+    connection_options,
+    day,
+    given_to_sandbox,
+    sandbox_options,
+    whole_number,
+)
 from seorep_async.models import Feed
 
 if TYPE_CHECKING:
-    from seorep_async.cli.connection import Connection
+    from seorep_async.sandbox import Sandbox
 
 _STDOUT = "-"
 _ACCOUNT_HELP = "Name of the account in every row.  [default: the profile's, or the host]"
@@ -35,72 +43,23 @@ Rehearse a failure, its exit code, and a retry:
   seorep pull --sandbox --retry-failed"""
 
 
-SANDBOX_DEFAULTS: dict[str, object] = {"campaigns": 20, "keywords": 50, "shape": "nested", "rows": "current", "seed": 1}
-"""The sandbox's own defaults, for help, which need not wait for the sandbox; a test compares them."""
+def _embedded(wanted: bool, options: Mapping[str, Any]) -> Sandbox | None:
+    """Return the sandbox of a command's options, or None without `--sandbox`; then they are refused."""
+    given = given_to_sandbox(options)
+    if wanted:
+        from seorep_async.cli.serving import build
 
-
-def _sandbox_options(section: str) -> list[click.Parameter]:
-    def option(name: str, help: str, metavar: str | None = None, **more: Any) -> click.Parameter:
-        # no default of its own, as it matters whether an option was given
-        default = SANDBOX_DEFAULTS.get(name.removeprefix("--"))
-        words = help if default is None else f"{help}  [default: {default}]"
-        return SectionedOption(name, words, metavar, section=section, **more)
-
-    shapes, rows = click.Choice(["nested", "flat", "mixed"]), click.Choice(["current", "older", "mixed"])
-    return [
-        option("--campaigns", "Number of campaigns; their ids are 1 to N.", "N", type=click.INT),
-        option("--keywords", "Number of keywords in each campaign.", "N", type=click.INT),
-        option("--shape", "Shape of the feeds' responses: nested, flat or mixed.", "SHAPE", type=shapes),
-        option("--rows", "Format of the rows: current, older or mixed.", "ROWS", type=rows),
-        option("--seed", "The same seed gives the same data.", "N", type=click.INT),
-        option("--latency", "Minimum time of each response.", "SECONDS", type=click.FLOAT),
-        option(
-            "--rate-limit",
-            "Refuse requests over a limit: 20/s, 100/10s or at-once=8. Add options after commas: fixed-window, "
-            "sliding-window, burst=40, status=503, retry-after=seconds.",
-            "LIMIT",
-        ),
-        option("--faults", "Faults to inject, such as resets=2%,500s=3%.", "SHARES"),
-        option(
-            "--failing", "Always respond with 500 for this campaign; repeatable.", "ID", type=click.INT, multiple=True
-        ),
-        option(
-            "--forbidden", "Always respond with 403 for this campaign; repeatable.", "ID", type=click.INT, multiple=True
-        ),
-    ]
-
-
-_SANDBOX_NAMES = [option.name or "" for option in _sandbox_options("")]
-
-
-def _connector(sandbox: bool, options: Mapping[str, Any]) -> Callable[[], Connection]:
-    """Check the sandbox's options among those of a command; return what connects to the sandbox or the service."""
-    given = {name: value for name, value in options.items() if name in _SANDBOX_NAMES and value not in (None, ())}
-    if given and not sandbox:
+        return build(given)
+    if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         hint = " To choose campaigns, use --campaign." if "campaigns" in given else ""
         raise click.UsageError(f"{names}: only with --sandbox.{hint}")
-    embedded = None
-    if sandbox:
-        from seorep_async.cli.serving import build
-
-        embedded = build(given)
-
-    def connected() -> Connection:
-        from seorep_async.cli.connection import connect, connect_sandbox
-
-        if embedded is None:
-            return connect(options)
-        # the same with other faults or none, so that a pull resumes as after a recovery
-        names = [f"--{name} {given[name]}" for name in SANDBOX_DEFAULTS if name in given]
-        return connect_sandbox(options, embedded, " ".join(["the sandbox", *names]))
-
-    return connected
+    return None
 
 
 @click.command(
     cls=SectionedCommand,
-    params=[*choosing_options(), *connection_options(), *_sandbox_options(_WITH_SANDBOX)],
+    params=[*choosing_options(), *connection_options(), *sandbox_options(_WITH_SANDBOX)],
     epilog=_EXAMPLES,
 )
 @click.option("--sandbox", is_flag=True, help="Pull from an embedded sandbox instead of the service.")
@@ -164,16 +123,18 @@ def pull(now: dt.datetime, /, sandbox: bool, feeds: tuple[str, ...], out: str | 
     With several feeds, each has its own file, such as rankings.keyword_rankings.csv, or its own table of a database.
     Totals, campaigns, keywords and failures are written to further files or tables.
     """
-    connect = _connector(sandbox, options)
+    embedded = _embedded(sandbox, options)
     days, campaigns = chosen_days(options, now), chosen_campaigns(options)
     wanted = tuple(feed for feed in Feed if feed.value in feeds)
     to_stdout = out == _STDOUT
     _check_together(to_stdout, len(wanted), options)
     _check_months(to_stdout, len(days.windows), options)
     from seorep_async.cli.pull import PullJob
+    from seorep_async.cli.terminal import stderr_console
 
     default_out = f"rankings-{wanted[0].value}.csv" if len(wanted) == 1 else "rankings.csv"
-    return PullJob(wanted, days, campaigns, None if to_stdout else out or default_out, options).run(connect)
+    target, notes = None if to_stdout else out or default_out, stderr_console(quiet=options["quiet"])
+    return PullJob(wanted, days, campaigns, target, options, notes, embedded).run()
 
 
 def _check_together(to_stdout: bool, feeds: int, options: Mapping[str, Any]) -> None:
@@ -218,7 +179,7 @@ help(seorep_async.integrations) says more. Agents with a shell need no MCP:
 python -c 'help("seorep_async.cli")' is their page."""
 
 
-@click.command(cls=SectionedCommand, params=[*connection_options(), *_sandbox_options(_WITH_SANDBOX)], epilog=_AGENTS)
+@click.command(cls=SectionedCommand, params=[*connection_options(), *sandbox_options(_WITH_SANDBOX)], epilog=_AGENTS)
 @click.option(
     "--history",
     required=True,
@@ -231,10 +192,12 @@ def mcp(history: str, account: str | None, sandbox: bool, **options: Any) -> Exi
 
     It speaks the Model Context Protocol on stdin and stdout until stdin ends; an agent's client starts it.
     """
-    connect = _connector(sandbox, options)
+    embedded = _embedded(sandbox, options)
+    from seorep_async.cli.connection import connect
     from seorep_async.cli.serving import serve_agents
+    from seorep_async.cli.signals import run_until_interrupted
 
-    return serve_agents(connect(), history, account)
+    return run_until_interrupted(serve_agents(connect(options, embedded), history, account))
 
 
 _PORT = SectionedOption(
@@ -243,7 +206,7 @@ _PORT = SectionedOption(
 _API_KEY = SectionedOption("--api-key", "The key to accept.", default="sandbox", show_default=True)
 
 
-@click.command(cls=SectionedCommand, params=[*connection_options(), *_sandbox_options(_WITH_SANDBOX)])
+@click.command(cls=SectionedCommand, params=[*connection_options(), *sandbox_options(_WITH_SANDBOX)])
 @click.option("--sandbox", is_flag=True, help="Check an embedded sandbox instead of the service.")
 @click.pass_obj
 def doctor(now: dt.datetime, /, sandbox: bool, **options: Any) -> ExitCode:
@@ -251,13 +214,13 @@ def doctor(now: dt.datetime, /, sandbox: bool, **options: Any) -> ExitCode:
 
     It only reads: the list of campaigns, and one page of each feed.
     """
-    connect = _connector(sandbox, options)
+    embedded = _embedded(sandbox, options)
     from seorep_async.cli.doctor import check
 
-    return check(connect, now)
+    return check(options, embedded, now)
 
 
-@click.command(cls=SectionedCommand, params=[_PORT, _API_KEY, *_sandbox_options("Options")])
+@click.command(cls=SectionedCommand, params=[_PORT, _API_KEY, *sandbox_options("Options")])
 def sandbox(**options: Any) -> ExitCode:
     """Run the embedded service on this machine until Ctrl-C."""
     from seorep_async.cli.serving import serve

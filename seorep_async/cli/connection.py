@@ -18,6 +18,7 @@ import platformdirs
 
 from seorep_async.cli.exit_codes import message_of
 from seorep_async.cli.keys import key_of_command, key_of_file, read_small_file, require_private, why, without_bom
+from seorep_async.cli.options import SANDBOX_DEFAULTS
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.resources.arguments import Secret, check_account_name
@@ -98,11 +99,15 @@ def config_file() -> Path:
     return platformdirs.user_config_path("seorep") / "config.toml"
 
 
-def connect(options: Mapping[str, Any], otherwise: str = "try --sandbox") -> Connection:
+def connect(
+    options: Mapping[str, Any], sandbox: Sandbox | None = None, *, otherwise: str = "try --sandbox"
+) -> Connection:
     """Return the connection of the options: each value from its option, the profile or the environment.
 
-    `otherwise` is the advice if no service and key are given.
+    With a sandbox, it is to that. `otherwise` is the advice if no service and key are given.
     """
+    if sandbox is not None:
+        return _connect_sandbox(options, sandbox)
     name = options["profile"]
     if name is not None:
         profile, source = _profile(name), f"profile {name}"
@@ -135,11 +140,14 @@ def connect(options: Mapping[str, Any], otherwise: str = "try --sandbox") -> Con
     )
 
 
-def connect_sandbox(options: Mapping[str, Any], sandbox: Sandbox, service: str) -> Connection:
+def _connect_sandbox(options: Mapping[str, Any], sandbox: Sandbox) -> Connection:
     """Return the connection to a sandbox, with the settings of the options and no profile."""
     for name in ("profile", "base_url"):
         if options[name] not in (None, os.environ.get("SEOREP_PROFILE")):
             raise click.UsageError(f"--{name.replace('_', '-')}: not with --sandbox.")
+    # the same with other faults or none, so that a pull resumes as after a recovery
+    given = [f"--{name} {options[name]}" for name in SANDBOX_DEFAULTS if options[name] is not None]
+    service = " ".join(["the sandbox", *given])
     return Connection(account="sandbox", settings=_settings(options, {}, "")[0], sandbox=sandbox, service=service)
 
 

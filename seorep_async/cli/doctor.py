@@ -6,16 +6,16 @@ import datetime as dt
 import enum
 import json
 import urllib.parse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
 from rich.text import Text
 
 from seorep_async.cli.choosing import ChosenDays, chosen_days
-from seorep_async.cli.connection import Connection, config_file
+from seorep_async.cli.connection import Connection, config_file, connect
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain
 from seorep_async.cli.signals import run_until_interrupted
 from seorep_async.cli.terminal import print_hanging, stderr_console
@@ -24,26 +24,26 @@ from seorep_async.errors import SeoRepError, one_line
 from seorep_async.models import Campaign, Page
 from seorep_async.session import RawAnswer
 
+if TYPE_CHECKING:
+    from seorep_async.sandbox import Sandbox
+
 _SECONDS = 20.0
 _CLOCK_SECONDS = 60.0
 
 
 class Level(enum.Enum):
-    """The severity of a check's result."""
+    """The severity of a check's result: its word and style."""
 
-    OK = "ok"
-    NOTE = "note"
-    FAIL = "FAIL"
-    FACT = ""
-
-
-_STYLES = {Level.OK: "green", Level.NOTE: "yellow", Level.FAIL: "bold red", Level.FACT: ""}
+    OK = "ok", "green"
+    NOTE = "note", "yellow"
+    FAIL = "FAIL", "bold red"
+    FACT = "", ""
 
 
-def check(connect: Callable[[], Connection], now: dt.datetime) -> ExitCode:
+def check(options: Mapping[str, Any], sandbox: Sandbox | None, now: dt.datetime) -> ExitCode:
     """Show the connection in force, check the service, and show each result when it is known."""
     try:
-        return run_until_interrupted(_check(connect(), now))
+        return run_until_interrupted(_check(connect(options, sandbox), now))
     except click.UsageError:
         raise
     except click.ClickException as error:
@@ -52,8 +52,9 @@ def check(connect: Callable[[], Connection], now: dt.datetime) -> ExitCode:
 
 
 def _show(level: Level, subject: str, message: str) -> None:
-    line = f"  {subject:<20}{one_line(message)}"
-    print_hanging(stderr_console(), Text.assemble((f"{level.value:<4}", _STYLES[level]), line), 26)
+    word, style = level.value
+    line = Text.assemble((f"{word:<4}", style), f"  {subject:<20}{one_line(message)}")
+    print_hanging(stderr_console(), line, 26)
 
 
 async def _check(connection: Connection, now: dt.datetime) -> ExitCode:

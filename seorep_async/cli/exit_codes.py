@@ -56,35 +56,29 @@ _MESSAGE_FIELDS = ("message", "messages", "error", "errors", "detail", "descript
 
 
 class ExitCode(enum.IntEnum):
-    """The exit codes; the same for every command."""
+    """The exit codes and their meanings; the same for every command."""
 
-    OK = 0
-    UNEXPECTED = 1
-    USAGE = 2
-    AUTHENTICATION = 3
-    PARTIAL = 4
-    UNAVAILABLE = 5
-    SHAPE = 6
-    UNWRITTEN = 7
-    EMPTY = 8
-    INTERRUPTED = 130
+    meaning: str
 
+    OK = 0, "success"
+    UNEXPECTED = 1, "unexpected error"
+    USAGE = 2, "wrong options or settings, or no such object"
+    AUTHENTICATION = 3, "the service refused the API key"
+    PARTIAL = 4, "partial: some reports failed, the others were written"
+    UNAVAILABLE = 5, "service not available (network, 5xx, 429), or --max-requests: try later"
+    SHAPE = 6, "the service's responses have an unexpected shape"
+    UNWRITTEN = 7, "the target or stdout could not be written; fetched reports are stored"
+    EMPTY = 8, "no campaign was found; nothing is written (--allow-empty: a success)"
+    INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP); fetched reports are stored"
 
-_MEANINGS = {
-    ExitCode.OK: "success",
-    ExitCode.UNEXPECTED: "unexpected error",
-    ExitCode.USAGE: "wrong options or settings, or no such object",
-    ExitCode.AUTHENTICATION: "the service refused the API key",
-    ExitCode.PARTIAL: "partial: some reports failed, the others were written",
-    ExitCode.UNAVAILABLE: "service not available (network, 5xx, 429), or --max-requests: try later",
-    ExitCode.SHAPE: "the service's responses have an unexpected shape",
-    ExitCode.UNWRITTEN: "the target or stdout could not be written; fetched reports are stored",
-    ExitCode.EMPTY: "no campaign was found; nothing is written (--allow-empty: a success)",
-    ExitCode.INTERRUPTED: "interrupted (Ctrl-C, SIGTERM, SIGHUP); fetched reports are stored",
-}
+    def __new__(cls, code: int, meaning: str) -> ExitCode:
+        self = int.__new__(cls, code)
+        self._value_, self.meaning = code, meaning
+        return self
+
 
 # click does not wrap paragraphs that begin with "\b"
-EXIT_CODES_HELP = "\n".join(["\b", "Exit codes:", *(f"  {code:<3}  {meaning}" for code, meaning in _MEANINGS.items())])
+EXIT_CODES_HELP = "\n".join(["\b", "Exit codes:", *(f"  {code:<3}  {code.meaning}" for code in ExitCode)])
 
 
 class NoCampaignsError(click.ClickException):
@@ -118,8 +112,9 @@ def show_error(message: str) -> None:
     if terminal:
         width = shutil.get_terminal_size().columns
         message = textwrap.fill(message, width, break_long_words=False, break_on_hyphens=False)
-    plain = not terminal or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
-    click.echo(message if plain else click.style("Error:", "red", bold=True) + message[6:], err=True, color=not plain)
+        if not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown"):
+            message = message.replace("Error:", click.style("Error:", "red", bold=True), 1)
+    click.echo(message, err=True)
 
 
 def explain(error: BaseException) -> str:
@@ -204,9 +199,4 @@ def _messages(body: Any) -> Iterator[str]:
         known = [name for name in _MESSAGE_FIELDS if name in body]
         for name in known or body:
             # without such fields, each field may be a parameter and its problems
-            yield from (_messages(body[name]) if known else _problems(name, body[name]))
-
-
-def _problems(name: str, value: Any) -> Iterator[str]:
-    if isinstance(value, str | list | dict):
-        yield from (f"{name}: {message}" for message in _messages(value))
+            yield from (message if known else f"{name}: {message}" for message in _messages(body[name]))

@@ -64,13 +64,12 @@ def changes(
     from seorep_async.history import Change
     from seorep_async.history import changes as found_changes
 
-    console = stderr_console()
-    with shown_warnings(console):
+    with shown_warnings():
         found = found_changes(source, account=account, before=before, after=after, moved=moved)
         if chosen:
             write_stdout(formatted(found, [field.name for field in attrs.fields(Change)], chosen[0]))
         else:
-            console.print(f"{found.account}, {found.before} to {found.after}: {len(found) or 'no'} changes")
+            stderr_console().print(f"{found.account}, {found.before} to {found.after}: {len(found) or 'no'} changes")
             lines, shown = list(_lines(found)), [field.name for field in attrs.fields(_Line)]
             if lines:
                 write_stdout(formatted(lines, shown, OutputFormat.TABLE), as_data=False)
@@ -126,14 +125,11 @@ def forget(source: str, account: str, work_dir: str | None, yes: bool) -> ExitCo
     your own tables and files, are untouched. Backups, copies and exported files are not reached. To finish it after an
     interruption, repeat the command.
     """
-    from seorep_async.cli.terminal import can_ask, stderr_console
+    from seorep_async.cli.terminal import confirmed, stderr_console
     from seorep_async.history import forget as forget_account
 
-    if not yes and not can_ask():
-        raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
     question = f"Delete every row of account {shown(account)} in {source}? Backups and copies are not reached."
-    if not yes and not click.confirm(question, err=True):
-        stderr_console().print("Nothing was deleted.")
+    if not yes and not confirmed(lambda: question):
         return ExitCode.INTERRUPTED
     forget_account(source, account=account, work_dir=work_dir)
     stderr_console().print(f"Deleted every row of account {shown(account)}. Backups and copies still have theirs.")

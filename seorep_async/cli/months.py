@@ -13,8 +13,8 @@ from rich.text import Text
 
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.progress import ProgressDisplay
-from seorep_async.cli.summary import as_json, code_of, failures_in_words, named, print_facts, summary_facts
-from seorep_async.cli.terminal import counted, duration, print_hanging
+from seorep_async.cli.summary import code_of, failures_in_words, print_facts, summary_facts
+from seorep_async.cli.terminal import as_json, counted, duration, named, print_hanging
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import PullPausedError, one_line
 from seorep_async.export import PullSummary
@@ -119,13 +119,14 @@ def _month(one: PullSpec | PullSummary) -> str:
     return f"{one.start_date:%Y-%m}" if one.start_date.day == 1 else one.start_date.isoformat()
 
 
-def show_months(console: Console, months: Months, source: str, *, quiet: bool) -> None:
-    pulls, skipped = months.summaries, f"{counted(months.skipped, 'feed', 'feeds')} {_SKIPPED}"
-    for one in pulls:
+def show_failures_of_months(console: Console, months: Months) -> None:
+    for one in months.summaries:
         for line in failures_in_words(one.failures, several=len(one.feeds) > 1):
             print_hanging(console, Text(f"{_month(one)}: {line}", style="red"), 4)
-    if quiet:
-        return
+
+
+def show_months(console: Console, months: Months, source: str) -> None:
+    pulls, skipped = months.summaries, f"{counted(months.skipped, 'feed', 'feeds')} {_SKIPPED}"
     if not months.specs:
         console.print(f"Nothing to pull: {skipped}.")
         return

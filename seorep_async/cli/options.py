@@ -6,7 +6,7 @@ import datetime as dt
 import enum
 import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -202,3 +202,48 @@ _CONNECTION_OPTIONS = (
 def connection_options(*, writes: bool = False) -> list[click.Parameter]:
     """Return the options of a service and its settings, for `connection.connect`; `writes` adds those for writes."""
     return [option for option in _CONNECTION_OPTIONS if writes or option.name != "request_encoding"]
+
+
+SANDBOX_DEFAULTS: dict[str, object] = {"campaigns": 20, "keywords": 50, "shape": "nested", "rows": "current", "seed": 1}
+"""The sandbox's own defaults, for help, which need not wait for the sandbox; a test compares them."""
+
+
+def sandbox_options(section: str) -> list[click.Parameter]:
+    """Return the options of the embedded sandbox."""
+
+    def option(name: str, help: str, metavar: str | None = None, **more: Any) -> click.Parameter:
+        # no default of its own, as it matters whether an option was given
+        default = SANDBOX_DEFAULTS.get(name.removeprefix("--"))
+        words = help if default is None else f"{help}  [default: {default}]"
+        return SectionedOption(name, words, metavar, section=section, **more)
+
+    shapes, rows = click.Choice(["nested", "flat", "mixed"]), click.Choice(["current", "older", "mixed"])
+    return [
+        option("--campaigns", "Number of campaigns; their ids are 1 to N.", "N", type=click.INT),
+        option("--keywords", "Number of keywords in each campaign.", "N", type=click.INT),
+        option("--shape", "Shape of the feeds' responses: nested, flat or mixed.", "SHAPE", type=shapes),
+        option("--rows", "Format of the rows: current, older or mixed.", "ROWS", type=rows),
+        option("--seed", "The same seed gives the same data.", "N", type=click.INT),
+        option("--latency", "Minimum time of each response.", "SECONDS", type=click.FLOAT),
+        option(
+            "--rate-limit",
+            "Refuse requests over a limit: 20/s, 100/10s or at-once=8. Add options after commas: fixed-window, "
+            "sliding-window, burst=40, status=503, retry-after=seconds.",
+            "LIMIT",
+        ),
+        option("--faults", "Faults to inject, such as resets=2%,500s=3%.", "SHARES"),
+        option(
+            "--failing", "Always respond with 500 for this campaign; repeatable.", "ID", type=click.INT, multiple=True
+        ),
+        option(
+            "--forbidden", "Always respond with 403 for this campaign; repeatable.", "ID", type=click.INT, multiple=True
+        ),
+    ]
+
+
+_SANDBOX_NAMES = [option.name or "" for option in sandbox_options("")]
+
+
+def given_to_sandbox(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a command's options that are the sandbox's and were given."""
+    return {name: value for name, value in options.items() if name in _SANDBOX_NAMES and value not in (None, ())}

@@ -17,12 +17,12 @@ import attrs
 import click
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.constrain import Constrain
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, RenderableColumn, SpinnerColumn, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
 from seorep_async.cli.exit_codes import in_shell_words
-from seorep_async.cli.terminal import counted, duration, print_hanging
+from seorep_async.cli.terminal import counted, duration, print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import one_line
 from seorep_async.export import PullProgress, Stage
@@ -50,27 +50,17 @@ _COLUMNS_FOR_INTERRUPTS = 4
 """A terminal echoes ^C behind the line; if that wrapped the line, it would not be erased completely."""
 
 
-@attrs.frozen
-class _Cut:
-    """A string cut to its room, but not within a number."""
+@attrs.define
+class _Words:
+    """The progress in words, cut to the room that other columns leave, but not within a number."""
 
-    string: str
+    words: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        cut = self.string
+        cut = self.words
         if len(cut) > options.max_width:
             cut = re.sub(r"( ·[ \d,]*| )$", "", cut[: options.max_width - 1]) + "…"
         yield Text(cut, no_wrap=True)
-
-
-class _RestOfLine(ProgressColumn):
-    """The task's field `words`, in the room that the other columns leave."""
-
-    def __init__(self) -> None:
-        super().__init__(Column(ratio=1))
-
-    def render(self, task: Task) -> RenderableType:
-        return _Cut(task.fields["words"])
 
 
 @attrs.frozen
@@ -93,35 +83,28 @@ class _Line(Progress):
 class ProgressDisplay:
     """Shows a pull's progress and its client's waits on stderr while the block runs; an async context manager.
 
-    `quiet` shows nothing. The clock counts monotonic seconds.
+    The clock counts monotonic seconds.
     """
 
-    def __init__(
-        self,
-        console: Console,
-        client: SeoRepClient,
-        *,
-        quiet: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, console: Console, client: SeoRepClient, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._client = client
-        self._quiet = quiet
         self._clock = clock
         self.label: str = ""
         """What is pulled, in front of the stage."""
         self._may_redraw = console.is_terminal and not console.is_dumb_terminal
         self._is_wide = console.width >= _WIDE
+        self._words = _Words()
         self._bar = _Line(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             *([BarColumn(20 if self._is_wide else 10)] if console.width >= _NARROW else []),
-            _RestOfLine(),
+            RenderableColumn(self._words, table_column=Column(ratio=1)),
             console=console,
             expand=True,
             transient=True,
         )
-        self._shows_bar = self._may_redraw and not quiet
+        self._shows_bar = self._may_redraw and not console.quiet
         self._task: TaskID | None = None
         self._progress: PullProgress | None = None
         self._stage: tuple[Stage, Feed] | None = None
@@ -155,13 +138,14 @@ class ProgressDisplay:
             self._waiting, self._done_before_tick = "", progress.done
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(self._doing(progress), total=progress.total, words="")
+            self._task = self._bar.add_task(self._doing(progress), total=progress.total)
             self._last_done = self._stage_began
         elif self._progress is not None and progress.done != self._progress.done:
             self._last_done = self._clock()
         self._progress = progress
+        self._words.words = self.describe()
         if self._task is not None:
-            self._bar.update(self._task, completed=progress.done, words=self.describe())
+            self._bar.update(self._task, completed=progress.done)
 
     def describe(self) -> str:
         """Return the progress in words, the most important first: counts, time left, waits, failures, rows, rate."""
@@ -203,11 +187,10 @@ class ProgressDisplay:
     def tick(self) -> None:
         """Read the clock and the client's waits, and show them."""
         self._update_waiting()
-        if self._task is not None:
-            self._bar.update(self._task, words=self.describe())
+        self._words.words = self.describe()
         if self._clock() - self._last_line >= _LINE_SECONDS:
             self._last_line = self._clock()
-            if not self._quiet and not self._may_redraw and self._progress is not None:
+            if not self._may_redraw and self._progress is not None:
                 doing, progress = self._doing(self._progress), self.describe()
                 self._console.print(f"{doing}: {progress}" if progress else doing, markup=False)
 
@@ -280,7 +263,7 @@ class _LogFile(logging.Handler):
 
 
 @contextlib.contextmanager
-def shown_warnings(console: Console) -> Generator[list[str]]:
+def shown_warnings() -> Generator[list[str]]:
     """Collect the library's warnings, and print them at the end."""
     warnings = _Warnings()
     _LIBRARY.addHandler(warnings)
@@ -289,7 +272,7 @@ def shown_warnings(console: Console) -> Generator[list[str]]:
     finally:
         _LIBRARY.removeHandler(warnings)
         for warning in warnings.found:
-            _print_warning(console, warning)
+            _print_warning(warning)
 
 
 @contextlib.contextmanager
@@ -298,7 +281,7 @@ def written_log(console: Console, *, verbose: bool, file: str | None) -> Generat
     with contextlib.ExitStack() as ending:
         handlers: list[logging.Handler] = [_LogLines(console)] if verbose else []
         if file is not None:
-            handlers.append(ending.enter_context(_opened(console, file)))
+            handlers.append(ending.enter_context(_opened(file)))
         if handlers:
             ending.callback(_LIBRARY.setLevel, _LIBRARY.level)
             _LIBRARY.setLevel(logging.DEBUG)
@@ -309,7 +292,7 @@ def written_log(console: Console, *, verbose: bool, file: str | None) -> Generat
 
 
 @contextlib.contextmanager
-def _opened(console: Console, path: str) -> Generator[_LogFile]:
+def _opened(path: str) -> Generator[_LogFile]:
     try:
         # a pipe that nobody reads must not hold the command up
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
@@ -322,8 +305,8 @@ def _opened(console: Console, path: str) -> Generator[_LogFile]:
     finally:
         os.close(descriptor)
         if handler.problem is not None:
-            _print_warning(console, f"the log in {one_line(path)} is incomplete: {handler.problem}")
+            _print_warning(f"the log in {one_line(path)} is incomplete: {handler.problem}")
 
 
-def _print_warning(console: Console, warning: str) -> None:
-    print_hanging(console, Text.assemble(("Warning:", "yellow"), f" {warning}"), 2)
+def _print_warning(warning: str) -> None:
+    print_hanging(stderr_console(), Text.assemble(("Warning:", "yellow"), f" {warning}"), 2)

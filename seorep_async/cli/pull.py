@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -15,12 +15,12 @@ from rich.text import Text
 
 from seorep_async.cli import summary as words
 from seorep_async.cli.choosing import ChosenCampaigns, ChosenDays
-from seorep_async.cli.connection import Connection
+from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.exit_codes import ExitCode, show_error
-from seorep_async.cli.months import Months, months_facts, preview_of_months, show_months
+from seorep_async.cli.months import Months, months_facts, preview_of_months, show_failures_of_months, show_months
 from seorep_async.cli.progress import ProgressDisplay, shown_warnings, written_log
 from seorep_async.cli.signals import exit_on_signal, run_in_daemon_thread, run_until_interrupted
-from seorep_async.cli.terminal import print_hanging, stderr_console, write_stdout, write_stdout_bytes
+from seorep_async.cli.terminal import as_json, print_hanging, stderr_console, write_stdout, write_stdout_bytes
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError, one_line
 from seorep_async.export import CsvOptions, PullSummary
@@ -34,6 +34,9 @@ from seorep_async.export.targets import Target, target_of
 from seorep_async.models import Feed
 from seorep_async.resources.rankings import FeedOptions
 
+if TYPE_CHECKING:
+    from seorep_async.sandbox import Sandbox
+
 
 @attrs.frozen
 class PullJob:
@@ -42,6 +45,8 @@ class PullJob:
     Attributes:
         out: the target, or None for stdout.
         options: the other options, by their names.
+        notes: the console of what `--quiet` leaves out.
+        sandbox: to pull from in place of the service.
     """
 
     feeds: tuple[Feed, ...]
@@ -49,15 +54,17 @@ class PullJob:
     campaigns: ChosenCampaigns
     out: str | None
     options: Mapping[str, Any]
+    notes: Console
+    sandbox: Sandbox | None
     _console: Console = attrs.field(factory=stderr_console, repr=False)
     _json_begun: threading.Event = attrs.field(factory=threading.Event, repr=False)
 
-    def run(self, connect: Callable[[], Connection]) -> ExitCode:
+    def run(self) -> ExitCode:
         """Pull, and report on stderr; with `--json`, report also a complete failure on stdout."""
         options = self.options
         try:
-            with written_log(self._console, verbose=options["verbose"], file=options["log_file"]):
-                code = run_until_interrupted(self._run(connect()))
+            with written_log(self.notes, verbose=options["verbose"], file=options["log_file"]):
+                code = run_until_interrupted(self._run(connect(options, self.sandbox)))
         except (click.exceptions.Exit, click.UsageError):  # `application.run` reports wrong usage
             raise
         except (Exception, KeyboardInterrupt) as error:
@@ -68,20 +75,22 @@ class PullJob:
         return code
 
     def _write_failure(self, error: BaseException) -> None:
-        options = self.options
-        if options["json"] and not self._json_begun.is_set():
-            words.print_failure(error, self.feeds, self.days, options["account"], options["snapshot_date"])
+        if self.options["json"] and not self._json_begun.is_set():
+            labels = {name: self.options[name] for name in ("account", "snapshot_date")}
+            words.print_failure(error, feeds=self.feeds, start_date=self.days.first, end_date=self.days.last, **labels)
 
     async def _run(self, connection: Connection) -> ExitCode:
-        options, place = self.options, {"storage_options": connection.storage_options} if is_address(self.out) else {}
+        options = self.options
+        place: Any = {"storage_options": connection.storage_options} if is_address(self.out) else {}
         async with connection.opened() as client:
             specs = self._specs(client, connection)
-            find_target = partial(target_of, self.out or "", force=options["force"], work_dir=options["work_dir"])
-            for note in () if options["quiet"] else (*self.days.notes, *self.campaigns.notes):
-                print_hanging(self._console, Text(one_line(note)), 2)
+            for note in (*self.days.notes, *self.campaigns.notes):
+                print_hanging(self.notes, Text(one_line(note)), 2)
             target = None
             if self.out is not None:
-                target = await asyncio.to_thread(find_target, specs[0].feeds, account=specs[0].account, **place)
+                how = {name: options[name] for name in ("force", "work_dir")}
+                find_target = partial(target_of, self.out, self.feeds, account=specs[0].account)
+                target = await asyncio.to_thread(find_target, **how, **place)
             if target is not None and (len(specs) > 1 or options["skip_complete"]):
                 months = Months(client, specs, target)
                 await asyncio.to_thread(months.prepare, skip_complete=options["skip_complete"], **place)
@@ -89,7 +98,7 @@ class PullJob:
             elif options["dry_run"]:
                 code = await self._preview(client, specs[0], target, connection.label)
             else:
-                with shown_warnings(self._console) as warnings:
+                with shown_warnings() as warnings:
                     code = await self._pull(client, specs[0], target, connection.label, warnings)
             exit_on_signal(code)
             return code
@@ -125,14 +134,14 @@ class PullJob:
         await run_in_daemon_thread(partial(write_stdout, f"{text}\n", as_data=as_data))
 
     async def _pull_months(self, months: Months, source: str) -> ExitCode:
-        as_json, quiet = self.options["json"], self.options["quiet"]
+        in_json = self.options["json"]
         if self.options["dry_run"]:
-            shown = preview_of_months(await months.preview(), months.skipped, source, in_json=as_json)
-            await self._write(shown, as_data=as_json)
+            shown = preview_of_months(await months.preview(), months.skipped, source, in_json=in_json)
+            await self._write(shown, as_data=in_json)
             return ExitCode.OK
-        with shown_warnings(self._console) as warnings:
+        with shown_warnings() as warnings:
             try:
-                async with ProgressDisplay(self._console, months.client, quiet=quiet) as display:
+                async with ProgressDisplay(self.notes, months.client) as display:
                     await months.run(display, self.options["restart"], self.options["max_requests"])
             except asyncio.CancelledError:
                 self._console.print(f"Interrupted; {months.finished}. Repeat the command to resume.")
@@ -140,36 +149,32 @@ class PullJob:
             except SeoRepError:
                 self._console.print(f"Stopped; {months.finished}.")
                 raise
-            if as_json:
-                await self._write(words.as_json(months_facts(months, warnings)))
-        show_months(self._console, months, source, quiet=quiet)
+            if in_json:
+                await self._write(as_json(months_facts(months, warnings)))
+        show_failures_of_months(self._console, months)
+        show_months(self.notes, months, source)
         return months.code
 
     async def _preview(self, client: SeoRepClient, spec: PullSpec, target: Target | None, source: str) -> ExitCode:
-        as_json, how = self.options["json"], {name: self.options[name] for name in ("restart", "retry_failed")}
+        in_json, how = self.options["json"], {name: self.options[name] for name in ("restart", "retry_failed")}
         found = await preview(client, spec, target, **how)
-        if as_json:
+        if in_json:
             shown = words.preview_as_json(found, spec)
         elif how["retry_failed"] and not found.campaigns:
             shown = words.nothing_to_retry(found.files)
         else:
             shown = words.preview_in_words(found, spec, source, self.days.origin)
-        await self._write(shown, as_data=as_json)
+        await self._write(shown, as_data=in_json)
         return ExitCode.OK
 
     async def _pull(
         self, client: SeoRepClient, spec: PullSpec, target: Target | None, source: str, warnings: Sequence[str]
     ) -> ExitCode:
-        console, quiet = self._console, self.options["quiet"]
+        console, notes = self._console, self.notes
         left: list[StagedPull | None] = []
-
-        def say_what_is_resumed(staged: StagedPull) -> None:
-            if not quiet:
-                console.print(words.resuming(staged))
-
         try:
-            async with ProgressDisplay(console, client, quiet=quiet) as display:
-                tracker = ProgressTracker(display.show, say_what_is_resumed, left.append)
+            async with ProgressDisplay(notes, client) as display:
+                tracker = ProgressTracker(display.show, partial(words.show_resumed, notes), left.append)
                 if target is None:
                     kind = Format.JSON_LINES if self.options["stdout_format"] == "jsonl" else Format.CSV
                     summary = await stream_rows(client, spec, kind, _write_rows, tracker)
@@ -187,13 +192,12 @@ class PullJob:
             raise
         code = words.code_of(summary.failures, written=summary.rows > 0 if target is None else bool(summary.paths))
         problem = await self._write_summary(summary, code, warnings)
-        if not summary.outcomes and not summary.requests and not quiet:
-            console.print(Text(words.nothing_to_retry(summary.paths)))
-        elif not quiet:
+        words.show_failures(console, summary)
+        if not summary.outcomes and not summary.requests:
+            notes.print(Text(words.nothing_to_retry(summary.paths)))
+        else:
             facts: Any = {"to_file": target is not None, "night": spec.snapshot_date, "origin": self.days.origin}
-            words.show_summary(console, summary, source, retries=sum(client.stats.retries.values()), **facts)
-        elif summary.failures:
-            words.show_failures(console, summary)
+            words.show_summary(notes, summary, source, **facts)
         if problem is None:
             return code
         show_error(f"{words.written_files(summary)}: {problem}")
@@ -206,7 +210,7 @@ class PullJob:
         """
         try:
             if self.options["json"]:
-                await self._write(words.as_json(words.summary_facts(summary, code, warnings)))
+                await self._write(as_json(words.summary_facts(summary, code, warnings)))
         except ExportError as error:
             return error.message
         except (asyncio.CancelledError, click.exceptions.Exit):

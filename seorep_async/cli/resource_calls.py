@@ -14,10 +14,11 @@ from rich.text import Text
 from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, service_message, show_error
 from seorep_async.cli.options import OutputFormat, field_names
+from seorep_async.cli.resource_methods import Method, Resource
 from seorep_async.cli.signals import run_in_daemon_thread, run_until_interrupted
 from seorep_async.cli.terminal import (
     ask_for_password,
-    can_ask,
+    confirmed,
     formatted,
     formatted_one,
     read_password,
@@ -35,40 +36,23 @@ _PAGES_AHEAD = 4
 _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Call:
-    """A call of a client's method, with the options of the command.
+    """A call of a client's method, with the options of the command."""
 
-    Attributes:
-        noun: the client's attribute, such as `campaigns`.
-        verb: its method.
-        parameters: their names.
-        model: of the objects that it returns; None deletes one.
-        columns: the default columns of a table of many objects.
-        label_fields: the fields by which a person recognises an object.
-    """
-
-    noun: str
-    verb: str
-    parameters: Sequence[str]
-    model: type[Any] | None
-    columns: Sequence[str]
-    label_fields: Sequence[str]
+    resource: Resource
+    method: Method
     options: Mapping[str, Any]
 
     def run(self) -> ExitCode:
         """Send the request, write the result, and return the exit code."""
-        connection, kind = connect(self.options, "try it with `seorep sandbox`"), _format_of(self.options)
-        # check the whole command line before asking any question
-        asks = self.model is None and not self.options["yes"]
-        if asks and not can_ask():
-            raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
+        connection, kind = connect(self.options, otherwise="try it with `seorep sandbox`"), _format_of(self.options)
         arguments = self._arguments()
+        asks = self.method.model is None and not self.options["yes"]
         try:
-            if self.verb == "list":
+            if self.method.name == "list":
                 self._list(connection, arguments, kind)
-            elif asks and not self._confirm(connection, arguments["id"]):
-                stderr_console().print("Nothing was deleted.")
+            elif asks and not confirmed(partial(self._question, connection, arguments["id"])):
                 return ExitCode.INTERRUPTED
             else:
                 self._change_or_get(connection, arguments, kind)
@@ -81,12 +65,12 @@ class Call:
 
     @property
     def _object_name(self) -> str:
-        return self.noun.removesuffix("s")
+        return self.resource.name.removesuffix("s")
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments of the client's method; a password is prompted for, or read from stdin."""
-        options = self.options
-        arguments = {name: _password(options) if name == "password" else options[name] for name in self.parameters}
+        options, names = self.options, [parameter.name for parameter in self.method.parameters]
+        arguments = {name: _password(options) if name == "password" else options[name] for name in names}
         arguments = {name: value for name, value in arguments.items() if value not in (None, ())}
         several: dict[str, list[str]] = {}
         for name, value in options["param"]:
@@ -98,9 +82,9 @@ class Call:
 
     def _change_or_get(self, connection: Connection, arguments: Mapping[str, Any], kind: OutputFormat) -> None:
         """Send a request about one object, and write the response."""
-        number, done = arguments.get("id"), _DONE.get(self.verb)
+        number, done = arguments.get("id"), _DONE.get(self.method.name)
         try:
-            result = run_until_interrupted(self._send(connection, self.verb, arguments))
+            result = run_until_interrupted(self._send(connection, self.method.name, arguments))
         except KeyboardInterrupt:
             if done is None:
                 raise
@@ -110,16 +94,16 @@ class Call:
         if done is not None:
             number = result.id if number is None else number
             stderr_console().print(f"{done.capitalize()} {self._object_name} {number}.")
-        if self.model is not None:
+        if self.method.model is not None:
             chosen = self.options["columns"]
-            text = formatted_one(result, chosen or field_names(self.model), kind, with_empty=chosen is not None)
+            text = formatted_one(result, chosen or field_names(self.method.model), kind, with_empty=chosen is not None)
             write_stdout(text, as_data=kind is not OutputFormat.TABLE)
 
-    def _confirm(self, connection: Connection, number: int) -> bool:
-        """Show the object, and ask whether to delete it."""
+    def _question(self, connection: Connection, number: int) -> str:
+        """Fetch the object, so that a person recognises what would be deleted."""
         found = run_until_interrupted(self._send(connection, "get", {"id": number}))
-        label = ", ".join(filter(None, (string_of(getattr(found, name)) for name in self.label_fields)))
-        return click.confirm(f"Delete {self._object_name} {number} ({one_line(label)})?", err=True)
+        label = ", ".join(filter(None, (string_of(getattr(found, name)) for name in self.resource.label_fields)))
+        return f"Delete {self._object_name} {number} ({one_line(label)})?"
 
     async def _send(self, connection: Connection, verb: str, arguments: Mapping[str, Any]) -> Any:
         async with connection.opened() as client:
@@ -127,7 +111,7 @@ class Call:
                 return await self._requested(client, verb, arguments)
 
     def _requested(self, client: SeoRepClient, verb: str, arguments: Mapping[str, Any]) -> Any:
-        return getattr(getattr(client, self.noun), verb)(**arguments)
+        return getattr(getattr(client, self.resource.name), verb)(**arguments)
 
     def _list(self, connection: Connection, arguments: Mapping[str, Any], kind: OutputFormat) -> None:
         if (most := self.options["most"]) is not None:  # no superfluous pages ahead
@@ -136,16 +120,18 @@ class Call:
             connection = attrs.evolve(connection, settings=settings)
         shown, total = run_until_interrupted(self._write_pages(connection, arguments, kind, most))
         if not shown and kind is OutputFormat.TABLE:
-            stderr_console().print(f"No {self.noun}.")
+            stderr_console().print(f"No {self.resource.name}.")
         elif kind is OutputFormat.TABLE and stdout_is_terminal() and total is not None and total > shown:
-            stderr_console().print(f"{shown:,} of {total:,} {self.noun}.", style="dim")
+            stderr_console().print(f"{shown:,} of {total:,} {self.resource.name}.", style="dim")
 
     async def _write_pages(
         self, connection: Connection, arguments: Mapping[str, Any], kind: OutputFormat, most: int | None
     ) -> tuple[int, int | None]:
         """Write listed objects; return their number, and that of all."""
         in_table = kind is OutputFormat.TABLE
-        columns = self.options["columns"] or (self.columns if in_table else field_names(self.model or object))
+        columns = self.options["columns"] or (
+            self.resource.columns if in_table else field_names(self.method.model or object)
+        )
         waiting: list[Any] = []
         shown, total, header = 0, None, True
         async with connection.opened() as client:
@@ -160,7 +146,7 @@ class Call:
                             header = False
                         else:
                             waiting += items
-                        update(f"{shown:,} {self.noun}")
+                        update(f"{shown:,} {self.resource.name}")
                         if shown == most:
                             break
         if not kind.is_streamed or header:

@@ -75,12 +75,8 @@ seorep pull
 _CHUNK = 1 << 16
 
 
-def serve_agents(connection: Connection, history: str, account: str | None) -> ExitCode:
+async def serve_agents(connection: Connection, history: str, account: str | None) -> ExitCode:
     """Serve agents until stdin ends."""
-    return run_until_interrupted(_serve_agents(connection, history, account))
-
-
-async def _serve_agents(connection: Connection, history: str, account: str | None) -> ExitCode:
     stdio = require("mcp.server.stdio")
     options = connection.storage_options if is_address(history) else None
     account = connection.account if account is None else account

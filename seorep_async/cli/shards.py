@@ -81,7 +81,7 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
     from seorep_async.export.storage import is_address
     from seorep_async.shards import plan as plan_shards
 
-    connection = connect(options, "name the service")
+    connection = connect(options, otherwise="name the service")
     names = ("out", "account", "workers", "key_from", "work_dir", "snapshot_date", "key_renewed", "restart")
     own = {name: options[name] for name in (*names, "retry_failed")}
     own["account"] = connection.account if own["account"] is None else own["account"]
@@ -114,11 +114,11 @@ def run(file: Any, number: int | None) -> ExitCode:
     """
     from seorep_async.cli.progress import shown_warnings
     from seorep_async.cli.signals import run_until_interrupted
-    from seorep_async.cli.terminal import stderr_console, write_stdout
+    from seorep_async.cli.terminal import write_stdout
     from seorep_async.shards.running import client_of, found_limits, run_in_loop
 
     code = ExitCode.OK
-    with shown_warnings(stderr_console()):
+    with shown_warnings():
         for shard in _shards(file.read(), number):
             with found_limits(shard) as limits:
                 receipt = run_until_interrupted(run_in_loop(shard, client_of(shard, limits)))
@@ -135,11 +135,11 @@ def gather(file: Any) -> ExitCode:
     Readers see its rows from then on. The summary is printed as JSON.
     """
     from seorep_async.cli.progress import shown_warnings
-    from seorep_async.cli.summary import as_json, summary_facts
-    from seorep_async.cli.terminal import stderr_console, write_stdout
+    from seorep_async.cli.summary import summary_facts
+    from seorep_async.cli.terminal import as_json, write_stdout
     from seorep_async.shards import gather as gather_shards
 
-    with shown_warnings(stderr_console()) as warnings:
+    with shown_warnings() as warnings:
         summary = gather_shards(_shards(file.read(), None))
     code = ExitCode.OK if summary.ok else ExitCode.PARTIAL
     write_stdout(f"{as_json(summary_facts(summary, code, warnings))}\n", as_data=True)

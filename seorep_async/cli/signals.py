@@ -9,7 +9,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar, cast
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from seorep_async.cli.stop_signals import STOP_SIGNALS
 
@@ -49,28 +50,17 @@ async def run_in_daemon_thread(step: Callable[[], T]) -> T:
 
     Requests must not time out meanwhile, and a thread of `asyncio.to_thread` would keep the process alive.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def resolve(result: T | None, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(cast(T, result))
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # from now on a cancelled caller leaves it alone
 
     def work() -> None:
-        result, failed = None, None
         try:
-            result = step()
+            done.set_result(step())
         except BaseException as error:
-            failed = error
-        with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits any more
-            loop.call_soon_threadsafe(resolve, result, failed)
+            done.set_exception(error)
 
     threading.Thread(target=work, name="seorep-stdout", daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(done)
 
 
 async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.choosing import ChosenDays
 from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, message_of
-from seorep_async.cli.terminal import counted, duration, moment, print_hanging, size, write_stdout
+from seorep_async.cli.terminal import as_json, counted, duration, moment, named, print_hanging, size, write_stdout
 from seorep_async.errors import ExportError, SeoRepError, one_line
 from seorep_async.export import PullFailure, PullSummary
 from seorep_async.export.preview import PullPreview
@@ -36,24 +34,10 @@ def code_of(failures: Sequence[PullFailure], *, written: bool) -> ExitCode:
     return ExitCode.UNAVAILABLE if ExitCode.UNAVAILABLE in codes else codes[0]
 
 
-def as_json(facts: Mapping[str, Any]) -> str:
-    """Return facts as one JSON object, for a program to read."""
-    return json.dumps(facts, ensure_ascii=False, indent=2, default=_plain)
-
-
-def _plain(value: object) -> str:
-    """Return a feed, a date or a path for JSON."""
-    if isinstance(value, Feed):
-        return str(value.value)
-    return value.isoformat() if isinstance(value, dt.date) else str(value)
-
-
-def named(holder: object, names: str) -> dict[str, Any]:
-    """Return some attributes of an object by their names."""
-    return {name: getattr(holder, name) for name in names.split()}
-
-
 def show_failures(console: Console, summary: PullSummary) -> None:
+    """Print a line for each reason, if there are failures."""
+    if not summary.failures:
+        return
     console.print(Text("Failed", style="bold red"))
     for line in failures_in_words(summary.failures, several=len(summary.feeds) > 1):
         print_hanging(console, Text(f"  {line}"), 4)
@@ -66,17 +50,14 @@ def show_summary(
     source: str,
     *,
     origin: str = "",
-    retries: int = 0,
     to_file: bool = True,
     night: dt.date | None = None,
 ) -> None:
-    """Print the failures, and then a summary.
+    """Print a summary.
 
     `source` and `origin` are those of the rows and of the dates (or empty), `to_file` tells files from a stream.
     `night` is that of a pull that resumes none, if known.
     """
-    if summary.failures:
-        show_failures(console, summary)
     pulled = bool(summary.paths) or not to_file
     names = [feed.value for feed in summary.feeds]
     feeds = f"the {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} feed{'s' if len(names) > 1 else ''}"
@@ -84,7 +65,7 @@ def show_summary(
     days = f", {summary.start_date} to {summary.end_date}, from {one_line(source)}"
     print_hanging(console, Text.assemble((title, "bold"), days), 2)
     dates = [("Dates", origin)] if origin else []
-    print_facts(console, (*dates, *_facts(summary, retries, to_file)))
+    print_facts(console, (*dates, *_facts(summary, to_file)))
     if pulled and not summary.compared and set(summary.feeds) != {Feed.KEYWORD_BY_DATE}:
         console.print("Without changes from the previous period; --compare-previous-period requests them.")
     if night is not None and night != summary.snapshot_date:
@@ -130,13 +111,7 @@ def _effort(summary: PullSummary) -> dict[str, Any]:
     return {"retries": stats.retries, "refusals": stats.throttled, "waited": waited}
 
 
-def print_failure(
-    error: BaseException,
-    feeds: Sequence[Feed] | None = None,
-    days: ChosenDays | None = None,
-    account: str | None = None,
-    snapshot_date: dt.date | None = None,
-) -> None:
+def print_failure(error: BaseException, **known: Any) -> None:
     """Print a pull that ended without a summary as one JSON object; unknown facts are null."""
     facts = {
         "ok": False,
@@ -145,11 +120,8 @@ def print_failure(
         "error_type": type(error).__name__,
         "status": getattr(error, "status", None),
         "attempts": getattr(error, "attempts", 0),
-        "feeds": feeds,
-        "start_date": None if days is None else days.first,
-        "end_date": None if days is None else days.last,
-        "account": account,
-        "snapshot_date": snapshot_date,
+        **dict.fromkeys(("feeds", "start_date", "end_date", "account", "snapshot_date")),
+        **known,
         "files": [],
         "failures": [],
     }
@@ -193,8 +165,8 @@ def nothing_to_retry(paths: Sequence[Path | str]) -> str:
     return f"Nothing to retry: no report failed in the last pull into {files}. Omit --retry-failed to pull everything."
 
 
-def resuming(staged: StagedPull) -> str:
-    return f"Resuming the pull of {moment(staged.started_at)}: {_stored(staged)} already."
+def show_resumed(console: Console, staged: StagedPull) -> None:
+    console.print(f"Resuming the pull of {moment(staged.started_at)}: {_stored(staged)} already.")
 
 
 def how_to_resume(staged: StagedPull | None) -> str:
@@ -233,7 +205,7 @@ def _failure(failure: PullFailure) -> dict[str, Any]:
     }
 
 
-def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[str, str | Text]]:
+def _facts(summary: PullSummary, to_file: bool) -> Iterator[tuple[str, str | Text]]:
     yield "Account", f"{one_line(summary.account)}, snapshot of {summary.snapshot_date}"
     if summary.ok:
         yield "Campaigns", f"{summary.campaigns:,}"
@@ -246,6 +218,7 @@ def _facts(summary: PullSummary, retries: int, to_file: bool) -> Iterator[tuple[
     yield "Rows", f"{summary.rows:,}{several if len(summary.feeds) > 1 else ''}"
     if summary.resumed:
         yield "Resumed", f"{counted(summary.resumed, 'report was', 'reports were')} stored already"
+    retries = 0 if summary.stats is None else sum(summary.stats.retries.values())
     again = counted(retries, "of them a retry", "of them retries")
     yield "Requests", f"{summary.requests:,}{f', {again}' if retries else ''}"
     yield "Time", duration(summary.seconds)

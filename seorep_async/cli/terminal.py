@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import enum
 import io
+import json
 import os
 import select
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -57,11 +59,11 @@ def moment(iso: str) -> str:
     return dt.datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M")
 
 
-def stderr_console() -> Console:
+def stderr_console(*, quiet: bool = False) -> Console:
     """Return a console on stderr; it is a terminal only if stderr is one now, whatever the environment."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
-    # in a log, one message is one line
-    return Console(stderr=True, force_terminal=terminal, highlight=False, width=None if terminal else _NO_WRAPPING)
+    width = None if terminal else _NO_WRAPPING  # in a log, one message is one line
+    return Console(stderr=True, force_terminal=terminal, highlight=False, width=width, quiet=quiet)
 
 
 def print_hanging(console: Console, text: Text, indent: int) -> None:
@@ -76,6 +78,11 @@ def print_hanging(console: Console, text: Text, indent: int) -> None:
 def stdout_is_terminal() -> bool:
     """Return whether a person reads stdout."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def stdout_width() -> int:
+    """Return the columns of the terminal; elsewhere nothing is wrapped."""
+    return Console().width if stdout_is_terminal() else _NO_WRAPPING
 
 
 def write_stdout(string: str, *, as_data: bool = True) -> None:
@@ -111,6 +118,16 @@ def can_ask() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
+def confirmed(question: Callable[[], str]) -> bool:
+    """Ask whether to delete something, and return whether to; without a terminal, it is a UsageError."""
+    if not can_ask():
+        raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
+    if click.confirm(question(), err=True):
+        return True
+    stderr_console().print("Nothing was deleted.")
+    return False
+
+
 def ask_for_password() -> Secret:
     """Ask for a password twice, without showing it; Ctrl-C or Ctrl-D raises click.Abort, no terminal a UsageError."""
     if not can_ask():
@@ -133,6 +150,23 @@ def read_password() -> Secret:
     except UnicodeDecodeError:
         problem = "--password-stdin: the password is not valid UTF-8."
     raise click.UsageError(problem)  # outside the handler: the caught error holds the password
+
+
+def as_json(facts: object) -> str:
+    """Return facts as JSON, for a program to read."""
+    return json.dumps(facts, ensure_ascii=False, indent=2, default=_plain)
+
+
+def _plain(value: object) -> str:
+    """Return a member of an enumeration, a date or a path for JSON."""
+    if isinstance(value, enum.Enum):
+        return str(value.value)
+    return value.isoformat() if isinstance(value, dt.date) else str(value)
+
+
+def named(holder: object, names: str) -> dict[str, Any]:
+    """Return some attributes of an object by their names."""
+    return {name: getattr(holder, name) for name in names.split()}
 
 
 def formatted(items: Sequence[Any], columns: Sequence[str], kind: OutputFormat, *, header: bool = True) -> str:
@@ -234,9 +268,8 @@ def _cell(value: object) -> str:
 
 def _rendered(table: Table) -> str:
     # not printed to stdout here: `write_stdout` reports its errors
-    terminal, shown = stdout_is_terminal(), io.StringIO()
-    width = Console().width if terminal else _NO_WRAPPING
-    Console(file=shown, force_terminal=terminal, width=width, highlight=False).print(table)
+    shown = io.StringIO()
+    Console(file=shown, force_terminal=stdout_is_terminal(), width=stdout_width(), highlight=False).print(table)
     return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines())
 
 

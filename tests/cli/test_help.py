@@ -13,9 +13,8 @@ import pytest
 from seorep_async import SeoRepClient
 from seorep_async.cli.application import run
 from seorep_async.cli.application import seorep as command
-from seorep_async.cli.commands import SANDBOX_DEFAULTS
-from seorep_async.cli.options import field_names
-from seorep_async.cli.resources import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS, Resource
+from seorep_async.cli.options import SANDBOX_DEFAULTS, field_names
+from seorep_async.cli.resource_methods import BACKLINKS, CAMPAIGNS, KEYWORDS, USERS, Resource
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.declared import all_tables
 from tests.cli.running import Seorep, commands, group
@@ -43,7 +42,7 @@ def test_what_the_reference_leaves_open_is_said_to_be(table: str, column: str, s
 
 
 def test_on_a_terminal_meanings_have_its_width(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seorep_async.cli.columns.stdout_is_terminal", lambda: True)
+    monkeypatch.setattr("seorep_async.cli.terminal.stdout_is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
     lines = seorep("columns", "keyword_rankings").out.splitlines()
     assert max(map(len, lines)) <= 80

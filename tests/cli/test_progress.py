@@ -37,7 +37,7 @@ def at(**values: Any) -> PullProgress:
 class Shown:
     """A display on no terminal or on one of some width, its output, and its clock."""
 
-    def __init__(self, columns: int | None = None, *, term: str = "xterm", **options: Any) -> None:
+    def __init__(self, columns: int | None = None, *, term: str = "xterm", quiet: bool = False) -> None:
         self.text = io.StringIO()
         self.clock = Clock()
         self.console = Console(
@@ -46,10 +46,11 @@ class Shown:
             width=columns or 500,
             height=40,
             no_color=True,
+            quiet=quiet,
             _environ={"TERM": term},
         )
         client = SeoRepClient("http://localhost", "key")
-        self.display = ProgressDisplay(self.console, client, clock=self.clock, **options)
+        self.display = ProgressDisplay(self.console, client, clock=self.clock)
 
     def waits(self, monkeypatch: pytest.MonkeyPatch, reason: str, seconds: float = 5.0, retries: int = 0) -> None:
         """Let the client report a wait, and the display notice it."""

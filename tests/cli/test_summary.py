@@ -13,14 +13,17 @@ from rich.console import Console
 
 from seorep_async import Feed, NotFoundError, SeoRepError, ServerError, Stats
 from seorep_async.cli.exit_codes import ExitCode
-from seorep_async.cli.summary import as_json, show_summary, summary_facts
+from seorep_async.cli.summary import show_failures, show_summary, summary_facts
+from seorep_async.cli.terminal import as_json
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
 from tests.cli.running import Ended, Seorep
 
 
 def shown(*, columns: int = 1000, retries: int = 0, night: dt.date | None = None, **values: Any) -> list[str]:
-    text = io.StringIO()
-    show_summary(Console(file=text, width=columns), summary(**values), "somewhere", retries=retries, night=night)
+    text, stats = io.StringIO(), Stats(9, 9, {"throttle": retries}, 2, 0, 0, 16, None, {})
+    console, found = Console(file=text, width=columns), summary(stats=stats, **values)
+    show_failures(console, found)
+    show_summary(console, found, "somewhere", night=night)
     return text.getvalue().splitlines()
 
 
