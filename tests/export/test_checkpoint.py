@@ -119,7 +119,7 @@ def test_keywords_of_any_size_are_stored(checkpoint: Checkpoint) -> None:
     checkpoint.plan([1])
     checkpoint.add((), {1: [*ids, 7]})
     checkpoint.verify()
-    assert (checkpoint.missing(KEYWORDS), checkpoint.owners(ids)) == (ids, dict.fromkeys(ids, [1]))
+    assert (checkpoint.missing(KEYWORDS), checkpoint.owners(ids)) == (ids, {id_: [1] for id_ in ids})
 
 
 def test_hundreds_of_reports_are_stored_at_once(checkpoint: Checkpoint) -> None:
