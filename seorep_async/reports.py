@@ -13,7 +13,7 @@ from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.extra import extra_field
 from seorep_async.tables.arrow import arrow_schema, pandas_frame, polars_frame, record_batch
 from seorep_async.tables.columns import Table, Values
-from seorep_async.tables.declared import table_of, without_changes
+from seorep_async.tables.declared import table_of, totals_values
 from seorep_async.tables.html import SHOWN_ROWS, html_table
 from seorep_async.tables.optional import require
 from seorep_async.tables.tabular import Tabular
@@ -120,11 +120,6 @@ def column_values(report: RankingReport[Any], **lead: Any) -> list[Sequence[Any]
     return table_of(report.feed).column_values(report.rows, _lead(report, **lead), compared=report.compared)
 
 
-def totals_in_tables(report: RankingReport[Any]) -> RankingTotals | None:
-    """Return a report's totals for tables: without changes if none were requested."""
-    return report.totals if report.compared or report.totals is None else without_changes(report.totals)
-
-
 def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
     """Return the rows of reports as one Arrow table, with the columns of an exported file (see `schema`).
 
@@ -218,10 +213,9 @@ def to_html(report: RankingReport[Any]) -> str:
     object_name = "Keyword" if report.feed is Feed.KEYWORD_BY_DATE else "Campaign"
     caption = f"{object_name} {report.id}" + (f" of {report.account}" if report.account else "")
     caption += f", {report.start_date} to {report.end_date}, feed {report.feed.value}"
-    totals = totals_in_tables(report)
     columns = column_values(attrs.evolve(report, rows=report.rows[:SHOWN_ROWS]))[table.lead :]
-    by_name = attrs.asdict(totals, recurse=False) if totals else None
-    return html_table(caption, table.columns[table.lead :], zip(*columns, strict=True), len(report.rows), by_name)
+    totals = totals_values(report.totals, compared=report.compared) if report.totals else None
+    return html_table(caption, table.columns[table.lead :], zip(*columns, strict=True), len(report.rows), totals)
 
 
 def _lead(report: RankingReport[Any], **lead: Any) -> Values:

@@ -13,6 +13,8 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,8 @@ _SCHEMA = [
 ]
 # the staging area is locked; SQLite's own locks fail where the file system has none
 _UNLOCKED = "?vfs=unix-none" if os.name == "posix" else ""
+_RECORDS = 100
+"""Reports that one statement stores: its steps, not its work, make the event loop's thread wait for its turn."""
 _REPORT = "r.name, r.campaign_id, r.id, r.rows, r.totals, r.start, r.size, r.data_checksum, r.checksum"
 
 
@@ -112,19 +116,22 @@ class Checkpoint:
         Reports of keywords that a campaign no longer has are deleted. `durable` waits until this and everything before
         it survives a power failure too.
         """
-        records = [self._record(report, self._rows.append(report.data)) for report in reports]
+        locations = self._rows.append([report.data for report in reports])
+        records = list(map(self._record, reports, locations))
         self._rows.flush(durable=durable)  # before the records that name it
         self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
         with self._transaction():
-            self._db.executemany(f"INSERT OR REPLACE INTO reports VALUES (NULL{', ?' * len(_REPORT.split())})", records)
+            for start in range(0, len(records), _RECORDS):
+                some = records[start : start + _RECORDS]
+                values = ", ".join([f"(NULL{', ?' * len(some[0])})"] * len(some))
+                self._db.execute(f"INSERT OR REPLACE INTO reports VALUES {values}", [*chain.from_iterable(some)])
             for campaign_id, ids in (keywords or {}).items():
                 self._add_keywords(campaign_id, [_storable(id_) for id_ in dict.fromkeys(ids)])
 
     def _add_keywords(self, campaign_id: int, ids: list[int | str]) -> None:
         self._db.execute("DELETE FROM keywords WHERE campaign_id = ?", (campaign_id,))
-        self._db.executemany(
-            "INSERT INTO keywords VALUES (?, ?, ?)", [(campaign_id, number, id_) for number, id_ in enumerate(ids)]
-        )
+        values = (campaign_id, json.dumps(ids))
+        self._db.execute("INSERT INTO keywords SELECT ?, key, value FROM json_each(?)", values)
         self._db.execute(
             "DELETE FROM reports WHERE name = ? AND campaign_id = ? "
             "AND id NOT IN (SELECT id FROM keywords k WHERE k.campaign_id = reports.campaign_id)",
@@ -162,9 +169,10 @@ class Checkpoint:
         """Return the campaigns of each keyword; the reference does not say that there is only one."""
         owners: dict[int, list[int]] = {id_: [] for id_ in keyword_ids}
         # crossed, so that SQLite begins with the few ids
-        query = """SELECT k.id, c.id FROM json_each(?) CROSS JOIN keywords k ON k.id = value
-            CROSS JOIN campaigns c ON c.id = campaign_id ORDER BY place"""
-        for keyword_id, campaign_id in self._query(query, json.dumps([*map(_storable, owners)])):
+        query = """SELECT json_group_array(json_array(place, k.id, c.id)) FROM json_each(?)
+            CROSS JOIN keywords k ON k.id = value CROSS JOIN campaigns c ON c.id = campaign_id"""
+        ((found,),) = self._query(query, json.dumps([*map(_storable, owners)]))
+        for _, keyword_id, campaign_id in sorted(json.loads(found), key=itemgetter(0)):
             owners[int(keyword_id)].append(int(campaign_id))
         return owners
 
@@ -199,18 +207,15 @@ class Checkpoint:
         query = "SELECT campaign_id, sum(rows) FROM reports WHERE name = ? GROUP BY campaign_id"
         yield from self._query(query, table_of(feed).name)
 
-    def reports(self, table: str, *, with_totals: bool = False) -> Iterator[StagedReport]:
+    def reports(self, table: str) -> Iterator[StagedReport]:
         """Yield a table's reports in the order of campaigns and their keywords; a damaged one raises DamagedError."""
-        keywords = table == _BY_KEYWORD
-        order = f"""
-            FROM campaigns c {"JOIN keywords k ON k.campaign_id = c.id" if keywords else ""}
-            JOIN reports r ON r.name = ? AND r.campaign_id = c.id AND r.id = {"k.id" if keywords else "c.id"}
-            {"WHERE r.totals IS NOT NULL" if with_totals else ""}
-            ORDER BY c.place{", k.number" if keywords else ""}"""
-        if table == CAMPAIGNS:
-            order = "FROM reports r WHERE r.name = ? ORDER BY r.id"
-        for (name, campaign_id, id_, rows, totals), location in self._records(order, table):
+        for (name, campaign_id, id_, rows, totals), location in self._records(_in_order(table), table):
             yield StagedReport(name, campaign_id, id_, rows, totals, self._rows.read(location))
+
+    def totals(self, table: str) -> Iterator[tuple[int, int, list[Any]]]:
+        """Yield campaign, id and totals of a table's reports with totals, in the order of `reports`."""
+        for (_, campaign_id, id_, _, totals), _ in self._records(_in_order(table, "r.totals IS NOT NULL"), table):
+            yield campaign_id, id_, json.loads(totals)
 
     def verify(self) -> None:
         """Check everything, and delete reports of campaigns with damaged rows; other damage raises DamagedError."""
@@ -280,6 +285,17 @@ class Checkpoint:
                 yield
         except sqlite3.Error as error:
             raise _as_damage(error) from error
+
+
+def _in_order(table: str, condition: str = "true") -> str:
+    """Return the rest of a query for the reports of a table."""
+    if table == CAMPAIGNS:
+        return "FROM reports r WHERE r.name = ? ORDER BY r.id"
+    keywords = table == _BY_KEYWORD
+    return f"""
+        FROM campaigns c {"JOIN keywords k ON k.campaign_id = c.id" if keywords else ""}
+        JOIN reports r ON r.name = ? AND r.campaign_id = c.id AND r.id = {"k.id" if keywords else "c.id"}
+        WHERE {condition} ORDER BY c.place{", k.number" if keywords else ""}"""
 
 
 def _storable(id_: int) -> int | str:

@@ -6,11 +6,12 @@ import contextlib
 import datetime as dt
 import enum
 import io
+import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, groupby
+from itertools import accumulate, chain, groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,7 +19,7 @@ import attrs
 import msgspec
 
 from seorep_async.errors import ExportError
-from seorep_async.models import RankingTotals
+from seorep_async.reports import RankingReport
 from seorep_async.tables.arrow import arrow_schema, batch_of_plain, plain_columns
 from seorep_async.tables.columns import ColumnType, Table, as_json, fits
 from seorep_async.tables.declared import totals_values
@@ -213,14 +214,16 @@ def _indices(table: Table, kind: ColumnType) -> list[int]:
     return [index for index, column in enumerate(table.columns) if column.type is kind]
 
 
-def check_totals(kind: Format, totals: RankingTotals | None) -> None:
-    """Check that totals can be written, long before they are; raises as `encode`."""
-    if totals is None:
-        return
-    if not kind.is_text and not all(fits(value) for value in totals_values(totals) if isinstance(value, int)):
+def encode_totals(kind: Format, report: RankingReport[Any]) -> str | None:
+    """Return a report's totals as a JSON list, checked long before they are written, or None; raises as `encode`."""
+    if report.totals is None:
+        return None
+    values = list(totals_values(report.totals, compared=report.compared).values())
+    if not kind.is_text and not all(fits(value) for value in values if isinstance(value, int)):
         raise OverflowError("a total has more than 64 bits")
-    if totals.extra:
-        as_json(_further_in(totals.extra)).encode()
+    if report.totals.extra:
+        as_json(_further_in(report.totals.extra)).encode()
+    return json.dumps(values)
 
 
 def _further_in(value: object) -> object:
@@ -280,11 +283,12 @@ class RowsFile:
         if path is not None:
             self._file = open(path, "a+b", _BUFFER_BYTES, opener=_open_own)  # noqa: SIM115
 
-    def append(self, data: bytes) -> RowsLocation:
-        """Append rows; they survive a crash after the next `flush`."""
-        start = self._file.seek(0, os.SEEK_END)
-        self._file.write(data)
-        return RowsLocation(start, len(data), zlib.crc32(data))
+    def append(self, reports: Sequence[bytes]) -> list[RowsLocation]:
+        """Append the rows of reports; they survive a crash after the next `flush`."""
+        end = self._file.seek(0, os.SEEK_END)
+        self._file.write(b"".join(reports))
+        ends = accumulate(map(len, reports), initial=end)
+        return [RowsLocation(start, len(data), zlib.crc32(data)) for start, data in zip(ends, reports, strict=False)]
 
     def flush(self, *, durable: bool) -> None:
         """Hand everything to the system; if durable, wait until it survives a power failure too."""

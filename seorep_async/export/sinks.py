@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,19 +16,18 @@ from typing import Any, TypeVar
 
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
 from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint
-from seorep_async.export.formats import Format, StagedReport, check_totals, encode, prepare, unstorable
+from seorep_async.export.formats import Format, StagedReport, encode, encode_totals, prepare, unstorable
 from seorep_async.export.progress import ProgressTracker, PullFailure
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.staging_area import StagingArea, StopSignal
 from seorep_async.models import Campaign, Feed
-from seorep_async.reports import RankingReport, column_values, totals_in_tables
+from seorep_async.reports import RankingReport, column_values
 from seorep_async.tables.declared import (
     campaign_columns,
     campaigns_table,
     keyword_columns,
     keywords_table,
     table_of,
-    totals_values,
 )
 from seorep_async.tables.text import csv_header
 
@@ -207,11 +205,8 @@ def encoded(
             table = table_of(owned[0][0].feed)
             columns = prepare(kind, table, columns, spec.csv)
             for (report, campaign_id), prepared in zip(owned, columns, strict=True):
-                totals = totals_in_tables(report)
-                check_totals(kind, totals)
-                dumped = None if totals is None else json.dumps(totals_values(totals))
-                data = encode(kind, table, prepared, spec.csv)
-                found.append(StagedReport(table.name, campaign_id, report.id, len(report.rows), dumped, data))
+                totals, data = encode_totals(kind, report), encode(kind, table, prepared, spec.csv)
+                found.append(StagedReport(table.name, campaign_id, report.id, len(report.rows), totals, data))
     except UNSTORABLE as error:
         if len(owned) > 1:  # each alone, as one of them fails the others
             return [one for alone in owned for one in encoded(kind, spec, [alone], rows=rows, keywords=keywords)]

@@ -54,17 +54,22 @@ def _plain_indices(table: Table) -> list[tuple[int, Callable[[Sequence[Any]], Se
 
 def batch_of_plain(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     """Return columns from `plain_columns` as one record batch; raises as `record_batch`."""
+    arrays = [make(values) for make, values in zip(_makers(table), columns, strict=True)]
+    return require("pyarrow").RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
+
+
+@cache
+def _makers(table: Table) -> list[Callable[[Sequence[Any]], pa.Array]]:
+    array = require("pyarrow").array
+    plain = {kind: partial(_comparable if kind in COMPARABLE else array, type=_type(kind)) for kind in ColumnType}
+    return [_SPECIAL.get(column.type, plain[column.type]) for column in table.columns]
+
+
+def _comparable(column: Sequence[Any], type: pa.DataType) -> pa.Array:
     pa = require("pyarrow")
-    schema = arrow_schema(table)
-    arrays = []
-    for column, values, field in zip(table.columns, columns, schema, strict=True):
-        if column.type in _SPECIAL:
-            arrays.append(_SPECIAL[column.type](values))
-        elif len(values) > 1 and column.type in COMPARABLE and is_constant(values):  # many columns are
-            arrays.append(pa.repeat(pa.scalar(values[0], field.type), len(values)))
-        else:
-            arrays.append(pa.array(values, field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    if len(column) > 1 and is_constant(column):  # many columns are
+        return pa.repeat(pa.scalar(column[0], type), len(column))
+    return pa.array(column, type)
 
 
 def pandas_frame(table: pa.Table) -> pd.DataFrame:
@@ -80,6 +85,7 @@ def polars_frame(table: pa.Table) -> pl.DataFrame:
     return frame
 
 
+@cache
 def _type(kind: ColumnType) -> pa.DataType:
     pa = require("pyarrow")
     types = {

@@ -14,7 +14,6 @@ from seorep_async.tables.columns import (
     ColumnType,
     FeedTable,
     Table,
-    Values,
     columns_of_model,
     is_change,
     model_columns,
@@ -60,6 +59,7 @@ _REPORT = (
     _START,
     _END,
 )
+_TOTALS = tuple(attrs.fields_dict(RankingTotals))
 _REPORT_KEY = ("account", "table_name", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
 
 
@@ -91,15 +91,9 @@ def totals_table() -> Table:
     return Table("totals", "The totals of one report.", (*columns, *columns_of_model(RankingTotals)), _REPORT_KEY)
 
 
-def totals_values(totals: RankingTotals) -> Values:
-    """Return the values of a report's totals, in the order of their columns."""
-    return attrs.astuple(totals, recurse=False)
-
-
-def without_changes(totals: RankingTotals) -> RankingTotals:
-    """Return totals without changes from the previous period, for a report that requested none."""
-    nothing: dict[str, Any] = dict.fromkeys(filter(is_change, attrs.fields_dict(RankingTotals)))
-    return attrs.evolve(totals, **nothing)
+def totals_values(totals: RankingTotals, *, compared: bool = True) -> dict[str, Any]:
+    """Return a report's totals by column, in their order; changes are None unless `compared`."""
+    return {name: getattr(totals, name) if compared or not is_change(name) else None for name in _TOTALS}
 
 
 @cache

@@ -11,8 +11,8 @@ from seorep_async.export.formats import (
     RowsFile,
     StagedReport,
     arrow_tables,
-    check_totals,
     encode,
+    encode_totals,
 )
 from seorep_async.export.local_folder import LocalFolder
 from seorep_async.export.lock import AtWorkError, HeldError, Holder, PullLock, write_lock

@@ -112,6 +112,28 @@ def test_ids_of_more_than_64_bits_are_stored(checkpoint: Checkpoint) -> None:
     checkpoint.verify()
 
 
+def test_keywords_of_any_size_are_stored(checkpoint: Checkpoint) -> None:
+    ids = [2**63 - 1, -(2**63), 2**63, -(2**70), 7]
+    checkpoint.plan([1])
+    checkpoint.add((), {1: [*ids, 7]})
+    checkpoint.verify()
+    assert (checkpoint.missing(KEYWORDS), checkpoint.owners(ids)) == (ids, {id_: [1] for id_ in ids})
+
+
+def test_hundreds_of_reports_are_stored_at_once(checkpoint: Checkpoint) -> None:
+    reports = [staged(id_, data=b"rows of %d" % id_) for id_ in range(1, 251)]
+    checkpoint.plan(range(1, 251))
+    checkpoint.add(reports)
+    checkpoint.verify()
+    assert list(checkpoint.reports("keyword_rankings")) == reports
+
+
+def test_totals_come_in_the_order_of_the_campaigns(checkpoint: Checkpoint) -> None:
+    checkpoint.plan([3, 1, 2])
+    checkpoint.add([staged(2, totals="[1, null]"), staged(1), staged(3, totals="[0, 2.5]")])
+    assert list(checkpoint.totals("keyword_rankings")) == [(3, 3, [0, 2.5]), (2, 2, [1, None])]
+
+
 def test_clearing_it_leaves_nothing(checkpoint: Checkpoint) -> None:
     checkpoint.plan([1])
     checkpoint.add([staged(1)], {1: [7]})

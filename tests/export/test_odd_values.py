@@ -19,7 +19,7 @@ from tests.export.door import (
     PullFailure,
     PullSpec,
     StagedReport,
-    check_totals,
+    encode_totals,
     encoded,
     preview,
     stream_rows,
@@ -200,7 +200,7 @@ def test_a_field_that_is_nested_too_deep_fails_its_report_only(report: RankingRe
 def test_a_total_too_deep_for_the_writer_is_refused_early() -> None:
     report = attrs.evolve(owned(ranking()).report, totals=RankingTotals(extra=nested(just_possible() - 20)))
     with pytest.raises(RecursionError):
-        check_totals(Format.CSV, report.totals)
+        encode_totals(Format.CSV, report)
 
 
 @pytest.mark.parametrize(

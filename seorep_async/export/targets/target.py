@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import os
 import stat
 from abc import ABC, abstractmethod
@@ -77,10 +76,9 @@ class Contents:
         spec = self.area.spec
         for feed in spec.feeds:
             name = table_of(feed).name
-            for report in self.area.checkpoint.reports(name, with_totals=True):
-                keyword_id = report.id if feed is Feed.KEYWORD_BY_DATE else None
-                totals = json.loads(report.totals or "[]")
-                yield (*self._lead(name, report.campaign_id, keyword_id), *totals)
+            for campaign_id, id_, totals in self.area.checkpoint.totals(name):
+                keyword_id = id_ if feed is Feed.KEYWORD_BY_DATE else None
+                yield (*self._lead(name, campaign_id, keyword_id), *totals)
 
     def _failures(self) -> Iterator[Values]:
         failures = [failure for outcome in self.outcomes for failure in outcome.failures]
