@@ -145,10 +145,10 @@ async def run_export(
 async def _check_target(target: Target, spec: PullSpec, restart: bool) -> None:
     try:
         await in_thread(target.check, spec)
-    except ExportError:
+    except ExportError as error:
         if restart:  # a later try must not resume the pull that was to be dropped
             with contextlib.suppress(SeoRepError):
-                await asyncio.to_thread(target.area().drop)
+                await asyncio.to_thread(target.area().restart_later, error)
         raise
 
 

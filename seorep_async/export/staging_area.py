@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import attrs
 
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.atomic_replace import export_error, os_message, translate_errors
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.formats import DamagedError, Format, OtherVersionError
@@ -29,7 +29,8 @@ from seorep_async.models import Feed
 
 T = TypeVar("T")
 
-_CHECKPOINT, _LOCK = "checkpoint", "lock"
+_CHECKPOINT, _LOCK, _RESTART = "checkpoint", "lock", "restart"
+_STARTS_OVER = "; the next pull starts over, without the reports stored before"
 _TRIES = 3
 
 
@@ -75,6 +76,7 @@ class StagingArea:
     def __attrs_post_init__(self) -> None:
         self._making = self.folder / f"making-{uuid.uuid4().hex[:12]}"
         self._lock = PullLock(self.folder / _LOCK)
+        self._restart = self.folder / _RESTART  # exists while a restart is due
 
     @property
     def making(self) -> Path:
@@ -85,6 +87,7 @@ class StagingArea:
     def open(self, spec: PullSpec, *, restart: bool, retry_failed: bool) -> None:
         """Create it, or resume from the staged reports of an earlier run; `restart` deletes these, unread.
 
+        So does a restart that is due, because an earlier one could not begin.
         `retry_failed` resumes also an export that has ended, with failures. ConfigurationError: others may open the
         folder, or another pull is staged there. ExportError: another process is at work on it, or it is damaged.
         """
@@ -92,19 +95,47 @@ class StagingArea:
         self._lock_folder(create=True)
         try:
             with translate_errors(self.folder):
-                self._delete_all(but=() if restart else (_CHECKPOINT, f"{_CHECKPOINT}-wal", f"{_CHECKPOINT}-rows"))
+                starts_over = restart or self._restart.exists()
+                if restart:
+                    self._note_restart()
+                staged = (_CHECKPOINT, f"{_CHECKPOINT}-wal", f"{_CHECKPOINT}-rows")
+                self._delete_all(but=(_RESTART,) if starts_over else staged)
                 with self.translate_damage():
                     self.checkpoint = Checkpoint(self.folder / _CHECKPOINT)
                     self.is_open = True
-                    self._resume_or_start(retry_failed=retry_failed)
-        except BaseException:
+                    self._resume_or_start(starts_over, retry_failed)
+                self._restart.unlink(missing_ok=True)
+        except BaseException as error:
             self.close()
             self.left = None
+            if restart and isinstance(error, ExportError):
+                error.message += _STARTS_OVER
             raise
 
-    def _resume_or_start(self, *, retry_failed: bool) -> None:
+    def restart_later(self, error: ExportError) -> None:
+        """Note that the next run starts over, as an error has kept this one from it; the error says so then.
+
+        ConfigurationError: others may open the folder. ExportError: another process is at work; its reports stay.
+        """
+        self._lock_folder(create=True)
+        try:
+            if not self._note_restart():
+                self._delete_all()
+        finally:
+            self._unlock()
+        error.message += _STARTS_OVER
+
+    def _note_restart(self) -> bool:
+        """Note that a restart is due; return whether the disk took it."""
+        try:
+            self._restart.touch(0o600)
+        except OSError:
+            return False
+        return True
+
+    def _resume_or_start(self, starts_over: bool, retry_failed: bool) -> None:
         checkpoint = self.checkpoint
-        if self.resumes(checkpoint, self.spec, retry_failed=retry_failed):
+        if not starts_over and self.resumes(checkpoint, self.spec, retry_failed=retry_failed):
             checkpoint.verify()
             self.resumed = staged_in(checkpoint)
             checkpoint.note(ended=False)
@@ -184,7 +215,7 @@ class StagingArea:
 
     @contextlib.contextmanager
     def inspect(self) -> Generator[Checkpoint | None, None, None]:
-        """Open the checkpoint of an earlier run for a look, or None.
+        """Open the checkpoint of an earlier run for a look, or None; also if the next run starts over.
 
         ConfigurationError: others may open the folder. ExportError: another process is at work, or it is damaged.
         """
@@ -195,7 +226,8 @@ class StagingArea:
         try:
             with translate_errors(self.folder), self.translate_damage(), contextlib.ExitStack() as closing:
                 file = self.folder / _CHECKPOINT
-                yield closing.enter_context(contextlib.closing(Checkpoint(file))) if file.exists() else None
+                exists = file.exists() and not self._restart.exists()
+                yield closing.enter_context(contextlib.closing(Checkpoint(file))) if exists else None
         finally:
             self._unlock()
 
@@ -209,11 +241,6 @@ class StagingArea:
         finally:
             shutil.rmtree(self._making, ignore_errors=True)
             self._unlock()
-
-    def drop(self) -> None:
-        """Delete everything staged; raises as `inspect`."""
-        with self.emptied():
-            pass
 
     def _lock_folder(self, *, create: bool) -> None:
         held = None

@@ -15,7 +15,6 @@ from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepCl
 from seorep_async.export import ExportError, PullProgress, PullSummary, Stage, pull_to
 from seorep_async.session import Authentication
 from tests.export import reports
-from tests.export.databases import opened_elsewhere
 from tests.export.door import Checkpoint, StagedPull, StagingArea, Target, differences, staged_in, target_of
 from tests.export.made_service import made
 from tests.export.reports import END, FORMATS, START, Fail, account, names_in, pull_into, rows_in
@@ -309,16 +308,6 @@ async def test_retry_failed_fetches_all_that_a_file_does_not_hold(tmp_path: Path
         held = await pull_to(client, **pull, retry_failed=True)
         summary = await pull_to(client, **pull | other, retry_failed=True)
     assert (held.requests, summary.rows) == (0, 120)
-
-
-async def test_a_refused_restart_leaves_no_older_night_to_retry(tmp_path: Path) -> None:
-    out = tmp_path / "a.duckdb"
-    async with account(failing={2: 404}) as (_, client):
-        await pull_into(client, out, snapshot_date=START)
-        with opened_elsewhere(out), pytest.raises(ExportError, match="open in another program"):
-            await pull_into(client, out, restart=True)
-        summary = await pull_into(client, out, retry_failed=True)
-    assert (summary.snapshot_date > START, summary.rows) == (True, 90)
 
 
 async def test_retry_failed_without_an_earlier_pull_fetches_all(tmp_path: Path) -> None:
