@@ -81,6 +81,7 @@ _REPORTS = """\
 Examples:
   seorep report rankings.duckdb -o acme.html
   seorep report rankings/ --account acme --campaign 3 -o bakery.html
+  seorep report rankings/ --from 2023-01-01 --to 2023-03-31 -o quarter.html
   seorep report rankings.duckdb --group Retail --logo logo.png \\
       --colour '#14532d' --accent '#b45309' --title 'Retail' -o retail.html"""
 
@@ -91,6 +92,8 @@ Examples:
 @click.option("--account", metavar="NAME", help="Whose nights.  [default: the only account]")
 @click.option("--campaign", type=whole_number, metavar="ID", help="One campaign.  [default: all campaigns]")
 @click.option("--group", metavar="TITLE", help="The campaigns of this group, together.")
+@click.option("--from", "first", type=day, metavar="DATE", help="First day of the nights.  [default: the first night]")
+@click.option("--to", "last", type=day, metavar="DATE", help="Last day of the nights.  [default: the last night]")
 @click.option("--title", metavar="TEXT", help="Title of the page.  [default: the campaign, group or account]")
 @click.option("--logo", metavar="FILE", help="PNG, JPEG or SVG file of at most 48 KiB.")
 @click.option("--colour", metavar="#RRGGBB", help="Colour of the title and the bars.  [default: #1f4e79]")

@@ -133,7 +133,7 @@ def changes(
 def _nights(history: History, account: str, before: dt.date | None, after: dt.date | None) -> tuple[dt.date, dt.date]:
     """Return the nights to compare, or refuse those that are not there."""
     nights = history.nights(account)
-    known = f"{history.label} has rankings of {account} of {listed(map(str, nights)) or 'no night'}"
+    known = history.known_nights(account, nights)
     for night in (before, after):
         if night is not None and night not in nights:
             raise ConfigurationError(f"there is no night {night}: {known}")

@@ -42,7 +42,7 @@ _MOST_LISTED = 10
 _CHOSEN = """SELECT {columns} FROM keyword_rankings JOIN (
         SELECT campaign_id, snapshot_date, start_date, end_date FROM keyword_rankings
         WHERE account = $account AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))
-            AND snapshot_date IN (SELECT unnest($nights::DATE[]))
+            AND snapshot_date IN ({nights})
         GROUP BY campaign_id, snapshot_date, start_date, end_date
         QUALIFY row_number() OVER (PARTITION BY campaign_id, snapshot_date ORDER BY end_date DESC, start_date) = 1
     ) USING (campaign_id, snapshot_date, start_date, end_date) WHERE account = $account"""
@@ -117,12 +117,15 @@ class Chosen:
     connection: duckdb.DuckDBPyConnection
     account: str
     campaigns: Sequence[int]
+    opened: Sequence[dt.date]
 
     def campaigns_by_night(self) -> dict[dt.date, int]:
         """Return the number of campaigns with rows, for each night that has any, in order."""
         query = """SELECT snapshot_date, count(DISTINCT campaign_id) FROM keyword_rankings
-            WHERE account = ? AND campaign_id IN (SELECT unnest(?::BIGINT[])) GROUP BY 1 ORDER BY 1"""
-        return dict(self.connection.execute(query, [self.account, list(self.campaigns)]).fetchall())
+            WHERE account = ? AND campaign_id IN (SELECT unnest(?::BIGINT[]))
+            AND snapshot_date IN (SELECT unnest(?::DATE[])) GROUP BY 1 ORDER BY 1"""
+        values = [self.account, list(self.campaigns), list(self.opened)]
+        return dict(self.connection.execute(query, values).fetchall())
 
     def nights(self, dates: Sequence[dt.date]) -> list[Night]:
         """Return what is known of nights."""
@@ -156,8 +159,11 @@ class Chosen:
         return _listed([(total, Move(*row)) for total, *row in rows])
 
     def _rows(self, query: str, columns: str, nights: Sequence[dt.date], **more: dt.date) -> list[Any]:
-        values = {"account": self.account, "campaigns": list(self.campaigns), "nights": list(nights), **more}
-        return self.connection.execute(query.replace("{columns}", columns), values).fetchall()
+        values = {"account": self.account, "campaigns": list(self.campaigns), **more}
+        dates = ", ".join(f"DATE '{night}'" for night in nights)  # as constants, they say which parts are needed
+        return self.connection.execute(
+            query.replace("{columns}", columns).replace("{nights}", dates), values
+        ).fetchall()
 
 
 def _listed(rows: Sequence[tuple[int, T]]) -> Listed[T]:

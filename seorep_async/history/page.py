@@ -44,6 +44,7 @@ class Figures:
         nights: those that are drawn, the first and the last night included.
         previous: the night before the last, or None.
         total: the number of nights.
+        opened: the number of those that were read, more than are drawn or not.
         incomplete: nights that have fewer campaigns than another.
         engine: the engine of the headline, and of the groups.
     """
@@ -53,6 +54,7 @@ class Figures:
     nights: Sequence[Night]
     previous: Night | None
     total: int
+    opened: int
     incomplete: int
     engine: str
     groups: Mapping[str, Listed[Group]]
@@ -113,7 +115,8 @@ def _headline(figures: Figures) -> str:
         cards.append(f'<div><dt>{name}</dt><dd class="figure">{_number(now)}</dd>{changes}</div>')
     notes = [] if nights else ["This is the first night; changes appear with the second."]
     if figures.incomplete:
-        notes.append(f"{figures.incomplete:,} of {figures.total:,} nights lack a campaign that others have.")
+        least = "At least " if figures.opened < figures.total else ""
+        notes.append(f"{least}{figures.incomplete:,} of {figures.total:,} nights lack a campaign that others have.")
     if figures.total > len(figures.nights):
         notes.append(f"The charts show {len(figures.nights):,} of {figures.total:,} nights, at even distances.")
     said = f'<p class="note">{" ".join(notes)}</p>' if notes else ""

@@ -6,10 +6,13 @@ beforehand which parts a query needs.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import glob
 import os
-from collections.abc import Collection, Iterator, Sequence
+import shutil
+import tempfile
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from functools import partialmethod
 from io import RawIOBase
 from pathlib import Path
@@ -18,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from seorep_async.errors import ExportError
-from seorep_async.export.atomic_replace import translate_errors
-from seorep_async.export.database_file import TYPES, as_name, make_table, quoted
+from seorep_async.export.atomic_replace import os_message
+from seorep_async.export.database_file import TYPES, as_name, quoted
 from seorep_async.export.night import Part, Partition, Receipt, digest_of
 from seorep_async.export.storage import Storage, each
 from seorep_async.export.targets.dataset import part_table
@@ -41,6 +44,8 @@ COPY_SETTINGS = {
 _READ_AHEAD = {"batch_size": 1 << 14, "batch_readahead": 1, "fragment_readahead": 1}
 _FILE = "filename"
 """Column of DuckDB that says which copy a row is from."""
+_TOGETHER = 64
+_TRIES = 100
 
 
 @attrs.frozen
@@ -55,66 +60,141 @@ class CopiedParts:
     folder: Path
     connection: duckdb.DuckDBPyConnection
     accounts: Sequence[str] = attrs.field(init=False)
+    _copied: dict[Path, tuple[Partition, Part]] = attrs.field(init=False, factory=dict)
+    _shown: dict[str, Collection[Path]] = attrs.field(init=False, factory=dict)
 
     @accounts.default
     def _(self) -> Sequence[str]:
         return sorted({one.account for one in self.receipts})
 
-    def show(self, table: Table, account: str | None = None, nights: Collection[dt.date] | None = None) -> None:
-        """Copy a table, or only its rows of an account or of some nights, and make a view of it.
+    def nights(self, table: Table, account: str) -> list[dt.date]:
+        """Return the nights of an account on which a table has rows, in order."""
+        every = (one for one in self.receipts if one.account == account)
+        return sorted(
+            one.snapshot_date for one in every if any(part.rows for part in one.parts if part.table == table.name)
+        )
 
-        As in a database, the view has one row of each key, that of the newest night.
+    def show(
+        self,
+        table: Table,
+        account: str | None = None,
+        nights: Collection[dt.date] | None = None,
+        *,
+        at_once: Sequence[str] = (),
+    ) -> None:
+        """Copy a table, or only its rows of an account or of some nights, and make a view of it, in place of an older.
+
+        As in a database, it has one row of each key, that of the newest night. If columns are given as `at_once`, it is
+        a table of these, so that the parts are read but once.
 
         ExportError: a part can't be read, does not match its receipt, or no pull wrote it.
         """
-        chosen = [
-            (one.night, part)
+        chosen = {
+            self._file(one.night, part): (one.night, part)
             for one in self.receipts
             if account in (None, one.account) and (nights is None or one.snapshot_date in nights)
             for part in one.parts
             if part.table == table.name
-        ]
-        each(self._copy, chosen)
-        if not chosen:
-            make_table(self.connection, table, {})
+        }
+        if self._shown.get(table.name) == chosen.keys():
             return
-        files = glob.escape(str(self.folder / table.name)) + "/*.parquet"
-        if not all(_fits(self.connection, table, glob.escape(one)) for one in _of_each_form(self.connection, files)):
-            self.check()
-        held = _types(self.connection, files)
-        columns = [
-            as_name(column.name) if column.name in held else f"NULL::{TYPES[column.type]} AS {as_name(column.name)}"
-            for column in part_table(table).columns
-        ]
-        accounts = ", ".join(map(quoted, self.accounts))
-        fact = f"split_part(parse_filename({_FILE}), '_', {{}})"
-        labels = f"[{accounts}][{fact.format(1)}::INT + 1] AS account, {fact.format(2)}::DATE AS snapshot_date"
-        rows = f"SELECT {labels}, {', '.join(columns)} FROM {_reader(files)}"
-        self.connection.execute(f"CREATE VIEW {table.name} AS FROM ({rows}) {newest_rows(table)}")
+        missing = [(file, *of) for file, of in chosen.items() if file not in self._copied]
+        with _translated(self.folder):
+            (self.folder / table.name).mkdir(exist_ok=True)
+        for first in range(0, len(missing), _TOGETHER):  # a signal waits for these
+            each(self._copy, missing[first : first + _TOGETHER])
+        self._copied.update(chosen)
+        rows = " UNION ALL ".join(
+            [_no_rows(table), *(self._rows(table, files) for files in self._of_each_form(chosen))]
+        )
+        kind, columns = ("TABLE", ", ".join(at_once)) if at_once else ("VIEW", "*")
+        self.connection.execute(
+            f"CREATE OR REPLACE {kind} {table.name} AS SELECT {columns} FROM ({rows}) {newest_rows(table)}"
+        )
+        self._shown[table.name] = chosen.keys()
 
     def check(self) -> None:
         """Raise an ExportError for the first part that no pull wrote, if any."""
         with require("duckdb").connect(config=COPY_SETTINGS) as database:  # the other may be out of order
-            for night, part, file in self._copied():
-                if not _is_readable(database, table_named(part.table), glob.escape(str(file))):
+            for file, (night, part) in self._copied.items():
+                if file.exists() and not _is_readable(database, table_named(part.table), file):
                     raise foreign(self.storage, night, part)
 
-    def _copy(self, night: Partition, part: Part) -> None:
-        file = self._file(night, part)
+    def _copy(self, file: Path, night: Partition, part: Part) -> None:
         data = checked(self.storage, night, part)
-        with translate_errors(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
+        with _translated(self.folder):
             file.write_bytes(data)
 
-    def _copied(self) -> Iterator[tuple[Partition, Part, Path]]:
-        for one in self.receipts:
-            for part in one.parts:
-                if (file := self._file(one.night, part)).exists():
-                    yield one.night, part, file
+    def _of_each_form(self, files: Collection[Path]) -> list[list[Path]]:
+        """Return the files of each form: parts of one version have the same columns and types."""
+        facts = "concat_ws(' ', name, type, converted_type, logical_type, repetition_type, num_children)"
+        schemas = f"FROM parquet_schema({_names(files)}) GROUP BY file_name"
+        forms = f"SELECT file_name, string_agg({facts}, ',') AS form {schemas}"
+        query = f"SELECT list(file_name ORDER BY file_name) FROM ({forms}) GROUP BY form ORDER BY ALL"
+        return [list(map(Path, of)) for (of,) in self.connection.execute(query).fetchall()] if files else []
+
+    def _rows(self, table: Table, files: Sequence[Path]) -> str:
+        """Return a query for the rows of parts of one form, or refuse them."""
+        held = _held(self.connection, files[0])
+        if not _fits(table, held):
+            raise foreign(self.storage, *self._copied[files[0]])
+        columns = [
+            as_name(column.name) if column.name in held else f"NULL::{TYPES[column.type]}"
+            for column in part_table(table).columns
+        ]
+        accounts = ", ".join(map(quoted, self.accounts))
+        fact = f"split_part(parse_filename({_FILE}), '_', {{}})"
+        labels = f"[{accounts}][{fact.format(1)}::INT + 1], {fact.format(2)}::DATE"
+        return f"SELECT {labels}, {', '.join(columns)} FROM {_reader(files, f', {_FILE} = true')}"
 
     def _file(self, night: Partition, part: Part) -> Path:
         account = self.accounts.index(night.account)
         return self.folder / part.table / f"{account}_{night.snapshot_date}_{part.number}.parquet"
+
+
+@contextlib.contextmanager
+def folder_for_copies() -> Generator[Path, None, None]:
+    """Provide a folder, and remove it, whatever signals come meanwhile.
+
+    ExportError: there is no place for it, or DuckDB can't read files there.
+    """
+    with _translated("a folder of temporary files"):
+        folder = Path(tempfile.mkdtemp(prefix="seorep-"))
+    try:
+        with _translated(folder):
+            str(folder).encode()
+            if os.sep == "/" and "\\" in str(folder):
+                raise OSError("DuckDB takes the backslash in its name for a slash")
+        yield folder
+    finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    interrupt = None
+    for _ in range(_TRIES):
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():  # an interrupted copy may still have been written into it
+                break
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
+@contextlib.contextmanager
+def _translated(folder: Path | str) -> Generator[None, None, None]:
+    """Translate the system's errors into one that names the folder of copies."""
+    try:
+        yield
+    except (OSError, UnicodeError) as error:
+        raise unusable(folder, os_message(error)) from error
+
+
+def unusable(folder: Path | str, problem: str) -> ExportError:
+    """Return the error for a folder in which no copies can be written, or not read."""
+    return ExportError(f"can't keep copies of parts in {folder}: {problem}; name another in TMPDIR")
 
 
 class PartFile(RawIOBase):
@@ -142,17 +222,17 @@ class PartFile(RawIOBase):
         self._position += len(data)
         return len(data)
 
-    def check(self, *, decode: bool) -> None:
-        """Raise the error for which it could not be read, if it was tried; find one in its rows, if asked to."""
-        if decode and self._data and not _is_parquet(self._data):
-            self._error = foreign(self._storage, self.night, self._part)
-        if self._error is not None:
+    def check(self, error: Exception) -> None:
+        """Raise an ExportError if this part is the reason for the error of a query."""
+        if self._error is not None and self._error.message in str(error):
             raise self._error
+        if "arrow" in str(error) and self._data and not _is_parquet(self._data):
+            raise foreign(self._storage, self.night, self._part)
 
     def _checked(self) -> memoryview:
         try:
             data = checked(self._storage, self.night, self._part)
-            if not _has_columns(table_named(self.table), data):
+            if not _fits(table := table_named(self.table), _held_in_memory(table, data)):
                 raise foreign(self._storage, self.night, self._part)
         except ExportError as error:
             self._error = error
@@ -195,42 +275,48 @@ def newest_rows(table: Table) -> str:
     return "" if "snapshot_date" in table.key else newest
 
 
-def _reader(files: str) -> str:
-    return f"read_parquet({quoted(files)}, union_by_name = true, hive_partitioning = false, {_FILE} = true)"
+def _names(files: Iterable[Path]) -> str:
+    return f"[{', '.join(quoted(glob.escape(str(file))) for file in files)}]"
 
 
-def _of_each_form(database: duckdb.DuckDBPyConnection, files: str) -> list[str]:
-    """Return one file of each form: parts of one version have the same columns and types."""
-    facts = "concat_ws(' ', name, type, converted_type, logical_type, repetition_type, num_children)"
-    forms = (
-        f"SELECT file_name, string_agg({facts}, ',') AS form FROM parquet_schema({quoted(files)}) GROUP BY file_name"
-    )
-    return [file for (file,) in database.execute(f"SELECT min(file_name) FROM ({forms}) GROUP BY form").fetchall()]
+def _reader(files: Iterable[Path], options: str = "") -> str:
+    return f"read_parquet({_names(files)}, hive_partitioning = false{options})"
 
 
-def _types(database: duckdb.DuckDBPyConnection, files: str) -> dict[str, str]:
-    return {
-        name: kind.replace('"', "") for name, kind, *_ in database.execute(f"DESCRIBE FROM {_reader(files)}").fetchall()
-    }
+def _no_rows(table: Table) -> str:
+    columns = [f"NULL::{TYPES[column.type]} AS {as_name(column.name)}" for column in table.columns]
+    return f"SELECT {', '.join(columns)} WHERE false"
 
 
-def _fits(database: duckdb.DuckDBPyConnection, table: Table, files: str) -> bool:
-    """Return whether parts have the columns of a table; those that a later version added may be missing."""
-    columns, types = part_table(table).columns, _types(database, files)
-    query = f"SELECT name FROM parquet_schema({quoted(files)}) WHERE repetition_type = 'REQUIRED'"
-    required = {name for (name,) in database.execute(query).fetchall()}
+def _fits(table: Table, held: Mapping[str, tuple[str | None, bool]]) -> bool:
+    """Return whether a part has the columns of a table; those that a later version added may be missing.
+
+    `held` has, by the name of each column, its type in DuckDB and whether none of its values is null.
+    """
+    columns = part_table(table).columns
     known = {column.name for column in columns}
-    return (
-        all(column.nullable or column.name in required for column in columns)
-        and all(name in known or name.lower() not in known for name in types)  # DuckDB takes one for the other
-        and all(types.get(column.name, TYPES[column.type]) == TYPES[column.type] for column in columns)
+    if any(name not in known and name.lower() in {*known, _FILE} for name in held):  # DuckDB takes one for the other
+        return False
+    return all(
+        held[column.name][0] == TYPES[column.type] and (column.nullable or held[column.name][1])
+        if column.name in held
+        else column.nullable
+        for column in columns
     )
 
 
-def _is_readable(database: duckdb.DuckDBPyConnection, table: Table, file: str) -> bool:
+def _held(database: duckdb.DuckDBPyConnection, file: Path) -> dict[str, tuple[str | None, bool]]:
+    """Return the columns of a copy, for `_fits`."""
+    query = f"SELECT name FROM parquet_schema({_names([file])}) WHERE repetition_type = 'REQUIRED'"
+    required = {name for (name,) in database.execute(query).fetchall()}
+    columns = database.execute(f"DESCRIBE FROM {_reader([file])}").fetchall()
+    return {name: (kind.replace('"', ""), name in required) for name, kind, *_ in columns}
+
+
+def _is_readable(database: duckdb.DuckDBPyConnection, table: Table, file: Path) -> bool:
     try:
-        database.execute(f"SELECT max(hash(COLUMNS(*))) FROM {_reader(file)}").fetchall()
-        return _fits(database, table, file)
+        database.execute(f"SELECT max(hash(COLUMNS(*))) FROM {_reader([file])}").fetchall()
+        return _fits(table, _held(database, file))
     except require("duckdb").Error:
         return False
 
@@ -245,17 +331,15 @@ def _is_parquet(data: memoryview) -> bool:
     return True
 
 
-def _has_columns(table: Table, data: bytes) -> bool:
-    """Return whether a part has the columns of its table; those that a later version added may be missing."""
+def _held_in_memory(table: Table, data: bytes) -> dict[str, tuple[str | None, bool]]:
+    """Return the columns of a part, for `_fits`; none if it can't be read."""
     pa, pq = require("pyarrow"), require("pyarrow.parquet")
+    known = [(field.type, TYPES[column.type]) for field, column in zip(arrow_schema(table), table.columns, strict=True)]
     try:
-        held = {field.name: field for field in pq.read_schema(pa.BufferReader(data))}
+        held = pq.read_schema(pa.BufferReader(data))
     except (pa.ArrowException, OSError):
-        return False
-    fields = [field for field in arrow_schema(table) if field.name not in ("account", "snapshot_date")]
-    return all(
-        held[field.name].type == field.type and held[field.name].nullable <= field.nullable
-        if field.name in held
-        else field.nullable
-        for field in fields
-    )
+        return {}
+    # equal types may have different hashes
+    return {
+        one.name: (next((name for kind, name in known if kind == one.type), None), not one.nullable) for one in held
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import math
 import os
 import re
@@ -11,13 +12,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.atomic_replace import atomic_replace, os_message, resolve, temporary_file, translate_errors
 from seorep_async.export.spec import folded
 from seorep_async.history.figures import ENGINES, GROUPED_BY, MOVES, Chosen
 from seorep_async.history.page import GENERATOR, Figures, page
 from seorep_async.history.report_style import DEFAULT_COLOURS, checked_colours, style_sheet
-from seorep_async.history.source import History, listed, open_rankings
+from seorep_async.history.source import History, RankingHistory, listed, open_rankings
+from seorep_async.resources.arguments import check_date
 
 _HEAD = 1024
 _MOST_NIGHTS = 90
@@ -37,6 +41,8 @@ def report(
     account: str | None = None,
     campaign: int | None = None,
     group: str | None = None,
+    first: dt.date | str | None = None,
+    last: dt.date | str | None = None,
     title: str | None = None,
     logo: str | os.PathLike[str] | None = None,
     colours: Sequence[str] = DEFAULT_COLOURS,
@@ -53,6 +59,8 @@ def report(
         account: whose nights; may be left out if there is one account.
         campaign: the id of one campaign; by default all campaigns.
         group: the title of a group, in any case, whose campaigns are reported together.
+        first: the first day of the nights to draw; by default the first night.
+        last: the last day of them; by default the last night.
         title: the page's title; by default it names the campaign, the group or the account.
         logo: a PNG, JPEG or SVG file of at most 48 KiB.
         colours: the colour of title and bars, and the accent, as `#rrggbb`. Where text could not be read in them, they
@@ -67,28 +75,50 @@ def report(
     """
     if title is not None and (not isinstance(title, str) or not title.strip()):
         raise ConfigurationError(f"title must be words, got {shown(title)}", argument="title")
+    if campaign is not None and group is not None:
+        raise ConfigurationError("campaign=… and group=… can't be combined; give one", argument="group")
+    days = _checked_days(first, last)
     target, style = _checked_target(out, force), style_sheet(checked_colours(colours))
     image = None if logo is None else _image(Path(logo))
     with open_rankings(source, storage_options=storage_options) as history:
         whose = history.account(account)
-        history.choose(whose)
-        figures = _figures(history, *_choose(history, whose, campaign, group), title)
+        every = _nights(history, whose, *days)
+        # some campaigns may have no rows on the nights that would be drawn
+        of_all = campaign is None and group is None
+        nights = sorted({*_drawn(every), *every[-2:]}) if of_all else every
+        history.choose(whose, nights)
+        chosen, name = _choose(history, Chosen(history.connection, whose, (), nights), campaign, group, _within(*days))
+        figures = _figures(history, chosen, every if of_all else None, name, title)
     _write(target, page(figures, style, image))
     return target
 
 
-def _choose(history: History, account: str, campaign: int | None, group: str | None) -> tuple[Chosen, str]:
-    """Return the campaigns of the report, and a name for them."""
-    if campaign is not None and group is not None:
-        raise ConfigurationError("campaign=… and group=… can't be combined; give one", argument="group")
-    query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
-        SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = ?) USING (account, campaign_id)
-        ORDER BY campaign_id"""
-    known = history.connection.execute(query, [account]).fetchall()
+def _nights(history: RankingHistory, account: str, first: dt.date | None, last: dt.date | None) -> Sequence[dt.date]:
+    """Return the nights between two days that have rankings of any campaign."""
+    known = history.ranked_nights(account)
     if not known:
-        raise ConfigurationError(
-            f"{history.label} has no keyword rankings of {shown(account)}; pull the feed campaign into it"
-        )
+        problem = f"{history.label} has no keyword rankings of {shown(account)}; pull the feed campaign into it"
+        raise ConfigurationError(problem)
+    nights = [night for night in known if (first or night) <= night <= (last or night)]
+    if not nights:
+        raise ConfigurationError(f"there is no night{_within(first, last)}: {history.known_nights(account, known)}")
+    return nights
+
+
+def _drawn(nights: Sequence[dt.date]) -> set[dt.date]:
+    """Return the nights that charts show of many, at even distances."""
+    return {nights[0], *nights[:: -math.ceil(len(nights) / _MOST_NIGHTS)]}
+
+
+def _choose(
+    history: History, every: Chosen, campaign: int | None, group: str | None, within: str
+) -> tuple[Chosen, str]:
+    """Return the campaigns of the report, and a name for them."""
+    query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
+        SELECT DISTINCT account, campaign_id FROM keyword_rankings
+        WHERE account = ? AND snapshot_date IN (SELECT unnest(?::DATE[]))) USING (account, campaign_id)
+        ORDER BY campaign_id"""
+    known = history.connection.execute(query, [every.account, every.opened]).fetchall()
     wanted_title = folded(group) if isinstance(group, str) else None
     chosen = [
         (id_, of_group)
@@ -99,16 +129,21 @@ def _choose(history: History, account: str, campaign: int | None, group: str | N
         wanted = f"campaign {shown(campaign)}" if group is None else f"group {shown(group)}"
         existing = {str(id_) if group is None else of_group for id_, _, of_group in known}
         names = listed(sorted(filter(None, existing))) or "none"
-        raise ConfigurationError(f"{history.label} has no rankings of {wanted}; it has {names}")
+        raise ConfigurationError(f"{history.label} has no rankings of {wanted}{within}; it has {names}")
     companies = {id_: company for id_, company, _ in known}
-    name = account if campaign is None else companies[campaign] or f"campaign {campaign}"
-    return Chosen(history.connection, account, [id_ for id_, _ in chosen]), chosen[0][1] if group else name
+    name = every.account if campaign is None else companies[campaign] or f"campaign {campaign}"
+    return attrs.evolve(every, campaigns=[id_ for id_, _ in chosen]), chosen[0][1] if group else name
 
 
-def _figures(history: History, chosen: Chosen, name: str, title: str | None) -> Figures:
+def _figures(
+    history: RankingHistory, chosen: Chosen, every: Sequence[dt.date] | None, name: str, title: str | None
+) -> Figures:
+    """Return the figures; `every` has all nights if only those that are drawn were opened."""
     campaigns_by_night = chosen.campaigns_by_night()
     dates = list(campaigns_by_night)
-    drawn = {dates[0], *dates[:: -math.ceil(len(dates) / _MOST_NIGHTS)]}
+    every = dates if every is None else every
+    drawn = {dates[0], dates[-1], *_drawn(every).intersection(dates)}
+    history.choose(chosen.account, {*drawn, *dates[-2:]})
     nights = chosen.nights([*drawn, *dates[-2:]])
     last = nights[-1]
     engine = next((one for one in ENGINES if last.standings[one].ranked), "engine_a")
@@ -119,12 +154,25 @@ def _figures(history: History, chosen: Chosen, name: str, title: str | None) -> 
         subject=chosen.account,
         nights=[night for night in nights if night.date in drawn],
         previous=nights[-2] if len(nights) > 1 else None,
-        total=len(dates),
+        total=len(every),
+        opened=len(dates),
         incomplete=sum(count < max(campaigns_by_night.values()) for count in campaigns_by_night.values()),
         engine=engine,
         groups={kind: found for kind, found in groups.items() if found.total},
         moves={kind: chosen.moves(kind, dates[0], dates[-1]) for kind in MOVES},
     )
+
+
+def _checked_days(first: dt.date | str | None, last: dt.date | str | None) -> tuple[dt.date | None, dt.date | None]:
+    """Return two days, either of which may be open, or refuse them."""
+    begin, end = (None if day is None else check_date(name, day) for name, day in (("first", first), ("last", last)))
+    if begin is not None and end is not None and begin > end:
+        raise ConfigurationError(f"last must be {begin} or a later day, got {end}", argument="last")
+    return begin, end
+
+
+def _within(first: dt.date | None, last: dt.date | None) -> str:
+    return (f" from {first}" if first else "") + (f" to {last}" if last else "")
 
 
 def _checked_target(out: str | os.PathLike[str], force: bool) -> Path:

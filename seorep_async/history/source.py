@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import tempfile
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError, shown
-from seorep_async.export.atomic_replace import os_message, resolve
+from seorep_async.errors import ConfigurationError, shown
+from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.database_file import (
     LATEST_VIEW,
     TYPES,
@@ -24,7 +23,15 @@ from seorep_async.export.database_file import (
 )
 from seorep_async.export.receipts import committed_receipts
 from seorep_async.export.storage import Storage, is_address, storage_of
-from seorep_async.history.parts import COPY_SETTINGS, CopiedParts, PartFile, arrow_dataset, newest_rows
+from seorep_async.history.parts import (
+    COPY_SETTINGS,
+    CopiedParts,
+    PartFile,
+    arrow_dataset,
+    folder_for_copies,
+    newest_rows,
+    unusable,
+)
 from seorep_async.models import Feed
 from seorep_async.tables.declared import all_tables, campaigns_table, failures_table, pulls_table, table_of
 from seorep_async.tables.optional import require
@@ -34,6 +41,7 @@ if TYPE_CHECKING:
 
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
 _MOST_NAMED = 10
+_OF_CAMPAIGNS = ("account", "campaign_id", "company", "group_title")
 _PARTS = "arrow_parts_of_"
 
 
@@ -76,6 +84,10 @@ class History:
             WHERE account = ? AND list_contains(string_split(feeds, ','), 'campaign') AND rows > 0 ORDER BY 1"""
         return [night for (night,) in self.connection.execute(query, [account]).fetchall()]
 
+    def known_nights(self, account: str, nights: Iterable[dt.date]) -> str:
+        """Return the nights of an account in words, for a message."""
+        return f"{self.label} has rankings of {account} of {listed(map(str, nights)) or 'no night'}"
+
 
 @attrs.frozen
 class RankingHistory(History):
@@ -83,12 +95,19 @@ class RankingHistory(History):
 
     parts: CopiedParts | None = None
 
-    def choose(self, account: str, nights: Collection[dt.date] | None = None) -> None:
-        """Open an account's campaigns, and its rankings and failures of some nights, or of all."""
+    def ranked_nights(self, account: str) -> list[dt.date]:
+        """Return the nights of an account that have rankings, in order."""
+        if self.parts is not None:
+            return self.parts.nights(table_of(Feed.CAMPAIGN), account)
+        query = "SELECT DISTINCT snapshot_date FROM keyword_rankings WHERE account = ? ORDER BY 1"
+        return [night for (night,) in self.connection.execute(query, [account]).fetchall()]
+
+    def choose(self, account: str, nights: Collection[dt.date]) -> None:
+        """Open an account's campaigns, and its rankings and failures of some nights, in place of those before."""
         if self.parts is not None:
             for table in (table_of(Feed.CAMPAIGN), failures_table()):
                 self.parts.show(table, account, nights)
-            self.parts.show(campaigns_table(), account)
+            self.parts.show(campaigns_table(), account, at_once=_OF_CAMPAIGNS)
 
 
 @contextmanager
@@ -179,21 +198,14 @@ def _database(place: str) -> Generator[RankingHistory, None, None]:
 @contextmanager
 def _copied_dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, None]:
     duckdb, receipts = require("duckdb"), committed_receipts(storage)
-    with _temporary_folder() as folder, duckdb.connect(config=COPY_SETTINGS) as database:
-        parts = CopiedParts(storage, receipts, Path(folder), database)
+    with folder_for_copies() as folder, duckdb.connect(config=COPY_SETTINGS) as database:
+        parts = CopiedParts(storage, receipts, folder, database)
         try:
-            parts.show(pulls_table())
+            parts.show(pulls_table(), at_once=[column.name for column in pulls_table().columns])
             yield RankingHistory(place, database, parts)
-        except duckdb.Error:
+        except duckdb.Error as error:
             parts.check()
-            raise
-
-
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(prefix="seorep-")
-    except OSError as error:
-        raise ExportError(f"can't make a folder for copies: {os_message(error)}; name one in TMPDIR") from error
+            raise unusable(folder, first_line(error)) from error
 
 
 @contextmanager
@@ -213,7 +225,7 @@ def _dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, No
             yield RankingHistory(place, database)
         except (duckdb.Error, pa.ArrowException) as error:
             for part in parts:
-                part.check(decode="arrow" in str(error))
+                part.check(error)
             raise
 
 

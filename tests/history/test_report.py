@@ -1,6 +1,7 @@
 """A report: its figures, what it refuses, and that nothing of the service's gets through as HTML."""
 
 import base64
+import datetime as dt
 import hashlib
 import os
 import re
@@ -14,11 +15,12 @@ import pytest
 
 from seorep_async import ConfigurationError, ExportError
 from seorep_async.cli.application import run
+from seorep_async.export.local_folder import LocalFolder
 from seorep_async.history import report
 from seorep_async.history.report_style import contrast, readable, rgb, style_sheet
 from seorep_async.history.svg import axis, line, stacked_bars
 from tests.history.left_behind import pulled_windows
-from tests.history.made_history import Ranks, made_history
+from tests.history.made_history import Ranks, as_dataset, made_history
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -146,6 +148,41 @@ def test_keywords_that_are_never_ranked_make_a_page(tmp_path: Path) -> None:
     assert "No keyword is ranked on any engine." in page
 
 
+@pytest.fixture(scope="module", params=[1, 2])
+def many_nights(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A database, and beside it a dataset, of 100 nights of campaign 1, and each ninth of campaign 2."""
+    nights = [{11: 1 + night % 7, 12: night, **({21: night} if night % 9 == 4 else {})} for night in range(100)]
+    source = made_history(tmp_path_factory.mktemp("many") / "a.duckdb", nights)
+    as_dataset(source, request.param)
+    return source
+
+
+@pytest.mark.parametrize("options", [{}, {"campaign": 2}, {"first": "2026-03-05", "last": dt.date(2026, 5, 1)}])
+def test_a_dataset_makes_the_page_of_a_database(many_nights: Path, options: dict[str, Any]) -> None:
+    page = made(many_nights, **options)
+    assert made(many_nights.with_suffix(""), force=True, **options) == page
+    assert ("11 nights" in page) == (options == {"campaign": 2})
+
+
+def test_nights_are_those_between_two_days(source: Path) -> None:
+    page = made(source, first="2026-03-02", last="2026-03-09")
+    assert "This is the first night" in page
+    assert panel(page, "Engine A")[0] == ["1 to 3", "1"]
+
+
+def test_of_many_nights_a_dataset_reads_those_drawn(many_nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, read_file = set(), LocalFolder.read
+
+    def read_and_noted(storage: LocalFolder, name: str, most: int | None = None) -> bytes | None:
+        read.add(name.rpartition("/")[0])
+        return read_file(storage, name, most)
+
+    monkeypatch.setattr(LocalFolder, "read", read_and_noted)
+    page = made(many_nights.with_suffix(""))
+    assert sum(name.startswith("keyword_rankings/") for name in read) == 52
+    assert "At least 47 of 100 nights lack a campaign that others have. The charts show 51 of 100 nights" in page
+
+
 @pytest.mark.parametrize("words_of_service", HOSTILE)
 def test_words_of_the_service_are_never_html(tmp_path: Path, words_of_service: str) -> None:
     tags = [{"id": 1, "label": words_of_service, "extra": None}]
@@ -195,6 +232,17 @@ def test_charts_and_tables_have_names_for_screen_readers(source: Path) -> None:
         ({"out": "no/page.html"}, "there is no folder .*no; create it first"),
         ({"out": 5}, "out must be the path of a file, got 5"),
         ({"title": ""}, "title must be"),
+        (
+            {"first": "2026-03-03"},
+            r"no night from 2026-03-03: .*duckdb has rankings of acme of 2026-03-01, 2026-03-02$",
+        ),
+        ({"last": "2026-02-28"}, r"no night to 2026-02-28: .* has rankings of acme of 2026-03-01, 2026-03-02$"),
+        ({"first": "2026-03-02", "last": "2026-03-01"}, "last must be 2026-03-02 or a later day, got 2026-03-01"),
+        ({"first": "March"}, "first must be"),
+        (
+            {"first": "2026-03-02", "last": "2026-03-04", "campaign": 3},
+            "no rankings of campaign 3 from 2026-03-02 to 2026-03-04; it has 1",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused(source: Path, options: dict[str, Any], said: str) -> None:
@@ -334,6 +382,7 @@ def test_the_command_makes_a_page(source: Path, capsys: pytest.CaptureFixture[st
     [
         (["--accent", "red"], '--colour and --accent must be two of the form "#rrggbb"'),
         (["--campaign", "1", "--group", "a"], "--campaign and --group can't be combined"),
+        (["--from", "2026-03-02", "--to", "2026-03-01"], "--to must be 2026-03-02 or a later day"),
         (["--logo", "no.png"], "--logo must be a PNG, JPEG or SVG file"),
     ],
 )

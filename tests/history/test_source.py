@@ -396,7 +396,7 @@ async def test_the_folder_of_temporary_files_may_have_any_name(
 
 def test_without_a_place_for_copies_it_says_so(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    with pytest.raises(ExportError, match="make a folder for copies"):
+    with pytest.raises(ExportError, match="can't keep copies of parts in a folder of temporary files: No such"):
         changed(source / "a")
 
 
