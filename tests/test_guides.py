@@ -14,19 +14,8 @@ import seorep_async
 REPO = Path(__file__).parent.parent
 LISTED = re.findall(r"^- `help\((.*)\)`: ", seorep_async.__doc__ or "", re.MULTILINE)
 OPTIONAL = [
-    "click",
-    "dask",
-    "dlt",
-    "duckdb",
-    "mcp",
-    "mcp_types",
-    "obstore",
-    "pandas",
-    "platformdirs",
-    "polars",
-    "pyarrow",
-    "pyspark",
-    "rich",
+    *("click", "dask", "dlt", "duckdb", "mcp", "mcp_types", "obstore", "pandas", "platformdirs", "polars", "pyarrow"),
+    *("pyspark", "rich"),
 ]
 OPTIONAL += ["aioresponses", "pytest", "pytest_asyncio"]
 

@@ -1,13 +1,12 @@
 """Mistakes of people who call it from Python, and the answers: `python -m tests.test_mistakes` rewrites these.
 
-In `mistakes.txt`, a line after `>>>` is evaluated, and awaited. The next line is its error, with the argument that the
-error names. `c` is an open client, whose account has campaign 1; some files are in the way.
+`mistakes.txt` is a page as `tests.golden` describes it; an error is shown with the argument that it names. `c` is an
+open client, whose account has campaign 1; some files are in the way.
 """
 
 import asyncio
 import contextlib
 import datetime as dt
-import inspect
 import itertools
 import json
 import os
@@ -28,6 +27,7 @@ from seorep_async.shards import Shard, ShardReceipt, gather, plan, run_shard
 from seorep_async.tables.declared import totals_table
 from seorep_async.tables.text import csv_header
 from tests.export.reports import END, FORMATS, START, account, contents
+from tests.golden import answered
 from tests.shards.made_shard import SHARD
 
 PAGE = Path(__file__).with_name("mistakes.txt")
@@ -59,19 +59,7 @@ def prepare(folder: Path) -> None:
         (folder / name).write_bytes(held)
 
 
-async def error_of(line: str, known: dict[str, Any]) -> str:
-    try:
-        found = eval(line, known)  # noqa: S307
-        while inspect.isawaitable(found):
-            found = await found
-    except Exception as error:
-        argument = getattr(error, "argument", None)
-        text = f"{type(error).__name__}{f' of {argument}' if argument else ''}: {error}"
-        return re.sub("0x[0-9a-f]+|127.0.0.1:[0-9]+", "…", text).replace(os.getcwd(), "FOLDER")
-    return f"taken: {found!r}"
-
-
-async def answered(page: str) -> str:
+async def answers_to(page: str) -> str:
     """Return the page with the errors of today."""
 
     async def pull(out: Any, **options: Any) -> object:
@@ -84,14 +72,9 @@ async def answered(page: str) -> str:
 
     async with account(campaigns=1, keywords=1) as (sandbox, c):
         known = KNOWN | {"c": c, "pull": pull, "shards": shards, "changed": changed}
-        lines: list[str] = []
-        for line in page.splitlines():
-            if line.startswith(">>> "):
-                lines += [line, await error_of(line[4:], known)]
-            elif not line or line.startswith("#"):
-                lines.append(line)
+        found = await answered(page, known)
         assert sandbox.stats.requests == 1  # for the campaign that there is not
-    return "".join(f"{line}\n" for line in lines)
+    return found
 
 
 def replayed(page: str) -> str:
@@ -103,7 +86,7 @@ def replayed(page: str) -> str:
             os.environ.pop(name, None)
         prepare(folder)
         before = contents(folder)
-        found = asyncio.run(answered(page))
+        found = asyncio.run(answers_to(page))
         assert contents(folder) == before
     return found
 

@@ -84,18 +84,10 @@ async def test_every_campaign_ends_in_a_report_with_all_its_rows() -> None:
 
 
 WAYS_TO_FAIL: list[tuple[Any, type[SeoRepError], int | None]] = [
-    (404, NotFoundError, 404),
-    (400, SeoRepError, 400),
-    (500, ServerError, 500),
-    (503, ServerError, 503),
-    (302, SeoRepError, 302),
-    (b"", ProtocolError, 200),
-    (b"<html>", ProtocolError, 200),
-    (b"[]", DecodeError, 200),
-    ({"status": "error", "code": 500}, ServerError, 200),
-    ({"data": [{"keywordId": "n/a"}]}, DecodeError, 200),
-    (FEED.envelope([1], 1, 2), PaginationError, None),
-    (FEED.envelope([1], 2, 2), PaginationError, None),
+    *((404, NotFoundError, 404), (400, SeoRepError, 400), (500, ServerError, 500), (503, ServerError, 503)),
+    *((302, SeoRepError, 302), (b"", ProtocolError, 200), (b"<html>", ProtocolError, 200), (b"[]", DecodeError, 200)),
+    *(({"status": "error", "code": 500}, ServerError, 200), ({"data": [{"keywordId": "n/a"}]}, DecodeError, 200)),
+    *((FEED.envelope([1], 1, 2), PaginationError, None), (FEED.envelope([1], 2, 2), PaginationError, None)),
 ]
 
 

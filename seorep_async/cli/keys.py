@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import click
@@ -47,7 +48,10 @@ def key_of_command(command: str) -> str:
     try:
         code = running.wait(seconds)
         # a process left behind by the command may hold the pipe, so wait for its end only without a whole line
-        reader.join(0.1 if b"\n" in output else seconds)
+        until = time.monotonic() + seconds
+        while reader.is_alive() and b"\n" not in output and time.monotonic() < until:
+            reader.join(0.02)
+        reader.join(0.1)
     except subprocess.TimeoutExpired:
         raise click.ClickException(f"key_command took longer than {seconds:g} seconds.") from None
     finally:

@@ -15,35 +15,21 @@ from seorep_async.errors import one_line
 from seorep_async.export import ExportError
 from tests.cli.running import Seorep
 
+CODES: list[tuple[int, list[type[BaseException]]]] = [
+    (1, [api.SeoRepError, OSError, KeyError]),
+    (2, [api.ConfigurationError, api.InvalidRequestError, api.NotFoundError, api.RedirectError]),
+    (2, [ImportError, click.UsageError]),
+    (3, [api.AuthenticationError]),
+    (5, [api.ConnectionFailedError, api.AttemptTimeoutError, api.ProtocolError, api.BodyTooLargeError]),
+    (5, [api.DeadlineExceededError, api.ServerError, api.RateLimitedError, api.StatusError]),
+    (6, [api.DecodeError, api.PaginationError]),
+    (7, [ExportError]),
+    (8, [NoCampaignsError]),
+    (130, [KeyboardInterrupt]),
+]
 
-@pytest.mark.parametrize(
-    ("kind", "code"),
-    [
-        (api.AuthenticationError, 3),
-        (api.ConfigurationError, 2),
-        (api.InvalidRequestError, 2),
-        (api.NotFoundError, 2),
-        (api.RedirectError, 2),
-        (api.ConnectionFailedError, 5),
-        (api.AttemptTimeoutError, 5),
-        (api.ProtocolError, 5),
-        (api.BodyTooLargeError, 5),
-        (api.DeadlineExceededError, 5),
-        (api.ServerError, 5),
-        (api.RateLimitedError, 5),
-        (api.StatusError, 5),
-        (api.DecodeError, 6),
-        (api.PaginationError, 6),
-        (ExportError, 7),
-        (ImportError, 2),
-        (api.SeoRepError, 1),
-        (OSError, 1),
-        (KeyError, 1),
-        (NoCampaignsError, 8),
-        (click.UsageError, 2),
-        (KeyboardInterrupt, 130),
-    ],
-)
+
+@pytest.mark.parametrize(("kind", "code"), [(kind, code) for code, kinds in CODES for kind in kinds])
 def test_an_error_has_its_code(kind: type[BaseException], code: int) -> None:
     assert exit_code_of(kind("what happened")) == code
 

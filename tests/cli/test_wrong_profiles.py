@@ -1,11 +1,16 @@
 """Profiles and keys that can't be used, beside those of `sessions/profiles.txt`: one line, code 2, without the key."""
 
 import os
+import signal
 import socket
+import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from seorep_async.cli import keys
 from seorep_async.cli.application import run
 from seorep_async.cli.connection import connect
 from tests.cli.running import KEY, NO_OPTIONS
@@ -159,6 +164,17 @@ def test_a_byte_order_mark_is_no_part_of_a_profile_or_a_key(
     assert connect({**NO_OPTIONS, "profile": "acme"}).api_key == KEY
 
 
-def test_a_process_that_a_command_leaves_behind_holds_nothing_up(folder: Path) -> None:
-    configure(folder, f"[acme]\n{ADDRESS}key_command = ['sh', '-c', 'sleep 30 & echo {KEY}']\n".encode())
+def test_a_process_that_a_command_leaves_behind_holds_nothing_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def collect_late(*given: Any) -> None:
+        time.sleep(0.2)
+        collect(*given)
+
+    collect = keys._collect
+    monkeypatch.setattr(keys, "_collect", collect_late)
+    monkeypatch.setattr(keys, "_COMMAND_SECONDS", 3600.0)
+    command = f"sleep 60 & echo $! > {folder}/left; echo {KEY}"
+    configure(folder, f"[acme]\n{ADDRESS}key_command = ['sh', '-c', '{command}']\n".encode())
     assert connect({**NO_OPTIONS, "profile": "acme"}).api_key == KEY
+    left = (folder / "left").read_text().strip()
+    assert subprocess.run(["ps", "-o", "stat=", "-p", left], capture_output=True, check=True).stdout[:1] == b"S"
+    os.kill(int(left), signal.SIGKILL)

@@ -189,15 +189,9 @@ def test_a_value_of_another_type_is_refused_with_its_path(model: type, shape: st
 @pytest.mark.parametrize(
     ("came", "wanted", "path"),
     [
-        (Campaign, User, "username"),
-        (Campaign, Keyword, "keyword_phrase"),
-        (Campaign, Backlink, "title"),
-        (Campaign, LoginGrant, "token"),
-        (User, Campaign, "url"),
-        (User, Keyword, "keyword_phrase"),
-        (Keyword, Backlink, "title"),
-        (Keyword, User, "username"),
-        (Backlink, Campaign, "company"),
+        *((Campaign, User, "username"), (Campaign, Keyword, "keyword_phrase"), (Campaign, Backlink, "title")),
+        *((Campaign, LoginGrant, "token"), (User, Campaign, "url"), (User, Keyword, "keyword_phrase")),
+        *((Keyword, Backlink, "title"), (Keyword, User, "username"), (Backlink, Campaign, "company")),
         (Backlink, Keyword, "keyword_phrase"),
     ],
 )

@@ -122,12 +122,7 @@ async def test_a_pull_sends_for_each_id_what_its_feed_would(
     ("value", "texts"),
     [
         *(
-            ("", [""]),
-            ("text", ["text"]),
-            (True, ["true"]),
-            (False, ["false"]),
-            (0, ["0"]),
-            (-7, ["-7"]),
+            *(("", [""]), ("text", ["text"]), (True, ["true"]), (False, ["false"]), (0, ["0"]), (-7, ["-7"])),
             (1.5, ["1.5"]),
         ),
         (dt.date(2023, 1, 2), ["2023-01-02"]),

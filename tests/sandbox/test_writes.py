@@ -248,22 +248,13 @@ async def test_an_update_is_held_to_the_same_rules(path: str, name: str, value: 
 
 
 BAD_BODIES: tuple[tuple[int, dict[str, str], bytes], ...] = (
-    (400, JSON, b"{"),
-    (400, JSON, b"[]"),
-    (400, JSON, b"null"),
-    (400, JSON, b"\xff"),
-    (400, JSON, b'{"url": "\\ud800"}'),
-    (400, JSON, b"[" * 100_000),
-    (400, JSON, b'{"url": ' + b"9" * 10_000 + b"}"),
-    (400, FORM, b"\xff"),
-    (400, FORM, b"url"),
-    (400, FORM, b"&&=&;"),
+    *((400, JSON, b"{"), (400, JSON, b"[]"), (400, JSON, b"null"), (400, JSON, b"\xff")),
+    *((400, JSON, b'{"url": "\\ud800"}'), (400, JSON, b"[" * 100_000), (400, JSON, b'{"url": ' + b"9" * 10_000 + b"}")),
+    *((400, FORM, b"\xff"), (400, FORM, b"url"), (400, FORM, b"&&=&;")),
     (415, {"Content-Type": "text/plain"}, b"url=u&company=c"),
-    (415, {"Content-Type": "application/json-patch+json"}, b"{}"),
-    (415, {"Content-Type": "nonsense"}, b"{}"),
+    *((415, {"Content-Type": "application/json-patch+json"}, b"{}"), (415, {"Content-Type": "nonsense"}, b"{}")),
     (415, {"Content-Type": "multipart/form-data; boundary=x"}, b"--x--"),
-    (415, {**JSON, "Content-Encoding": "gzip"}, b"\x1f\x8b"),
-    (400, {"Content-Type": "text/plain"}, b""),
+    *((415, {**JSON, "Content-Encoding": "gzip"}, b"\x1f\x8b"), (400, {"Content-Type": "text/plain"}, b"")),
     (413, JSON, b" " * 300_000),
 )
 
