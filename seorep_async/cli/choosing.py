@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 import click
 
-from seorep_async.cli.exit_codes import NoCampaignsError
+from seorep_async.cli.exit_codes import NoCampaignsError, joined, option_of
 from seorep_async.cli.options import MAX_ID, SectionedOption, day, month, whole_number
 from seorep_async.models import Feed
 
@@ -218,8 +218,7 @@ def chosen_campaigns(options: Mapping[str, Any]) -> ChosenCampaigns:
 
 
 def _exclude(names: list[str], advice: str) -> click.UsageError:
-    *others, last = (f"--{name.replace('_', '-')}" for name in names)
-    return click.UsageError(f"{', '.join(others)} and {last} can't be combined; {advice}.")
+    return click.UsageError(f"{joined(map(option_of, names))} can't be combined; {advice}.")
 
 
 def _read(file: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seorep_async.cli.choosing import choosing_options, chosen_campaigns, chosen_days, feed_option, key_renewed_option
-from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.exit_codes import ExitCode, option_of
 from seorep_async.cli.options import (
     SectionedCommand,
     SectionedOption,
@@ -51,9 +51,8 @@ def _embedded(wanted: bool, options: Mapping[str, Any]) -> Sandbox | None:
 
         return build(given)
     if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         hint = " To choose campaigns, use --campaign." if "campaigns" in given else ""
-        raise click.UsageError(f"{names}: only with --sandbox.{hint}")
+        raise click.UsageError(f"{', '.join(map(option_of, given))}: only with --sandbox.{hint}")
     return None
 
 

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, message_of
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, joined, message_of
 from seorep_async.cli.terminal import as_json, counted, duration, moment, named, print_hanging, size, write_stdout
 from seorep_async.errors import ExportError, SeoRepError, one_line
 from seorep_async.export import PullFailure, PullSummary
@@ -60,8 +60,7 @@ def show_summary(
     """
     pulled = bool(summary.paths) or not to_file
     names = [feed.value for feed in summary.feeds]
-    feeds = f"the {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} feed{'s' if len(names) > 1 else ''}"
-    title = ("Pulled " if pulled else "Pulled nothing of ") + feeds
+    title = f"Pulled {'' if pulled else 'nothing of '}the {joined(names)} feed{'s' if len(names) > 1 else ''}"
     days = f", {summary.start_date} to {summary.end_date}, from {one_line(source)}"
     print_hanging(console, Text.assemble((title, "bold"), days), 2)
     dates = [("Dates", origin)] if origin else []
@@ -130,22 +129,25 @@ def print_failure(error: BaseException, **known: Any) -> None:
 
 
 def preview_in_words(found: PullPreview, spec: PullSpec, source: str, origin: str) -> str:
-    lines = [
-        f"Would pull {', '.join(feed.value for feed in spec.feeds)}, {spec.start_date} to {spec.end_date}, "
-        f"from {one_line(source)}",
-        *([f"  Dates      {origin}"] if origin else []),
-        f"  Account    {one_line(spec.account)}",
-        f"  Campaigns  {found.campaigns:,}",
-        f"  Requests   about {found.requests:,}{_estimated(found)}",
+    feeds, days = ", ".join(feed.value for feed in spec.feeds), f"{spec.start_date} to {spec.end_date}"
+    facts = [("Dates", origin)] if origin else []
+    facts += [
+        ("Account", one_line(spec.account)),
+        ("Campaigns", f"{found.campaigns:,}"),
+        ("Requests", f"about {found.requests:,}{_estimated(found)}"),
+        *(("File", one_line(str(file))) for file in found.files),
     ]
-    lines += [f"  File       {one_line(str(file))}" for file in found.files]
     if (staged := found.staged) is not None:
         state = "that ended with failures" if staged.ended else "that was interrupted"
         reports = counted(staged.reports, "report", "reports")
         then = "they would be resumed" if staged.reports != 1 else "it would be resumed"
         then = then if found.resumes else "the pull would start over"
-        lines.append(f"  Stored     {reports} of a pull of {moment(staged.started_at)} {state}; {then}")
-    return "\n".join(lines)
+        facts.append(("Stored", f"{reports} of a pull of {moment(staged.started_at)} {state}; {then}"))
+    return in_lines(f"Would pull {feeds}, {days}, from {one_line(source)}", facts)
+
+
+def in_lines(title: str, facts: Iterable[tuple[str, str]]) -> str:
+    return "\n".join([title, *(f"  {label:<11}{value}" for label, value in facts)])
 
 
 def preview_as_json(found: PullPreview, spec: PullSpec) -> str:
@@ -190,9 +192,9 @@ def written_files(summary: PullSummary) -> str:
 
 def _estimated(found: PullPreview) -> str:
     by = f", estimated from campaign {found.sampled}" if found.sampled is not None else ", at one page per report"
-    *several, last = ["", *map(str, found.skipped)]
-    named = f"campaigns {', '.join(several[1:])} and {last}" if several[1:] else f"campaign {last}"
-    return f"{by}; {named} did not answer" if last else by
+    if not found.skipped:
+        return by
+    return f"{by}; campaign{'s' if len(found.skipped) > 1 else ''} {joined(map(str, found.skipped))} did not answer"
 
 
 def _failure(failure: PullFailure) -> dict[str, Any]:
