@@ -17,7 +17,7 @@ import click
 import platformdirs
 
 from seorep_async.cli.exit_codes import joined, message_of, option_of
-from seorep_async.cli.keys import key_of_command, key_of_file, read_small_file, require_private, why, without_bom
+from seorep_async.cli.keys import key_of_command, key_of_file, read_small_file, require_private, why
 from seorep_async.cli.options import SANDBOX_DEFAULTS
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
@@ -208,7 +208,7 @@ def _profile(name: str) -> dict[str, Any]:
     file = config_file()
     try:
         data, status = read_small_file(file, _MOST_BYTES)
-        profiles = tomllib.loads(without_bom(data).decode())
+        profiles = tomllib.loads(data.decode("utf-8-sig"))
     except FileNotFoundError:
         raise click.ClickException(
             f"there is no profile {name!r}, as {file} does not exist; `seorep --help` shows an example."

@@ -28,12 +28,6 @@ from seorep_async.errors import one_line
 from seorep_async.export import PullProgress, Stage
 from seorep_async.models import Feed
 
-_DOING = {
-    Stage.LISTING: "Listing campaigns",
-    Stage.KEYWORDS: "Finding keywords",
-    Stage.ROWS: "Pulling {feed}",
-    Stage.WRITING: "Writing",
-}
 _WAITING_FOR = {
     "pace": "at the service's limit",
     "asked to wait": "the service asked for a pause",
@@ -175,7 +169,8 @@ class ProgressDisplay:
         return waiting and self._clock() - self._last_done >= _ENOUGH_SECONDS
 
     def _doing(self, progress: PullProgress) -> str:
-        doing = f"{self.label}{_DOING[progress.stage].format(feed=progress.feed.value)}"
+        stage = f"pulling {progress.feed.value}" if progress.stage is Stage.ROWS else progress.stage.value
+        doing = f"{self.label}{stage.capitalize()}"
         # at 80 columns the time left must have room beside the longest feed name
         return doing if self._is_wide else doing.removeprefix("Pulling ")
 

@@ -12,9 +12,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, joined, message_of
+from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, failure_message, joined, message_of
 from seorep_async.cli.terminal import as_json, counted, duration, moment, named, print_hanging, size, write_stdout
-from seorep_async.errors import ExportError, SeoRepError, one_line
+from seorep_async.errors import ExportError, one_line
 from seorep_async.export import PullFailure, PullSummary
 from seorep_async.export.preview import PullPreview
 from seorep_async.export.progress import StagedPull
@@ -81,7 +81,8 @@ def print_facts(console: Console, facts: Iterable[tuple[str, str | Text]]) -> No
 
 
 def summary_facts(summary: PullSummary, code: ExitCode, warnings: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the facts of a pull, by their names in JSON."""
+    """Return the facts of a pull, by their names in JSON; shards leave no statistics."""
+    stats = summary.stats
     return {
         "ok": code is ExitCode.OK,
         "exit_code": int(code),
@@ -94,20 +95,14 @@ def summary_facts(summary: PullSummary, code: ExitCode, warnings: Sequence[str] 
         "resumed_reports": summary.resumed,
         "requests": summary.requests,
         "started_at": summary.started_at,
-        **_effort(summary),
+        "retries": stats and stats.retries,
+        "refusals": stats and stats.throttled,
+        "waited": stats and {reason: round(seconds, 3) for reason, seconds in stats.waited.items()},
         "seconds": round(summary.seconds, 3),
         "leftover": summary.leftover,
         "warnings": list(warnings),
         "failures": [_failure(failure) for failure in summary.failures],
     }
-
-
-def _effort(summary: PullSummary) -> dict[str, Any]:
-    stats = summary.stats
-    if stats is None:  # of shards
-        return {"retries": None, "refusals": None, "waited": None}
-    waited = {reason: round(seconds, 3) for reason, seconds in stats.waited.items()}
-    return {"retries": stats.retries, "refusals": stats.throttled, "waited": waited}
 
 
 def print_failure(error: BaseException, **known: Any) -> None:
@@ -242,7 +237,8 @@ def failures_in_words(failures: Iterable[PullFailure], *, several: bool) -> Iter
     for failure in failures:
         campaign = None if failure.keyword_id is None else failure.campaign_id
         feed = failure.feed if several else None
-        groups.setdefault((feed, campaign, one_line(_why(failure.error))), []).append(failure)
+        why = failure_message(failure.error.evolve(attempts=1))  # attempts are those of the last request only
+        groups.setdefault((feed, campaign, one_line(why)), []).append(failure)
     for (feed, campaign, why), group in groups.items():
         prefix = f"{feed.value}: " if feed is not None else ""
         if campaign is None:
@@ -250,11 +246,6 @@ def failures_in_words(failures: Iterable[PullFailure], *, several: bool) -> Iter
         else:
             keywords = [failure.keyword_id for failure in group if failure.keyword_id is not None]
             yield f"{prefix}campaign {campaign}, {_with_ids('keyword', keywords)}: {why}"
-
-
-def _why(error: SeoRepError) -> str:
-    """Return the reason for a missing report, without its error's attempts: those are the last request's only."""
-    return message_of(error) + (f" (status {error.status})" if error.status is not None else "")
 
 
 def _with_ids(object_name: str, ids: list[int]) -> str:
