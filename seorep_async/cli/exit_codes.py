@@ -164,6 +164,11 @@ def option_of(argument: str) -> str:
     return _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
 
 
+def counted(count: int, one: str, several: str = "") -> str:
+    """Return a number with its word in singular or plural, by default with an s."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
 def joined(words: Iterable[str]) -> str:
     """Return words as a list in a sentence: `a, b and c`."""
     *others, last = words

@@ -32,7 +32,7 @@ def shards() -> None:
     """
 
 
-@shards.command(cls=SectionedCommand, params=[*choosing_options(), *connection_options()])
+@shards.command(cls=SectionedCommand, params=[*choosing_options, *connection_options()])
 @click.option(
     "-o",
     "--out",

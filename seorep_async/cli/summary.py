@@ -12,8 +12,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, failure_message, joined, message_of
-from seorep_async.cli.terminal import as_json, counted, duration, moment, named, print_hanging, size, write_stdout
+from seorep_async.cli.exit_codes import ExitCode, counted, exit_code_of, explain, failure_message, joined, message_of
+from seorep_async.cli.terminal import as_json, duration, moment, named, print_hanging, size, write_stdout
 from seorep_async.errors import ExportError, one_line
 from seorep_async.export import PullFailure, PullSummary
 from seorep_async.export.preview import PullPreview
@@ -134,7 +134,7 @@ def preview_in_words(found: PullPreview, spec: PullSpec, source: str, origin: st
     ]
     if (staged := found.staged) is not None:
         state = "that ended with failures" if staged.ended else "that was interrupted"
-        reports = counted(staged.reports, "report", "reports")
+        reports = counted(staged.reports, "report")
         then = "they would be resumed" if staged.reports != 1 else "it would be resumed"
         then = then if found.resumes else "the pull would start over"
         facts.append(("Stored", f"{reports} of a pull of {moment(staged.started_at)} {state}; {then}"))

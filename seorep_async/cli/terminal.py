@@ -29,11 +29,6 @@ _NO_WRAPPING = 1_000_000
 _MOST_PASSWORD_BYTES = 64 * 1024
 
 
-def counted(count: int, one: str, several: str) -> str:
-    """Return a number with its word in singular or plural."""
-    return f"{count:,} {one if count == 1 else several}"
-
-
 def duration(seconds: float, *, rough: bool = False) -> str:
     """Return a time such as `1 min 05 s`; a rough one has no fractions, and no seconds beside hours."""
     if seconds < 60:
