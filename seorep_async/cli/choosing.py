@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 import click
 
-from seorep_async.cli.exit_codes import NoCampaignsError
+from seorep_async.cli.exit_codes import NoCampaignsError, counted, joined, option_of
 from seorep_async.cli.options import MAX_ID, SectionedOption, day, month, whole_number
 from seorep_async.models import Feed
 
@@ -54,7 +54,7 @@ def _words(value: str) -> str:
 
 
 _option = partial(SectionedOption, section="What to pull")
-_OPTIONS = (
+choosing_options = (
     _option("--from", "First day.  [default: the first day of the last three full months]", "DATE", type=day),
     _option("--to", "Last day.  [default: the last day of last month]", "DATE", type=day),
     _option("--last", "The last N days (30d), weeks (4w) or full months (3m) before today.", "PERIOD", type=_period),
@@ -78,6 +78,7 @@ _OPTIONS = (
     _option("--filter", "Pull the campaigns that the service's filter finds.", "TEXT", type=_words),
     _option("--allow-empty", "Succeed, with a warning, where no campaign is found.", is_flag=True),
 )
+"""The options that choose days and campaigns; `chosen_days` and `chosen_campaigns` read them."""
 feed_option = click.option(
     "--feed",
     "feeds",
@@ -94,11 +95,6 @@ key_renewed_option = click.option(
     metavar="MARK",
     help="Confirm the account's new key or address, once, by the mark that the refusal of it names.",
 )
-
-
-def choosing_options() -> list[click.Parameter]:
-    """Return the options that choose days and campaigns; `chosen_days` and `chosen_campaigns` read them."""
-    return list(_OPTIONS)
 
 
 @attrs.frozen
@@ -164,13 +160,9 @@ def _months_of(first: dt.date, last: dt.date) -> Iterator[tuple[dt.date, dt.date
 def _period_before(today: dt.date, count: int, unit: str) -> tuple[dt.date, dt.date, str]:
     if unit == "m":
         last = today.replace(day=1) - dt.timedelta(1)
-        return _first_of_months(last, count), last, f"the {_several(count, 'full month')} before"
+        return _first_of_months(last, count), last, f"the {counted(count, 'full month')} before"
     length = dt.timedelta(count * (7 if unit == "w" else 1))
-    return today - length, today - dt.timedelta(1), f"the {_several(length.days, 'day')} before"
-
-
-def _several(count: int, one: str) -> str:
-    return f"{count:,} {one}{'s' if count > 1 else ''}"
+    return today - length, today - dt.timedelta(1), f"the {counted(length.days, 'day')} before"
 
 
 def _first_of_months(last: dt.date, count: int) -> dt.date:
@@ -218,8 +210,7 @@ def chosen_campaigns(options: Mapping[str, Any]) -> ChosenCampaigns:
 
 
 def _exclude(names: list[str], advice: str) -> click.UsageError:
-    *others, last = (f"--{name.replace('_', '-')}" for name in names)
-    return click.UsageError(f"{', '.join(others)} and {last} can't be combined; {advice}.")
+    return click.UsageError(f"{joined(map(option_of, names))} can't be combined; {advice}.")
 
 
 def _read(file: str) -> bytes:

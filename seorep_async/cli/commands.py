@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seorep_async.cli.choosing import choosing_options, chosen_campaigns, chosen_days, feed_option, key_renewed_option
-from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.exit_codes import ExitCode, option_of
 from seorep_async.cli.options import (
     SectionedCommand,
     SectionedOption,
@@ -24,7 +24,6 @@ from seorep_async.models import Feed
 if TYPE_CHECKING:
     from seorep_async.sandbox import Sandbox
 
-_STDOUT = "-"
 _ACCOUNT_HELP = "Name of the account in every row.  [default: the profile's, or the host]"
 _WITH_SANDBOX = "Options with --sandbox"
 _EXAMPLES = """\
@@ -51,15 +50,14 @@ def _embedded(wanted: bool, options: Mapping[str, Any]) -> Sandbox | None:
 
         return build(given)
     if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         hint = " To choose campaigns, use --campaign." if "campaigns" in given else ""
-        raise click.UsageError(f"{names}: only with --sandbox.{hint}")
+        raise click.UsageError(f"{', '.join(map(option_of, given))}: only with --sandbox.{hint}")
     return None
 
 
 @click.command(
     cls=SectionedCommand,
-    params=[*choosing_options(), *connection_options(), *sandbox_options(_WITH_SANDBOX)],
+    params=[*choosing_options, *connection_options(), *sandbox_options(_WITH_SANDBOX)],
     epilog=_EXAMPLES,
 )
 @click.option("--sandbox", is_flag=True, help="Pull from an embedded sandbox instead of the service.")
@@ -126,7 +124,7 @@ def pull(now: dt.datetime, /, sandbox: bool, feeds: tuple[str, ...], out: str | 
     embedded = _embedded(sandbox, options)
     days, campaigns = chosen_days(options, now), chosen_campaigns(options)
     wanted = tuple(feed for feed in Feed if feed.value in feeds)
-    to_stdout = out == _STDOUT
+    to_stdout = out == "-"
     _check_together(to_stdout, len(wanted), options)
     _check_months(to_stdout, len(days.windows), options)
     from seorep_async.cli.pull import PullJob

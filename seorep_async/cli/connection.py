@@ -16,8 +16,8 @@ import attrs
 import click
 import platformdirs
 
-from seorep_async.cli.exit_codes import message_of
-from seorep_async.cli.keys import key_of_command, key_of_file, read_small_file, require_private, why, without_bom
+from seorep_async.cli.exit_codes import joined, message_of, option_of
+from seorep_async.cli.keys import key_of_command, key_of_file, read_small_file, require_private, why
 from seorep_async.cli.options import SANDBOX_DEFAULTS
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
@@ -122,7 +122,7 @@ def connect(
         base_url, sources["base_url"] = options["base_url"], "--base-url"
     if missing := [value for value, given in ((sources["base_url"], base_url), (key_source, key)) if not given]:
         where = "" if source else " in the environment"
-        raise click.ClickException(f"{' and '.join(missing)} must be set{where}; or {otherwise}.")
+        raise click.ClickException(f"{joined(missing)} must be set{where}; or {otherwise}.")
     settings, given = _settings(options, profile, source)
     account = _string(profile, "account", source)
     try:
@@ -157,7 +157,7 @@ def _settings(options: Mapping[str, Any], profile: Mapping[str, Any], source: st
     for name in _SETTINGS:
         variable = _VARIABLES.get(name, "")
         for value, given_by in (
-            (options.get(name), f"--{name.replace('_', '-')}"),
+            (options.get(name), option_of(name)),
             (profile.get(name), source),
             (os.environ.get(variable) or None, variable),
         ):
@@ -208,7 +208,7 @@ def _profile(name: str) -> dict[str, Any]:
     file = config_file()
     try:
         data, status = read_small_file(file, _MOST_BYTES)
-        profiles = tomllib.loads(without_bom(data).decode())
+        profiles = tomllib.loads(data.decode("utf-8-sig"))
     except FileNotFoundError:
         raise click.ClickException(
             f"there is no profile {name!r}, as {file} does not exist; `seorep --help` shows an example."
@@ -232,7 +232,7 @@ def _profile(name: str) -> dict[str, Any]:
 def _key(profile: Mapping[str, Any], source: str) -> tuple[Secret, str]:
     given = [name for name in _KEYS if name in profile]
     if len(given) != 1:
-        problem = "there is no key" if not given else f"{' and '.join(given)} can't be combined"
+        problem = "there is no key" if not given else f"{joined(given)} can't be combined"
         raise click.ClickException(f"{source}: {problem}; set one of key_command, key_file, key_env.")
     (name,) = given
     if name == "key_command" and isinstance(profile[name], list):

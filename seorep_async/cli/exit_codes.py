@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +164,17 @@ def message_of(error: SeoRepError, option: str = "") -> str:
 def option_of(argument: str) -> str:
     """Return the option or variable for an argument of the library."""
     return _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """Return a number with its word in singular or plural, by default with an s."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
+def joined(words: Iterable[str]) -> str:
+    """Return words as a list in a sentence: `a, b and c`."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def in_shell_words(message: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import shlex
 import stat
@@ -108,14 +107,9 @@ def why(error: Exception) -> object:
     return error.strerror or error if isinstance(error, OSError) else error
 
 
-def without_bom(data: bytes) -> bytes:
-    """Return UTF-8 without the byte order mark of some editors."""
-    return data.removeprefix(codecs.BOM_UTF8)
-
-
 def _first_line(data: bytes, source: str) -> str:
     try:
-        return without_bom(data).partition(b"\n")[0].removesuffix(b"\r").decode()
+        return data.partition(b"\n")[0].removesuffix(b"\r").decode("utf-8-sig")
     except UnicodeDecodeError:
         problem = f"the key of {source} is not UTF-8."
     raise click.ClickException(problem)  # outside the handler: the caught error holds the key

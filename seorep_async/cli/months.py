@@ -11,10 +11,10 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode
+from seorep_async.cli.exit_codes import ExitCode, counted
 from seorep_async.cli.progress import ProgressDisplay
-from seorep_async.cli.summary import code_of, failures_in_words, print_facts, summary_facts
-from seorep_async.cli.terminal import as_json, counted, duration, named, print_hanging
+from seorep_async.cli.summary import code_of, failures_in_words, in_lines, print_facts, summary_facts
+from seorep_async.cli.terminal import as_json, duration, named, print_hanging
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import PullPausedError, one_line
 from seorep_async.export import PullSummary
@@ -126,11 +126,11 @@ def show_failures_of_months(console: Console, months: Months) -> None:
 
 
 def show_months(console: Console, months: Months, source: str) -> None:
-    pulls, skipped = months.summaries, f"{counted(months.skipped, 'feed', 'feeds')} {_SKIPPED}"
+    pulls, skipped = months.summaries, f"{counted(months.skipped, 'feed')} {_SKIPPED}"
     if not months.specs:
         console.print(f"Nothing to pull: {skipped}.")
         return
-    title = f"Pulled {counted(len(pulls), 'month', 'months')}"
+    title = f"Pulled {counted(len(pulls), 'month')}"
     console.print(Text.assemble((title, "bold"), f" from {one_line(source)}"))
     facts = []
     if failed := sum(not one.ok for one in pulls):
@@ -170,7 +170,7 @@ def preview_of_months(found: Sequence[tuple[PullSpec, int]], skipped: int, sourc
     if in_json:
         months = [named(one, "start_date end_date") | {"requests": count} for one, count in found]
         return as_json({"dry_run": True, "feeds_skipped": skipped, "requests": requests, "months": months})
-    lines = [f"Would pull {counted(len(found), 'month', 'months')} from {one_line(source)}"]
-    lines += [f"  {_month(one)}    about {counted(count, 'request', 'requests')}" for one, count in found]
-    lines += [f"  Skipped    {counted(skipped, 'feed', 'feeds')} {_SKIPPED}"] if skipped else []
-    return "\n".join([*lines, f"  Together   about {counted(requests, 'request', 'requests')}"])
+    facts = [(_month(one), f"about {counted(count, 'request')}") for one, count in found]
+    facts += [("Skipped", f"{counted(skipped, 'feed')} {_SKIPPED}")] if skipped else []
+    facts.append(("Together", f"about {counted(requests, 'request')}"))
+    return in_lines(f"Would pull {counted(len(found), 'month')} from {one_line(source)}", facts)

@@ -21,19 +21,13 @@ from rich.progress import BarColumn, Progress, RenderableColumn, SpinnerColumn, 
 from rich.table import Column
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import in_shell_words
-from seorep_async.cli.terminal import counted, duration, print_hanging, stderr_console
+from seorep_async.cli.exit_codes import counted, in_shell_words
+from seorep_async.cli.terminal import duration, print_hanging, stderr_console
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import one_line
 from seorep_async.export import PullProgress, Stage
 from seorep_async.models import Feed
 
-_DOING = {
-    Stage.LISTING: "Listing campaigns",
-    Stage.KEYWORDS: "Finding keywords",
-    Stage.ROWS: "Pulling {feed}",
-    Stage.WRITING: "Writing",
-}
 _WAITING_FOR = {
     "pace": "at the service's limit",
     "asked to wait": "the service asked for a pause",
@@ -154,7 +148,7 @@ class ProgressDisplay:
             return self._waiting
         by_keyword = progress.feed is Feed.KEYWORD_BY_DATE and progress.stage is Stage.ROWS
         object_name = "keyword" if by_keyword else "campaign"
-        parts = [f"{progress.done:,}/{counted(progress.total, object_name, f'{object_name}s')}"]
+        parts = [f"{progress.done:,}/{counted(progress.total, object_name)}"]
         seconds = self._clock() - self._stage_began
         done, remaining = progress.done - self._done_before, progress.total - progress.done
         if done and remaining and seconds >= _ENOUGH_SECONDS and not self._is_stalled():
@@ -164,7 +158,7 @@ class ProgressDisplay:
         if progress.failures:
             parts.append(f"{progress.failures:,} failed")
         if progress.stage is Stage.ROWS:
-            parts.append(counted(progress.rows, "row", "rows"))
+            parts.append(counted(progress.rows, "row"))
             if seconds >= _ENOUGH_SECONDS:
                 parts.append(f"{(progress.rows - self._rows_before) / seconds:,.0f}/s")
         return " · ".join(parts)
@@ -175,7 +169,8 @@ class ProgressDisplay:
         return waiting and self._clock() - self._last_done >= _ENOUGH_SECONDS
 
     def _doing(self, progress: PullProgress) -> str:
-        doing = f"{self.label}{_DOING[progress.stage].format(feed=progress.feed.value)}"
+        stage = f"pulling {progress.feed.value}" if progress.stage is Stage.ROWS else progress.stage.value
+        doing = f"{self.label}{stage.capitalize()}"
         # at 80 columns the time left must have room beside the longest feed name
         return doing if self._is_wide else doing.removeprefix("Pulling ")
 

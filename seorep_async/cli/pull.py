@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from seorep_async.sandbox import Sandbox
 
 
-@attrs.frozen
+@attrs.define
 class PullJob:
     """A pull with the command line's options.
 
@@ -57,7 +56,7 @@ class PullJob:
     notes: Console
     sandbox: Sandbox | None
     _console: Console = attrs.field(factory=stderr_console, repr=False)
-    _json_begun: threading.Event = attrs.field(factory=threading.Event, repr=False)
+    _json_begun: bool = attrs.field(default=False, init=False)
 
     def run(self) -> ExitCode:
         """Pull, and report on stderr; with `--json`, report also a complete failure on stdout."""
@@ -75,7 +74,7 @@ class PullJob:
         return code
 
     def _write_failure(self, error: BaseException) -> None:
-        if self.options["json"] and not self._json_begun.is_set():
+        if self.options["json"] and not self._json_begun:
             labels = {name: self.options[name] for name in ("account", "snapshot_date")}
             words.print_failure(error, feeds=self.feeds, start_date=self.days.first, end_date=self.days.last, **labels)
 
@@ -130,7 +129,7 @@ class PullJob:
         ]
 
     async def _write(self, text: str, *, as_data: bool = True) -> None:
-        self._json_begun.set()
+        self._json_begun = True
         await run_in_daemon_thread(partial(write_stdout, f"{text}\n", as_data=as_data))
 
     async def _pull_months(self, months: Months, source: str) -> ExitCode:

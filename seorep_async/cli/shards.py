@@ -32,7 +32,7 @@ def shards() -> None:
     """
 
 
-@shards.command(cls=SectionedCommand, params=[*choosing_options(), *connection_options()])
+@shards.command(cls=SectionedCommand, params=[*choosing_options, *connection_options()])
 @click.option(
     "-o",
     "--out",
@@ -82,8 +82,8 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
     from seorep_async.shards import plan as plan_shards
 
     connection = connect(options, otherwise="name the service")
-    names = ("out", "account", "workers", "key_from", "work_dir", "snapshot_date", "key_renewed", "restart")
-    own = {name: options[name] for name in (*names, "retry_failed")}
+    names = "out account workers key_from work_dir snapshot_date key_renewed restart retry_failed"
+    own = {name: options[name] for name in names.split()}
     own["account"] = connection.account if own["account"] is None else own["account"]
     own["storage_options"] = connection.storage_options if is_address(own["out"]) else None
 

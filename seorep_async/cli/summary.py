@@ -12,9 +12,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from seorep_async.cli.exit_codes import ExitCode, exit_code_of, explain, message_of
-from seorep_async.cli.terminal import as_json, counted, duration, moment, named, print_hanging, size, write_stdout
-from seorep_async.errors import ExportError, SeoRepError, one_line
+from seorep_async.cli.exit_codes import ExitCode, counted, exit_code_of, explain, failure_message, joined, message_of
+from seorep_async.cli.terminal import as_json, duration, moment, named, print_hanging, size, write_stdout
+from seorep_async.errors import ExportError, one_line
 from seorep_async.export import PullFailure, PullSummary
 from seorep_async.export.preview import PullPreview
 from seorep_async.export.progress import StagedPull
@@ -60,8 +60,7 @@ def show_summary(
     """
     pulled = bool(summary.paths) or not to_file
     names = [feed.value for feed in summary.feeds]
-    feeds = f"the {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} feed{'s' if len(names) > 1 else ''}"
-    title = ("Pulled " if pulled else "Pulled nothing of ") + feeds
+    title = f"Pulled {'' if pulled else 'nothing of '}the {joined(names)} feed{'s' if len(names) > 1 else ''}"
     days = f", {summary.start_date} to {summary.end_date}, from {one_line(source)}"
     print_hanging(console, Text.assemble((title, "bold"), days), 2)
     dates = [("Dates", origin)] if origin else []
@@ -82,7 +81,8 @@ def print_facts(console: Console, facts: Iterable[tuple[str, str | Text]]) -> No
 
 
 def summary_facts(summary: PullSummary, code: ExitCode, warnings: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the facts of a pull, by their names in JSON."""
+    """Return the facts of a pull, by their names in JSON; shards leave no statistics."""
+    stats = summary.stats
     return {
         "ok": code is ExitCode.OK,
         "exit_code": int(code),
@@ -95,20 +95,14 @@ def summary_facts(summary: PullSummary, code: ExitCode, warnings: Sequence[str] 
         "resumed_reports": summary.resumed,
         "requests": summary.requests,
         "started_at": summary.started_at,
-        **_effort(summary),
+        "retries": stats and stats.retries,
+        "refusals": stats and stats.throttled,
+        "waited": stats and {reason: round(seconds, 3) for reason, seconds in stats.waited.items()},
         "seconds": round(summary.seconds, 3),
         "leftover": summary.leftover,
         "warnings": list(warnings),
         "failures": [_failure(failure) for failure in summary.failures],
     }
-
-
-def _effort(summary: PullSummary) -> dict[str, Any]:
-    stats = summary.stats
-    if stats is None:  # of shards
-        return {"retries": None, "refusals": None, "waited": None}
-    waited = {reason: round(seconds, 3) for reason, seconds in stats.waited.items()}
-    return {"retries": stats.retries, "refusals": stats.throttled, "waited": waited}
 
 
 def print_failure(error: BaseException, **known: Any) -> None:
@@ -130,22 +124,25 @@ def print_failure(error: BaseException, **known: Any) -> None:
 
 
 def preview_in_words(found: PullPreview, spec: PullSpec, source: str, origin: str) -> str:
-    lines = [
-        f"Would pull {', '.join(feed.value for feed in spec.feeds)}, {spec.start_date} to {spec.end_date}, "
-        f"from {one_line(source)}",
-        *([f"  Dates      {origin}"] if origin else []),
-        f"  Account    {one_line(spec.account)}",
-        f"  Campaigns  {found.campaigns:,}",
-        f"  Requests   about {found.requests:,}{_estimated(found)}",
+    feeds, days = ", ".join(feed.value for feed in spec.feeds), f"{spec.start_date} to {spec.end_date}"
+    facts = [("Dates", origin)] if origin else []
+    facts += [
+        ("Account", one_line(spec.account)),
+        ("Campaigns", f"{found.campaigns:,}"),
+        ("Requests", f"about {found.requests:,}{_estimated(found)}"),
+        *(("File", one_line(str(file))) for file in found.files),
     ]
-    lines += [f"  File       {one_line(str(file))}" for file in found.files]
     if (staged := found.staged) is not None:
         state = "that ended with failures" if staged.ended else "that was interrupted"
-        reports = counted(staged.reports, "report", "reports")
+        reports = counted(staged.reports, "report")
         then = "they would be resumed" if staged.reports != 1 else "it would be resumed"
         then = then if found.resumes else "the pull would start over"
-        lines.append(f"  Stored     {reports} of a pull of {moment(staged.started_at)} {state}; {then}")
-    return "\n".join(lines)
+        facts.append(("Stored", f"{reports} of a pull of {moment(staged.started_at)} {state}; {then}"))
+    return in_lines(f"Would pull {feeds}, {days}, from {one_line(source)}", facts)
+
+
+def in_lines(title: str, facts: Iterable[tuple[str, str]]) -> str:
+    return "\n".join([title, *(f"  {label:<11}{value}" for label, value in facts)])
 
 
 def preview_as_json(found: PullPreview, spec: PullSpec) -> str:
@@ -190,9 +187,9 @@ def written_files(summary: PullSummary) -> str:
 
 def _estimated(found: PullPreview) -> str:
     by = f", estimated from campaign {found.sampled}" if found.sampled is not None else ", at one page per report"
-    *several, last = ["", *map(str, found.skipped)]
-    named = f"campaigns {', '.join(several[1:])} and {last}" if several[1:] else f"campaign {last}"
-    return f"{by}; {named} did not answer" if last else by
+    if not found.skipped:
+        return by
+    return f"{by}; campaign{'s' if len(found.skipped) > 1 else ''} {joined(map(str, found.skipped))} did not answer"
 
 
 def _failure(failure: PullFailure) -> dict[str, Any]:
@@ -240,7 +237,8 @@ def failures_in_words(failures: Iterable[PullFailure], *, several: bool) -> Iter
     for failure in failures:
         campaign = None if failure.keyword_id is None else failure.campaign_id
         feed = failure.feed if several else None
-        groups.setdefault((feed, campaign, one_line(_why(failure.error))), []).append(failure)
+        why = failure_message(failure.error.evolve(attempts=1))  # attempts are those of the last request only
+        groups.setdefault((feed, campaign, one_line(why)), []).append(failure)
     for (feed, campaign, why), group in groups.items():
         prefix = f"{feed.value}: " if feed is not None else ""
         if campaign is None:
@@ -248,11 +246,6 @@ def failures_in_words(failures: Iterable[PullFailure], *, several: bool) -> Iter
         else:
             keywords = [failure.keyword_id for failure in group if failure.keyword_id is not None]
             yield f"{prefix}campaign {campaign}, {_with_ids('keyword', keywords)}: {why}"
-
-
-def _why(error: SeoRepError) -> str:
-    """Return the reason for a missing report, without its error's attempts: those are the last request's only."""
-    return message_of(error) + (f" (status {error.status})" if error.status is not None else "")
 
 
 def _with_ids(object_name: str, ids: list[int]) -> str:

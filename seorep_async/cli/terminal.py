@@ -29,11 +29,6 @@ _NO_WRAPPING = 1_000_000
 _MOST_PASSWORD_BYTES = 64 * 1024
 
 
-def counted(count: int, one: str, several: str) -> str:
-    """Return a number with its word in singular or plural."""
-    return f"{count:,} {one if count == 1 else several}"
-
-
 def duration(seconds: float, *, rough: bool = False) -> str:
     """Return a time such as `1 min 05 s`; a rough one has no fractions, and no seconds beside hours."""
     if seconds < 60:
@@ -175,9 +170,9 @@ def formatted(items: Sequence[Any], columns: Sequence[str], kind: OutputFormat, 
         case OutputFormat.TABLE:
             return table_of_many(items, columns) if items else ""
         case OutputFormat.JSON:
-            return printable_json([values_of(item, columns) for item in items], indent=2) + "\n"
+            return _json([values_of(item, columns) for item in items], indent=2)
         case OutputFormat.JSON_LINES:
-            return "".join(printable_json(values_of(item, columns)) + "\n" for item in items)
+            return "".join(_json(values_of(item, columns)) for item in items)
         case OutputFormat.CSV:
             return _csv_rows(items, columns, header)
 
@@ -188,8 +183,12 @@ def formatted_one(item: Any, columns: Sequence[str], kind: OutputFormat, *, with
         case OutputFormat.TABLE:
             return table_of_one(item, columns, with_empty=with_empty)
         case OutputFormat.JSON:
-            return printable_json(values_of(item, columns), indent=2) + "\n"
+            return _json(values_of(item, columns), indent=2)
     return formatted([item], columns, kind)
+
+
+def _json(values: object, indent: int | None = None) -> str:
+    return printable_json(values, indent=indent, default=_plain) + "\n"
 
 
 def table_of_many(items: Sequence[Any], columns: Sequence[str]) -> str:
@@ -206,13 +205,10 @@ def table_of_many(items: Sequence[Any], columns: Sequence[str]) -> str:
 
 def table_of_one(item: Any, columns: Sequence[str], *, with_empty: bool) -> str:
     """Return a row for each field of an object, its name and value; `with_empty` includes fields without a value."""
-    values: dict[str, Any] = {name: getattr(item, name) for name in columns if name != EXTRA}
-    if EXTRA in columns:
-        values |= values_of(item, [EXTRA])
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in values.items():
+    for name, value in values_of(item, columns).items():
         if with_empty or value is not None:
             table.add_row(Text(one_line(name)), Text(_cell(value)))
     return _rendered(table)
@@ -231,12 +227,12 @@ def _csv_rows(items: Sequence[Any], columns: Sequence[str], header: bool) -> str
 
 
 def values_of(item: Any, columns: Sequence[str]) -> dict[str, Any]:
-    """Return some fields of a model for JSON, dates in ISO format.
+    """Return some fields of a model by their names.
 
     With `extra`, unknown fields stand beside the others under the service's names; only namesakes of attributes are
     under `extra`.
     """
-    values = {name: _iso_date(getattr(item, name)) for name in columns if name != EXTRA}
+    values = {name: getattr(item, name) for name in columns if name != EXTRA}
     if EXTRA in columns:
         reserved = {field.name for field in attrs.fields(type(item))}
         extra: Mapping[str, Any] = item.extra
@@ -271,7 +267,3 @@ def _rendered(table: Table) -> str:
     shown = io.StringIO()
     Console(file=shown, force_terminal=stdout_is_terminal(), width=stdout_width(), highlight=False).print(table)
     return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines())
-
-
-def _iso_date(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, dt.date) else value

@@ -179,9 +179,11 @@ _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
 }
 
 
-def printable_json(value: object, *, indent: int | None = None) -> str:
-    """Return JSON with control characters escaped, so that no terminal obeys them."""
-    encoded = json.dumps(value, ensure_ascii=False, indent=indent)
+def printable_json(
+    value: object, *, indent: int | None = None, default: Callable[[object], object] | None = None
+) -> str:
+    """Return JSON with control characters escaped, so that no terminal obeys them; arguments are those of `json`."""
+    encoded = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
     if encoded.replace("\n", "").isprintable():
         return encoded
     return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in encoded)
