@@ -188,6 +188,11 @@ class Pull(Generic[R]):
         return outcome
 
     @property
+    def more_may_come(self) -> bool:
+        """Whether so many ids are in progress that waiting for another outcome leaves few permits unused."""
+        return self._running > self._session.settings.max_concurrency // 2
+
+    @property
     def key_refusal(self) -> AuthenticationError | None:
         """The error with which the service refused the API key itself, or None."""
         return self._cancel_scope.error

@@ -12,8 +12,8 @@ from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.extra import extra_field
 from seorep_async.tables.arrow import arrow_schema, pandas_frame, polars_frame, record_batch
-from seorep_async.tables.columns import Table, Values
-from seorep_async.tables.declared import table_of, totals_values
+from seorep_async.tables.columns import Table
+from seorep_async.tables.declared import TOTALS, table_of, totals_values
 from seorep_async.tables.html import SHOWN_ROWS, html_table
 from seorep_async.tables.optional import require
 from seorep_async.tables.tabular import Tabular
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _SHOWN_ROWS = 3
+_LEAD = ("account", "snapshot_date", "campaign_id")
 
 
 def _shown_rows(rows: Sequence[object]) -> str:
@@ -117,7 +118,11 @@ def column_values(report: RankingReport[Any], **lead: Any) -> list[Sequence[Any]
 
     `lead` replaces the report's own `account`, `snapshot_date` and `campaign_id`, which a keyword's report lacks.
     """
-    return table_of(report.feed).column_values(report.rows, _lead(report, **lead), compared=report.compared)
+    own = (report.account, report.snapshot_date, report.campaign_id)
+    named = [lead.get(name, value) for name, value in zip(_LEAD, own, strict=True)]
+    by_keyword = (report.id,) if report.feed is Feed.KEYWORD_BY_DATE else ()
+    values = (*named, *by_keyword, report.start_date, report.end_date)
+    return table_of(report.feed).column_values(report.rows, values, compared=report.compared)
 
 
 def to_arrow(reports: Reports, *, feed: Feed | None = None) -> pa.Table:
@@ -214,15 +219,10 @@ def to_html(report: RankingReport[Any]) -> str:
     caption = f"{object_name} {report.id}" + (f" of {report.account}" if report.account else "")
     caption += f", {report.start_date} to {report.end_date}, feed {report.feed.value}"
     columns = column_values(attrs.evolve(report, rows=report.rows[:SHOWN_ROWS]))[table.lead :]
-    totals = totals_values(report.totals, compared=report.compared) if report.totals else None
+    totals = None
+    if report.totals:
+        totals = dict(zip(TOTALS, totals_values(report.totals, compared=report.compared), strict=True))
     return html_table(caption, table.columns[table.lead :], zip(*columns, strict=True), len(report.rows), totals)
-
-
-def _lead(report: RankingReport[Any], **lead: Any) -> Values:
-    names = ("account", "snapshot_date", "campaign_id")
-    by_keyword = (report.id,) if report.feed is Feed.KEYWORD_BY_DATE else ()
-    own = (lead[name] if name in lead else getattr(report, name) for name in names)
-    return (*own, *by_keyword, report.start_date, report.end_date)
 
 
 def reports_of(reports: Reports) -> Iterator[RankingReport[Any]]:

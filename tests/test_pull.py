@@ -362,6 +362,16 @@ async def test_outcomes_taken_when_ready_count_as_waiting() -> None:
     assert sorted(taken) == list(range(1, 31))
 
 
+async def test_more_may_come_while_most_permits_are_in_use(stuck: asyncio.Event) -> None:
+    held = holding(stuck, lambda asked: asked.id > 2)
+    async with serving(held, max_concurrency=4) as (client, _), pull_of(client, (1, 2, 3)) as outcomes:
+        found = [outcomes.more_may_come]
+        for _ in range(2):
+            await anext(outcomes)
+        found.append(outcomes.more_may_come)
+    assert found == [True, False]
+
+
 async def test_failed_campaigns_do_not_use_up_the_window() -> None:
     def script(asked: Asked) -> Any:
         if asked.id <= 50 and asked.page > 1:

@@ -18,6 +18,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from seorep_async.export.formats import DamagedError, OtherVersionError, RowsFile, RowsLocation, StagedReport
 from seorep_async.models import Feed
 from seorep_async.tables.columns import fits
@@ -53,6 +55,7 @@ class Checkpoint:
         with contextlib.ExitStack() as opening:
             opening.callback(self._rows.close)
             self._db = opening.enter_context(contextlib.closing(_open(path)))
+            self._is_durable = False
             self._salt = ""
             self._salt = self.read("salt") or self._clear()
             opening.pop_all()
@@ -119,7 +122,9 @@ class Checkpoint:
         locations = self._rows.append([report.data for report in reports])
         records = list(map(self._record, reports, locations))
         self._rows.flush(durable=durable)  # before the records that name it
-        self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+        if durable != self._is_durable:
+            self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            self._is_durable = durable
         with self._transaction():
             for start in range(0, len(records), _RECORDS):
                 some = records[start : start + _RECORDS]
@@ -209,13 +214,13 @@ class Checkpoint:
 
     def reports(self, table: str) -> Iterator[StagedReport]:
         """Yield a table's reports in the order of campaigns and their keywords; a damaged one raises DamagedError."""
-        for (name, campaign_id, id_, rows, totals), location in self._records(_in_order(table), table):
-            yield StagedReport(name, campaign_id, id_, rows, totals, self._rows.read(location))
+        for facts, location in self._records(_in_order(table), table):
+            yield StagedReport._make((*facts, self._rows.read(location)))
 
     def totals(self, table: str) -> Iterator[tuple[int, int, list[Any]]]:
         """Yield campaign, id and totals of a table's reports with totals, in the order of `reports`."""
         for (_, campaign_id, id_, _, totals), _ in self._records(_in_order(table, "r.totals IS NOT NULL"), table):
-            yield campaign_id, id_, json.loads(totals)
+            yield campaign_id, id_, msgspec.json.decode(totals)
 
     def verify(self) -> None:
         """Check everything, and delete reports of campaigns with damaged rows; other damage raises DamagedError."""
@@ -256,8 +261,7 @@ class Checkpoint:
             yield tuple(facts[:-3]), RowsLocation(*facts[-3:])
 
     def _record(self, report: StagedReport, location: RowsLocation) -> tuple[object, ...]:
-        about = (report.table, report.campaign_id, report.id, report.rows, report.totals)
-        facts = (*about, location.start, location.size, location.checksum)
+        facts = (*report[:-1], *location)
         return (*facts, self._checksum(*facts))
 
     def _checksum(self, *facts: object) -> int:

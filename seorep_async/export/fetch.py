@@ -33,7 +33,9 @@ _GO_ON = "run the same pull again, without restart=True, to fetch the rest"
 _GROUP_ROWS = 500
 """Rows that complete a group of reports, to be stored in one step."""
 _GATHERING_SECONDS = 0.002
-"""Longest wait for more of a group: a step takes as long as to fetch a small report."""
+"""Wait for more of a group: a step takes as long as to fetch a small report."""
+_PAUSES = 10
+"""Such waits, at most, while each of them brings more."""
 
 
 @attrs.frozen
@@ -234,13 +236,13 @@ async def _ready_group(first: PullOutcome[Any], outcomes: Pull[Any]) -> list[Pul
     """Return an outcome and those that arrive with it, to be stored in one step, up to about `_GROUP_ROWS` rows."""
     group: list[PullOutcome[Any]] = []
     outcome: PullOutcome[Any] | None = first
-    rows, has_waited = 0, False
+    rows, pauses = 0, _PAUSES
     while outcome is not None:
         group.append(outcome)
         rows += 0 if outcome.report is None else len(outcome.report.rows)
         outcome = outcomes.take_ready() if rows < _GROUP_ROWS else None
-        if outcome is None and rows < _GROUP_ROWS and not has_waited:
-            has_waited = True
+        if outcome is None and rows < _GROUP_ROWS and pauses and outcomes.more_may_come:
+            pauses -= 1
             await asyncio.sleep(_GATHERING_SECONDS)
             outcome = outcomes.take_ready()
     return group

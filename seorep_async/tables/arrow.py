@@ -60,16 +60,13 @@ def batch_of_plain(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordB
 
 @cache
 def _makers(table: Table) -> list[Callable[[Sequence[Any]], pa.Array]]:
-    array = require("pyarrow").array
-    plain = {kind: partial(_comparable if kind in COMPARABLE else array, type=_type(kind)) for kind in ColumnType}
-    return [_SPECIAL.get(column.type, plain[column.type]) for column in table.columns]
+    return [_SPECIAL.get(column.type, partial(_array, require("pyarrow"), column.type)) for column in table.columns]
 
 
-def _comparable(column: Sequence[Any], type: pa.DataType) -> pa.Array:
-    pa = require("pyarrow")
-    if len(column) > 1 and is_constant(column):  # many columns are
-        return pa.repeat(pa.scalar(column[0], type), len(column))
-    return pa.array(column, type)
+def _array(pa: Any, kind: ColumnType, column: Sequence[Any]) -> pa.Array:
+    if len(column) > 1 and kind in COMPARABLE and is_constant(column):  # many columns are
+        return pa.repeat(pa.scalar(column[0], _type(kind)), len(column))
+    return pa.array(column, _type(kind))
 
 
 def pandas_frame(table: pa.Table) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -59,7 +60,10 @@ _REPORT = (
     _START,
     _END,
 )
-_TOTALS = tuple(attrs.fields_dict(RankingTotals))
+TOTALS = tuple(attrs.fields_dict(RankingTotals))
+"""Names of the totals, in the order of their columns."""
+_READ_TOTALS = attrgetter(*TOTALS)
+_CHANGES = [index for index, name in enumerate(TOTALS) if is_change(name)]
 _REPORT_KEY = ("account", "table_name", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
 
 
@@ -91,9 +95,12 @@ def totals_table() -> Table:
     return Table("totals", "The totals of one report.", (*columns, *columns_of_model(RankingTotals)), _REPORT_KEY)
 
 
-def totals_values(totals: RankingTotals, *, compared: bool = True) -> dict[str, Any]:
-    """Return a report's totals by column, in their order; changes are None unless `compared`."""
-    return {name: getattr(totals, name) if compared or not is_change(name) else None for name in _TOTALS}
+def totals_values(totals: RankingTotals, *, compared: bool = True) -> list[Any]:
+    """Return the values of a report's totals, in the order of their columns; changes are None unless `compared`."""
+    values = list(_READ_TOTALS(totals))
+    for index in () if compared else _CHANGES:
+        values[index] = None
+    return values
 
 
 @cache
