@@ -175,12 +175,15 @@ class Fetcher:
                             one.error.subject = None
                             raise one.error
                         await self._fail(feed, shown, one.id, one.error)
-
         if any((feed, id_) not in self._errors for id_ in valid[begun:]):
-            await sink.run(lambda: note_pause(checkpoint, self._errors, spec.key_digest()))
-            await self._raise_if_all_refused()
-            more = f"; failed reports ({len(self._errors)}) are tried again last" if self._errors else ""
-            raise PullPausedError(f"stopped at max_requests=…{more}; {_GO_ON}")
+            await self._pause()
+
+    async def _pause(self) -> None:
+        checkpoint, key_digest = self.sink.checkpoint, self.spec.key_digest
+        await self.sink.run(lambda: note_pause(checkpoint, self._errors, key_digest()))
+        await self._raise_if_all_refused()
+        more = f"; failed reports ({len(self._errors)}) are tried again last" if self._errors else ""
+        raise PullPausedError(f"stopped at max_requests=…{more}; {_GO_ON}")
 
     async def _add(self, feed: Feed, reports: list[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
         before = len(self.tracker.failures)
