@@ -83,7 +83,10 @@ class Checkpoint:
         """Return the value noted under a name, or None; a damaged one raises DamagedError."""
         for value, checksum in self._query("SELECT value, checksum FROM about WHERE name = ?", name):
             self._check(checksum, name, value)
-            return json.loads(value)
+            try:
+                return json.loads(value)
+            except (ValueError, TypeError, RecursionError) as error:
+                raise DamagedError(str(error)) from error
         return None
 
     def note(self, **values: Any) -> None:

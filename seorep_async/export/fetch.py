@@ -19,11 +19,13 @@ from seorep_async.errors import (
     PullPausedError,
     SeoRepError,
 )
+from seorep_async.export.pause import Errors, errors_before_pause, note_pause
 from seorep_async.export.progress import ProgressTracker, PullFailure, Stage
 from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.spec import PullSpec
 from seorep_async.models import Campaign, Feed
 from seorep_async.pull import MAX_REPULLS, Pull, PullOutcome
+from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import check_id
 
 StoreCampaigns: TypeAlias = Callable[[Sequence[Campaign], int], Awaitable[None]]
@@ -42,7 +44,8 @@ _PAUSES = 10
 class Fetcher:
     """Fetches every report that a sink lacks, and reports stages, steps and failures to the tracker.
 
-    It begins no report when `requests_left` returns 0; None is no limit.
+    It begins no report when `requests_left` returns 0; None is no limit. Those that failed before a pause come last, so
+    that they don't take all requests of each run; if none are left for them, the pull ends with their errors.
     """
 
     client: SeoRepClient
@@ -50,6 +53,9 @@ class Fetcher:
     sink: StagingWriter | PipeWriter
     tracker: ProgressTracker
     requests_left: Callable[[], int | None] = lambda: None
+    _errors: Errors = attrs.field(factory=dict, init=False)
+    _failed: set[tuple[Feed, int]] = attrs.field(factory=set, init=False)
+    """Which of `_errors` are of this run."""
 
     async def run(self) -> None:
         """Fetch every report that the sink lacks; raises as `pull_to`, but for its arguments."""
@@ -57,25 +63,38 @@ class Fetcher:
         if await sink.run(checkpoint.read, "planned") is None:
             await sink.plan(await self._campaigns())
         self.tracker.rows = sum([(await sink.run(checkpoint.counts, feed))[1] for feed in feeds])
+        self._errors.update(await sink.run(errors_before_pause, checkpoint))
+        if self._errors:
+            await self._fetch_feeds(but=set(self._errors))
+        await self._fetch_feeds(but=self._failed)
+        await self._complete_failures()
+        await sink.run(lambda: checkpoint.note(paused=None))
+        await self._raise_if_all_refused()
+        if self.spec.campaigns is not None and not self.spec.is_shard and not await sink.run(checkpoint.is_empty):
+            await self._name_campaigns(self.spec.campaigns)
+
+    async def _fetch_feeds(self, but: Container[tuple[Feed, int]]) -> None:
+        """Fetch the missing reports of every feed, `but` some."""
+        sink, checkpoint, feeds = self.sink, self.sink.checkpoint, self.spec.feeds
         wants_keywords = Feed.KEYWORD_BY_DATE in feeds
         for feed in feeds:
             if feed is not Feed.KEYWORD_BY_DATE:
                 missing = await sink.run(checkpoint.missing, feed)
-                await self._fetch(feed, missing, keywords=wants_keywords and feed is Feed.CAMPAIGN)
+                await self._fetch(feed, missing, but, keywords=wants_keywords and feed is Feed.CAMPAIGN)
         if wants_keywords:
             if Feed.CAMPAIGN not in feeds:
-                await self._find_keywords()
-            self._fail_without_keywords(set(await sink.run(checkpoint.without_keywords)))
-            await self._fetch(Feed.KEYWORD_BY_DATE, await sink.run(checkpoint.missing, Feed.KEYWORD_BY_DATE))
-        await self._raise_if_all_refused()
-        if self.spec.campaigns is not None and not self.spec.is_shard and not await sink.run(checkpoint.is_empty):
-            await self._name_campaigns(self.spec.campaigns)
+                # find all first, and store only their ids: one pull over all campaigns keeps every permit busy; one for
+                # each campaign would drain at its end
+                missing = await sink.run(checkpoint.without_keywords)
+                await self._fetch(Feed.CAMPAIGN, missing, but, keywords=True, stage=Stage.KEYWORDS)
+            missing = await sink.run(checkpoint.missing, Feed.KEYWORD_BY_DATE)
+            await self._fetch(Feed.KEYWORD_BY_DATE, missing, but)
 
     async def _raise_if_all_refused(self) -> None:
         """Raise the refusal if every report was refused, and the account's campaigns were not listed with the key."""
         if self.spec.campaigns is None or self.spec.is_shard or not await self.sink.run(self.sink.checkpoint.is_empty):
             return
-        errors = [failure.error for failure in self.tracker.failures]
+        errors = list(self._errors.values())
         if errors and all(isinstance(error, AuthenticationError) for error in errors):
             errors[0].subject = None
             raise errors[0]
@@ -94,22 +113,37 @@ class Fetcher:
         tracker.names_error = await name_campaigns(self.client, ids, sink.add_campaigns)
         await sink.run(lambda: sink.checkpoint.note(named=tracker.names_error is None))
 
-    async def _find_keywords(self) -> None:
-        # find all first, and store only their ids: one pull over all campaigns keeps every permit busy; one for each
-        # campaign would drain at its end
-        missing = await self.sink.run(self.sink.checkpoint.without_keywords)
-        await self._fetch(Feed.CAMPAIGN, missing, keywords=True, stage=Stage.KEYWORDS)
+    async def _complete_failures(self) -> None:
+        """Note those of missing reports that were not fetched again, and of keywords that another campaign has too.
 
-    def _fail_without_keywords(self, campaigns: set[int]) -> None:
-        """Note missing keywords of campaigns whose own report failed."""
-        for failure in list(self.tracker.failures):
-            if failure.campaign_id in campaigns and failure.feed is Feed.CAMPAIGN:
-                self.tracker.failures.append(attrs.evolve(failure, feed=Feed.KEYWORD_BY_DATE))
+        Keywords of a campaign whose own report failed are missing, too.
+        """
+        sink, checkpoint, failures = self.sink, self.sink.checkpoint, self.tracker.failures
+        noted = {(one.feed, one.campaign_id, one.keyword_id) for one in failures}
+        found = []
+        for feed in self.spec.feeds if self._errors else ():
+            for id_ in await sink.run(checkpoint.missing, feed):
+                if (error := self._errors.get((feed, id_))) is not None:
+                    found += await self._failures_of(feed, feed, id_, error)
+            for id_ in await sink.run(checkpoint.without_keywords) if feed is Feed.KEYWORD_BY_DATE else ():
+                if (error := self._errors.get((Feed.CAMPAIGN, id_))) is not None:
+                    found.append(PullFailure(feed, id_, None, error))
+        failures += [one for one in found if (one.feed, one.campaign_id, one.keyword_id) not in noted]
 
-    async def _fetch(self, feed: Feed, ids: list[int], *, keywords: bool = False, stage: Stage = Stage.ROWS) -> None:
+    async def _fetch(
+        self,
+        feed: Feed,
+        missing: list[int],
+        but: Container[tuple[Feed, int]],
+        *,
+        keywords: bool = False,
+        stage: Stage = Stage.ROWS,
+    ) -> None:
         spec, sink, checkpoint = self.spec, self.sink, self.sink.checkpoint
+        ids = [id_ for id_ in missing if (feed, id_) not in but]
+        ids.sort(key=lambda id_: (feed, id_) in self._errors)  # those not tried yet first
         if stage is Stage.KEYWORDS:
-            shown, stored = Feed.KEYWORD_BY_DATE, len(await sink.run(checkpoint.campaigns)) - len(ids)
+            shown, stored = Feed.KEYWORD_BY_DATE, len(await sink.run(checkpoint.campaigns)) - len(missing)
         else:
             shown, stored = feed, (await sink.run(checkpoint.counts, feed))[0]
         self.tracker.start_stage(stage, shown, stored + len(ids), stored)
@@ -132,7 +166,7 @@ class Fetcher:
                     outcomes.finish()
                 reports = [one.report for one in group if one.report is not None]
                 if reports:
-                    await sink.add(reports, rows=stage is Stage.ROWS, keywords=keywords)
+                    await self._add(feed, reports, rows=stage is Stage.ROWS, keywords=keywords)
                 for one in group:
                     if one.error is not None:
                         if (refusal := outcomes.key_refusal) is not None:
@@ -143,21 +177,38 @@ class Fetcher:
                             one.error.subject = None
                             raise one.error
                         await self._fail(feed, shown, one.id, one.error)
+        if any((feed, id_) not in self._errors for id_ in valid[begun:]):
+            await self._pause()
 
-        if begun < len(valid):
-            await self._raise_if_all_refused()
-            failed = len(self.tracker.failures)  # they may take all requests of each run
-            more = f"; failed reports ({failed}) are tried again first: allow more requests than they take"
-            raise PullPausedError(f"stopped at max_requests=…{more if failed else ''}; {_GO_ON}")
+    async def _pause(self) -> None:
+        checkpoint, key_digest = self.sink.checkpoint, self.spec.key_digest
+        await self.sink.run(lambda: note_pause(checkpoint, self._errors, key_digest()))
+        await self._raise_if_all_refused()
+        more = f"; failed reports ({len(self._errors)}) are tried again last" if self._errors else ""
+        raise PullPausedError(f"stopped at max_requests=…{more}; {_GO_ON}")
+
+    async def _add(self, feed: Feed, reports: list[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
+        before = len(self.tracker.failures)
+        await self.sink.add(reports, rows=rows, keywords=keywords)
+        for report in reports:
+            self._errors.pop((feed, report.id), None)
+        for one in self.tracker.failures[before:]:  # the format can't hold them
+            self._note_error(feed, one.campaign_id if one.keyword_id is None else one.keyword_id, one.error)
 
     async def _fail(self, asked: Feed, shown: Feed, id_: int, error: SeoRepError) -> None:
-        failures = self.tracker.failures
-        if asked is Feed.KEYWORD_BY_DATE:
-            for campaign_id in await self.sink.run(self.sink.checkpoint.owners_without_report, id_):
-                failures.append(PullFailure(shown, campaign_id, id_, error))
-        else:
-            failures.append(PullFailure(shown, id_, None, error))
+        self._note_error(asked, id_, error)
+        self.tracker.failures += await self._failures_of(asked, shown, id_, error)
         self.tracker.advance()
+
+    async def _failures_of(self, asked: Feed, shown: Feed, id_: int, error: SeoRepError) -> list[PullFailure]:
+        if asked is not Feed.KEYWORD_BY_DATE:
+            return [PullFailure(shown, id_, None, error)]
+        owners = await self.sink.run(self.sink.checkpoint.owners_without_report, id_)
+        return [PullFailure(shown, campaign_id, id_, error) for campaign_id in owners]
+
+    def _note_error(self, asked: Feed, id_: int, error: SeoRepError) -> None:
+        self._errors[asked, id_] = error
+        self._failed.add((asked, id_))
 
 
 async def store_campaigns(

@@ -23,6 +23,7 @@ from seorep_async.export.atomic_replace import export_error, os_message, transla
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.formats import DamagedError, Format, OtherVersionError
 from seorep_async.export.lock import POLL_SECONDS, HeldError, PullLock, at_work
+from seorep_async.export.pause import is_paused
 from seorep_async.export.progress import StagedPull
 from seorep_async.export.spec import PullSpec, differences
 from seorep_async.models import Feed
@@ -160,7 +161,7 @@ class StagingArea:
         Otherwise it starts over. ConfigurationError: it would resume, but the earlier run was of another pull.
         """
         earlier, ended = checkpoint.read("parameters"), checkpoint.read("ended")
-        if earlier is None or checkpoint.is_empty() or (ended and not retry_failed):
+        if earlier is None or _is_useless(checkpoint) or (ended and not retry_failed):
             return False
         wrong = differences(earlier, spec.wanted(self.format))
         same_account = (earlier["service"], earlier["account"]) == (spec.service, spec.account)
@@ -193,7 +194,7 @@ class StagingArea:
         if self.is_open:
             with contextlib.suppress(DamagedError, sqlite3.Error):
                 self.left = staged_in(self.checkpoint)
-                empty = self.checkpoint.is_empty() and not self.has_older()
+                empty = _is_useless(self.checkpoint) and not self.has_older()
             self.is_open = False
             with contextlib.suppress(sqlite3.Error):
                 self.checkpoint.close()
@@ -324,10 +325,15 @@ class StagingArea:
             raise export_error(str(self.label), f"the checkpoint in {self.folder.name} {problem}") from error
 
 
+def _is_useless(checkpoint: Checkpoint) -> bool:
+    """Return whether there is nothing to resume."""
+    return checkpoint.is_empty() and not is_paused(checkpoint)
+
+
 def staged_in(checkpoint: Checkpoint) -> StagedPull | None:
-    """Return what an earlier run has staged, or None if no report."""
+    """Return what an earlier run has staged, or None if there is nothing to resume."""
     started_at, earlier = checkpoint.read("begun"), checkpoint.read("parameters")
-    if started_at is None or earlier is None or checkpoint.is_empty():
+    if started_at is None or earlier is None or _is_useless(checkpoint):
         return None
     reports, ended = sum(checkpoint.counts(feed)[0] for feed in Feed), bool(checkpoint.read("ended"))
     return StagedPull(started_at, earlier.get("start_date"), earlier.get("end_date"), reports, ended)

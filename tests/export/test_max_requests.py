@@ -109,7 +109,7 @@ async def test_a_pause_tells_how_many_reports_failed(tmp_path: Path) -> None:
         Sandbox(campaigns=6, keywords=2, forbidden=[1, 2]) as sandbox,
         SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
     ):
-        with pytest.raises(PullPausedError, match=r"failed reports \(2\) are tried again first"):
+        with pytest.raises(PullPausedError, match=r"failed reports \(2\) are tried again last"):
             await pull_into(client, tmp_path / "a.csv", max_requests=3)
         summary = await pull_into(client, tmp_path / "a.csv", max_requests=10)
     assert [failure.campaign_id for failure in summary.failures] == [1, 2]
