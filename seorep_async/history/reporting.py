@@ -88,7 +88,7 @@ def report(
         nights = sorted({*_drawn(every), *every[-2:]}) if of_all else every
         history.choose(whose, nights)
         chosen, name = _choose(history, Chosen(history.connection, whose, (), nights), campaign, group, _within(*days))
-        figures = _figures(history, chosen, every if of_all else None, name, title)
+        figures = _figures(chosen, every if of_all else None, name, title)
     _write(target, page(figures, style, image))
     return target
 
@@ -135,15 +135,12 @@ def _choose(
     return attrs.evolve(every, campaigns=[id_ for id_, _ in chosen]), chosen[0][1] if group else name
 
 
-def _figures(
-    history: RankingHistory, chosen: Chosen, every: Sequence[dt.date] | None, name: str, title: str | None
-) -> Figures:
+def _figures(chosen: Chosen, every: Sequence[dt.date] | None, name: str, title: str | None) -> Figures:
     """Return the figures; `every` has all nights if only those that are drawn were opened."""
     campaigns_by_night = chosen.campaigns_by_night()
     dates = list(campaigns_by_night)
     every = dates if every is None else every
     drawn = {dates[0], dates[-1], *_drawn(every).intersection(dates)}
-    history.choose(chosen.account, {*drawn, *dates[-2:]})
     nights = chosen.nights([*drawn, *dates[-2:]])
     last = nights[-1]
     engine = next((one for one in ENGINES if last.standings[one].ranked), "engine_a")

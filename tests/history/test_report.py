@@ -19,8 +19,7 @@ from seorep_async import ConfigurationError, ExportError
 from seorep_async.cli.application import run
 from seorep_async.export.local_folder import LocalFolder
 from seorep_async.history import report
-from seorep_async.history.report_style import contrast, readable, rgb, style_sheet
-from seorep_async.history.svg import axis, line, stacked_bars
+from seorep_async.history.report_style import axis, contrast, line, readable, rgb, stacked_bars, style_sheet
 from tests.history.left_behind import pulled_windows
 from tests.history.made_history import Ranks, as_dataset, made_history
 
