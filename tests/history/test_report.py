@@ -149,12 +149,12 @@ def test_keywords_that_are_never_ranked_make_a_page(tmp_path: Path) -> None:
     assert "No keyword is ranked on any engine." in page
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def many_nights(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+@pytest.fixture(scope="module")
+def many_nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database, and beside it a dataset, of 100 nights of campaign 1, and each ninth of campaign 2."""
     nights = [{11: 1 + night % 7, 12: night, **({21: night} if night % 9 == 4 else {})} for night in range(100)]
     source = made_history(tmp_path_factory.mktemp("many") / "a.duckdb", nights)
-    as_dataset(source, request.param)
+    as_dataset(source, parts=2)
     return source
 
 
