@@ -73,10 +73,7 @@ def report(
         ExportError: the file can't be written, or the source can't be read.
         ImportError: an extra is missing.
     """
-    if title is not None and (not isinstance(title, str) or not title.strip()):
-        raise ConfigurationError(f"title must be words, got {shown(title)}", argument="title")
-    if campaign is not None and group is not None:
-        raise ConfigurationError("campaign=… and group=… can't be combined; give one", argument="group")
+    _check_subject(title, campaign, group)
     days = _checked_days(first, last)
     target, style = _checked_target(out, force), style_sheet(checked_colours(colours))
     image = None if logo is None else _image(Path(logo))
@@ -91,6 +88,13 @@ def report(
         figures = _figures(chosen, every if of_all else None, name, title)
     _write(target, page(figures, style, image))
     return target
+
+
+def _check_subject(title: str | None, campaign: int | None, group: str | None) -> None:
+    if title is not None and (not isinstance(title, str) or not title.strip()):
+        raise ConfigurationError(f"title must be words, got {shown(title)}", argument="title")
+    if campaign is not None and group is not None:
+        raise ConfigurationError("campaign=… and group=… can't be combined; give one", argument="group")
 
 
 def _nights(history: RankingHistory, account: str, first: dt.date | None, last: dt.date | None) -> Sequence[dt.date]:
