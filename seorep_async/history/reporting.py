@@ -59,19 +59,16 @@ def report(
         account: whose nights; may be left out if there is one account.
         campaign: the id of one campaign; by default all campaigns.
         group: the title of a group, in any case, whose campaigns are reported together.
-        first: the first day of the nights to draw; by default the first night.
-        last: the last day of them; by default the last night.
+        first: the first day of the nights to draw, up to the day `last`; by default all nights.
         title: the page's title; by default it names the campaign, the group or the account.
         logo: a PNG, JPEG or SVG file of at most 48 KiB.
-        colours: the colour of title and bars, and the accent, as `#rrggbb`. Where text could not be read in them, they
-            are made darker or lighter.
+        colours: of title and bars, and the accent, as `#rrggbb`; made darker or lighter where text can't be read.
         force: whether any file may be replaced.
         storage_options: of an object store, by obstore's names.
 
     Raises:
-        ConfigurationError: an argument is wrong, or the source has no rankings of this account, campaign or group.
-        ExportError: the file can't be written, or the source can't be read.
-        ImportError: an extra is missing.
+        ConfigurationError: an argument is wrong, or the source has no such rankings.
+        ExportError: the file can't be written, or the source can't be read. ImportError: an extra is missing.
     """
     _check_subject(title, campaign, group)
     days = _checked_days(first, last)
@@ -80,10 +77,9 @@ def report(
     with open_rankings(source, storage_options=storage_options) as history:
         whose = history.account(account)
         every = _nights(history, whose, *days)
-        # some campaigns may have no rows on the nights that would be drawn
         of_all = campaign is None and group is None
         nights = sorted({*_drawn(every), *every[-2:]}) if of_all else every
-        history.choose(whose, nights)
+        history.choose(whose, nights)  # of some campaigns every night, as they may have no rows of those drawn
         chosen, name = _choose(history, Chosen(history.connection, whose, (), nights), campaign, group, _within(*days))
         figures = _figures(chosen, every if of_all else None, name, title)
     _write(target, page(figures, style, image))
