@@ -23,7 +23,7 @@ from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.pull_to import run_export
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.targets import Target
-from seorep_async.history.completeness import pulled_feeds
+from seorep_async.history.source import pulled_feeds
 
 _NAMED = 3
 _SKIPPED = "of months, complete already"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
-from seorep_async.history.comparison_query import CHANGES
+from seorep_async.history.comparing import CHANGES
 
 if TYPE_CHECKING:
     import duckdb

@@ -13,7 +13,7 @@ from typing import TypeVar
 import attrs
 
 from seorep_async.history.figures import BANDS, ENGINES, Group, Listed, Move, Night
-from seorep_async.history.svg import axis, line, stacked_bars
+from seorep_async.history.report_style import axis, line, stacked_bars
 
 T = TypeVar("T")
 

@@ -61,7 +61,6 @@ class CopiedParts:
     connection: duckdb.DuckDBPyConnection
     accounts: Sequence[str] = attrs.field(init=False)
     _copied: dict[Path, tuple[Partition, Part]] = attrs.field(init=False, factory=dict)
-    _shown: dict[str, Collection[Path]] = attrs.field(init=False, factory=dict)
 
     @accounts.default
     def _(self) -> Sequence[str]:
@@ -82,7 +81,7 @@ class CopiedParts:
         *,
         at_once: Sequence[str] = (),
     ) -> None:
-        """Copy a table, or only its rows of an account or of some nights, and make a view of it, in place of an older.
+        """Copy a table, or only its rows of an account or of some nights, and make a view of it.
 
         As in a database, it has one row of each key, that of the newest night. If columns are given as `at_once`, it is
         a table of these, so that the parts are read but once.
@@ -96,22 +95,16 @@ class CopiedParts:
             for part in one.parts
             if part.table == table.name
         }
-        if self._shown.get(table.name) == chosen.keys():
-            return
-        missing = [(file, *of) for file, of in chosen.items() if file not in self._copied]
         with _translated(self.folder):
-            (self.folder / table.name).mkdir(exist_ok=True)
-        for first in range(0, len(missing), _TOGETHER):  # a signal waits for these
-            each(self._copy, missing[first : first + _TOGETHER])
+            (self.folder / table.name).mkdir()
+        files = list(chosen)
+        for first in range(0, len(files), _TOGETHER):  # a signal waits for these
+            each(self._copy, [(file, *chosen[file]) for file in files[first : first + _TOGETHER]])
         self._copied.update(chosen)
-        rows = " UNION ALL ".join(
-            [_no_rows(table), *(self._rows(table, files) for files in self._of_each_form(chosen))]
-        )
+        forms = [_no_rows(table), *(self._rows(table, alike) for alike in self._of_each_form(files))]
         kind, columns = ("TABLE", ", ".join(at_once)) if at_once else ("VIEW", "*")
-        self.connection.execute(
-            f"CREATE OR REPLACE {kind} {table.name} AS SELECT {columns} FROM ({rows}) {newest_rows(table)}"
-        )
-        self._shown[table.name] = chosen.keys()
+        rows = f"SELECT {columns} FROM ({' UNION ALL '.join(forms)}) {newest_rows(table)}"
+        self.connection.execute(f"CREATE {kind} {table.name} AS {rows}")
 
     def check(self) -> None:
         """Raise an ExportError for the first part that no pull wrote, if any."""

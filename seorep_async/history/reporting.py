@@ -59,38 +59,38 @@ def report(
         account: whose nights; may be left out if there is one account.
         campaign: the id of one campaign; by default all campaigns.
         group: the title of a group, in any case, whose campaigns are reported together.
-        first: the first day of the nights to draw; by default the first night.
-        last: the last day of them; by default the last night.
+        first: the first day of the nights to draw, up to the day `last`; by default all nights.
         title: the page's title; by default it names the campaign, the group or the account.
         logo: a PNG, JPEG or SVG file of at most 48 KiB.
-        colours: the colour of title and bars, and the accent, as `#rrggbb`. Where text could not be read in them, they
-            are made darker or lighter.
+        colours: of title and bars, and the accent, as `#rrggbb`; made darker or lighter where text can't be read.
         force: whether any file may be replaced.
         storage_options: of an object store, by obstore's names.
 
     Raises:
-        ConfigurationError: an argument is wrong, or the source has no rankings of this account, campaign or group.
-        ExportError: the file can't be written, or the source can't be read.
-        ImportError: an extra is missing.
+        ConfigurationError: an argument is wrong, or the source has no such rankings.
+        ExportError: the file can't be written, or the source can't be read. ImportError: an extra is missing.
     """
-    if title is not None and (not isinstance(title, str) or not title.strip()):
-        raise ConfigurationError(f"title must be words, got {shown(title)}", argument="title")
-    if campaign is not None and group is not None:
-        raise ConfigurationError("campaign=… and group=… can't be combined; give one", argument="group")
+    _check_subject(title, campaign, group)
     days = _checked_days(first, last)
     target, style = _checked_target(out, force), style_sheet(checked_colours(colours))
     image = None if logo is None else _image(Path(logo))
     with open_rankings(source, storage_options=storage_options) as history:
         whose = history.account(account)
         every = _nights(history, whose, *days)
-        # some campaigns may have no rows on the nights that would be drawn
         of_all = campaign is None and group is None
         nights = sorted({*_drawn(every), *every[-2:]}) if of_all else every
-        history.choose(whose, nights)
+        history.choose(whose, nights)  # of some campaigns every night, as they may have no rows of those drawn
         chosen, name = _choose(history, Chosen(history.connection, whose, (), nights), campaign, group, _within(*days))
-        figures = _figures(history, chosen, every if of_all else None, name, title)
+        figures = _figures(chosen, every if of_all else None, name, title)
     _write(target, page(figures, style, image))
     return target
+
+
+def _check_subject(title: str | None, campaign: int | None, group: str | None) -> None:
+    if title is not None and (not isinstance(title, str) or not title.strip()):
+        raise ConfigurationError(f"title must be words, got {shown(title)}", argument="title")
+    if campaign is not None and group is not None:
+        raise ConfigurationError("campaign=… and group=… can't be combined; give one", argument="group")
 
 
 def _nights(history: RankingHistory, account: str, first: dt.date | None, last: dt.date | None) -> Sequence[dt.date]:
@@ -135,15 +135,12 @@ def _choose(
     return attrs.evolve(every, campaigns=[id_ for id_, _ in chosen]), chosen[0][1] if group else name
 
 
-def _figures(
-    history: RankingHistory, chosen: Chosen, every: Sequence[dt.date] | None, name: str, title: str | None
-) -> Figures:
+def _figures(chosen: Chosen, every: Sequence[dt.date] | None, name: str, title: str | None) -> Figures:
     """Return the figures; `every` has all nights if only those that are drawn were opened."""
     campaigns_by_night = chosen.campaigns_by_night()
     dates = list(campaigns_by_night)
     every = dates if every is None else every
     drawn = {dates[0], dates[-1], *_drawn(every).intersection(dates)}
-    history.choose(chosen.account, {*drawn, *dates[-2:]})
     nights = chosen.nights([*drawn, *dates[-2:]])
     last = nights[-1]
     engine = next((one for one in ENGINES if last.standings[one].ranked), "engine_a")

@@ -103,7 +103,7 @@ class RankingHistory(History):
         return [night for (night,) in self.connection.execute(query, [account]).fetchall()]
 
     def choose(self, account: str, nights: Collection[dt.date]) -> None:
-        """Open an account's campaigns, and its rankings and failures of some nights, in place of those before."""
+        """Open an account's campaigns, and its rankings and failures of some nights."""
         if self.parts is not None:
             for table in (table_of(Feed.CAMPAIGN), failures_table()):
                 self.parts.show(table, account, nights)
@@ -140,6 +140,38 @@ def open_rankings(
     """Open a database or a dataset for this package's own questions; arguments and errors as of `open_history`."""
     with _opened(source, storage_options, _copied_dataset) as history:
         yield history
+
+
+def pulled_feeds(
+    source: str | os.PathLike[str],
+    *,
+    account: str,
+    selection: str | None,
+    compared: bool,
+    storage_options: Mapping[str, Any] | None = None,
+) -> dict[tuple[dt.date, dt.date, Feed], tuple[bool, dt.datetime]]:
+    """Return the pulls so far: first day, last day and feed → whether they are complete, and the last pull's start.
+
+    They are complete once a pull that began after the last day (UTC) fetched them without a failure.
+
+    Args:
+        source: a database or a dataset, as of `open_history`.
+        account: the name of the account.
+        selection: which campaigns count as all, as the column `selection` of `pulls` says it; None for every campaign.
+        compared: whether only pulls count that requested changes from the previous period.
+        storage_options: of an object store, by obstore's names.
+
+    Raises:
+        ConfigurationError: no pull wrote the source.
+        ExportError: the source is being written, or is damaged.
+    """
+    query = """SELECT start_date, end_date, feed, bool_or(failures = 0 AND started_at::DATE > end_date), max(started_at)
+        FROM (SELECT *, unnest(string_split(feeds, ',')) AS feed FROM pulls) WHERE account = $account
+        AND selection IS NOT DISTINCT FROM $selection AND (compared OR NOT $compared) GROUP BY ALL"""
+    values = {"account": account, "selection": selection, "compared": compared}
+    with open_rankings(source, storage_options=storage_options) as history:
+        found = history.connection.execute(query, values).fetchall()
+    return {(first, last, Feed(name)): (complete, began) for first, last, name, complete, began in found}
 
 
 @contextmanager

@@ -55,9 +55,10 @@ def as_dataset(database: Path, parts: int = 1) -> Path:
     """Write the nights of a database as a dataset beside it, its rankings in several parts, and return its folder."""
     folder = database.with_suffix("")
     with duckdb.connect(str(database)) as source:
+        filled = [table for table in all_tables() if source.execute(f"FROM {table.name} LIMIT 1").fetchall()]
         for account, date in source.execute("SELECT DISTINCT account, snapshot_date FROM pulls").fetchall():
             night, made = Partition(account, date), []
-            for table in all_tables():
+            for table in filled:
                 rows = _rows(source, table, night)
                 count = parts if table.name == "keyword_rankings" else min(1, len(rows))
                 size = -(-len(rows) // parts) if count > 1 else len(rows)

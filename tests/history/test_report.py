@@ -17,8 +17,7 @@ from seorep_async import ConfigurationError, ExportError
 from seorep_async.cli.application import run
 from seorep_async.export.local_folder import LocalFolder
 from seorep_async.history import report
-from seorep_async.history.report_style import contrast, readable, rgb, style_sheet
-from seorep_async.history.svg import axis, line, stacked_bars
+from seorep_async.history.report_style import axis, contrast, line, readable, rgb, stacked_bars, style_sheet
 from tests.history.left_behind import pulled_windows
 from tests.history.made_history import Ranks, as_dataset, made_history
 
@@ -148,12 +147,12 @@ def test_keywords_that_are_never_ranked_make_a_page(tmp_path: Path) -> None:
     assert "No keyword is ranked on any engine." in page
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def many_nights(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+@pytest.fixture(scope="module")
+def many_nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database, and beside it a dataset, of 100 nights of campaign 1, and each ninth of campaign 2."""
     nights = [{11: 1 + night % 7, 12: night, **({21: night} if night % 9 == 4 else {})} for night in range(100)]
     source = made_history(tmp_path_factory.mktemp("many") / "a.duckdb", nights)
-    as_dataset(source, request.param)
+    as_dataset(source, parts=2)
     return source
 
 

@@ -1,5 +1,6 @@
 """What a history opens: a database or what a dataset's receipts name, only to read, with nothing else in reach."""
 
+import errno
 import hashlib
 import json
 import os
@@ -255,10 +256,6 @@ def as_truths(rows: pa.Table) -> pa.Table:
     return rows.set_column(place, "engine_a_ranking", rows["engine_a_ranking"].cast("bool"))
 
 
-def under_a_capital_name(rows: pa.Table) -> pa.Table:
-    return rows.add_column(0, "ENGINE_A_RANKING", rows["engine_a_ranking"])
-
-
 def without_keywords(rows: pa.Table) -> pa.Table:
     return rows.drop_columns("keyword_id")
 
@@ -325,10 +322,20 @@ def test_a_forged_part_with_its_digest_is_refused(
         read(source / "a")
 
 
-def test_a_column_that_differs_in_case_is_refused(source: Path) -> None:
-    forged(source, rewritten(under_a_capital_name))
+@pytest.mark.parametrize("read", [changed, ranked])
+@pytest.mark.parametrize("name", ["ENGINE_A_RANKING", "filename"])
+def test_a_column_of_a_confusing_name_is_refused(source: Path, name: str, read: Callable[[Path], object]) -> None:
+    forged(source, rewritten(lambda rows: rows.add_column(0, name, rows["engine_a_ranking"])))
     with pytest.raises(ExportError, match=f"{PART} is no part that a pull wrote"):
-        changed(source / "a")
+        read(source / "a")
+
+
+def test_an_error_that_was_handled_is_not_told_again(source: Path) -> None:
+    damage(source / "a" / PART)
+    with pytest.raises(duckdb.BinderException, match="nonsense"), open_history(source / "a") as history:  # noqa: PT012
+        with pytest.raises(duckdb.Error):
+            history.connection.execute("SELECT max(keyword_id) FROM keyword_rankings").fetchall()
+        history.connection.execute("SELECT nonsense")
 
 
 @pytest.mark.parametrize("read", [changed, ranked])
@@ -394,10 +401,57 @@ async def test_the_folder_of_temporary_files_may_have_any_name(
     assert not list(odd.iterdir())
 
 
-def test_without_a_place_for_copies_it_says_so(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    with pytest.raises(ExportError, match="can't keep copies of parts in a folder of temporary files: No such"):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("missing", "a folder of temporary files: No such file"),
+        ("a\\b", "DuckDB takes the backslash in its name for a slash"),
+        ("a\udcff", "surrogates not allowed"),
+    ],
+)
+def test_a_folder_that_can_keep_no_copies_is_named(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    if name != "missing":
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
+    with pytest.raises(ExportError, match=f"can't keep copies of parts in .*{said}.*; name another in TMPDIR"):
         changed(source / "a")
+    assert name == "missing" or not list((tmp_path / name).iterdir())
+
+
+def test_a_full_folder_for_copies_is_named(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_bytes(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+    with pytest.raises(ExportError, match=r"copies of parts in .*seorep-.*: No space left on device; name another in"):
+        changed(source / "a")
+
+
+def test_copies_that_are_lost_are_told(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "write_bytes", lambda *_: None)
+    with pytest.raises(ExportError, match=r"can't keep copies of parts in .*seorep-"):
+        changed(source / "a")
+
+
+def test_signals_do_not_keep_the_folder_of_copies(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place := tmp_path / "temporary").mkdir()
+    removals, remove = [], shutil.rmtree
+
+    def interrupted(folder: Path, **options: Any) -> None:
+        removals.append(folder)
+        if len(removals) < 4:
+            raise KeyboardInterrupt
+        remove(folder, **options)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        changed(source / "a")
+    assert (len(removals), list(place.iterdir())) == (4, [])
 
 
 def test_an_interrupted_query_is_an_interrupt(source: Path) -> None:
