@@ -65,7 +65,6 @@ class Session:
             base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
         )
         self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)
-        self._closing = asyncio.Event()
         self._reading_huge = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
@@ -88,7 +87,6 @@ class Session:
         if self.state == "open":
             self.state = "closed"
             self.governor.close()
-            self._closing.set()
             try:
                 await cancel_all(self._tasks)
             finally:
@@ -208,7 +206,7 @@ class Session:
             if permit is None:
                 if self.state == "open" and (scope is None or scope.error is None):
                     raise self._deadline_exceeded(call)
-            elif self._may_start(call):
+            elif self._may_start(call) and self.clock.monotonic() < call.deadline:
                 return permit
             else:
                 governor.release(permit, None)
@@ -222,7 +220,7 @@ class Session:
     def _may_start(self, call: Call[Any]) -> bool:
         """Return whether nothing forbids the attempt, also after a wait for its permit."""
         scope = call.request.cancel_scope
-        return (scope is None or scope.may_go) and self.state == "open" and self.clock.monotonic() < call.deadline
+        return (scope is None or scope.may_go) and self.state == "open"
 
     async def _judge_key(self, call: Call[Any], scope: CancelScope) -> None:
         """Wait until it is known whether the key still works, and send the probe if it takes one."""
@@ -324,13 +322,12 @@ class Session:
         self.governor.waited["backoff"] += delay
         slot = call.request.slot
         if slot is not None:
-            slot.lend()
-        ends = [asyncio.ensure_future(self.clock.sleep(delay)), asyncio.ensure_future(self._closing.wait())]
+            slot.release()
+        sleep = self.spawn(self.clock.sleep(delay))  # closing ends it
         try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([sleep])
         finally:
-            for end in ends:
-                end.cancel()
+            sleep.cancel()
         if slot is not None:
             await slot.take_back()
 
