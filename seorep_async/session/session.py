@@ -86,9 +86,10 @@ class Session:
     ) -> None:
         if self.state == "open":
             self.state = "closed"
-            self.governor.close()
             try:
-                await cancel_all(self._tasks)
+                if not self._loop.is_closed():  # else all that ran there is gone
+                    self.governor.close()
+                    await cancel_all(self._tasks)
             finally:
                 await self._transport.__aexit__(kind, error, traceback)
                 for _ in range(_LAST_ITERATIONS):

@@ -39,7 +39,7 @@ class Governor:
     @contextmanager
     def opening(self) -> Generator[None, None, None]:
         """Begin in the running event loop, unless the limits are another's, or the rest of the client can't open."""
-        self._queue.join(self._origin, self._clock)
+        self.admission = self._queue.join(self._origin, self._clock)
         self._closed = False
         try:
             yield
