@@ -24,12 +24,7 @@ class Prefetch(Generic[T]):
     """
 
     def __init__(
-        self,
-        session: Session,
-        request: Callable[[int], Request[Page[T]]],
-        last: int,
-        budget: PageBudget,
-        priority: int = 0,
+        self, session: Session, request: Callable[[int], Request[Page[T]]], last: int, budget: PageBudget, priority: int
     ) -> None:
         self._session = session
         self._request = request

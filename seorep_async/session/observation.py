@@ -165,10 +165,7 @@ class Observer:
     """Passes what a client's attempts show to `on_attempt`, to recordings and to the log."""
 
     def __init__(
-        self,
-        on_attempt: OnAttempt | None,
-        scrub: Callable[[str, Request[Any]], str],
-        settings: Settings,
+        self, on_attempt: OnAttempt | None, scrub: Callable[[str, Request[Any]], str], settings: Settings
     ) -> None:
         self.on_attempt: OnAttempt | None = on_attempt
         self._scrub = scrub

@@ -75,8 +75,12 @@ class Session:
     async def __aenter__(self) -> Session:
         if self.state != "not open yet":
             raise ConfigurationError(f"this client is {self.state} already; create a new one")
-        with self.governor.opening():
+        self.governor.open()
+        try:
             await self._transport.__aenter__()
+        except BaseException:
+            self.governor.close()
+            raise
         self._loop = asyncio.get_running_loop()
         self.state = "open"
         return self
