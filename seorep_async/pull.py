@@ -140,17 +140,13 @@ class Pull(Generic[R]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._open:
-            self._log_end()
+            facts = self._total, self._succeeded, self._failed, self._session.clock.monotonic() - self._started
+            fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
+            _log.info("pull of %d ended: %d reports, %d failures, %.3g s", *facts, extra=fields)
         self._open = False
         self._changed.set()
         tasks = [self._cancel_scope.probe, *(item.task for item in self._items.values())]
         await cancel_all([task for task in tasks if task is not None])
-
-    def _log_end(self) -> None:
-        seconds = self._session.clock.monotonic() - self._started
-        facts = self._total, self._succeeded, self._failed, seconds
-        fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
-        _log.info("pull of %d ended: %d reports, %d failures, %.3g s", *facts, extra=fields)
 
     def __len__(self) -> int:
         """Return the number of outcomes."""

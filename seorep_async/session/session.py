@@ -29,7 +29,7 @@ from seorep_async.session.key_refusal import CancelScope, Step
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response, ResponseReader
-from seorep_async.session.retry_policy import Cause, Failure, GiveUp, Retry, Sent, Signal, deadline_exceeded, decide
+from seorep_async.session.retry_policy import Cause, Failure, Retry, Sent, Signal, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import CallTimeout
 from seorep_async.session.transport import Transport
@@ -153,7 +153,10 @@ class Session:
         call = Call(request, math.inf if request.deadline is None else request.deadline, self.clock.monotonic())
         try:
             while True:
-                permit = self._free_permit(call) or await self._acquire_permit(call)
+                about = call.was_refused, request.subject
+                permit = self.governor.try_acquire(call.deadline, *about) if self._may_start(call) else None
+                if permit is None:
+                    permit = await self._acquire_permit(call)
                 result = await self._attempt(call, permit)
                 if isinstance(result, Failure) and call.was_deleted_before(result):
                     result = cast("T", request.decode(b""))
@@ -189,15 +192,9 @@ class Session:
             refused_in_a_row=self.governor.admission.refused_in_a_row,
             settings=self.settings,
         )
-        if isinstance(decision, GiveUp):
-            raise decision.error
+        if isinstance(decision, SeoRepError):
+            raise decision
         return decision
-
-    def _free_permit(self, call: Call[Any]) -> Permit | None:
-        """Return a permit if the call may make an attempt at once."""
-        if not self._may_start(call):
-            return None
-        return self.governor.try_acquire(call.deadline, call.was_refused, call.request.subject)
 
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
         """Wait until the call may make an attempt."""
