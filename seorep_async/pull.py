@@ -74,13 +74,12 @@ class PullOutcome(Generic[R]):
 
 
 class _Item(msgspec.Struct, Generic[R], eq=False):
-    """One id: running (with a `task`), deferred (with an `error`) until its second try, or done (with an `outcome`)."""
+    """One id: running (with a `task`), deferred (with an `error`) until its second try, or done."""
 
     number: int
     id: int
     task: asyncio.Task[RankingReport[R]] | None = None
     error: SeoRepError | None = None
-    outcome: PullOutcome[R] | None = None
 
 
 class Pull(Generic[R]):
@@ -128,7 +127,7 @@ class Pull(Generic[R]):
         self._items: dict[int, _Item[R]] = {}  # started and not taken, but for the deferred
         self._deferred: dict[int, _Item[R]] = {}
         self._retries: deque[_Item[R]] = deque()  # formerly deferred, to start again
-        self._finished: deque[_Item[R]] = deque()
+        self._outcomes: dict[int, PullOutcome[R]] = {}  # not taken, in the order in which they came
         self._running = self._taken = 0
         self._succeeded = self._failed = 0
         self._started = self._session.clock.monotonic()
@@ -141,17 +140,13 @@ class Pull(Generic[R]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._open:
-            self._log_end()
+            facts = self._total, self._succeeded, self._failed, self._session.clock.monotonic() - self._started
+            fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
+            _log.info("pull of %d ended: %d reports, %d failures, %.3g s", *facts, extra=fields)
         self._open = False
         self._changed.set()
         tasks = [self._cancel_scope.probe, *(item.task for item in self._items.values())]
         await cancel_all([task for task in tasks if task is not None])
-
-    def _log_end(self) -> None:
-        seconds = self._session.clock.monotonic() - self._started
-        facts = self._total, self._succeeded, self._failed, seconds
-        fields = dict(zip(("ids", "reports", "failures", "seconds"), facts, strict=True))
-        _log.info("pull of %d ended: %d reports, %d failures, %.3g s", *facts, extra=fields)
 
     def __len__(self) -> int:
         """Return the number of outcomes."""
@@ -212,14 +207,11 @@ class Pull(Generic[R]):
             raise self._unexpected
         if self._taken == self._total:
             raise StopAsyncIteration
-        item = self._items.get(self._taken) if self._ordered else self._finished[0] if self._finished else None
-        if item is None or item.outcome is None:
-            return None
-        if not self._ordered:
-            self._finished.popleft()
-        del self._items[item.number]
-        self._taken += 1
-        return item.outcome
+        number = self._taken if self._ordered else next(iter(self._outcomes), -1)
+        if (outcome := self._outcomes.pop(number, None)) is not None:
+            del self._items[number]
+            self._taken += 1
+        return outcome
 
     def _start(self) -> None:
         """Start ids while there is room, some now and more in the next loop iteration."""
@@ -257,7 +249,8 @@ class Pull(Generic[R]):
         item.task = None
         if not self._open:
             return
-        error = self._closed(item) if task.cancelled() else task.exception()
+        closed = "the client was closed during the pull"
+        error = ConfigurationError(closed, subject=self._subject(item.id)) if task.cancelled() else task.exception()
         if error is None:
             self._finish(item, PullOutcome(item.id, report=task.result()))
             self._succeeded += 1
@@ -279,9 +272,8 @@ class Pull(Generic[R]):
         return self._deadline is not None and self._session.clock.monotonic() >= self._deadline
 
     def _finish(self, item: _Item[R], outcome: PullOutcome[R]) -> None:
-        item.outcome = outcome
+        self._outcomes[item.number] = outcome
         self._failed += not outcome.ok
-        self._finished.append(item)
         self._changed.set()
 
     def _end_deferral(self) -> None:
@@ -298,9 +290,6 @@ class Pull(Generic[R]):
 
         def __await__(self) -> NoReturn:
             raise _not_running()
-
-    def _closed(self, item: _Item[R]) -> ConfigurationError:
-        return ConfigurationError("the client was closed during the pull", subject=self._subject(item.id))
 
 
 def _not_running() -> ConfigurationError:

@@ -2,7 +2,9 @@
 
 import asyncio
 import datetime as dt
+import gc
 import logging
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -81,6 +83,14 @@ async def test_every_campaign_ends_in_a_report_with_all_its_rows() -> None:
         assert outcome.report is not None
         assert outcome.report.campaign_id == outcome.id
         assert [row.keyword_id for row in outcome.report.rows] == rows_of(outcome.id)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_a_pull_lets_go_of_outcomes_that_were_taken(ordered: bool) -> None:
+    async with serving(whole) as (client, _), pull_of(client, range(1, 9), ordered=ordered) as outcomes:
+        kept = [weakref.ref(outcome) async for outcome in outcomes]
+        gc.collect()
+        assert [outcome() for outcome in kept] == [None] * 8
 
 
 WAYS_TO_FAIL: list[tuple[Any, type[SeoRepError], int | None]] = [

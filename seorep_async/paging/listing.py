@@ -105,7 +105,8 @@ class Listing(Generic[T, R_co]):
         first = await self._session.send(self._query.page(1, schedule))
         ledger = self._ledger(first)
         yield first
-        async with aclosing(self._further(ledger, schedule)) as further:
+        prefetch = self._prefetch(ledger, schedule)
+        async with aclosing(self._read_on(ledger, schedule) if prefetch is None else aiter(prefetch)) as further:
             async for page in further:
                 if ledger.add(page):
                     yield page
@@ -122,8 +123,7 @@ class Listing(Generic[T, R_co]):
         """
         if type(number) is not int or number < 1:
             raise ConfigurationError(f"page must be an integer from 1, got {number!r}", argument="number")
-        schedule = Schedule(self._session.call_timeout.deadline())
-        return await self._session.send(self._query.page(number, schedule))
+        return await self._session.send(self._query.page(number, Schedule(self._session.call_timeout.deadline())))
 
     async def _fetch_all(self) -> R_co:
         self._session.require_open()
@@ -131,19 +131,14 @@ class Listing(Generic[T, R_co]):
 
     async def fetch_all(self, schedule: Schedule) -> R_co:
         """Fetch everything, scheduled among others."""
+        place, budget = schedule.priority, schedule.budget or self._own_budget()
         request = self._query.page(1, schedule)
-        if (budget := schedule.budget) is None:
-            first = await self._session.send(request)
-        else:
-            place = schedule.priority
-            slot = budget.try_acquire(place, first=True) or await budget.acquire(place, first=True)
-            request.slot = slot
-            try:
-                first = await self._session.send(request)
-            finally:
-                slot.release()
-        pages = [first]
-        if not is_whole(first, self._query.key):
+        request.slot = slot = budget.try_acquire(place, first=True) or await budget.acquire(place, first=True)
+        try:
+            pages = [await self._session.send(request)]
+        finally:
+            slot.release()
+        if not is_whole(pages[0], self._query.key):
             await self._add_further(pages, schedule)
         return self._assemble(pages)
 
@@ -166,23 +161,20 @@ class Listing(Generic[T, R_co]):
         ledger.start(first)
         return ledger
 
-    def _further(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
-        """Return the pages after page 1; add each to the ledger before the next."""
-        prefetch = self._prefetch(ledger, schedule)
-        return self._read_on(ledger, schedule) if prefetch is None else aiter(prefetch)
-
     def _prefetch(self, ledger: Ledger[T], schedule: Schedule) -> Prefetch[T] | None:
         """Return the pages after page 1, or None if they can only be read one after the other."""
         last = ledger.last_page
         if last is None or last == 1:
             return None
         request = partial(self._query.page, schedule=schedule)
+        return Prefetch(self._session, request, last, schedule.budget or self._own_budget(), schedule.priority)
+
+    def _own_budget(self) -> PageBudget:
         permits = self._session.settings.max_concurrency
-        budget = schedule.budget or PageBudget(window_size(permits), permits)
-        return Prefetch(self._session, request, last, budget, schedule.priority)
+        return PageBudget(window_size(permits), permits)
 
     async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
-        """Fetch one page after the other, to the end."""
+        """Fetch one page after the other, to the end; add each to the ledger before the next."""
         for number in count(2):
             if not ledger.wants_more():
                 return

@@ -6,7 +6,6 @@ import asyncio
 import heapq
 from collections.abc import Callable
 from itertools import count
-from typing import Literal
 
 import msgspec
 
@@ -74,14 +73,12 @@ class PageBudget:
     def land(self) -> None:
         """Note that the response of a page came."""
         self._may_fly += 1
-        if self._waiting:
-            self.pass_on()
+        self.pass_on()
 
     def release(self) -> None:
         """Return one slot."""
         self._free += 1
-        if self._waiting:
-            self.pass_on()
+        self.pass_on()
 
     def _has_slot_for(self, claim: tuple[bool, int]) -> bool:
         if (self._free <= self._reserve) if claim[0] else (self._free <= 0 or self._may_fly <= 0):
@@ -101,31 +98,23 @@ class Slot(msgspec.Struct, eq=False):
 
     _budget: PageBudget
     _priority: int
-    _state: Literal["in flight", "landed", "lent", "released"] = "in flight"
+    _is_held: bool = True
+    _in_flight: bool = True
 
     def land(self) -> None:
         """Let another page be sent, as the response was received."""
-        if self._state == "in flight":
-            self._state = "landed"
+        if self._in_flight:
+            self._in_flight = False
             self._budget.land()
 
-    def lend(self) -> None:
-        """Lend the slot to another page."""
-        if self._state != "released":
-            self._give_up("lent")
+    def release(self) -> None:
+        """Return the slot if it is held, for good or until it is taken back."""
+        self.land()
+        if self._is_held:
+            self._is_held = False
+            self._budget.release()
 
     async def take_back(self) -> None:
-        """Wait for a slot in place of the lent one."""
-        if self._state == "lent":
-            await self._budget.acquire(self._priority)
-            self._state = "in flight"
-
-    def release(self) -> None:
-        """Return the slot if it is still held."""
-        self._give_up("released")
-
-    def _give_up(self, state: Literal["lent", "released"]) -> None:
-        self.land()
-        was_held, self._state = self._state == "landed", state
-        if was_held:
-            self._budget.release()
+        """Wait for a slot in place of the one that was released."""
+        await self._budget.acquire(self._priority)
+        self._is_held = self._in_flight = True

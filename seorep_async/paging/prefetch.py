@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -24,12 +24,7 @@ class Prefetch(Generic[T]):
     """
 
     def __init__(
-        self,
-        session: Session,
-        request: Callable[[int], Request[Page[T]]],
-        last: int,
-        budget: PageBudget,
-        priority: int = 0,
+        self, session: Session, request: Callable[[int], Request[Page[T]]], last: int, budget: PageBudget, priority: int
     ) -> None:
         self._session = session
         self._request = request
@@ -47,15 +42,13 @@ class Prefetch(Generic[T]):
     async def __aiter__(self) -> AsyncGenerator[Page[T], None]:
         try:
             self._start_pages()
-            for _ in range(2, self._last + 1):
-                while self._error is None and not self._has_oldest():
-                    self._changed.clear()
-                    await self._changed.wait()
-                if self._error is not None:
-                    raise self._error
-                yield self._pages[0].result()
-                self._pages.popleft()
-                self._start_pages()
+            while not self._is_over():
+                self._changed.clear()
+                await self._changed.wait()
+                for page in self._received():
+                    yield page
+            if self._error is not None:
+                raise self._error
         finally:
             await self._end()
 
@@ -102,21 +95,24 @@ class Prefetch(Generic[T]):
         self._error = self._error or error
         slot.release()
         if self._add is not None:
-            self._add_ready(self._add)
-        elif self._error is not None or self._has_oldest():
+            try:
+                for received in self._received():
+                    self._add(received)
+            except Exception as refusal:
+                self._error = refusal
+        if self._is_over() or self._has_oldest():
             self._changed.set()
 
-    def _add_ready(self, add: Callable[[Page[T]], object]) -> None:
-        """Add the pages that are due, and wake `add_all` after the last, or a failure."""
-        try:
-            while self._error is None and self._has_oldest():
-                add(self._pages.popleft().result())
-                self._start_pages()
-        except Exception as error:
-            self._error = error
-        if self._error is not None or (self._next > self._last and not self._pages):
-            self._changed.set()
+    def _received(self) -> Iterator[Page[T]]:
+        """Take out the pages that are due; each keeps its place until it is used."""
+        while self._error is None and self._has_oldest():
+            yield self._pages[0].result()
+            self._pages.popleft()
+            self._start_pages()
 
     def _has_oldest(self) -> bool:
         """Return whether the oldest page was received; of one that was cancelled, `_on_page` is still to come."""
         return bool(self._pages) and self._pages[0].done() and not self._pages[0].cancelled()
+
+    def _is_over(self) -> bool:
+        return self._error is not None or (self._next > self._last and not self._pages)

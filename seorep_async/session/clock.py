@@ -6,8 +6,8 @@ import asyncio
 import datetime as dt
 import random
 import time
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
 import attrs
 
@@ -31,7 +31,7 @@ class Clock:
     """
 
     monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
     call_later: Callable[[float, Callable[[], None]], Alarm] = _call_later
     wall_clock: Callable[[], float] = time.time
     jitter: Callable[[], float] = random.random

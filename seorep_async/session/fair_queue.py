@@ -36,7 +36,10 @@ class FairQueue:
             loop.call_soon(self._deal, loop)
         await waiter
 
-    def _deal(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _deal(self, loop: asyncio.AbstractEventLoop, rests: int = 0) -> None:
+        if rests:
+            loop.call_soon(self._deal, loop, rests - 1)
+            return
         dealt = 0
         while self._waiting:
             amount, waiter = self._waiting[0]
@@ -48,10 +51,4 @@ class FairQueue:
                 dealt += amount
         self._dealing = dealt > 0
         if self._dealing:
-            loop.call_soon(self._rest, loop, self.RESTS)
-
-    def _rest(self, loop: asyncio.AbstractEventLoop, iterations: int) -> None:
-        if iterations > 1:
-            loop.call_soon(self._rest, loop, iterations - 1)
-        else:
-            loop.call_soon(self._deal, loop)
+            loop.call_soon(self._deal, loop, self.RESTS)

@@ -165,10 +165,7 @@ class Observer:
     """Passes what a client's attempts show to `on_attempt`, to recordings and to the log."""
 
     def __init__(
-        self,
-        on_attempt: OnAttempt | None,
-        scrub: Callable[[str, Request[Any]], str],
-        settings: Settings,
+        self, on_attempt: OnAttempt | None, scrub: Callable[[str, Request[Any]], str], settings: Settings
     ) -> None:
         self.on_attempt: OnAttempt | None = on_attempt
         self._scrub = scrub
@@ -200,12 +197,8 @@ class Observer:
         if self.on_attempt is None or isinstance(result, ConfigurationError):  # raised before anything was sent
             return
         status, size = (response.status, response.size) if isinstance(response, Response) else (None, 0)
-        error: type[BaseException] | None = None
-        cause = None
-        if isinstance(result, Failure):
-            error, cause = type(result.error), result.cause.value
-        elif isinstance(result, BaseException):
-            error = type(result)
+        failed, cause = (result.error, result.cause.value) if isinstance(result, Failure) else (result, None)
+        error = type(failed) if isinstance(failed, BaseException) else None
         request, started = call.request, call.started
         attempt = Attempt(
             *(request.method, request.path, request.subject, call.attempts, status, error, cause, size),

@@ -27,8 +27,8 @@ class Lendable(Protocol):
     def land(self) -> None:
         """Note that a response came."""
 
-    def lend(self) -> None:
-        """Lend it."""
+    def release(self) -> None:
+        """Let others have it."""
 
     async def take_back(self) -> None:
         """Wait until it is free again."""

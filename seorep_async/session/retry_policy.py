@@ -66,6 +66,9 @@ class Signal(enum.Enum):
     """There was no response (refused, reset, 502, 504)."""
 
 
+_SIGNALS = {429: Signal.THROTTLED, 503: Signal.OVERLOADED, 502: Signal.UNREACHABLE, 504: Signal.UNREACHABLE}
+
+
 @attrs.frozen
 class Failure:
     """A failed attempt.
@@ -109,12 +112,6 @@ class Retry(msgspec.Struct, frozen=True):
     cost: int
 
 
-class GiveUp(msgspec.Struct, frozen=True):
-    """End the call with `error`."""
-
-    error: SeoRepError
-
-
 def cause_of_status(status: int) -> Cause:
     """Classify the status of an error response."""
     if status in (401, 403):
@@ -130,14 +127,7 @@ def cause_of_status(status: int) -> Cause:
 
 def signal_of_status(status: int) -> Signal:
     """Return the state of the service that a status shows."""
-    match status:
-        case 429:
-            return Signal.THROTTLED
-        case 503:
-            return Signal.OVERLOADED
-        case 502 | 504:
-            return Signal.UNREACHABLE
-    return Signal.FINE
+    return _SIGNALS.get(status, Signal.FINE)
 
 
 def decide(
@@ -152,8 +142,8 @@ def decide(
     jitter: float,
     refused_in_a_row: int = 0,
     settings: Settings,
-) -> Retry | GiveUp:
-    """Decide what to do after a failed attempt.
+) -> Retry | SeoRepError:
+    """Return the retry after a failed attempt, or the error that ends the call.
 
     Args:
         attempts: attempts so far, the failed one included.
@@ -166,28 +156,28 @@ def decide(
         refused_in_a_row: the latest attempts of this client, if all were refused.
     """
     if not idempotent and failure.sent is Sent.MAYBE and failure.cause is not Cause.AUTHENTICATION:
-        return GiveUp(_outcome_unknown(failure))
+        return _outcome_unknown(failure)
     if not failure.cause.may_pass:
-        return GiveUp(failure.error)
+        return failure.error
     if not idempotent and not certainly_not_executed(failure):
-        return GiveUp(_outcome_unknown(failure))
+        return _outcome_unknown(failure)
     if failure.retry_after is not None and failure.retry_after > min(settings.retry_after_max, remaining):
-        return GiveUp(failure.error)
+        return failure.error
     if remaining <= 0:
-        return GiveUp(deadline_exceeded(failure, refused_in_a_row))
+        return deadline_exceeded(failure, refused_in_a_row)
     counts_a_third = probe or failure.asks_to_wait
     if 3 * (attempts - throttled) + throttled > 3 * (settings.max_attempts - 1):
-        return GiveUp(failure.error)
+        return failure.error
     cost = REFUSED_COST if probe or failure.is_refusal else TRANSIENT_COST
     if cost > tokens:
         reason = "not tried again, as too many calls of this client failed"
-        return GiveUp(failure.error.evolve(message=f"{failure.error.message}; {reason}"))
+        return failure.error.evolve(message=f"{failure.error.message}; {reason}")
     delay = failure.retry_after
     if delay is None:
         doublings = min((throttled if counts_a_third else attempts - throttled) - 1, 30)
         delay = jitter * min(settings.backoff_max, settings.backoff_initial * 2**doublings)
     if delay >= remaining:
-        return GiveUp(deadline_exceeded(failure, refused_in_a_row))
+        return deadline_exceeded(failure, refused_in_a_row)
     return Retry(delay, cost)
 
 

@@ -29,7 +29,7 @@ from seorep_async.session.key_refusal import CancelScope, Step
 from seorep_async.session.observation import Observer, OnAttempt, Stats, log_retry
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response, ResponseReader
-from seorep_async.session.retry_policy import Cause, Failure, GiveUp, Retry, Sent, Signal, deadline_exceeded, decide
+from seorep_async.session.retry_policy import Cause, Failure, Retry, Sent, Signal, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import CallTimeout
 from seorep_async.session.transport import Transport
@@ -65,7 +65,6 @@ class Session:
             base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
         )
         self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)
-        self._closing = asyncio.Event()
         self._reading_huge = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
@@ -76,8 +75,12 @@ class Session:
     async def __aenter__(self) -> Session:
         if self.state != "not open yet":
             raise ConfigurationError(f"this client is {self.state} already; create a new one")
-        with self.governor.opening():
+        self.governor.open()
+        try:
             await self._transport.__aenter__()
+        except BaseException:
+            self.governor.close()
+            raise
         self._loop = asyncio.get_running_loop()
         self.state = "open"
         return self
@@ -87,10 +90,10 @@ class Session:
     ) -> None:
         if self.state == "open":
             self.state = "closed"
-            self.governor.close()
-            self._closing.set()
             try:
-                await cancel_all(self._tasks)
+                if not self._loop.is_closed():  # else all that ran there is gone
+                    self.governor.close()
+                    await cancel_all(self._tasks)
             finally:
                 await self._transport.__aexit__(kind, error, traceback)
                 for _ in range(_LAST_ITERATIONS):
@@ -150,7 +153,10 @@ class Session:
         call = Call(request, math.inf if request.deadline is None else request.deadline, self.clock.monotonic())
         try:
             while True:
-                permit = self._free_permit(call) or await self._acquire_permit(call)
+                about = call.was_refused, request.subject
+                permit = self.governor.try_acquire(call.deadline, *about) if self._may_start(call) else None
+                if permit is None:
+                    permit = await self._acquire_permit(call)
                 result = await self._attempt(call, permit)
                 if isinstance(result, Failure) and call.was_deleted_before(result):
                     result = cast("T", request.decode(b""))
@@ -186,15 +192,9 @@ class Session:
             refused_in_a_row=self.governor.admission.refused_in_a_row,
             settings=self.settings,
         )
-        if isinstance(decision, GiveUp):
-            raise decision.error
+        if isinstance(decision, SeoRepError):
+            raise decision
         return decision
-
-    def _free_permit(self, call: Call[Any]) -> Permit | None:
-        """Return a permit if the call may make an attempt at once."""
-        if not self._may_start(call):
-            return None
-        return self.governor.try_acquire(call.deadline, call.was_refused, call.request.subject)
 
     async def _acquire_permit(self, call: Call[Any]) -> Permit:
         """Wait until the call may make an attempt."""
@@ -208,7 +208,7 @@ class Session:
             if permit is None:
                 if self.state == "open" and (scope is None or scope.error is None):
                     raise self._deadline_exceeded(call)
-            elif self._may_start(call):
+            elif self._may_start(call) and self.clock.monotonic() < call.deadline:
                 return permit
             else:
                 governor.release(permit, None)
@@ -222,7 +222,7 @@ class Session:
     def _may_start(self, call: Call[Any]) -> bool:
         """Return whether nothing forbids the attempt, also after a wait for its permit."""
         scope = call.request.cancel_scope
-        return (scope is None or scope.may_go) and self.state == "open" and self.clock.monotonic() < call.deadline
+        return (scope is None or scope.may_go) and self.state == "open"
 
     async def _judge_key(self, call: Call[Any], scope: CancelScope) -> None:
         """Wait until it is known whether the key still works, and send the probe if it takes one."""
@@ -324,13 +324,12 @@ class Session:
         self.governor.waited["backoff"] += delay
         slot = call.request.slot
         if slot is not None:
-            slot.lend()
-        ends = [asyncio.ensure_future(self.clock.sleep(delay)), asyncio.ensure_future(self._closing.wait())]
+            slot.release()
+        sleep = self.spawn(self.clock.sleep(delay))  # closing ends it
         try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([sleep])
         finally:
-            for end in ends:
-                end.cancel()
+            sleep.cancel()
         if slot is not None:
             await slot.take_back()
 

@@ -31,10 +31,11 @@ class AttemptTimeouts:
     def close(self) -> None:
         """End running attempts, as aiohttp 3.14 wakes no reader of a body when it closes; leave no alarm behind."""
         self._is_closed = True
-        for limit in self._running:
-            limit.expire()
+        if not self.loop.is_closed():
+            for limit in self._running:
+                limit.expire()
+            self._set_alarm(math.inf)
         self._running.clear()
-        self._set_alarm(math.inf)
 
     def start(self, limit: TimeLimit) -> None:
         """Watch over a limit."""

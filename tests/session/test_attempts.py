@@ -204,10 +204,14 @@ class AsyncCallable:
     async def __call__(self, attempt: Attempt) -> None: ...
 
 
+class OwnPartial(functools.partial[Any]): ...
+
+
+NESTED = functools.partial(OwnPartial(AsyncCallable()))
 ASYNC = [coroutine, generator, AsyncCallable(), functools.partial(coroutine), functools.partial(AsyncCallable())]
 
 
-@pytest.mark.parametrize("refused", [*ASYNC, 5, "print"])
+@pytest.mark.parametrize("refused", [*ASYNC, NESTED, 5, "print"])
 def test_a_callback_that_is_async_or_no_callable_is_refused(refused: Any) -> None:
     with pytest.raises(ConfigurationError, match="on_attempt must be a function that takes an Attempt, and"):
         SeoRepClient("https://api.example.com", KEY, on_attempt=refused)
@@ -261,6 +265,7 @@ async def test_each_retry_is_logged_with_its_fields(connect: Connect, caplog: py
     await ask(client)
     records = [vars(record) for record in caplog.records]
     names = ("levelname", "method", "path", "status", "attempt", "cause", "delay")
+    assert [name for name in records[0] if name in names] == list(names)
     assert [[record[name] for name in names] for record in records] == [
         ["DEBUG", "GET", "/v3/campaigns", 500, 1, "transient", 0.1],
         ["DEBUG", "GET", "/v3/campaigns", None, 2, "transient", 0.2],

@@ -205,7 +205,7 @@ class LentSlot:
     def land(self) -> None:
         pass
 
-    def lend(self) -> None:
+    def release(self) -> None:
         self.lent += 1
 
     async def take_back(self) -> None:

@@ -18,7 +18,6 @@ from seorep_async import (
 from seorep_async.session.retry_policy import (
     Cause,
     Failure,
-    GiveUp,
     Retry,
     Sent,
     Signal,
@@ -54,7 +53,7 @@ def verdict(
     jitter: float = 1.0,
     settings: Settings = SETTINGS,
 ) -> Retry | SeoRepError:
-    decided = decide(
+    return decide(
         failure(sent, cause, retry_after),
         attempts=attempts,
         throttled=throttled,
@@ -65,7 +64,6 @@ def verdict(
         jitter=jitter,
         settings=settings,
     )
-    return decided.error if isinstance(decided, GiveUp) else decided
 
 
 STATUSES: list[tuple[Callable[[int], Cause | Signal], Cause | Signal, list[int]]] = [
@@ -268,4 +266,4 @@ def test_throttling_on_the_last_attempt_is_reported_as_such(idempotent: bool) ->
     decided = decide(
         throttled, attempts=4, throttled=1, idempotent=idempotent, remaining=9, tokens=500, jitter=1, settings=SETTINGS
     )
-    assert decided == GiveUp(throttled.error)
+    assert decided is throttled.error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import msgspec
@@ -43,9 +44,12 @@ class AdmissionControl:
         self.refused_in_a_row: int = 0
         """Attempts that ended last, if all of them were refused."""
 
-    def forget_outage(self) -> None:
-        """Begin again, with the limits that were found; an outage may have ended since the last attempt."""
-        self.breaker, self.refused_in_a_row = CircuitBreaker(), 0
+    def without_attempts(self) -> AdmissionControl:
+        """Return one that begins again with the pause and the limits that were found; an outage may have ended."""
+        successor = copy.copy(self)
+        successor.failing, successor.breaker = FailingSubjects(), CircuitBreaker()
+        successor.in_flight = successor.refused_in_a_row = 0
+        return successor
 
     @property
     def paused_until(self) -> float:

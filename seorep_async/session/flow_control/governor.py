@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Generator
-from contextlib import contextmanager
 
 from seorep_async.errors import RateLimitedError
 from seorep_async.session.clock import Clock
@@ -36,16 +34,10 @@ class Governor:
         self.quota: RetryQuota = RetryQuota()
         self.waited: defaultdict[str, float] = defaultdict(float)
 
-    @contextmanager
-    def opening(self) -> Generator[None, None, None]:
-        """Begin in the running event loop, unless the limits are another's, or the rest of the client can't open."""
-        self._queue.join(self._origin, self._clock)
+    def open(self) -> None:
+        """Begin in the running event loop, unless the limits are another's."""
+        self.admission = self._queue.join(self._origin, self._clock)
         self._closed = False
-        try:
-            yield
-        except BaseException:
-            self.close()
-            raise
 
     def try_acquire(self, deadline: float, refused: bool = False, subject: str | None = None) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, else None, without awaiting; see `acquire`."""

@@ -56,21 +56,24 @@ class PermitQueue:
         self._origin: Origin | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def join(self, origin: Origin | None, clock: Clock) -> None:
-        """Let in a client that opens, if it is of the same service and event loop."""
+    def join(self, origin: Origin | None, clock: Clock) -> AdmissionControl:
+        """Let in a client that opens, if it is of the same service and event loop; those of a closed loop are gone."""
         loop = asyncio.get_running_loop()
         if self._origin not in (None, origin):
             raise ConfigurationError(
                 "limits are those of one service: create others for a client with another base_url"
             )
+        if self._loop is not None and self._loop.is_closed():
+            self._clients = 0
         if self._clients and loop is not self._loop:
             raise ConfigurationError(
                 "limits are in use in another event loop: close the clients there, or create others in each loop"
             )
         if not self._clients:
-            self.admission.forget_outage()
+            self.admission, self.turns, self._alarm = self.admission.without_attempts(), deque(), None
         self._clients += 1
         self._origin, self._loop, self._clock = origin, loop, clock
+        return self.admission
 
     def leave(self, subjects: str) -> None:
         """Let out a client that closed, and forget its subjects, which begin so."""
@@ -148,7 +151,8 @@ class Limits:
     Clients that share them find the service's limits once and keep to them together: the rate, the requests in flight,
     the pause of a Retry-After, the probes of an outage. They take turns, so that one with many requests holds up no
     other. Each has its own key, retries, retry quota and `stats`, of which `pace` and `concurrency` are those of all.
-    `help(seorep_async.errors)` says which clients should share. Once all are closed, clients of another event loop may.
+    `help(seorep_async.errors)` says which clients should share. Clients of another event loop may once all are closed,
+    or their loop is.
 
     Args:
         max_concurrency: requests of all clients in flight at once, 1 to 1024.

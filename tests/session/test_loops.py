@@ -1,0 +1,76 @@
+"""Event loops that are late, or were closed while a client was open."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from seorep_async import ConfigurationError, DeadlineExceededError, Limits, SeoRepClient, Settings
+from seorep_async.session import Request
+from seorep_async.session.retry_policy import Signal
+from tests.session.calls import KEY, ask
+from tests.session.simulated_service import SimulatedService, session_above
+from tests.session.virtual_loop import here
+
+
+@pytest.mark.virtual
+async def test_no_attempt_starts_if_the_loop_was_late_with_its_permit() -> None:
+    service = SimulatedService()
+    async with session_above(service, requests_per_second=2) as session:
+        _, second = (session.spawn(session.send(Request("GET", "/v3/x", len, deadline=1.0))) for _ in range(2))
+        await asyncio.sleep(0.1)
+        # just after the second was called, and before it runs
+        here().call_at(0.48 + 1e-10, lambda: setattr(here(), "now", 3.0))
+        with pytest.raises(DeadlineExceededError) as caught:
+            await second
+    assert (caught.value.attempts, service.attempts) == (0, 1)
+
+
+def new_client(limits: Limits | None) -> SeoRepClient:
+    return SeoRepClient("https://api.example.com", KEY, limits=limits, settings=Settings(max_concurrency=1))
+
+
+def left_open(limits: Limits | None) -> SeoRepClient:
+    """Return a client whose loop was closed: one attempt in flight, two that wait, a pause of 30 s to come."""
+    client = new_client(limits)
+
+    async def leave() -> None:
+        await client.open()
+        governor = client._session.governor
+        in_flight = governor.try_acquire(1e9)
+        assert in_flight is not None
+        client.waiting = [asyncio.ensure_future(ask(client)) for _ in range(2)]  # type: ignore[attr-defined]
+        await asyncio.sleep(0.01)
+        governor.observe(in_flight, Signal.THROTTLED, 30.0)
+
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # of tasks that were destroyed
+    loop.run_until_complete(leave())
+    loop.close()
+    return client
+
+
+def test_limits_are_free_again_once_their_loop_is_closed() -> None:
+    limits = Limits(max_concurrency=1)
+    dead = left_open(limits)
+
+    async def use() -> None:
+        async with new_client(limits) as client:
+            admission = client._session.governor.admission
+            now = client._session.clock.monotonic()
+            assert admission.obstacle(now + 31) is None
+            assert (admission.obstacle(now + 29) or ("",))[0] == "asked to wait"
+            await dead.close()
+            assert admission.in_flight == 0
+
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize("limits", [None, Limits(max_concurrency=1)])
+def test_a_client_whose_loop_is_closed_closes_quietly(limits: Limits | None) -> None:
+    client = left_open(limits)
+    asyncio.run(client.close())
+    asyncio.run(client.close())
+    with pytest.raises(ConfigurationError, match="closed"):
+        asyncio.run(ask(client))
