@@ -10,6 +10,8 @@ _URLS = {
 }
 """The engines, and the column of the address that is ranked; places have none."""
 _TOPS = (3, 10, 20)
+POSSIBLE = "BETWEEN '0001-01-01' AND '9999-12-31'"
+"""The condition of a day or time that a pull can have: DuckDB has others, which Python has not."""
 _KINDS = {
     "found": "before IS NULL",
     "lost": "after IS NULL",
@@ -79,7 +81,8 @@ CHANGES = f"""WITH {_reports()},
         after, CASE engine {_URL} END
     FROM details d
     JOIN kinds m ON d.campaign_id = m.campaign_id AND d.keyword_id = m.keyword_id AND d.snapshot_date = m.night
-    LEFT JOIN campaigns c ON c.account = $account AND c.campaign_id = m.campaign_id
+    LEFT JOIN (SELECT campaign_id, max(company) AS company FROM campaigns WHERE account = $account GROUP BY 1) c
+        ON c.campaign_id = m.campaign_id
 """
 """The changes between two nights of an account, in no order: the columns of `Change` from `campaign_id` to `url`.
 

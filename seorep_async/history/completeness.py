@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from seorep_async.history.comparison_query import POSSIBLE
 from seorep_async.history.source import open_rankings
 from seorep_async.models import Feed
 
@@ -34,10 +35,12 @@ def pulled_feeds(
         ConfigurationError: no pull wrote the source.
         ExportError: the source is being written, or is damaged.
     """
-    query = """SELECT start_date, end_date, feed, bool_or(failures = 0 AND started_at::DATE > end_date), max(started_at)
-        FROM (SELECT *, unnest(string_split(feeds, ',')) AS feed FROM pulls) WHERE account = $account
+    complete = "bool_or(failures = 0 AND started_at::DATE > end_date)"
+    query = f"""SELECT start_date, end_date, known.feed, {complete}, max(started_at)
+        FROM (SELECT * FROM pulls WHERE started_at {POSSIBLE}), unnest($feeds::VARCHAR[]) known(feed)
+        WHERE list_contains(string_split(feeds, ','), known.feed) AND account = $account
         AND selection IS NOT DISTINCT FROM $selection AND (compared OR NOT $compared) GROUP BY ALL"""
-    values = {"account": account, "selection": selection, "compared": compared}
+    values = {"account": account, "selection": selection, "compared": compared, "feeds": [one.value for one in Feed]}
     with open_rankings(source, storage_options=storage_options) as history:
         found = history.connection.execute(query, values).fetchall()
     return {(first, last, Feed(name)): (complete, began) for first, last, name, complete, began in found}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
-from seorep_async.history.comparison_query import CHANGES
+from seorep_async.history.comparison_query import CHANGES, POSSIBLE
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,7 +30,7 @@ BANDS = {
 }
 """Bands of ranks; every other keyword is not ranked: its rank is null, 0 or less."""
 GROUPED_BY = {
-    "Campaign": """(SELECT company || ' (' || campaign_id || ')' FROM campaigns AS named
+    "Campaign": """(SELECT max(company || ' (' || campaign_id || ')') FROM campaigns AS named
         WHERE named.account = $account AND named.campaign_id = keyword_rankings.campaign_id)""",
     "Tag": "unnest(list_distinct([tag.label FOR tag IN tags]))",
     "Location": "search_location_canonical_name",
@@ -120,8 +120,9 @@ class Chosen:
 
     def campaigns_by_night(self) -> dict[dt.date, int]:
         """Return the number of campaigns with rows, for each night that has any, in order."""
-        query = """SELECT snapshot_date, count(DISTINCT campaign_id) FROM keyword_rankings
-            WHERE account = ? AND campaign_id IN (SELECT unnest(?::BIGINT[])) GROUP BY 1 ORDER BY 1"""
+        query = f"""SELECT snapshot_date, count(DISTINCT campaign_id) FROM keyword_rankings
+            WHERE account = ? AND campaign_id IN (SELECT unnest(?::BIGINT[])) AND snapshot_date {POSSIBLE}
+            GROUP BY 1 ORDER BY 1"""
         return dict(self.connection.execute(query, [self.account, list(self.campaigns)]).fetchall())
 
     def nights(self, dates: Sequence[dt.date]) -> list[Night]:

@@ -24,6 +24,7 @@ from seorep_async.export.database_file import (
 )
 from seorep_async.export.receipts import committed_receipts
 from seorep_async.export.storage import Storage, is_address, storage_of
+from seorep_async.history.comparison_query import POSSIBLE
 from seorep_async.history.parts import COPY_SETTINGS, CopiedParts, PartFile, arrow_dataset, newest_rows
 from seorep_async.models import Feed
 from seorep_async.tables.declared import all_tables, campaigns_table, failures_table, pulls_table, table_of
@@ -72,8 +73,8 @@ class History:
 
     def nights(self, account: str) -> list[dt.date]:
         """Return the nights of an account for which the campaign feed was pulled and any row was written, in order."""
-        query = """SELECT DISTINCT snapshot_date FROM pulls
-            WHERE account = ? AND list_contains(string_split(feeds, ','), 'campaign') AND rows > 0 ORDER BY 1"""
+        query = f"""SELECT DISTINCT snapshot_date FROM pulls WHERE snapshot_date {POSSIBLE}
+            AND account = ? AND list_contains(string_split(feeds, ','), 'campaign') AND rows > 0 ORDER BY 1"""
         return [night for (night,) in self.connection.execute(query, [account]).fetchall()]
 
 
@@ -119,8 +120,11 @@ def open_rankings(
     source: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
 ) -> Generator[RankingHistory, None, None]:
     """Open a database or a dataset for this package's own questions; arguments and errors as of `open_history`."""
-    with _opened(source, storage_options, _copied_dataset) as history:
-        yield history
+    try:
+        with _opened(source, storage_options, _copied_dataset) as history:
+            yield history
+    except require("duckdb").Error as error:
+        raise ExportError(f"can't read {os.fspath(source)}: {first_line(error)}") from error
 
 
 @contextmanager
