@@ -101,7 +101,7 @@ def names_of(database: duckdb.DuckDBPyConnection, kind: str) -> set[str]:
 
 
 def shadowing_names(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    """Yield its macros in place of DuckDB's functions, and its views in place of our tables, and what to do."""
+    """Yield its macros in place of DuckDB's functions, its views in place of our tables, and accounts that mix."""
     # a macro can be in place of any function that is called without its schema, and an operator
     query = "SELECT internal, schema_name, function_type, function_name FROM system.main.duckdb_functions()"
     functions = database.execute(query).fetchall()
@@ -111,9 +111,15 @@ def shadowing_names(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
             drop = "DROP MACRO TABLE" if kind == "table_macro" else "DROP MACRO"
             yield f"its macro {name} hides a function of DuckDB's; run {drop} {as_name(name)}"
     views = names_of(database, "view")
+    query = f"""SELECT lower(table_name) FROM system.main.duckdb_tables()
+        WHERE {_IN_MAIN} AND regexp_matches(sql, '[(, ]"?account"? VARCHAR COLLATE', 'i')"""
+    collated = {name for (name,) in database.execute(query).fetchall()}
     for table in all_tables():
         if table.name in views:
             yield f"{table.name} is a view in it, where a table is needed; rename the view"
+        if table.name in collated:
+            mend = f"run ALTER TABLE {table.name} ALTER account TYPE VARCHAR"
+            yield f"its table {table.name} takes other accounts for the same, by a COLLATE on account; {mend}"
 
 
 def make_table(database: duckdb.DuckDBPyConnection, table: Table, existing: Columns) -> None:

@@ -247,7 +247,8 @@ CHANGES = f"""WITH {_reports()},
         after, CASE engine {_URL} END
     FROM details d
     JOIN kinds m ON d.campaign_id = m.campaign_id AND d.keyword_id = m.keyword_id AND d.snapshot_date = m.night
-    LEFT JOIN campaigns c ON c.account = $account AND c.campaign_id = m.campaign_id
+    LEFT JOIN (SELECT campaign_id, max(company) AS company FROM campaigns WHERE account = $account GROUP BY 1) c
+        ON c.campaign_id = m.campaign_id
 """
 """The changes between two nights of an account, in no order: the columns of `Change` from `campaign_id` to `url`.
 

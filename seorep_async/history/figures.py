@@ -30,7 +30,7 @@ BANDS = {
 }
 """Bands of ranks; every other keyword is not ranked: its rank is null, 0 or less."""
 GROUPED_BY = {
-    "Campaign": """(SELECT company || ' (' || campaign_id || ')' FROM campaigns AS named
+    "Campaign": """(SELECT max(company || ' (' || campaign_id || ')') FROM campaigns AS named
         WHERE named.account = $account AND named.campaign_id = keyword_rankings.campaign_id)""",
     "Tag": "unnest(list_distinct([tag.label FOR tag IN tags]))",
     "Location": "search_location_canonical_name",

@@ -96,7 +96,7 @@ def _forget_in_database(path: Path, account: str, making: Path) -> None:
                 raise ConfigurationError(f"can't write {path}: {problem}")
             found = all_columns(database)
             tables = [table.name for table in all_tables() if "account" in found.get(table.name, {})]
-            every = " UNION ".join(f"SELECT account FROM {table}" for table in tables)
+            every = " UNION ".join(f"SELECT account FROM {table} WHERE account IS NOT NULL" for table in tables)
             known = {one for (one,) in database.execute(every).fetchall()} if tables else set()
             if account not in known:
                 _refuse(account, str(path), known)

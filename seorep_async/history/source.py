@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.database_file import (
     LATEST_VIEW,
@@ -43,6 +43,8 @@ _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "f
 _MOST_NAMED = 10
 _OF_CAMPAIGNS = ("account", "campaign_id", "company", "group_title")
 _PARTS = "arrow_parts_of_"
+_POSSIBLE = "BETWEEN '0001-01-01' AND '9999-12-31'"
+"""The condition of a day or time that a pull can have: DuckDB has others, which Python has not."""
 
 
 @attrs.frozen
@@ -80,8 +82,8 @@ class History:
 
     def nights(self, account: str) -> list[dt.date]:
         """Return the nights of an account for which the campaign feed was pulled and any row was written, in order."""
-        query = """SELECT DISTINCT snapshot_date FROM pulls
-            WHERE account = ? AND list_contains(string_split(feeds, ','), 'campaign') AND rows > 0 ORDER BY 1"""
+        query = f"""SELECT DISTINCT snapshot_date FROM pulls WHERE snapshot_date {_POSSIBLE}
+            AND account = ? AND list_contains(string_split(feeds, ','), 'campaign') AND rows > 0 ORDER BY 1"""
         return [night for (night,) in self.connection.execute(query, [account]).fetchall()]
 
     def known_nights(self, account: str, nights: Iterable[dt.date]) -> str:
@@ -138,8 +140,11 @@ def open_rankings(
     source: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
 ) -> Generator[RankingHistory, None, None]:
     """Open a database or a dataset for this package's own questions; arguments and errors as of `open_history`."""
-    with _opened(source, storage_options, _copied_dataset) as history:
-        yield history
+    try:
+        with _opened(source, storage_options, _copied_dataset) as history:
+            yield history
+    except require("duckdb").Error as error:
+        raise ExportError(f"can't read {os.fspath(source)}: {first_line(error)}") from error
 
 
 def pulled_feeds(
@@ -165,10 +170,12 @@ def pulled_feeds(
         ConfigurationError: no pull wrote the source.
         ExportError: the source is being written, or is damaged.
     """
-    query = """SELECT start_date, end_date, feed, bool_or(failures = 0 AND started_at::DATE > end_date), max(started_at)
-        FROM (SELECT *, unnest(string_split(feeds, ',')) AS feed FROM pulls) WHERE account = $account
+    complete = "bool_or(failures = 0 AND started_at::DATE > end_date)"
+    query = f"""SELECT start_date, end_date, known.feed, {complete}, max(started_at)
+        FROM (SELECT * FROM pulls WHERE started_at {_POSSIBLE}), unnest($feeds::VARCHAR[]) known(feed)
+        WHERE list_contains(string_split(feeds, ','), known.feed) AND account = $account
         AND selection IS NOT DISTINCT FROM $selection AND (compared OR NOT $compared) GROUP BY ALL"""
-    values = {"account": account, "selection": selection, "compared": compared}
+    values = {"account": account, "selection": selection, "compared": compared, "feeds": [one.value for one in Feed]}
     with open_rankings(source, storage_options=storage_options) as history:
         found = history.connection.execute(query, values).fetchall()
     return {(first, last, Feed(name)): (complete, began) for first, last, name, complete, began in found}

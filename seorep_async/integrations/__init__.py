@@ -71,7 +71,7 @@ Use a profile with `key_command` or `key_file`, so that no key stands in that fi
 | `pull` | pulls campaigns into the history, as `seorep pull` does, with progress; cancelled, it resumes when repeated |
 
 - **No tool changes the account**, and SQL changes nothing: it is one SELECT, without files, extensions and settings,
-  and has 20 seconds and 1 GB.
+  and has 20 seconds and 1 GB. A value that is large by itself, such as `range(200000000)`, may take more of both.
 - **An answer has at most 20,000 characters** and values at most 500; `left_out` in it says what is missing.
 - **A database is open only while a question is answered**; pulls wait meanwhile, and questions for pulls that write.
 - **SQL sees every account in the history.** An agent that must not see all needs a database of its own.

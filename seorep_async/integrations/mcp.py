@@ -55,6 +55,9 @@ _SECONDS = 20.0
 """The longest query, and the longest wait for a pull that writes the history."""
 _PROGRESS_SECONDS, _POLL_SECONDS = 0.5, 0.1
 _LIMITS = {"memory_limit": "1GB", "max_temp_directory_size": "0B"}
+_AS_JSON = {"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+_AS_JSON |= {"HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "VARCHAR"}
+"""Types whose values JSON has, too."""
 _FEED = {"enum": [feed.value for feed in Feed]}
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "int": {"type": "integer"},
@@ -312,8 +315,11 @@ def _selected(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
     statements = connection.extract_statements(sql)
     if [one.type for one in statements] != [require("duckdb").StatementType.SELECT]:
         raise ConfigurationError("sql must be one SELECT (or FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE)")
-    result = connection.execute(statements[0])
-    return excerpt([name for name, *_ in result.description or ()], iter(result.fetchone, None))
+    asked, query = connection.sql(statements[0]), statements[0].query.rstrip("; \n")
+    # DuckDB's own text: Python has no months, no infinite days, and objects for each element of a list
+    values = [f"#{n}" if str(kind) in _AS_JSON else f"#{n}::VARCHAR" for n, kind in enumerate(asked.types, 1)]
+    result = connection.execute(f"SELECT {', '.join(values)} FROM ({query}\n)")  # noqa: S608
+    return excerpt(asked.columns, iter(result.fetchone, None))
 
 
 def _interrupt(connection: duckdb.DuckDBPyConnection, stop: StopSignal) -> None:

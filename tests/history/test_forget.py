@@ -59,6 +59,10 @@ def test_one_account_goes_and_the_other_stays(folder: Path, name: str) -> None:
     ("changed", "said"),
     [
         ("CREATE MACRO lower(a) AS 'x'", "macro lower hides a function"),
+        (
+            "DROP VIEW keyword_rankings_latest; ALTER TABLE pulls ALTER account TYPE VARCHAR COLLATE NOCASE",
+            "by a COLLATE on account; run ALTER TABLE pulls ALTER account TYPE VARCHAR",
+        ),
         ("ALTER TABLE totals RENAME TO mine; CREATE VIEW totals AS FROM mine", "totals is a view in it"),
     ],
 )
@@ -67,6 +71,13 @@ def test_a_database_that_answers_otherwise_is_refused(folder: Path, changed: str
         own.execute(changed)
     with pytest.raises(ConfigurationError, match=said):
         forget(folder / "a.duckdb", account="acme")
+
+
+def test_rows_of_no_account_do_not_hide_the_names(folder: Path) -> None:
+    with duckdb.connect(str(folder / "a.duckdb")) as own:
+        own.execute("ALTER TABLE totals ALTER account DROP NOT NULL; UPDATE totals SET account = NULL")
+    with pytest.raises(ConfigurationError, match=r"there is no account 'x' in .*; it has 'acme', 'other'"):
+        forget(folder / "a.duckdb", account="x")
 
 
 def test_no_folder_of_a_dataset_names_it_any_more(folder: Path) -> None:

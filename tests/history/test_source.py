@@ -216,6 +216,10 @@ async def test_a_dataset_in_a_bucket_opens_likewise(bucket: Bucket) -> None:
         ("CREATE MACRO list_contains(a, b) AS false", "macro list_contains hides a function"),
         ('CREATE MACRO "LIST_CONTAINS"(a, b) AS false', "macro LIST_CONTAINS hides a function"),
         (
+            "DROP VIEW keyword_rankings_latest; ALTER TABLE totals ALTER account TYPE VARCHAR COLLATE NOCASE",
+            "its table totals takes other accounts for the same, by a COLLATE on account; run ALTER TABLE totals",
+        ),
+        (
             "CREATE MACRO duckdb_functions() AS TABLE SELECT 1 AS one",
             'macro duckdb_functions hides a function of DuckDB\'s; run DROP MACRO TABLE "duckdb_functions"',
         ),

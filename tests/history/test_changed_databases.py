@@ -1,0 +1,66 @@
+"""Databases that somebody changed: what is no row of ours changes no answer, and what can't be read is an error."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from seorep_async import ExportError
+from seorep_async.history import changes, report
+from seorep_async.history.source import pulled_feeds
+from tests.history.left_behind import pulled
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pulled(tmp_path_factory.mktemp("history"))
+
+
+@pytest.fixture
+def source(left_behind: Path, tmp_path: Path) -> Path:
+    """A folder with a copy of the database, to be changed."""
+    shutil.copy(left_behind / "a.duckdb", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "ALTER TABLE campaigns ADD COLUMN engine VARCHAR; ALTER TABLE campaigns ADD COLUMN keyword_phrase VARCHAR",
+        "ALTER TABLE pulls ADD COLUMN feed VARCHAR DEFAULT 'mine'",
+        "INSERT INTO campaigns FROM campaigns",
+        "UPDATE pulls SET feeds = feeds || ',' || 'no feed of ours'",
+        """INSERT INTO pulls BY NAME SELECT * REPLACE (DATE '290000-01-01' AS snapshot_date,
+            NULL::TIMESTAMP AS started_at) FROM pulls; INSERT INTO keyword_rankings BY NAME
+            SELECT * REPLACE (DATE 'infinity' AS snapshot_date) FROM keyword_rankings""",
+    ],
+)
+def test_what_others_added_changes_no_answer(source: Path, changed: str) -> None:
+    file = source / "a.duckdb"
+
+    def answers() -> object:
+        found = changes(file, account="acme")
+        page = report(file, account="acme", out=source / "page.html").read_text(encoding="utf-8")
+        return found.after, list(found), page, pulled_feeds(file, account="acme", selection=None, compared=False)
+
+    with duckdb.connect(str(file)) as database:
+        database.execute("UPDATE keyword_rankings SET engine_a_ranking = keyword_id + 4 * day(snapshot_date)")
+        database.execute("ALTER TABLE pulls ALTER started_at DROP NOT NULL")
+    before = answers()
+    with duckdb.connect(str(file)) as database:
+        database.execute(changed)
+    assert answers() == before
+
+
+def test_a_question_that_fails_is_an_export_error(source: Path) -> None:
+    computed = "CASE current_setting('access_mode') WHEN 'read_only' THEN error('computed') ELSE service END"
+    with duckdb.connect(str(source / "a.duckdb")) as database:
+        columns = database.execute("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'pulls'")
+        others = ", ".join(f"{name} {kind}" for name, kind in columns.fetchall() if name != "account")
+        database.execute(f"DROP TABLE pulls; CREATE TABLE pulls (account VARCHAR AS ({computed}), {others})")
+        database.execute("INSERT INTO pulls (service) VALUES ('x')")
+    with pytest.raises(ExportError, match=r"can't read .*a.duckdb: .*computed"):
+        changes(source / "a.duckdb", account="acme")
