@@ -314,7 +314,7 @@ async def test_1000_campaigns_are_streamed_with_few_tasks() -> None:
             served_at_first = served_at_first or sandbox.stats.requests
     stats = sandbox.stats
     assert stats.requests == 3000
-    assert stats.most_in_flight == 16
+    assert stats.most_in_flight <= 16
     assert tasks <= 300
     assert served_at_first is not None
     assert served_at_first < 300

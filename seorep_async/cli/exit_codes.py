@@ -45,9 +45,7 @@ _OPTIONS = {
     "end_date": "--to",
     "extra_params": "--param",
     "feeds": "--feed",
-    "first": "--from",
     "id": "ID",
-    "last": "--to",
     "start_date": "--from",
     "storage_options": "storage_options of the profile",
 }

@@ -92,8 +92,10 @@ Examples:
 @click.option("--account", metavar="NAME", help="Whose nights.  [default: the only account]")
 @click.option("--campaign", type=whole_number, metavar="ID", help="One campaign.  [default: all campaigns]")
 @click.option("--group", metavar="TITLE", help="The campaigns of this group, together.")
-@click.option("--from", "first", type=day, metavar="DATE", help="First day of the nights.  [default: the first night]")
-@click.option("--to", "last", type=day, metavar="DATE", help="Last day of the nights.  [default: the last night]")
+@click.option(
+    "--from", "start_date", type=day, metavar="DATE", help="First day of the nights.  [default: the first night]"
+)
+@click.option("--to", "end_date", type=day, metavar="DATE", help="Last day of the nights.  [default: the last night]")
 @click.option("--title", metavar="TEXT", help="Title of the page.  [default: the campaign, group or account]")
 @click.option("--logo", metavar="FILE", help="PNG, JPEG or SVG file of at most 48 KiB.")
 @click.option("--colour", metavar="#RRGGBB", help="Colour of the title and the bars.  [default: #1f4e79]")

@@ -217,8 +217,8 @@ class Checkpoint:
 
     def reports(self, table: str) -> Iterator[StagedReport]:
         """Yield a table's reports in the order of campaigns and their keywords; a damaged one raises DamagedError."""
-        for facts, location in self._records(_in_order(table), table):
-            yield StagedReport._make((*facts, self._rows.read(location)))
+        for (_, campaign_id, id_, rows, totals), location in self._records(_in_order(table), table):
+            yield StagedReport(table, campaign_id, id_, rows, totals, self._rows.read(location))
 
     def totals(self, table: str) -> Iterator[tuple[int, int, list[Any]]]:
         """Yield campaign, id and totals of a table's reports with totals, in the order of `reports`."""

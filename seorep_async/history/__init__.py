@@ -51,8 +51,8 @@ print(page, page.stat().st_size, "bytes")
 ![A page: four figures with their changes, and bars of keywords by band of ranks.](../../.recordings/report.png)
 
 Ranks of 0 and null are "not ranked", and in no average. Charts show 90 nights at most, at even distances; lists show
-the first ten, and how many more there are. `first="2023-01-01", last="2023-03-31"` (`--from`, `--to`) say which nights
-to draw. Of a whole account, only the nights that are drawn are read. Every night, in the crontab, after the pull:
+the first ten, and how many more there are. `start_date="2023-01-01", end_date="2023-03-31"` (`--from`, `--to`) say
+which nights to draw. Of a whole account, only the nights that are drawn are read. In the crontab, after the pull:
 
     30 4 * * *  cd /srv/seo && .venv/bin/seorep report rankings.duckdb --campaign 3 -o /var/www/bakery.html
 

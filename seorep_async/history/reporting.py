@@ -41,8 +41,8 @@ def report(
     account: str | None = None,
     campaign: int | None = None,
     group: str | None = None,
-    first: dt.date | str | None = None,
-    last: dt.date | str | None = None,
+    start_date: dt.date | str | None = None,
+    end_date: dt.date | str | None = None,
     title: str | None = None,
     logo: str | os.PathLike[str] | None = None,
     colours: Sequence[str] = DEFAULT_COLOURS,
@@ -59,7 +59,7 @@ def report(
         account: whose nights; may be left out if there is one account.
         campaign: the id of one campaign; by default all campaigns.
         group: the title of a group, in any case, whose campaigns are reported together.
-        first: the first day of the nights to draw, up to the day `last`; by default all nights.
+        start_date: the first day of the nights to draw, up to the day `end_date`; by default all nights.
         title: the page's title; by default it names the campaign, the group or the account.
         logo: a PNG, JPEG or SVG file of at most 48 KiB.
         colours: of title and bars, and the accent, as `#rrggbb`; made darker or lighter where text can't be read.
@@ -71,7 +71,7 @@ def report(
         ExportError: the file can't be written, or the source can't be read. ImportError: an extra is missing.
     """
     _check_subject(title, campaign, group)
-    days = _checked_days(first, last)
+    days = _checked_days(start_date, end_date)
     target, style = _checked_target(out, force), style_sheet(checked_colours(colours))
     image = None if logo is None else _image(Path(logo))
     with open_rankings(source, storage_options=storage_options) as history:
@@ -162,9 +162,11 @@ def _figures(chosen: Chosen, every: Sequence[dt.date] | None, name: str, title: 
 
 def _checked_days(first: dt.date | str | None, last: dt.date | str | None) -> tuple[dt.date | None, dt.date | None]:
     """Return two days, either of which may be open, or refuse them."""
-    begin, end = (None if day is None else check_date(name, day) for name, day in (("first", first), ("last", last)))
+    begin, end = (
+        None if day is None else check_date(name, day) for name, day in (("start_date", first), ("end_date", last))
+    )
     if begin is not None and end is not None and begin > end:
-        raise ConfigurationError(f"last must be {begin} or a later day, got {end}", argument="last")
+        raise ConfigurationError(f"end_date must be {begin} or a later day, got {end}", argument="end_date")
     return begin, end
 
 

@@ -101,8 +101,9 @@ class RankingHistory(History):
         """Return the nights of an account that have rankings, in order."""
         if self.parts is not None:
             return self.parts.nights(table_of(Feed.CAMPAIGN), account)
-        query = "SELECT DISTINCT snapshot_date FROM keyword_rankings WHERE account = ? ORDER BY 1"
-        return [night for (night,) in self.connection.execute(query, [account]).fetchall()]
+        query = "SELECT DISTINCT snapshot_date FROM keyword_rankings WHERE account = ?"
+        found = self.connection.execute(f"{query} AND snapshot_date {_POSSIBLE} ORDER BY 1", [account])
+        return [night for (night,) in found.fetchall()]
 
     def choose(self, account: str, nights: Collection[dt.date]) -> None:
         """Open an account's campaigns, and its rankings and failures of some nights."""

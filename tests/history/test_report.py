@@ -156,7 +156,9 @@ def many_nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return source
 
 
-@pytest.mark.parametrize("options", [{}, {"campaign": 2}, {"first": "2026-03-05", "last": dt.date(2026, 5, 1)}])
+@pytest.mark.parametrize(
+    "options", [{}, {"campaign": 2}, {"start_date": "2026-03-05", "end_date": dt.date(2026, 5, 1)}]
+)
 def test_a_dataset_makes_the_page_of_a_database(many_nights: Path, options: dict[str, Any]) -> None:
     page = made(many_nights, **options)
     assert made(many_nights.with_suffix(""), force=True, **options) == page
@@ -164,7 +166,7 @@ def test_a_dataset_makes_the_page_of_a_database(many_nights: Path, options: dict
 
 
 def test_nights_are_those_between_two_days(source: Path) -> None:
-    page = made(source, first="2026-03-02", last="2026-03-09")
+    page = made(source, start_date="2026-03-02", end_date="2026-03-09")
     assert "This is the first night" in page
     assert panel(page, "Engine A")[0] == ["1 to 3", "1"]
 
@@ -232,14 +234,17 @@ def test_charts_and_tables_have_names_for_screen_readers(source: Path) -> None:
         ({"out": 5}, "out must be the path of a file, got 5"),
         ({"title": ""}, "title must be"),
         (
-            {"first": "2026-03-03"},
+            {"start_date": "2026-03-03"},
             r"no night from 2026-03-03: .*duckdb has rankings of acme of 2026-03-01, 2026-03-02$",
         ),
-        ({"last": "2026-02-28"}, r"no night to 2026-02-28: .* has rankings of acme of 2026-03-01, 2026-03-02$"),
-        ({"first": "2026-03-02", "last": "2026-03-01"}, "last must be 2026-03-02 or a later day, got 2026-03-01"),
-        ({"first": "March"}, "first must be"),
+        ({"end_date": "2026-02-28"}, r"no night to 2026-02-28: .* has rankings of acme of 2026-03-01, 2026-03-02$"),
         (
-            {"first": "2026-03-02", "last": "2026-03-04", "campaign": 3},
+            {"start_date": "2026-03-02", "end_date": "2026-03-01"},
+            "end_date must be 2026-03-02 or a later day, got 2026-03-01",
+        ),
+        ({"start_date": "March"}, "start_date must be"),
+        (
+            {"start_date": "2026-03-02", "end_date": "2026-03-04", "campaign": 3},
             "no rankings of campaign 3 from 2026-03-02 to 2026-03-04; it has 1",
         ),
     ],
