@@ -20,7 +20,7 @@ from seorep_async.errors import PullPausedError, one_line
 from seorep_async.export import PullSummary
 from seorep_async.export.preview import preview, staged_pull
 from seorep_async.export.progress import ProgressTracker
-from seorep_async.export.pull_to import run_export
+from seorep_async.export.pull_to import check_target, run_export
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.targets import Target
 from seorep_async.history.source import pulled_feeds
@@ -47,14 +47,16 @@ class Months:
     summaries: list[PullSummary] = attrs.field(factory=list)
     paused: bool = False
 
-    def prepare(self, *, skip_complete: bool, storage_options: Mapping[str, Any] | None = None) -> None:
+    def prepare(self, *, skip_complete: bool, restart: bool, storage_options: Mapping[str, Any] | None = None) -> None:
         """Leave out what is complete; begin with the month of an interrupted run, then those pulled longest ago."""
         target, first = self.target, self.specs[0]
         if not target.accumulates:
             need = "several months, or --skip-complete, need a database (.duckdb) or a dataset (a name that ends in /)"
             raise click.UsageError(f"-o {target.label}: {need}.")
         if skip_complete and target.exists():
-            target.check(first, lambda: None)  # what another account under this name fetched is not complete
+            check_target(
+                target, first, lambda: None, restart=restart
+            )  # what another account under this name fetched is not complete
             labels: Any = {"account": first.account, "selection": first.selection, "compared": first.compares}
             pulled = pulled_feeds(target.label, storage_options=storage_options, **labels)
             never = False, dt.datetime.min

@@ -107,7 +107,7 @@ async def run_export(
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
     spec.check_format(target.format)
     count = _Count(client, None if max_requests is None else check_id("max_requests", max_requests))
-    await _check_target(target, spec, restart)
+    await in_thread(partial(check_target, target, restart=restart), spec)
     if retry_failed and await in_thread(target.has_nothing_to_retry, spec):
         return count.summary(spec, (), tuple(target.row_files()))
     area = target.area()
@@ -142,13 +142,14 @@ async def run_export(
     return finished[0]
 
 
-async def _check_target(target: Target, spec: PullSpec, restart: bool) -> None:
+def check_target(target: Target, spec: PullSpec, check: Callable[[], None], *, restart: bool) -> None:
+    """Check a target, as `Target.check`; a restart that it prevents is made up for by the next pull."""
     try:
-        await in_thread(target.check, spec)
+        target.check(spec, check)
     except ExportError as error:
         if restart:  # a later try must not resume the pull that was to be dropped
             with contextlib.suppress(SeoRepError):
-                await asyncio.to_thread(target.area().restart_later, error)
+                target.area().restart_later(error)
         raise
 
 

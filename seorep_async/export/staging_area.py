@@ -31,7 +31,6 @@ from seorep_async.models import Feed
 T = TypeVar("T")
 
 _CHECKPOINT, _LOCK, _RESTART = "checkpoint", "lock", "restart"
-_STARTS_OVER = "; the next pull starts over, without the reports stored before"
 _TRIES = 3
 
 
@@ -96,11 +95,10 @@ class StagingArea:
         self._lock_folder(create=True)
         try:
             with translate_errors(self.folder):
-                starts_over = restart or self._restart.exists()
-                if restart:
-                    self._note_restart()
+                is_noted = self._note_restart() if restart else self._restart.is_file()
+                starts_over = restart or is_noted
                 staged = (_CHECKPOINT, f"{_CHECKPOINT}-wal", f"{_CHECKPOINT}-rows")
-                self._delete_all(but=(_RESTART,) if starts_over else staged)
+                self._delete_all(but=(_RESTART,) * is_noted if starts_over else staged)
                 with self.translate_damage():
                     self.checkpoint = Checkpoint(self.folder / _CHECKPOINT)
                     self.is_open = True
@@ -110,7 +108,7 @@ class StagingArea:
             self.close()
             self.left = None
             if restart and isinstance(error, ExportError):
-                error.message += _STARTS_OVER
+                self._announce_restart(error)
             raise
 
     def restart_later(self, error: ExportError) -> None:
@@ -124,12 +122,16 @@ class StagingArea:
                 self._delete_all()
         finally:
             self._unlock()
-        error.message += _STARTS_OVER
+        self._announce_restart(error)
+
+    def _announce_restart(self, error: ExportError) -> None:
+        if self._restart.is_file() or not (self.folder / _CHECKPOINT).exists():
+            error.message += "; the next pull starts over, without the reports stored before"
 
     def _note_restart(self) -> bool:
         """Note that a restart is due; return whether the disk took it."""
         try:
-            self._restart.touch(0o600)
+            os.close(os.open(self._restart, os.O_CREAT | os.O_WRONLY, 0o600))
         except OSError:
             return False
         return True
@@ -168,7 +170,7 @@ class StagingArea:
         if same_account and checkpoint.read("key") != spec.key_digest() and not spec.confirms_key():
             confirm = f'key_renewed="{spec.key_mark()}" confirms the new one'
             wrong.append(f"another API key (another account's, or an older one of the same: {confirm})")
-        if wrong and not spec.is_shard and not (ended and self.accumulates):
+        if wrong and not (spec.is_shard or checkpoint.is_empty() or (ended and self.accumulates)):
             first, last = earlier.get("start_date"), earlier.get("end_date")
             is_other = (first, last) not in ((None, None), (spec.start_date.isoformat(), spec.end_date.isoformat()))
             dates = f' with start_date="{first}" and end_date="{last}"' if is_other else ""
@@ -227,7 +229,7 @@ class StagingArea:
         try:
             with translate_errors(self.folder), self.translate_damage(), contextlib.ExitStack() as closing:
                 file = self.folder / _CHECKPOINT
-                exists = file.exists() and not self._restart.exists()
+                exists = file.exists() and not self._restart.is_file()
                 yield closing.enter_context(contextlib.closing(Checkpoint(file))) if exists else None
         finally:
             self._unlock()

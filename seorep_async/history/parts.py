@@ -101,6 +101,7 @@ class CopiedParts:
         for first in range(0, len(files), _TOGETHER):  # a signal waits for these
             each(self._copy, [(file, *chosen[file]) for file in files[first : first + _TOGETHER]])
         self._copied.update(chosen)
+        self._check_rows(files)
         forms = [_no_rows(table), *(self._rows(table, alike) for alike in self._of_each_form(files))]
         kind, columns = ("TABLE", ", ".join(at_once)) if at_once else ("VIEW", "*")
         rows = f"SELECT {columns} FROM ({' UNION ALL '.join(forms)}) {newest_rows(table)}"
@@ -117,6 +118,13 @@ class CopiedParts:
         data = checked(self.storage, night, part)
         with _translated(self.folder):
             file.write_bytes(data)
+
+    def _check_rows(self, files: Collection[Path]) -> None:
+        """Refuse a part with another number of rows than its receipt says, by which nights are chosen."""
+        query = f"SELECT file_name, num_rows FROM parquet_file_metadata({_names(files)})"
+        for name, rows in self.connection.execute(query).fetchall() if files else ():
+            if rows != self._copied[Path(name)][1].rows:
+                raise foreign(self.storage, *self._copied[Path(name)])
 
     def _of_each_form(self, files: Collection[Path]) -> list[list[Path]]:
         """Return the files of each form: parts of one version have the same columns and types."""
@@ -156,8 +164,8 @@ def folder_for_copies() -> Generator[Path, None, None]:
     try:
         with _translated(folder):
             str(folder).encode()
-            if os.sep == "/" and "\\" in str(folder):
-                raise OSError("DuckDB takes the backslash in its name for a slash")
+            if os.sep == "/" and ("\\" in str(folder) or "/?" in str(folder)):
+                raise OSError("DuckDB can't read names with a backslash, or that begin with a question mark")
         yield folder
     finally:
         _remove(folder)

@@ -311,11 +311,18 @@ async def _answered(tools: _Tools, name: str, arguments: Mapping[str, Any]) -> t
     return problem if len(problem) <= _LONGEST_ERROR else f"{problem[:_LONGEST_ERROR]}…", True
 
 
+def _without_end(query: str) -> str:
+    """Return a statement without its semicolon and the comments after it."""
+    duckdb, text = require("duckdb"), query.encode()
+    operators = (start for start, kind in duckdb.tokenize(query) if kind == duckdb.token_type.operator)
+    return text[: next((start for start in operators if text[start : start + 1] == b";"), None)].decode()
+
+
 def _selected(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
     statements = connection.extract_statements(sql)
     if [one.type for one in statements] != [require("duckdb").StatementType.SELECT]:
         raise ConfigurationError("sql must be one SELECT (or FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE)")
-    asked, query = connection.sql(statements[0]), statements[0].query.rstrip("; \n")
+    asked, query = connection.sql(statements[0]), _without_end(statements[0].query)
     # DuckDB's own text: Python has no months, no infinite days, and objects for each element of a list
     values = [f"#{n}" if str(kind) in _AS_JSON else f"#{n}::VARCHAR" for n, kind in enumerate(asked.types, 1)]
     result = connection.execute(f"SELECT {', '.join(values)} FROM ({query}\n)")  # noqa: S608

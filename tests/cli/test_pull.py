@@ -13,6 +13,7 @@ from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.lock import PullLock
 from seorep_async.export.staging_area import StagingArea
 from tests.cli.running import Seorep
+from tests.export.databases import opened_elsewhere
 from tests.export.reports import rows_in
 
 FEEDS = [feed.value for feed in Feed]
@@ -104,3 +105,14 @@ def test_failures_of_a_stream_are_reported(seorep: Seorep) -> None:
         ended = seorep("pull", "-o", "-", "--quiet")
     assert (ended.code, ended.out.count("\n")) == (4, 1 + 3 * 6)
     assert "campaign 2: there is no such object" in ended.err
+
+
+def test_a_refused_restart_of_months_is_made_up_for(seorep: Seorep) -> None:
+    pull = ("pull", "--sandbox", "--campaigns", 3, "--month", "2023-01", "--skip-complete", "-o", "a.duckdb", "--quiet")
+    assert seorep(*pull).code == 0
+    assert (
+        seorep("pull", "--sandbox", "--campaigns", 3, "--last", "3d", "-o", "a.duckdb", "--max-requests", 2).code == 5
+    )
+    with opened_elsewhere(Path("a.duckdb")):
+        assert "the next pull starts over" in seorep(*pull, "--restart").err
+    assert [*Path().glob(".a.duckdb.*.pull/restart")]

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, PullPausedError, SeoRepClient
-from seorep_async.export import ExportError
+from seorep_async.export import ExportError, pull_to
 from tests.export import door
 from tests.export.databases import opened_elsewhere
 from tests.export.door import PullSpec, StagingArea, preview, target_of
@@ -120,6 +120,23 @@ async def test_a_restart_resumes_nothing_that_can_not_be_deleted(
         with monkeypatch.context() as patched:
             patched.setattr(StagingArea, "_delete_all", lambda area, but=(): None)
             assert (await pull_into(client, tmp_path / "a.csv", restart=True)).resumed == 0
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_folder_in_place_of_the_note_is_no_note(tmp_path: Path, restart: bool) -> None:
+    async with account() as (_, client):
+        await stage(client, tmp_path / "a.csv")
+        (tmp_path / ".a.csv.pull" / "restart").mkdir()
+        summary = await pull_into(client, tmp_path / "a.csv", restart=restart)
+    assert (bool(summary.resumed), summary.rows) == (not restart, 120)
+
+
+async def test_a_pause_before_the_first_report_keeps_no_other_pull_out(tmp_path: Path) -> None:
+    async with account() as (_, client):
+        with pytest.raises(PullPausedError):
+            await pull_into(client, tmp_path / "a.csv", max_requests=1)
+        summary = await pull_to(client, None, "2023-02-01", "2023-02-28", out=tmp_path / "a.csv")
+    assert (summary.resumed, summary.rows) == (0, 120)
 
 
 async def test_a_restart_beside_a_pull_at_work_drops_nothing(tmp_path: Path) -> None:

@@ -326,6 +326,12 @@ def test_a_forged_part_with_its_digest_is_refused(
         read(source / "a")
 
 
+def test_a_part_with_fewer_rows_than_its_receipt_says_is_refused(source: Path) -> None:
+    forged(source, rewritten(lambda rows: rows.slice(1)))
+    with pytest.raises(ExportError, match=f"{PART} is no part that a pull wrote"):
+        changed(source / "a")
+
+
 @pytest.mark.parametrize("read", [changed, ranked])
 @pytest.mark.parametrize("name", ["ENGINE_A_RANKING", "filename"])
 def test_a_column_of_a_confusing_name_is_refused(source: Path, name: str, read: Callable[[Path], object]) -> None:
@@ -409,7 +415,8 @@ async def test_the_folder_of_temporary_files_may_have_any_name(
     ("name", "said"),
     [
         ("missing", "a folder of temporary files: No such file"),
-        ("a\\b", "DuckDB takes the backslash in its name for a slash"),
+        ("a\\b", "DuckDB can't read names with a backslash"),
+        ("?", "DuckDB can't read names with a backslash, or that begin with a question mark"),
         ("a\udcff", "surrogates not allowed"),
     ],
 )

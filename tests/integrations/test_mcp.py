@@ -128,6 +128,7 @@ ANSWERS: list[tuple[str, dict[str, Any], str]] = [
     ("history", {"sql": "SELECT TIMESTAMP_NS '2023-01-01 00:00:00.123456789'"}, "00:00:00.123456789"),
     ("history", {"sql": "SELECT 1 AS x, 2 AS x, true, 1.5::DOUBLE; "}, '"rows": [[1, 2, true, 1.5]]'),
     ("history", {"sql": "SELECT 1 -- one"}, '"rows": [[1]]'),
+    ("history", {"sql": "SELECT 'ö;' /* ; */ ;\r\n-- one; two"}, '"rows": [["ö;"]]'),
     ("history", {"sql": "FROM range(3) t(x) ORDER BY x DESC"}, '"rows": [[2], [1], [0]]'),
     ("history", {"sql": "SELECT chr(8238) || 'drawkcab'"}, '"\\u202edrawkcab"'),
     ("history", {"sql": "SELECT current_setting('lock_configuration')"}, "[[true]]"),

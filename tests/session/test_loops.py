@@ -67,6 +67,31 @@ def test_limits_are_free_again_once_their_loop_is_closed() -> None:
     asyncio.run(use())
 
 
+def test_an_attempt_of_a_closed_loop_wakes_nobody_of_another() -> None:
+    limits = Limits(max_concurrency=1, requests_per_second=0.5)
+    dead = new_client(limits)
+    permits = []
+
+    async def leave() -> None:
+        await dead.open()
+        permits.append(await dead._session.governor.acquire(0, 1e9))
+
+    asyncio.run(leave())
+
+    async def use() -> None:
+        async with new_client(limits) as client:
+            waiting = asyncio.ensure_future(client._session.governor.acquire(0, 1e9))
+            await asyncio.sleep(0)
+            assert permits[0] is not None
+            # as the garbage collector does in a thread without a loop
+            await asyncio.to_thread(dead._session.governor.release, permits[0], None)
+            assert client._session.governor._queue._alarm is not None
+            waiting.cancel()
+
+    asyncio.run(use())
+    asyncio.run(dead.close())
+
+
 @pytest.mark.parametrize("limits", [None, Limits(max_concurrency=1)])
 def test_a_client_whose_loop_is_closed_closes_quietly(limits: Limits | None) -> None:
     client = left_open(limits)

@@ -129,7 +129,7 @@ class Governor:
         now, queue = self._clock.monotonic(), self._queue
         self.in_flight -= 1
         self.admission.end(permit, signal, retry_after, self._longest_wait, now)
-        if queue.turns:
+        if queue.turns and self.admission is queue.admission:  # else an attempt of a closed loop is collected
             queue.end_hopeless(now)
             queue.dispatch()
 
