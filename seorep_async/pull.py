@@ -184,8 +184,9 @@ class Pull(Generic[R]):
 
     @property
     def more_may_come(self) -> bool:
-        """Whether so many ids are in progress that waiting for another outcome leaves few permits unused."""
-        return self._running > self._session.settings.max_concurrency // 2
+        """Whether so many ids are in progress, and may be started, that waiting for more leaves few permits unused."""
+        many = self._running > self._session.settings.max_concurrency // 2
+        return many and len(self._items) + self._held < self._limit
 
     @property
     def key_refusal(self) -> AuthenticationError | None:
