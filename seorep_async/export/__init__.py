@@ -109,9 +109,9 @@ resumed first, and `--skip-complete` leaves out each month and feed that an earl
 without a failure, once the month was over (UTC); months never pulled come before those with failures. Where requests
 are limited, `--max-requests 5000` (`max_requests=5000`, which raises a `PullPausedError`) begins no further report
 after that number, and stores what it has for the next night, which tries reports that failed last, and ends once all
-were tried. A pull of one night bears one snapshot date; `start_date`
-and `end_date` tell the months apart. Until the next pull of recent days, the newest night is that of the backfill:
-`seorep changes` and `keyword_rankings_latest` show the last of its months.
+were tried. A pull of one night bears one snapshot date; `start_date` and `end_date` tell the months apart. Until the
+next pull of recent days, the newest night is that of the backfill: `seorep changes` and `keyword_rankings_latest` show
+the last of its months.
 
 There are no modes to choose. What a pull replaces follows from what it asked for, and only within its account:
 
