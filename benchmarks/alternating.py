@@ -39,12 +39,15 @@ class Ratio(float):
         control: the ratio of every other round over that of the rounds between: what chance does. None of one round.
     """
 
-    def __new__(cls, over: Sequence[float], under: Sequence[float]) -> Self:
-        return super().__new__(cls, statistics.median(over) / statistics.median(under))
+    control: float | None = None
 
-    def __init__(self, over: Sequence[float], under: Sequence[float]) -> None:
-        several = len(over) > 1
-        self.control = Ratio(over[::2], under[::2]) / Ratio(over[1::2], under[1::2]) if several else None
+    @classmethod
+    def of(cls, over: Sequence[float], under: Sequence[float]) -> Self:
+        """Divide the medians."""
+        ratio = cls(statistics.median(over) / statistics.median(under))
+        if len(over) > 1:
+            ratio.control = cls.of(over[::2], under[::2]) / cls.of(over[1::2], under[1::2])
+        return ratio
 
 
 def warm_memory() -> None:

@@ -114,7 +114,7 @@ def _vary(rows: bytes, plain: bytes, variation: Variation) -> tuple[bytes, bytes
 
 
 def _over(times: dict[str, Times], over: str, under: str) -> Ratio | None:
-    return Ratio(times[over].wall, times[under].wall) if over in times and under in times else None
+    return Ratio.of(times[over].wall, times[under].wall) if over in times and under in times else None
 
 
 def _of_first(found: tuple[float | None, str]) -> float:

@@ -34,7 +34,7 @@ def measure(quick: bool) -> Findings:
     medians = {name: statistics.median(found) for name, found in times.items()}
     return Findings(
         bars=[
-            Bar(f"{name}, against {_BARE}", required, Ratio(times[name], times[_BARE]))
+            Bar(f"{name}, against {_BARE}", required, Ratio.of(times[name], times[_BARE]))
             for name, (_, required) in _PROGRAMS.items()
         ],
         tables=[Table("Starting, ms", list(medians), [[f"{seconds * 1e3:.0f}" for seconds in medians.values()]])],

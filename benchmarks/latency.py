@@ -30,7 +30,7 @@ def measure(quick: bool) -> Findings:
             times = alternate(peers.runs(both, address, load), rounds)
             if first is None:  # the first layout is that of the bar
                 first = statistics.median(asyncio.run(_first(address, load)) for _ in range(rounds)) / load.latency
-        shares.append(Ratio(times[OURS].wall, [ideal(load)] * rounds))
+        shares.append(Ratio.of(times[OURS].wall, [ideal(load)] * rounds))
         rows.append(
             [
                 load.layout,

@@ -19,7 +19,7 @@ def measure(quick: bool) -> Findings:
     for load in [_load(size, pages, quick) for size in (100, 1) for pages in ((3,) if quick else (1, 3, 20))]:
         with serving(load) as address:
             times = alternate(peers.runs(both, address, load), 1 if quick else 9)
-        ratio = Ratio(times[BARE].wall, times[OURS].wall) if BARE in times else None
+        ratio = Ratio.of(times[BARE].wall, times[OURS].wall) if BARE in times else None
         if required := _AT_LEAST.get((load.rows, load.pages)):
             says = f"pull {load.rows}-row pages, {load.pages} a campaign: speed, against {BARE}"
             bars.append(Bar(says, required, ratio, at_least=True, note=both.missing.get(BARE, "")))
@@ -33,7 +33,7 @@ def measure(quick: bool) -> Findings:
         Bar(
             f"pull 100-row pages: typed rows/s, against {name}",
             bar,
-            Ratio(times[name].wall, times[OURS].wall) if name in times else None,
+            Ratio.of(times[name].wall, times[OURS].wall) if name in times else None,
             at_least=True,
             note=everyone.missing.get(name, ""),
         )

@@ -80,7 +80,7 @@ def _table(
     for size, load in loads.items():
         with serving(load) as address:
             times: dict[str, Times] = alternate(peers.runs(both, address, load), rounds)
-        share = Ratio(times[BARE].wall, times[OURS].wall) if BARE in times else None
+        share = Ratio.of(times[BARE].wall, times[OURS].wall) if BARE in times else None
         figures = (figure(load, times[name].seconds) if name in times else "–" for name in (OURS, BARE))
         rows.append([size, *figures, *((f"{share:.2f}", f"{share.control or 1:.2f}") if share else "––")])
     return Table(title, [axis, f"{OURS}, {unit}", f"{BARE}, {unit}", "speed against bare", "control"], rows)

@@ -1,11 +1,14 @@
 """The benchmarks run; how fast anything is, is not asked here."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
+from benchmarks.alternating import Ratio
 
 pytestmark = pytest.mark.heavy
 
@@ -35,3 +38,8 @@ def test_benchmarks_print_all_bars_and_write_results(tmp_path: Path) -> None:
     chart = ElementTree.fromstring((tmp_path / "chart.svg").read_text(encoding="utf-8"))  # noqa: S314  # our own
     labels = [element.text for element in chart.iter() if element.get("text-anchor") == "end"]
     assert labels[0] == "seorep_async: models"
+
+
+def test_a_ratio_from_another_process_keeps_its_control() -> None:
+    ratio = pickle.loads(pickle.dumps(Ratio.of([2.0, 6.0], [1.0, 2.0])))  # noqa: S301  # our own
+    assert (float(ratio), ratio.control) == (4 / 1.5, 2 / 3)
