@@ -184,9 +184,8 @@ class Pull(Generic[R]):
 
     @property
     def more_may_come(self) -> bool:
-        """Whether so many ids are in progress, and may be started, that waiting for more leaves few permits unused."""
-        many = self._running > self._session.settings.max_concurrency // 2
-        return many and len(self._items) + self._held < self._limit
+        """Whether the ids in progress, and others that have room, keep most permits in use during a short wait."""
+        return self._running > self._session.settings.max_concurrency // 2 and not self._is_full
 
     @property
     def key_refusal(self) -> AuthenticationError | None:
@@ -214,6 +213,10 @@ class Pull(Generic[R]):
             self._taken += 1
         return outcome
 
+    @property
+    def _is_full(self) -> bool:
+        return len(self._items) + self._held >= self._limit
+
     def _start(self) -> None:
         """Start ids while there is room, some now and more in the next loop iteration."""
         for _ in range(_STARTED_AT_ONCE):
@@ -227,7 +230,7 @@ class Pull(Generic[R]):
     def _next(self) -> _Item[R] | None:
         """Return the next id to start, unless the consumer is too far behind."""
         others_wait = self._ordered and self._retries and self._retries[0].number == self._taken
-        if len(self._items) + self._held >= self._limit and not others_wait:
+        if self._is_full and not others_wait:
             return None
         if self._retries:
             return self._retries.popleft()

@@ -92,11 +92,8 @@ class PullJob:
                 target = await asyncio.to_thread(find_target, **how, **place)
             if target is not None and (len(specs) > 1 or options["skip_complete"]):
                 months = Months(client, specs, target)
-                which = {
-                    "skip_complete": options["skip_complete"],
-                    "restart": options["restart"] and not options["dry_run"],
-                }
-                await asyncio.to_thread(months.prepare, **which, **place)
+                restart, skip_complete = options["restart"] and not options["dry_run"], options["skip_complete"]
+                await asyncio.to_thread(months.prepare, skip_complete=skip_complete, restart=restart, **place)
                 code = await self._pull_months(months, connection.label)
             elif options["dry_run"]:
                 code = await self._preview(client, specs[0], target, connection.label)

@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from seorep_async import Feed
 from seorep_async.export import pull_to
 from tests.export.reports import account
@@ -46,3 +48,13 @@ async def pulled_windows(out: str, *, latest_first: bool) -> str:
                 rank = WINDOWS[first, last][number]
                 await pull_to(client, None, f"2022-{first}", f"2022-{last}", out=out, snapshot_date=night)
     return out
+
+
+def compute_accounts(file: Path) -> None:
+    """Put a computed column in place of the accounts of a database's pulls, which fails once it is read."""
+    computed = "CASE current_setting('access_mode') WHEN 'read_only' THEN error('computed') ELSE service END"
+    with duckdb.connect(str(file)) as database:
+        columns = database.execute("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'pulls'")
+        others = ", ".join(f"{name} {kind}" for name, kind in columns.fetchall() if name != "account")
+        database.execute(f"DROP TABLE pulls; CREATE TABLE pulls (account VARCHAR AS ({computed}), {others})")
+        database.execute("INSERT INTO pulls (service) VALUES ('x')")

@@ -11,7 +11,7 @@ import pytest
 from seorep_async import ExportError
 from seorep_async.history import changes, report
 from seorep_async.history.source import pulled_feeds
-from tests.history.left_behind import pulled
+from tests.history.left_behind import compute_accounts, pulled
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +56,6 @@ def test_what_others_added_changes_no_answer(source: Path, changed: str) -> None
 
 
 def test_a_question_that_fails_is_an_export_error(source: Path) -> None:
-    computed = "CASE current_setting('access_mode') WHEN 'read_only' THEN error('computed') ELSE service END"
-    with duckdb.connect(str(source / "a.duckdb")) as database:
-        columns = database.execute("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'pulls'")
-        others = ", ".join(f"{name} {kind}" for name, kind in columns.fetchall() if name != "account")
-        database.execute(f"DROP TABLE pulls; CREATE TABLE pulls (account VARCHAR AS ({computed}), {others})")
-        database.execute("INSERT INTO pulls (service) VALUES ('x')")
+    compute_accounts(source / "a.duckdb")
     with pytest.raises(ExportError, match=r"can't read .*a.duckdb: .*computed"):
         changes(source / "a.duckdb", account="acme")

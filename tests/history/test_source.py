@@ -23,7 +23,7 @@ from seorep_async.tables.declared import all_tables
 from tests.export.databases import opened_elsewhere
 from tests.export.reports import account
 from tests.export.s3 import Bucket
-from tests.history.left_behind import NIGHTS, pulled, pulled_windows
+from tests.history.left_behind import NIGHTS, compute_accounts, pulled, pulled_windows
 
 RECEIPT = "_receipts/account=acme/snapshot_date=2023-03-02.json"
 PART = "keyword_rankings/account=acme/snapshot_date=2023-03-02/part-00000.parquet"
@@ -233,12 +233,7 @@ def test_a_database_that_answers_otherwise_is_refused(source: Path, changed: str
 
 
 def test_opening_a_database_computes_no_column(source: Path) -> None:
-    computed = "CASE current_setting('access_mode') WHEN 'read_only' THEN error('computed') ELSE service END"
-    with duckdb.connect(str(source / "a.duckdb")) as database:
-        columns = database.execute("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'pulls'")
-        others = ", ".join(f"{name} {kind}" for name, kind in columns.fetchall() if name != "account")
-        database.execute(f"DROP TABLE pulls; CREATE TABLE pulls (account VARCHAR AS ({computed}), {others})")
-        database.execute("INSERT INTO pulls (service) VALUES ('x')")
+    compute_accounts(source / "a.duckdb")
     with open_history(source / "a.duckdb") as history, pytest.raises(duckdb.Error, match="computed"):
         history.accounts()
 
