@@ -144,7 +144,7 @@ def _dask(workers: int) -> Iterator[Run]:
 
 def _warm() -> None:
     """Import what a shard needs, so that only its own time counts."""
-    import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
 
     os.environ["SEOREP_API_KEY"] = _KEY
 

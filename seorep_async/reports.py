@@ -21,9 +21,9 @@ from seorep_async.tables.tabular import Tabular
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
     import polars as pl
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
     Reports: TypeAlias = "RankingReport[Any] | Iterable[RankingReport[Any] | Outcome]"
 

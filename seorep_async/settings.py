@@ -188,7 +188,8 @@ class Settings:
             value = getattr(self, name)
             if not isinstance(value, kind):
                 members = [f"{kind.__name__}.{one}" for one in getattr(kind, "__members__", ())]
-                known = f"one of {', '.join(members)}" if members else f"of type {kind.__name__}"
+                other = "True or False" if kind is bool else f"of type {kind.__name__}"
+                known = f"one of {', '.join(members)}" if members else other
                 raise ConfigurationError(f"{name} must be {known}, got {shown(value)}", argument=name)
         if not isinstance(self.user_agent, str) or not self.user_agent.isprintable() or not self.user_agent.isascii():
             problem = f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}"

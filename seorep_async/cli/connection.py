@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _KEYS = ("key", "key_env", "key_command", "key_file")
 _EMPTY = {
-    "key_env": "the environment variable that it names is not set",
+    "key_env": "the environment variable that it names is empty or not set",
     "key_command": "the command printed nothing",
     "key_file": "the first line of the file is empty",
 }
@@ -120,7 +120,8 @@ def connect(
     sources = {"base_url": f"base_url of {source}" if source else "SEOREP_BASE_URL", "key": key_source}
     if options["base_url"] is not None:
         base_url, sources["base_url"] = options["base_url"], "--base-url"
-    if missing := [value for value, given in ((sources["base_url"], base_url), (key_source, key)) if not given]:
+    needed = {sources["base_url"]: base_url or "", key_source: key}
+    if missing := [value for value, given in needed.items() if not given.strip()]:
         where = "" if source else " in the environment"
         raise click.ClickException(f"{joined(missing)} must be set{where}; or {otherwise}.")
     settings, given = _settings(options, profile, source)
@@ -173,7 +174,7 @@ def _refusal(error: ConfigurationError, source: str) -> click.ClickException:
     """Return the refusal of a value from an option or a profile, which says how it can be None."""
     if source.startswith("--"):
         return click.ClickException(message_of(error).replace(", or None)", ")"))
-    in_file = error.message.replace(", or None)", ', or "none")')
+    in_file = error.message.replace(", or None)", ', or "none")').replace("True or False", "true or false")
     return click.ClickException(f"{source}: {in_file}")
 
 
@@ -248,7 +249,7 @@ def _key(profile: Mapping[str, Any], source: str) -> tuple[Secret, str]:
         "key_file": lambda file: key_of_file(config_file().parent, file),
     }
     key = Secret.of(readers[name](value))
-    if not key:
+    if not key.strip():
         raise click.ClickException(f"{source}: {name} gives no key, as {_EMPTY[name]}.")
     return key, f"{name} of {source}"
 
@@ -266,6 +267,6 @@ def _string(profile: Mapping[str, Any], name: str, source: str) -> str | None:
     value = profile.get(name)
     if value is not None and not isinstance(value, str):
         raise click.ClickException(f"{source}: {name} must be a string.")
-    if value == "":
+    if value is not None and not value.strip():
         raise click.ClickException(f"{source}: {name} is empty; set it in {config_file()}.")
     return value

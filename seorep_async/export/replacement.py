@@ -39,7 +39,7 @@ from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
 _LAST_BUT_ONE = dt.date.max - dt.timedelta(1)
 LATEST_TABLES = (campaigns_table(), keywords_table())

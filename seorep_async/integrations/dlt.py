@@ -59,7 +59,7 @@ from seorep_async.tables.columns import Table, as_json
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
     from dlt.sources import DltSource
 
 _ROW_ID = "row_id"

@@ -58,7 +58,7 @@ from seorep_async.tables.columns import ColumnType, Table
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
 _STRINGS = "start_date end_date out table base_url key_from account snapshot_date key_renewed work_dir search"
 _JSON = "shards workers limit settings retry_failed compare_previous_period"

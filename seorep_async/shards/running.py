@@ -37,7 +37,7 @@ from seorep_async.tables.declared import table_named
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
 _log = logging.getLogger("seorep_async")
 _POLL_SECONDS = 0.2

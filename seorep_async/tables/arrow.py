@@ -13,9 +13,9 @@ from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, 
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
     import polars as pl
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
 
 @cache

@@ -15,9 +15,9 @@ from seorep_async.tables.optional import require
 from seorep_async.tables.text import columns_as_json_lines
 
 if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
     import polars as pl
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
 T = TypeVar("T")
 

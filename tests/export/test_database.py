@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 import pytest
 
 from seorep_async import ConfigurationError, Feed

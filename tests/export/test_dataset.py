@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 import obstore
 import polars as pl
-import pyarrow.dataset as ds  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from seorep_async import Feed

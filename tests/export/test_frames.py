@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 import duckdb
 import polars as pl
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from seorep_async import (

@@ -19,7 +19,7 @@ from typing import Any
 
 import attrs
 import duckdb
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow.parquet as pq
 import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from seorep_async import ConfigurationError, ExportError, history

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as parquet  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as parquet
 
 from seorep_async import Feed, SeoRepClient, Settings
 from seorep_async.export import pull_to

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 import duckdb
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 import pytest
 
 from seorep_async import ConfigurationError, Feed, NotFoundError, SeoRepClient

@@ -9,9 +9,9 @@ from typing import Any
 
 import attrs
 import duckdb
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 import polars as pl
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 import pytest
 
 from seorep_async import (

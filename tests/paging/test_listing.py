@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 import pytest
 
 from seorep_async import (

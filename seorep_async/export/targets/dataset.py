@@ -36,7 +36,7 @@ from seorep_async.tables.declared import all_tables, failures_table, pulls_table
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
 _log = logging.getLogger("seorep_async")
 _PARTITION_COLUMNS = 2

@@ -37,7 +37,7 @@ from seorep_async.tables.declared import (
 from seorep_async.tables.optional import require
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
 
 @attrs.frozen
