@@ -14,6 +14,7 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, TypeVar
 
+from seorep_async.errors import InvalidRequestError, SeoRepError
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
 from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint
 from seorep_async.export.formats import Format, StagedReport, encode, encode_totals, prepare, unstorable
@@ -72,6 +73,9 @@ class StagingWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.stop.set()
+        # also by the caller, as no campaign was found; other errors may pass
+        is_ours = isinstance(error, SeoRepError) and not isinstance(error, InvalidRequestError)
+        self._area.was_refused = isinstance(error, Exception) and not is_ours
         await self._close()
 
     async def _close(self) -> None:
