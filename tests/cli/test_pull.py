@@ -121,12 +121,14 @@ def test_a_refused_restart_of_months_is_made_up_for(seorep: Seorep) -> None:
 
 
 @pytest.mark.parametrize("out", ["a.csv", "a.parquet", "a.duckdb", "a/"])
-@pytest.mark.parametrize("choice", ["--filter", "--group"])
-def test_a_pull_that_finds_no_campaign_leaves_no_folder(seorep: Seorep, out: str, choice: str) -> None:
+@pytest.mark.parametrize(
+    ("choice", "code"), [(("--filter", "zzz"), 8), (("--group", "zzz"), 8), (("--filter", "\udcff"), 2)]
+)
+def test_a_pull_refused_for_good_leaves_no_folder(seorep: Seorep, out: str, choice: tuple[str, str], code: int) -> None:
     pull = ("pull", "--sandbox", "--campaigns", 2, "--keywords", 1, "-o", out, "--quiet")
     assert seorep(*pull).code == 0
     before = sorted(os.listdir())
-    assert seorep(*pull, choice, "zzz").code == 8
+    assert seorep(*pull, *choice).code == code
     assert sorted(os.listdir()) == before
 
 
