@@ -14,7 +14,6 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, TypeVar
 
-from seorep_async.errors import ConfigurationError, InvalidRequestError, SeoRepError
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
 from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint
 from seorep_async.export.formats import Format, StagedReport, encode, encode_totals, prepare, unstorable
@@ -73,7 +72,6 @@ class StagingWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.stop.set()
-        self._area.was_refused = _is_refusal(error)
         await self._close()
 
     async def _close(self) -> None:
@@ -133,14 +131,6 @@ class StagingWriter:
             self._next_sync = time.monotonic() + _SYNC_SECONDS
         self.checkpoint.add(staged, keywords_in(reports) if keywords else None, durable=durable)
         return sum(one.rows for one in staged if one.table != keywords_table().name), failures
-
-
-def _is_refusal(error: BaseException | None) -> bool:
-    """Return whether a pull would fail again: an argument is wrong, or the caller refused, as no campaign was found."""
-    if isinstance(error, ConfigurationError):
-        return error.argument is not None  # else the client was closed
-    is_of_caller = isinstance(error, Exception) and not isinstance(error, SeoRepError)
-    return is_of_caller or isinstance(error, InvalidRequestError)
 
 
 class PipeWriter:

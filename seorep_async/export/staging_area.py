@@ -62,7 +62,6 @@ class StagingArea:
         has_older: returns whether an older target exists, which must not look like that of a pull that stored nothing.
         resumed: the staged reports of an earlier run with which this one began, or None.
         left: after an early end, the staged reports with which the next one can begin, or None.
-        was_refused: set if the pull was refused, so that nothing of it stays unless it was stored or paused before.
     """
 
     folder: Path
@@ -75,7 +74,6 @@ class StagingArea:
     resumed: StagedPull | None = attrs.field(default=None, init=False)
     left: StagedPull | None = attrs.field(default=None, init=False)
     is_open: bool = attrs.field(default=False, init=False)
-    was_refused: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._making = self.folder / f"making-{uuid.uuid4().hex[:12]}"
@@ -194,7 +192,7 @@ class StagingArea:
         if self.is_open:
             with contextlib.suppress(DamagedError, sqlite3.Error):
                 self.left = staged_in(self.checkpoint)
-                empty = _is_useless(self.checkpoint) and (self.was_refused or not self.has_older())
+                empty = _is_useless(self.checkpoint) and not self.has_older()
             self.is_open = False
             with contextlib.suppress(sqlite3.Error):
                 self.checkpoint.close()

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from seorep_async import ConfigurationError, Feed, StatusError
+from seorep_async import ConfigurationError, Feed
 from seorep_async.export import ExportError
 from tests.export.door import target_of
-from tests.export.made_service import Made
 from tests.export.reports import account, names_in, pull_into, rows_in
-from tests.scripted_api import serving
 
 ONE = (Feed.CAMPAIGN,)
 
@@ -168,15 +166,3 @@ def test_a_folder_in_a_work_folder_is_named_whole(tmp_path: Path, monkeypatch: p
     target = target_of("a.csv", ONE, work_dir="work")
     assert target.as_named(target.staging_folder) == target.staging_folder
     assert target.as_named(target.path) == Path("a.csv")
-
-
-@pytest.mark.parametrize(("status", "left"), [(400, []), (401, [".a.csv.pull"])])  # a 401 is retried with another key
-async def test_a_refused_listing_leaves_no_folder(tmp_path: Path, status: int, left: list[str]) -> None:
-    service, refused = Made({1: [10]}), [False]
-    answer = lambda asked: status if refused[0] and asked.path == "/v3/campaigns" else service.answer(asked)  # noqa: E731
-    async with serving(answer) as (client, _):
-        await pull_into(client, tmp_path / "a.csv")
-        refused[0] = True
-        with pytest.raises(StatusError):
-            await pull_into(client, tmp_path / "a.csv")
-    assert names_in(tmp_path) == [*left, "a.csv"]
