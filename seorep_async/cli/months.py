@@ -71,8 +71,7 @@ class Months:
             # a report that always fails must not keep other months back
             self.specs.sort(key=lambda one: min(pulled.get((*one.window, feed), never)[1] for feed in one.feeds))
         if (staged := staged_pull(target)) is not None:
-            days = staged.start_date, staged.end_date
-            self.specs.sort(key=lambda one: (one.start_date.isoformat(), one.end_date.isoformat()) != days)
+            self.specs.sort(key=lambda one: one.window != (staged.start_date, staged.end_date))
 
     def _target_of(self, spec: PullSpec) -> Target:
         return attrs.evolve(self.target, feeds=spec.feeds)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from seorep_async.cli.exit_codes import ExitCode, counted, exit_code_of, explain, failure_message, joined, message_of
-from seorep_async.cli.terminal import as_json, duration, moment, named, print_hanging, size, write_stdout
+from seorep_async.cli.terminal import as_json, duration, named, print_hanging, size, write_stdout
 from seorep_async.errors import ExportError, one_line
 from seorep_async.export import PullFailure, PullSummary
 from seorep_async.export.preview import PullPreview
@@ -137,7 +137,7 @@ def preview_in_words(found: PullPreview, spec: PullSpec, source: str, origin: st
         reports = counted(staged.reports, "report")
         then = "they would be resumed" if staged.reports != 1 else "it would be resumed"
         then = then if found.resumes else "the pull would start over"
-        facts.append(("Stored", f"{reports} of a pull of {moment(staged.started_at)} {state}; {then}"))
+        facts.append(("Stored", f"{reports} of a pull of {staged.started_at:%Y-%m-%d %H:%M} {state}; {then}"))
     return in_lines(f"Would pull {feeds}, {days}, from {one_line(source)}", facts)
 
 
@@ -148,7 +148,7 @@ def in_lines(title: str, facts: Iterable[tuple[str, str]]) -> str:
 def preview_as_json(found: PullPreview, spec: PullSpec) -> str:
     """Return the preview of a pull as one JSON object, for a program to read."""
     staged = found.staged and {
-        "begun": found.staged.started_at,
+        "begun": found.staged.started_at.isoformat(timespec="minutes"),
         **named(found.staged, "reports ended"),
         "resumes": found.resumes,
     }
@@ -163,7 +163,7 @@ def nothing_to_retry(paths: Sequence[Path | str]) -> str:
 
 
 def show_resumed(console: Console, staged: StagedPull) -> None:
-    console.print(f"Resuming the pull of {moment(staged.started_at)}: {_stored(staged)} already.")
+    console.print(f"Resuming the pull of {staged.started_at:%Y-%m-%d %H:%M}: {_stored(staged)} already.")
 
 
 def how_to_resume(staged: StagedPull | None) -> str:

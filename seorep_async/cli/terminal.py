@@ -49,11 +49,6 @@ def size(count: float) -> str:
     return f"{count:.1f} GB"
 
 
-def moment(iso: str) -> str:
-    """Return an ISO date and time to the minute."""
-    return dt.datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M")
-
-
 def stderr_console(*, quiet: bool = False) -> Console:
     """Return a console on stderr; it is a terminal only if stderr is one now, whatever the environment."""
     terminal = sys.stderr is not None and sys.stderr.isatty()

@@ -16,11 +16,11 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from seorep_async.export.formats import DamagedError, OtherVersionError, RowsFile, RowsLocation, StagedReport
+from seorep_async.export.formats import DamagedError, OtherVersionError, RowsFile, RowsLocation, StagedReport, decoding
 from seorep_async.models import Feed
 from seorep_async.tables.columns import fits
 from seorep_async.tables.declared import campaigns_table, table_of
@@ -42,6 +42,8 @@ _UNLOCKED = "?vfs=unix-none" if os.name == "posix" else ""
 _RECORDS = 100
 """Reports that one statement stores: its steps, not its work, make the event loop's thread wait for its turn."""
 _REPORT = "r.name, r.campaign_id, r.id, r.rows, r.totals, r.start, r.size, r.data_checksum, r.checksum"
+_Number = Annotated[int, msgspec.Meta(ge=0)]
+_Facts = tuple[str, int, int, _Number, str | None, _Number, _Number, _Number]  # SQLite takes any types
 
 
 class Checkpoint:
@@ -57,7 +59,7 @@ class Checkpoint:
             self._db = opening.enter_context(contextlib.closing(_open(path)))
             self._is_durable = False
             self._salt = ""
-            self._salt = self.read("salt") or self._clear()
+            self._salt = self.read("salt", str | None) or self._clear()
             opening.pop_all()
 
     def close(self) -> None:
@@ -79,15 +81,14 @@ class Checkpoint:
         self._salt = salt
         return salt
 
-    def read(self, name: str) -> Any:
-        """Return the value noted under a name, or None; a damaged one raises DamagedError."""
-        for value, checksum in self._query("SELECT value, checksum FROM about WHERE name = ?", name):
-            self._check(checksum, name, value)
-            try:
-                return json.loads(value)
-            except (ValueError, TypeError, RecursionError) as error:
-                raise DamagedError(str(error)) from error
-        return None
+    def read(self, name: str, kind: Any) -> Any:
+        """Return the value noted under a name, or None; one that is damaged, or not of a kind, raises DamagedError."""
+        found = None
+        with decoding():
+            for value, checksum in self._query("SELECT value, checksum FROM about WHERE name = ?", name):
+                self._check(checksum, name, value)
+                found = json.loads(value)
+            return msgspec.convert(found, kind)
 
     def note(self, **values: Any) -> None:
         """Note JSON values under their names."""
@@ -180,8 +181,9 @@ class Checkpoint:
         query = """SELECT json_group_array(json_array(place, k.id, c.id)) FROM json_each(?)
             CROSS JOIN keywords k ON k.id = value CROSS JOIN campaigns c ON c.id = campaign_id"""
         ((found,),) = self._query(query, json.dumps([*map(_storable, owners)]))
-        for _, keyword_id, campaign_id in sorted(json.loads(found), key=itemgetter(0)):
-            owners[int(keyword_id)].append(int(campaign_id))
+        with decoding():
+            for _, keyword_id, campaign_id in sorted(json.loads(found), key=itemgetter(0)):
+                owners[int(keyword_id)].append(int(campaign_id))
         return owners
 
     def owners_without_report(self, keyword_id: int) -> list[int]:
@@ -220,10 +222,10 @@ class Checkpoint:
         for (_, campaign_id, id_, rows, totals), location in self._records(_in_order(table), table):
             yield StagedReport(table, campaign_id, id_, rows, totals, self._rows.read(location))
 
-    def totals(self, table: str) -> Iterator[tuple[int, int, list[Any]]]:
-        """Yield campaign, id and totals of a table's reports with totals, in the order of `reports`."""
+    def totals(self, table: str) -> Iterator[tuple[int, int, str]]:
+        """Yield campaign, id and the JSON of the totals of a table's reports with totals, in the order of `reports`."""
         for (_, campaign_id, id_, _, totals), _ in self._records(_in_order(table, "r.totals IS NOT NULL"), table):
-            yield campaign_id, id_, msgspec.json.decode(totals)
+            yield campaign_id, id_, totals
 
     def verify(self) -> None:
         """Check everything, and delete reports of campaigns with damaged rows; other damage raises DamagedError."""
@@ -232,12 +234,11 @@ class Checkpoint:
                 raise DamagedError(str(found))
         for name, value, checksum in self._query("SELECT name, value, checksum FROM about WHERE name != 'salt'"):
             self._check(checksum, name, value)
-        campaigns = 0
+        ((campaigns,),) = self._query("SELECT count(*) FROM campaigns")
         for place, id_, found, checksum in self._query("SELECT * FROM campaigns"):
             query = "SELECT id FROM keywords WHERE campaign_id = ? ORDER BY number"
             self._check(checksum, place, id_, [k for (k,) in self._query(query, id_)] if found else None)
-            campaigns += 1
-        if campaigns != (self.read("planned") or 0):
+        if campaigns != (self.read("planned", int | None) or 0):
             raise DamagedError("campaigns are missing")
         damaged, end = set(), 0
         for (table, campaign_id, *_), location in self._records("FROM reports r"):
@@ -259,9 +260,11 @@ class Checkpoint:
             self._note_keywords(campaign_id, None)
 
     def _records(self, from_: str, *values: object) -> Iterator[tuple[tuple[Any, ...], RowsLocation]]:
-        for *facts, checksum in self._query(f"SELECT {_REPORT} {from_}", *values):
-            self._check(checksum, *facts)
-            yield tuple(facts[:-3]), RowsLocation(*facts[-3:])
+        with decoding():
+            for *facts, checksum in self._query(f"SELECT {_REPORT} {from_}", *values):
+                self._check(checksum, *facts)
+                table, campaign_id, id_, rows, totals, *location = msgspec.convert(facts, _Facts)
+                yield (table, campaign_id, id_, rows, totals), RowsLocation(*location)
 
     def _record(self, report: StagedReport, location: RowsLocation) -> tuple[object, ...]:
         facts = (*report[:-1], *location)
@@ -275,23 +278,19 @@ class Checkpoint:
             raise DamagedError("a checksum is wrong")
 
     def _query(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        try:
+        with _sqlite_damage():
             for record in self._db.execute(query, values):  # noqa: UP028  # `yield from` would close the cursor, late
                 yield record
-        except sqlite3.Error as error:
-            raise _as_damage(error) from error
 
     def _ids(self, query: str, *values: object) -> list[int]:
-        return [int(id_) for (id_,) in self._query(query, *values)]
+        with decoding():
+            return [int(id_) for (id_,) in self._query(query, *values)]
 
     @contextlib.contextmanager
     def _transaction(self) -> Generator[None, None, None]:
-        try:
+        with _sqlite_damage(), self._db:  # it commits, or rolls back
             self._db.execute("BEGIN IMMEDIATE")
-            with self._db:  # it commits, or rolls back
-                yield
-        except sqlite3.Error as error:
-            raise _as_damage(error) from error
+            yield
 
 
 def _in_order(table: str, condition: str = "true") -> str:
@@ -312,19 +311,15 @@ def _storable(id_: int) -> int | str:
 def _open(path: Path | None) -> sqlite3.Connection:
     """Open the file of a checkpoint, or create it; None for one in memory; raises as `Checkpoint`."""
     name = ":memory:" if path is None else f"{path.absolute().as_uri()}{_UNLOCKED}"
-    try:
+    with _sqlite_damage(), contextlib.ExitStack() as opening:
         database = sqlite3.connect(name, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
-        try:
-            for setting in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL"):
-                database.execute(f"PRAGMA {setting}")
+        opening.callback(database.close)
+        for setting in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL"):
+            database.execute(f"PRAGMA {setting}")
+        with database:  # it commits, or rolls back
             database.execute("BEGIN IMMEDIATE")
-            with database:  # it commits, or rolls back
-                _check_schema(database)
-        except BaseException:
-            database.close()
-            raise
-    except sqlite3.Error as error:
-        raise _as_damage(error) from error
+            _check_schema(database)
+        opening.pop_all()
     return database
 
 
@@ -344,7 +339,12 @@ def _mark(schema: list[str]) -> int:
     return zlib.crc32(repr(schema).encode()) >> 1  # SQLite has 31 bits for it
 
 
-def _as_damage(error: sqlite3.Error) -> Exception:
-    """Return damage for an error of SQLite's, or the error itself if the file may be sound."""
-    sound = ("locked", "unable to open", "disk I/O error", "readonly", "full")
-    return error if any(words in str(error) for words in sound) else DamagedError(str(error))
+@contextlib.contextmanager
+def _sqlite_damage() -> Generator[None, None, None]:
+    """Translate the errors of SQLite into DamagedError, unless the file may be sound."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if any(one in str(error) for one in ("locked", "unable to open", "disk I/O error", "readonly", "full")):
+            raise
+        raise DamagedError(str(error)) from error

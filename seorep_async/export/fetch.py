@@ -60,11 +60,11 @@ class Fetcher:
     async def run(self) -> None:
         """Fetch every report that the sink lacks; raises as `pull_to`, but for its arguments."""
         sink, checkpoint, feeds = self.sink, self.sink.checkpoint, self.spec.feeds
-        if await sink.run(checkpoint.read, "planned") is None:
+        if await sink.run(checkpoint.read, "planned", int | None) is None:
             await sink.plan(await self._campaigns())
         self.tracker.rows = sum([(await sink.run(checkpoint.counts, feed))[1] for feed in feeds])
-        self._errors.update(await sink.run(errors_before_pause, checkpoint))
-        if self._errors:
+        if before := await sink.run(errors_before_pause, checkpoint):
+            self._errors.update(before)
             await self._fetch_feeds(but=set(self._errors))
         await self._fetch_feeds(but=self._failed)
         await self._complete_failures()
@@ -108,7 +108,7 @@ class Fetcher:
     async def _name_campaigns(self, ids: Sequence[int]) -> None:
         """Store the rows of campaigns that the caller named; a failed lookup of names must not fail the export."""
         sink, tracker = self.sink, self.tracker
-        if await sink.run(sink.checkpoint.read, "named"):
+        if await sink.run(sink.checkpoint.read, "named", bool | None):
             return
         tracker.names_error = await name_campaigns(self.client, ids, sink.add_campaigns)
         await sink.run(lambda: sink.checkpoint.note(named=tracker.names_error is None))

@@ -8,7 +8,7 @@ import enum
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, groupby
 from pathlib import Path
@@ -20,7 +20,7 @@ from seorep_async.errors import ExportError
 from seorep_async.reports import RankingReport
 from seorep_async.tables.arrow import arrow_schema, batch_of_plain, plain_columns
 from seorep_async.tables.columns import ColumnType, Table, as_json, fits
-from seorep_async.tables.declared import totals_values
+from seorep_async.tables.declared import TOTALS, totals_values
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import RFC_4180, CsvOptions, columns_as_json_lines, csv_cells, csv_header, csv_lines
 
@@ -30,6 +30,8 @@ _FEW_ROWS = 100
 _JOINED_ROWS = 1 << 12
 _SPARE_LEVELS = 50
 _PACK = msgspec.msgpack.Encoder()
+_FIGURES: Any = [int | float | None] * (len(TOTALS) - 1)
+_TOTALS = msgspec.json.Decoder(tuple[(*_FIGURES, dict[str, Any])])
 _PACKED_TYPES: dict[ColumnType, Any] = {
     ColumnType.DATE: list[dt.date | None],
     ColumnType.DATETIME: list[dt.datetime | None],
@@ -128,16 +130,19 @@ def _record_batches(table: Table, reports: Iterable[StagedReport], staged: Table
     decoder = _decoder(staged, tuple(indices))
     for is_large, some in groupby(reports, lambda report: report.rows >= _FEW_ROWS):
         for joined in _joined(some):
-            if is_large:
-                batches = [pa.ipc.read_record_batch(pa.py_buffer(report.data), schema) for report in joined]
-                yield from pa.Table.from_batches(batches).select(indices).combine_chunks().to_batches()
-            else:
-                columns: list[list[Any]] = [[] for _ in indices]
-                for report in joined:
-                    values = decoder.decode(report.data)
-                    for column, index in zip(columns, indices, strict=True):
-                        column += values[index]
-                yield batch_of_plain(table, columns)
+            with decoding():
+                if is_large:
+                    batches = [pa.ipc.read_record_batch(pa.py_buffer(report.data), schema) for report in joined]
+                    whole = pa.Table.from_batches(batches)
+                    whole.validate(full=True)  # or forged ones crash the process
+                    yield from whole.select(indices).combine_chunks().to_batches()
+                else:
+                    columns: list[list[Any]] = [[] for _ in indices]
+                    for report in joined:
+                        values = decoder.decode(report.data)
+                        for column, index in zip(columns, indices, strict=True):
+                            column += values[index]
+                    yield batch_of_plain(table, columns)
 
 
 def _joined(reports: Iterable[StagedReport]) -> Iterator[list[StagedReport]]:
@@ -228,6 +233,12 @@ def encode_totals(kind: Format, report: RankingReport[Any]) -> str | None:
     return msgspec.json.encode(values).decode()  # `json` takes ten times as long
 
 
+def decode_totals(totals: str) -> Sequence[Any]:
+    """Return the values of a report's totals; raises DamagedError."""
+    with decoding():
+        return _TOTALS.decode(totals)
+
+
 def _further_in(value: object) -> object:
     """Return a value nested deeper than it is, as it will be written from deeper in the stack."""
     for _ in range(_SPARE_LEVELS):
@@ -236,6 +247,7 @@ def _further_in(value: object) -> object:
 
 
 _BUFFER_BYTES = 1 << 16
+_WRONG = (msgspec.MsgspecError, ArithmeticError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 
 
 class DamagedError(Exception):
@@ -244,6 +256,15 @@ class DamagedError(Exception):
 
 class OtherVersionError(DamagedError):
     """Another version of this package wrote the checkpoint, with other tables."""
+
+
+@contextlib.contextmanager
+def decoding() -> Generator[None, None, None]:
+    """Translate the errors of values that a checkpoint must not hold into DamagedError."""
+    try:
+        yield
+    except _WRONG as error:
+        raise DamagedError(str(error)) from error
 
 
 class StagedReport(NamedTuple):
@@ -282,13 +303,14 @@ class RowsFile:
         self._file: BinaryIO = io.BytesIO()
         if path is not None:
             self._file = open(path, "a+b", _BUFFER_BYTES, opener=_open_own)  # noqa: SIM115
+        self._end = self._file.seek(0, os.SEEK_END)
 
     def append(self, reports: Sequence[bytes]) -> list[RowsLocation]:
         """Append the rows of reports; they survive a crash after the next `flush`."""
         end = self._file.seek(0, os.SEEK_END)
         self._file.write(b"".join(reports))
-        ends = accumulate(map(len, reports), initial=end)
-        return [RowsLocation(start, len(data), zlib.crc32(data)) for start, data in zip(ends, reports, strict=False)]
+        *starts, self._end = accumulate(map(len, reports), initial=end)
+        return [RowsLocation(start, len(data), zlib.crc32(data)) for start, data in zip(starts, reports, strict=True)]
 
     def flush(self, *, durable: bool) -> None:
         """Hand everything to the system; if durable, wait until it survives a power failure too."""
@@ -298,6 +320,8 @@ class RowsFile:
 
     def read(self, location: RowsLocation) -> bytes:
         """Return the rows at a location; damaged ones raise DamagedError."""
+        if location.start + location.size > self._end:  # a forged size would take all memory
+            raise DamagedError("a report's rows are missing")
         self._file.seek(location.start)
         data = self._file.read(location.size)
         if zlib.crc32(data) != location.checksum:
@@ -307,6 +331,7 @@ class RowsFile:
     def cut(self, end: int) -> None:
         """Drop everything from an offset on, such as rows without a record after a crash."""
         self._file.truncate(end)
+        self._end = end
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # no record names rows that a full disk refused

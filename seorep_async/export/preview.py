@@ -92,7 +92,7 @@ def _look(
             if checkpoint is None or restart or not area.resumes(checkpoint, spec, retry_failed=retry_failed):
                 return staged, None
             checkpoint.verify()
-            if checkpoint.read("planned") is None:
+            if checkpoint.read("planned", int | None) is None:
                 return staged, None
             missing = {feed: checkpoint.missing(feed) for feed in _of_campaigns(spec)}
             without = checkpoint.without_keywords() if Feed.KEYWORD_BY_DATE in spec.feeds else []

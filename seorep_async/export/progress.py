@@ -70,14 +70,14 @@ class PullProgress:
 
 @attrs.frozen
 class StagedPull:
-    """The number of reports that a run has staged, its start and its dates in ISO format.
+    """The number of reports that a run has staged, its start in local time, and its dates.
 
     It `ended` with failures, or else was interrupted.
     """
 
-    started_at: str
-    start_date: str
-    end_date: str
+    started_at: dt.datetime
+    start_date: dt.date | None
+    end_date: dt.date | None
     reports: int
     ended: bool
 

@@ -8,9 +8,10 @@ import hashlib
 import json
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any, TypedDict, Unpack
+from typing import Annotated, Any, Required, TypedDict, Unpack
 
 import attrs
+import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, shown
@@ -99,6 +100,21 @@ class SpecOptions(TypedDict, total=False):
     csv: CsvOptions
     service: str | None
     choice: CampaignChoice
+
+
+class Parameters(TypedDict, total=False):
+    """The JSON of a spec, as far as an earlier run's is shown or resumed; other versions may lack some of it."""
+
+    service: str
+    account: str
+    snapshot_date: dt.date
+    feeds: list[str]
+    start_date: dt.date
+    end_date: dt.date
+    campaigns: Any
+    options: str
+    format: str
+    version: Required[Annotated[list[int], msgspec.Meta(min_length=2)]]
 
 
 @attrs.frozen(kw_only=True)
@@ -254,9 +270,9 @@ class PullSpec:
             "version": [VERSION, zlib.crc32(repr(columns).encode())],
         }
 
-    def wanted(self, kind: Format) -> dict[str, Any]:
-        """Return its JSON without what the caller left to the first run, the snapshot date."""
-        found = self.to_json(kind)
+    def wanted(self, kind: Format) -> Parameters:
+        """Return it as an earlier run's is read, without what the caller left to the first run, the snapshot date."""
+        found = msgspec.convert(self.to_json(kind), Parameters)
         if self.snapshot_is_default:
             del found["snapshot_date"]
         return found

@@ -14,24 +14,26 @@ import time
 import uuid
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import attrs
+import msgspec
 
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.atomic_replace import export_error, os_message, translate_errors
 from seorep_async.export.checkpoint import Checkpoint
-from seorep_async.export.formats import DamagedError, Format, OtherVersionError
+from seorep_async.export.formats import DamagedError, Format, OtherVersionError, decoding
 from seorep_async.export.lock import POLL_SECONDS, HeldError, PullLock, at_work
-from seorep_async.export.pause import is_paused
+from seorep_async.export.pause import errors_before_pause
 from seorep_async.export.progress import StagedPull
-from seorep_async.export.spec import PullSpec, differences
+from seorep_async.export.spec import Parameters, PullSpec, differences
 from seorep_async.models import Feed
 
 T = TypeVar("T")
 
 _CHECKPOINT, _LOCK, _RESTART = "checkpoint", "lock", "restart"
 _TRIES = 3
+_UTC = Annotated[dt.datetime, msgspec.Meta(tz=False)]
 
 
 class Stopped(Exception):
@@ -142,37 +144,31 @@ class StagingArea:
             checkpoint.verify()
             self.resumed = staged_in(checkpoint)
             checkpoint.note(ended=False)
-            self.spec = attrs.evolve(
-                self.spec,
-                started_at=dt.datetime.fromisoformat(checkpoint.read("started_at")),
-                snapshot_date=dt.date.fromisoformat(checkpoint.read("parameters")["snapshot_date"]),
-            )
+            with decoding():
+                night = checkpoint.read("parameters", Parameters)["snapshot_date"]
+            self.spec = attrs.evolve(self.spec, started_at=checkpoint.read("started_at", _UTC), snapshot_date=night)
             if self.spec.key_renewed is not None:
                 self.note_key()
         else:
             checkpoint.clear()
-            checkpoint.note(
-                parameters=self.spec.to_json(self.format),
-                begun=dt.datetime.now().astimezone().isoformat(timespec="minutes"),
-                started_at=self.spec.started_at.isoformat(),
-            )
+            checkpoint.note(parameters=self.spec.to_json(self.format), started_at=self.spec.started_at.isoformat())
 
     def resumes(self, checkpoint: Checkpoint, spec: PullSpec, *, retry_failed: bool) -> bool:
         """Return whether a pull resumes from a checkpoint, with `retry_failed` also one that ended with failures.
 
         Otherwise it starts over. ConfigurationError: it would resume, but the earlier run was of another pull.
         """
-        earlier, ended = checkpoint.read("parameters"), checkpoint.read("ended")
+        earlier, ended = checkpoint.read("parameters", Parameters | None), checkpoint.read("ended", bool | None)
         if earlier is None or _is_useless(checkpoint) or (ended and not retry_failed):
             return False
         wrong = differences(earlier, spec.wanted(self.format))
-        same_account = (earlier["service"], earlier["account"]) == (spec.service, spec.account)
-        if same_account and checkpoint.read("key") != spec.key_digest() and not spec.confirms_key():
+        same_account = (earlier.get("service"), earlier.get("account")) == (spec.service, spec.account)
+        if same_account and checkpoint.read("key", str | None) != spec.key_digest() and not spec.confirms_key():
             confirm = f'key_renewed="{spec.key_mark()}" confirms the new one'
             wrong.append(f"another API key (another account's, or an older one of the same: {confirm})")
         if wrong and not (spec.is_shard or checkpoint.is_empty() or (ended and self.accumulates)):
             first, last = earlier.get("start_date"), earlier.get("end_date")
-            is_other = (first, last) not in ((None, None), (spec.start_date.isoformat(), spec.end_date.isoformat()))
+            is_other = (first, last) not in ((None, None), spec.window)
             dates = f' with start_date="{first}" and end_date="{last}"' if is_other else ""
             raise ConfigurationError(
                 f"{self.label} has an unfinished pull of {'; '.join(wrong)}. "
@@ -209,7 +205,7 @@ class StagingArea:
     def remove(self) -> Path | None:
         """Close and delete it; return the folder if that failed, or None."""
         with contextlib.suppress(DamagedError, sqlite3.Error):
-            self.checkpoint.note(parameters=None, begun=None)  # if it stays, nothing is resumed from it
+            self.checkpoint.note(parameters=None)  # if it stays, nothing is resumed from it
         self.is_open = False
         self.checkpoint.close()
         self._delete_all()
@@ -329,16 +325,18 @@ class StagingArea:
 
 def _is_useless(checkpoint: Checkpoint) -> bool:
     """Return whether there is nothing to resume."""
-    return checkpoint.is_empty() and not is_paused(checkpoint)
+    return errors_before_pause(checkpoint) is None and checkpoint.is_empty()
 
 
 def staged_in(checkpoint: Checkpoint) -> StagedPull | None:
     """Return what an earlier run has staged, or None if there is nothing to resume."""
-    started_at, earlier = checkpoint.read("begun"), checkpoint.read("parameters")
-    if started_at is None or earlier is None or _is_useless(checkpoint):
+    earlier, ended = checkpoint.read("parameters", Parameters | None), checkpoint.read("ended", bool | None)
+    if earlier is None or _is_useless(checkpoint):
         return None
-    reports, ended = sum(checkpoint.counts(feed)[0] for feed in Feed), bool(checkpoint.read("ended"))
-    return StagedPull(started_at, earlier.get("start_date"), earlier.get("end_date"), reports, ended)
+    with decoding():
+        started_at = checkpoint.read("started_at", _UTC).replace(tzinfo=dt.UTC).astimezone()
+    reports = sum(checkpoint.counts(feed)[0] for feed in Feed)
+    return StagedPull(started_at, earlier.get("start_date"), earlier.get("end_date"), reports, bool(ended))
 
 
 async def in_thread(step: Callable[[PullSpec, Callable[[], None]], T], spec: PullSpec) -> T:

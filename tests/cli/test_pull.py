@@ -14,6 +14,7 @@ from seorep_async.export.lock import PullLock
 from seorep_async.export.staging_area import StagingArea
 from tests.cli.running import Seorep
 from tests.export.databases import opened_elsewhere
+from tests.export.forged_notes import forge_note
 from tests.export.reports import rows_in
 
 FEEDS = [feed.value for feed in Feed]
@@ -116,3 +117,29 @@ def test_a_refused_restart_of_months_is_made_up_for(seorep: Seorep) -> None:
     with opened_elsewhere(Path("a.duckdb")):
         assert "the next pull starts over" in seorep(*pull, "--restart").err
     assert [*Path().glob(".a.duckdb.*.pull/restart")]
+
+
+def test_a_pull_without_campaigns_is_tried_again(seorep: Seorep) -> None:
+    pull = ("pull", "--sandbox", "--campaigns", 2, "--keywords", 1, "-o", "a.csv", "--quiet")
+    assert seorep(*pull).code == 0
+    for retry in ((), ("--retry-failed",)):  # not "nothing to retry", as of the file that is there
+        assert seorep(*pull, "--filter", "zzz", *retry).code == 8
+
+
+def test_a_pull_that_finds_no_campaign_keeps_stored_reports(seorep: Seorep) -> None:
+    with seorep.account(campaigns=4, keywords=1):
+        assert seorep("pull", "-o", "a.csv", "--max-requests", 3).code == 5
+        ended = seorep("pull", "-o", "a.csv", "--filter", "zzz")
+        assert "a.csv has an unfinished pull of other campaigns" in ended.err
+        assert "2 reports are stored already" in seorep("pull", "-o", "a.csv").err
+
+
+@pytest.mark.parametrize("name", ["parameters", "started_at", "planned", "paused"])
+def test_a_forged_checkpoint_is_one_line(seorep: Seorep, name: str) -> None:
+    with seorep.account(campaigns=4, keywords=1):
+        seorep("pull", "-o", "a.csv", "--max-requests", 3)
+        forge_note(Path("a.csv"), name, '["\\u001b[31m"]')
+        for more in ((), ("--dry-run",)):
+            ended = seorep("pull", "-o", "a.csv", *more)
+            said = f"Error: can't write {Path.cwd()}/a.csv: the checkpoint in .a.csv.pull is damaged; pass --restart"
+            assert (ended.err.count("\n"), ended.err.startswith(said)) == (1, True), ended.err

@@ -5,18 +5,29 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-import sqlite3
-import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, Feed, NotFoundError, PullPausedError, SeoRepClient
+from seorep_async import (
+    AuthenticationError,
+    DecodeError,
+    Feed,
+    NotFoundError,
+    PaginationError,
+    PullPausedError,
+    RateLimitedError,
+    RedirectError,
+    SeoRepClient,
+    SeoRepError,
+    ServerError,
+)
 from seorep_async.export import ExportError, PullSummary
 from seorep_async.sandbox import Sandbox
-from tests.export.door import Checkpoint
+from tests.export.door import Checkpoint, errors_before_pause, note_pause
+from tests.export.forged_notes import forge_note
 from tests.export.made_service import TOO_LARGE, made
 from tests.export.reports import account, contents, names, pull_into, refuse_to_encode, rows_in
 
@@ -184,20 +195,13 @@ FORGED: Mapping[str, str] = {
     "id": json.dumps([SOUND | {"id": "1"}]),
     "kind": json.dumps([SOUND | {"kind": "annotations"}]),
     "other kind": json.dumps([SOUND | {"kind": "Path"}]),
+    "NaN": json.dumps([SOUND | {"kind": "ServerError", "retry_after": float("nan")}]),
+    "field of another kind": json.dumps([SOUND | {"page": 1}]),
     "field": json.dumps([SOUND | {"more": 1}]),
     "message": json.dumps([SOUND | {"message": None}]),
     "status": json.dumps([SOUND | {"status": 2**70}]),
     "text": json.dumps([SOUND | {"subject": "\ud800"}]),
 }
-
-
-def forge(folder: Path, value: str) -> None:
-    """Write a note of a pause with a right checksum."""
-    with contextlib.closing(sqlite3.connect(folder / "checkpoint")) as database:
-        ((salt,),) = database.execute("SELECT value FROM about WHERE name = 'salt'").fetchall()
-        checksum = zlib.crc32(repr((json.loads(salt), "paused", value)).encode())
-        database.execute("INSERT OR REPLACE INTO about VALUES ('paused', ?, ?)", (value, checksum))
-        database.commit()
 
 
 @pytest.mark.parametrize("kind", FORGED)
@@ -206,11 +210,29 @@ async def test_a_forged_note_is_damage(tmp_path: Path, kind: str) -> None:
     async with made({1: [10], 2: [20]}) as (_, client):
         with pytest.raises(PullPausedError):
             await pull_into(client, out, max_requests=2)
-        forge(tmp_path / ".a.csv.pull", FORGED[kind])
+        forge_note(out, "paused", FORGED[kind])
         for _ in range(2):
             with pytest.raises(ExportError, match=r"the checkpoint in \.a\.csv\.pull is damaged; pass restart=True"):
                 await pull_into(client, out)
         assert (await pull_into(client, out, restart=True)).ok
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DecodeError("wrong", field_path="data.rows[3].engineARanking"),
+        PaginationError("wrong", expected_records=7, received_records=6, page=2),
+        PaginationError("wrong", expected_records=0, received_records=0),
+        RateLimitedError("too many", status=429, retry_after=0.0, attempts=3),
+        ServerError("down", status=503, retry_after=float("inf"), body_excerpt="b"),
+        RedirectError("moved", location="https://example.com/", subject="campaign 1"),
+    ],
+)
+def test_an_error_is_the_same_after_a_pause(error: SeoRepError) -> None:
+    with contextlib.closing(Checkpoint(None)) as checkpoint:
+        note_pause(checkpoint, {(Feed.CAMPAIGN, 1): error}, "digest")
+        (found,) = (errors_before_pause(checkpoint) or {}).values()
+    assert (type(found), vars(found)) == (type(error), vars(error))
 
 
 # --- Random pulls

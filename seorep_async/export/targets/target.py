@@ -17,7 +17,7 @@ import attrs
 from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.checkpoint import CAMPAIGNS
-from seorep_async.export.formats import GROUP_ROWS, Format, arrow_tables, encode, prepare
+from seorep_async.export.formats import GROUP_ROWS, Format, arrow_tables, decode_totals, encode, prepare
 from seorep_async.export.progress import CampaignOutcome, any_received
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.staging_area import StagingArea
@@ -78,7 +78,7 @@ class Contents:
             name = table_of(feed).name
             for campaign_id, id_, totals in self.area.checkpoint.totals(name):
                 keyword_id = id_ if feed is Feed.KEYWORD_BY_DATE else None
-                yield (*self._lead(name, campaign_id, keyword_id), *totals)
+                yield (*self._lead(name, campaign_id, keyword_id), *decode_totals(totals))
 
     def _failures(self) -> Iterator[Values]:
         failures = [failure for outcome in self.outcomes for failure in outcome.failures]
