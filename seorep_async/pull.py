@@ -267,7 +267,8 @@ class Pull(Generic[R]):
             item.error = error
             self._deferred[item.number] = self._items.pop(item.number)
         else:
-            self._finish(item, PullOutcome(item.id, error=error))
+            named = error if error.subject else error.evolve(subject=self._subject(item.id))  # of a closed client
+            self._finish(item, PullOutcome(item.id, error=named))
         if not self._running:
             self._end_deferral()
         self._start()

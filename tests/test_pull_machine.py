@@ -245,13 +245,13 @@ class AnyPull(RuleBasedStateMachine):
         if self.consumers:
             self.held = 0
         running = sum("Pull._fetch" in repr(task.get_coro()) for task in asyncio.all_tasks(self.loop))
-        self.check_window(running)
-        assert not (self.is_over and running)
         assert self.desk.unwanted == 0
-        self.desk.is_closed |= self.pull.key_refusal is not None
+        if not self.visit.done():
+            self.check_window(running)
+            self.desk.is_closed |= self.pull.key_refusal is not None
 
     def check_window(self, running: int) -> None:
-        assert running <= self.first_pages
+        assert running <= (0 if self.is_over else self.first_pages)
         assert len(self.desk.ids) <= self.most
         not_taken = self.desk.ids - self.taken.keys()
         failed = sum(self.fates[one].may_be_deferred for one in not_taken)
@@ -293,11 +293,11 @@ class AnyPull(RuleBasedStateMachine):
             self.is_over = True
         except SeoRepError as error:
             assert self.raising or self.is_over
-            if self.is_over:
-                assert isinstance(error, ConfigurationError)
-                return
-            self.receive(int(str(error.subject).removeprefix("campaign ")), error)
             self.is_over = True
+            if error.subject is not None:
+                self.receive(int(error.subject.removeprefix("campaign ")), error)
+            else:  # another consumer was given the failure
+                assert isinstance(error, ConfigurationError)
         else:
             assert outcome.ok or not self.raising
             self.take(outcome)

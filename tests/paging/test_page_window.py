@@ -295,6 +295,8 @@ class Reader:
 
     def start(self) -> None:
         self._machine.waiting.pop(self, None)
+        if self._waiter is not None:
+            self._waiter.is_over = True
         self._waiter = None
         while self._wanted:
             slot = self._machine.budget.try_acquire(self._priority)
