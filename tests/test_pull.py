@@ -530,6 +530,7 @@ async def test_closing_the_client_gives_one_outcome_each(stuck: asyncio.Event) -
         left = [outcome async for outcome in outcomes]
     assert sorted(outcome.id for outcome in left) == list(range(1, 100))
     assert all(isinstance(outcome.error, ConfigurationError) for outcome in left)
+    assert {str(outcome.error).partition(":")[0] for outcome in left} == {f"campaign {one}" for one in range(1, 100)}
 
 
 async def test_several_consumers_share_the_outcomes_of_one_pull() -> None:
@@ -550,12 +551,25 @@ async def test_leaving_ends_a_consumer_that_still_waits(stuck: asyncio.Event) ->
             await waiting
 
 
-async def test_a_pull_can_be_run_again() -> None:
-    async with serving(whole) as (client, _):
-        pull = pull_of(client, [1, 2])
+async def test_outcomes_of_an_earlier_run_take_no_room() -> None:
+    async with serving(whole, max_concurrency=1) as (client, _):
+        pull = pull_of(client, range(1, 10))
         for _ in range(2):
             async with pull as outcomes:
-                assert len([outcome async for outcome in outcomes]) == 2
+                await all_at_rest()
+                assert [outcomes.take_ready() is not None for _ in range(3)] == [True, True, False]
+
+
+async def test_a_waiting_consumer_makes_room_for_itself() -> None:
+    async with (
+        serving(lambda asked: whole(asked, 1), max_concurrency=1) as (client, _),
+        pull_of(client, range(1, 10)) as outcomes,
+    ):
+        waiting = asyncio.ensure_future(anext(outcomes))
+        await asyncio.sleep(0)
+        for task in sends():
+            task.add_done_callback(lambda _: outcomes.take_ready())  # before the consumer was woken
+        assert (await waiting).id == 3
 
 
 # --- Bad use (and see `tests/mistakes.txt`), and bugs

@@ -294,10 +294,8 @@ class AnyPull(RuleBasedStateMachine):
         except SeoRepError as error:
             assert self.raising or self.is_over
             self.is_over = True
-            if error.subject is not None:
-                self.receive(int(error.subject.removeprefix("campaign ")), error)
-            else:  # another consumer was given the failure
-                assert isinstance(error, ConfigurationError)
+            if error.subject is not None or not isinstance(error, ConfigurationError):  # else another consumer has it
+                self.receive(int(str(error.subject).removeprefix("campaign ")), error)
         else:
             assert outcome.ok or not self.raising
             self.take(outcome)
@@ -377,8 +375,9 @@ class AnyPull(RuleBasedStateMachine):
     @precondition(lambda self: not self.is_closed)
     @rule()
     def close_client(self) -> None:
-        self.is_closed = self.desk.is_closed = True
+        self.is_closed = True
         self.run(self.opened.aclose())
+        self.desk.is_closed = True
         self.settle()
 
     def work_until(self, is_done: Callable[[], bool]) -> None:

@@ -62,7 +62,7 @@ class PageBudget:
         return waiter
 
     def pass_on(self) -> None:
-        """Wake the most urgent waiter if a slot is free for it; nobody overtakes one that was woken and is still to run."""
+        """Wake the most urgent waiter if a slot is free for it, unless it was woken and has yet to run."""
         waiting = self._waiting
         while waiting and waiting[0][2].is_over:
             heapq.heappop(waiting)
