@@ -414,4 +414,4 @@ class AnyPull(RuleBasedStateMachine):
 
 
 TestAnyPull = AnyPull.TestCase
-TestAnyPull.settings = settings(max_examples=60, stateful_step_count=30)
+TestAnyPull.settings = settings(max_examples=40, stateful_step_count=30)
