@@ -128,7 +128,7 @@ class Pull(Generic[R]):
         self._deferred: dict[int, _Item[R]] = {}
         self._retries: deque[_Item[R]] = deque()  # formerly deferred, to start again
         self._outcomes: dict[int, PullOutcome[R]] = {}  # not taken, in the order in which they came
-        self._running = self._taken = 0
+        self._running = self._taken = self._held = 0
         self._succeeded = self._failed = 0
         self._started = self._session.clock.monotonic()
         self._unexpected: BaseException | None = None
@@ -161,17 +161,21 @@ class Pull(Generic[R]):
         Raises:
             SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has ended then.
         """
-        if self._held:
-            self._held = 0
-            self._start()
+        self._make_room()
         while (outcome := self._take()) is None:
             self._changed.clear()
             await self._changed.wait()
+            self._make_room()  # `take_ready` may have been before us
         if self._raise_errors and outcome.error is not None:
             await self.__aexit__(None, None, None)
             raise outcome.error
         self._start()
         return outcome
+
+    def _make_room(self) -> None:
+        if self._held:
+            self._held = 0
+            self._start()
 
     def take_ready(self) -> PullOutcome[R] | None:
         """Return the next outcome if it is ready, or None.
@@ -267,7 +271,8 @@ class Pull(Generic[R]):
             item.error = error
             self._deferred[item.number] = self._items.pop(item.number)
         else:
-            self._finish(item, PullOutcome(item.id, error=error))
+            named = error if error.subject else error.evolve(subject=self._subject(item.id))  # of a closed client
+            self._finish(item, PullOutcome(item.id, error=named))
         if not self._running:
             self._end_deferral()
         self._start()

@@ -146,7 +146,8 @@ class Listing(Generic[T, R_co]):
         """Fetch the pages after page 1."""
         ledger = self._ledger(pages[0])
         if (prefetch := self._prefetch(ledger, schedule)) is None:
-            pages += [page async for page in self._read_on(ledger, schedule) if ledger.add(page)]
+            async with aclosing(self._read_on(ledger, schedule)) as further:
+                pages += [page async for page in further if ledger.add(page)]
         else:
 
             def add(page: Page[T]) -> None:

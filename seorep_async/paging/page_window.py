@@ -43,6 +43,7 @@ class PageBudget:
                 waiter.is_over = True
                 self.pass_on()
                 raise
+            waiter.is_over = True
         self.pass_on()
         return slot
 
@@ -61,13 +62,13 @@ class PageBudget:
         return waiter
 
     def pass_on(self) -> None:
-        """Wake the most urgent waiter if a slot is free for it."""
+        """Wake the most urgent waiter if a slot is free for it, unless it was woken and has yet to run."""
         waiting = self._waiting
         while waiting and waiting[0][2].is_over:
             heapq.heappop(waiting)
-        if waiting and self._has_slot_for(waiting[0][0]):
+        if waiting and not waiting[0][2].is_woken and self._has_slot_for(waiting[0][0]):
             waiter = waiting[0][2]
-            waiter.is_over = True
+            waiter.is_woken = True
             waiter.wake()
 
     def land(self) -> None:
@@ -87,9 +88,10 @@ class PageBudget:
 
 
 class SlotWaiter(msgspec.Struct, eq=False):
-    """One waiter for a slot; to give up, set `is_over` and call `PageBudget.pass_on`."""
+    """One waiter for a slot; once woken, it sets `is_over`, and to give up, it calls `PageBudget.pass_on`, too."""
 
     wake: Callable[[], None]
+    is_woken: bool = False
     is_over: bool = False
 
 

@@ -76,8 +76,10 @@ class Prefetch(Generic[T]):
 
     def _start_pages(self) -> None:
         """Start pages while there are slots and room; the budget calls this once a slot is free."""
-        if self._waiter is not None and not self._waiter.is_over:
-            return
+        if self._waiter is not None:
+            if not self._waiter.is_woken:
+                return
+            self._waiter.is_over = True
         while self._next <= self._last and len(self._pages) < self._limit and self._error is None:
             slot = self._budget.try_acquire(self._priority)
             if slot is None:

@@ -49,6 +49,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self.now
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something besides the caller can happen before time passes."""
+        return bool(self._ready)  # type: ignore[attr-defined]
+
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
@@ -83,6 +88,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Run something on a virtual loop."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
+
+
+async def at_rest() -> None:
+    """Let everything happen that can before time passes."""
+    while here().is_busy:  # noqa: ASYNC110  # whatever makes it so
+        await asyncio.sleep(0)
 
 
 def here() -> VirtualLoop:

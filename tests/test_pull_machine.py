@@ -1,0 +1,417 @@
+"""Pulls in any order of events: answers, failures, time, consumers that come and go, a refused key, early ends."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, nullcontext
+from typing import Any, TypeVar
+
+import attrs
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from seorep_async import (
+    AttemptTimeoutError,
+    AuthenticationError,
+    ConfigurationError,
+    DeadlineExceededError,
+    DecodeError,
+    EngineNames,
+    InvalidRequestError,
+    NotFoundError,
+    PaginationError,
+    ProtocolError,
+    PullOutcome,
+    SeoRepError,
+    ServerError,
+)
+from seorep_async.normalisation import decoder_for
+from seorep_async.paging import PageBudget
+from seorep_async.resources import Rankings
+from seorep_async.session import Request
+from seorep_async.session.response import Response
+from seorep_async.session.retry_policy import Cause, Failure, Sent
+from tests.scripted_api import FEED, Asked
+from tests.session.simulated_service import SimulatedService, session_above
+from tests.session.virtual_loop import VirtualLoop, at_rest, here
+
+T = TypeVar("T")
+
+JANUARY = ("2023-01-01", "2023-01-31")
+NEVER = 1e6
+ATTEMPTS = 2
+REPULLS = 3
+TRANSIENT: dict[Any, type[SeoRepError]] = {500: ServerError, b"": ProtocolError}
+LASTING: dict[Any, type[SeoRepError]] = {
+    404: NotFoundError,
+    403: AuthenticationError,
+    400: InvalidRequestError,
+    b"[]": DecodeError,
+}
+
+
+@attrs.frozen
+class Fate:
+    """How the service answers for one campaign.
+
+    Attributes:
+        pages: of two rows each.
+        announced: whether page 1 says how many there are.
+        wrong: in place of one page: a status, a body, or `twice` for a row that is on it twice.
+        page: which.
+        times: how often, before the right one.
+    """
+
+    pages: int = 1
+    announced: bool = True
+    wrong: int | bytes | str | None = None
+    page: int = 0
+    times: int = 99
+
+    @property
+    def may_be_deferred(self) -> bool:
+        """Whether it may fail in a way that is tried again at the end."""
+        return self.wrong in TRANSIENT and self.times >= ATTEMPTS
+
+    def rows(self, one: int) -> list[int]:
+        return [row for page in range(1, self.pages + 1) for row in self.rows_on(one, page)]
+
+    def rows_on(self, one: int, page: int) -> list[int]:
+        return [one * 100 + 2 * page, one * 100 + 2 * page + 1] if page <= self.pages else []
+
+    def answer(self, asked: Asked, times: int) -> Response:
+        """Return the answer to a request that was made so many times before."""
+        rows = self.rows_on(asked.id, asked.page)
+        if self.wrong is not None and asked.page == self.page and times < self.times:
+            if isinstance(self.wrong, int):
+                return Response(self.wrong, [b""])
+            if isinstance(self.wrong, bytes):
+                return Response(200, [self.wrong])
+            rows = [rows[0], rows[0]]
+        announced = (self.pages, 2 * self.pages) if self.announced else ()
+        return Response(200, [json.dumps(FEED.envelope(rows, *announced)).encode()])
+
+    def may_end_in(self, error: SeoRepError | None, *, one_try: bool) -> bool:
+        """Return whether the campaign may end so, if nothing else happens; `one_try` is without a second one."""
+        if self.wrong == "twice" and self.times <= REPULLS:
+            return error is None
+        if self.wrong in TRANSIENT and self.times < (ATTEMPTS if one_try else 2 * ATTEMPTS):
+            # given up after one try if nothing succeeded
+            given_up = self.times >= ATTEMPTS and type(error) is TRANSIENT[self.wrong]
+            return error is None or given_up
+        if self.wrong is None:
+            return error is None
+        return type(error) is {**TRANSIENT, **LASTING, "twice": PaginationError}[self.wrong]
+
+
+@st.composite
+def fates(draw: st.DrawFn) -> Fate:
+    pages, announced = draw(st.integers(0, 4)), draw(st.booleans())
+    wrong = draw(st.sampled_from([None, None, *TRANSIENT, *LASTING, "twice"]))
+    page = draw(st.integers(1, max(pages, 1)))
+    if wrong == "twice" and not pages:
+        wrong = None
+    times = 99 if wrong in LASTING else draw(st.sampled_from([1, 2, 3, 4, 99]))
+    return Fate(pages, announced, wrong, page, times)
+
+
+class Desk(SimulatedService):
+    """A service whose answers wait until a test gives them.
+
+    Attributes:
+        fates: of the campaigns.
+        answered: how often each page was answered, by campaign and page; 0 if it was only asked for.
+        refusal: the status with which the key is refused, or 0.
+        is_closed: whether nothing may be sent any more.
+        unwanted: requests beyond that, or beyond the permits.
+    """
+
+    def __init__(self, fates: dict[int, Fate], permits: int) -> None:
+        super().__init__()
+        self.fates, self._permits = fates, permits
+        self._asked: list[tuple[Request[Any], asyncio.Future[Response | Failure]]] = []
+        self.reset()
+
+    def reset(self) -> None:
+        self.answered: dict[tuple[int, int], int] = {}
+        self.refusal = 0
+        self.is_closed = False
+        self.unwanted = 0
+
+    @property
+    def ids(self) -> set[int]:
+        """The campaigns that were asked for."""
+        return {one for one, _ in self.answered}
+
+    def open_requests(self) -> list[tuple[Request[Any], asyncio.Future[Response | Failure]]]:
+        self._asked = [one for one in self._asked if not one[1].done()]
+        return self._asked
+
+    def attempt(self, client: int, request: Request[Any], timeout: float) -> asyncio.Future[Response | Failure]:
+        self.unwanted += self.is_closed
+        if request.subject is not None:
+            asked = Asked(request.path, request.query)
+            self.answered.setdefault((asked.id, asked.page), 0)
+        answer: asyncio.Future[Response | Failure] = here().create_future()
+        self.open_requests().append((request, answer))
+        self.unwanted += len(self._asked) > self._permits
+        if timeout < NEVER:
+            here().call_later(timeout, self._give_up, answer)
+        return answer
+
+    def _give_up(self, answer: asyncio.Future[Response | Failure]) -> None:
+        if not answer.done():
+            answer.set_result(Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer")))
+
+    def answer(self, number: int) -> None:
+        """Answer one of the open requests."""
+        request, answer = self.open_requests()[number]
+        if self.refusal:
+            answer.set_result(Response(self.refusal, [b""]))
+        elif request.subject is None:  # it only asks whether the key works
+            answer.set_result(Response(200, [b'{"metadata": {}, "data": []}']))
+        else:
+            asked = Asked(request.path, request.query)
+            times = self.answered[asked.id, asked.page]
+            self.answered[asked.id, asked.page] += 1
+            answer.set_result(self.fates[asked.id].answer(asked, times))
+
+
+async def turns(iterations: int) -> None:
+    for _ in range(iterations):
+        await asyncio.sleep(0)
+
+
+pauses = st.none() | st.integers(0, 8)  # iterations of the loop before the next step
+
+
+class AnyPull(RuleBasedStateMachine):
+    """Pulls, one after the other, through one client."""
+
+    @initialize(
+        fates=st.lists(fates(), max_size=12),
+        permits=st.integers(1, 3),
+        ordered=st.booleans(),
+        raising=st.sampled_from([False, False, True]),
+        seconds=st.sampled_from([None, None, 20.0]),
+    )
+    def begin(self, fates: list[Fate], permits: int, ordered: bool, raising: bool, seconds: float | None) -> None:
+        self.loop = VirtualLoop()
+        self.complaints: list[dict[str, Any]] = []
+        self.loop.set_exception_handler(lambda loop, context: self.complaints.append(context))
+        self.fates = dict(enumerate(fates, 1))
+        self.desk = Desk(self.fates, permits)
+        self.window, self.first_pages = 2 * permits, PageBudget(2 * permits).first_pages
+        self.ordered, self.raising, self.seconds = ordered, raising, seconds
+        self.opened = AsyncExitStack()
+        client = session_above(
+            self.desk, max_concurrency=permits, max_attempts=ATTEMPTS, call_timeout=None, attempt_timeout=NEVER
+        )
+        self.session = self.run(self.opened.enter_async_context(client))
+        self.rankings = Rankings(self.session, decoder_for(EngineNames()), "account")
+        on_error: Any = "raise" if raising else "collect"
+        self.pull = self.rankings.pull([*self.fates] * 2, *JANUARY, ordered=ordered, on_error=on_error)
+        self.enter()
+
+    def enter(self) -> None:
+        self.desk.reset()
+        self.taken: dict[int, PullOutcome[Any]] = {}
+        self.held = 0  # outcomes taken by `take_ready` since the last wait
+        self.most = len(self.fates)  # ids that may have an outcome
+        self.is_finished = self.is_over = self.is_closed = False
+        self.consumers: list[asyncio.Task[None]] = []
+        self.leaving = asyncio.Event()
+        self.visit = self.loop.create_task(self.be_inside())
+        self.settle()
+
+    async def be_inside(self) -> None:
+        with nullcontext() if self.seconds is None else self.session.call_timeout.limit(self.seconds):
+            async with self.pull:
+                await self.leaving.wait()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    def settle(self, iterations: int | None = None) -> None:
+        """Let everything happen that can, or only some iterations of the loop, so that the next step comes between."""
+        self.run(at_rest() if iterations is None else turns(iterations))
+        if iterations is not None:
+            return
+        for consumer in [consumer for consumer in self.consumers if consumer.done()]:
+            self.consumers.remove(consumer)
+            if not consumer.cancelled():
+                consumer.result()
+        if self.consumers:
+            self.held = 0
+        running = sum("Pull._fetch" in repr(task.get_coro()) for task in asyncio.all_tasks(self.loop))
+        assert self.desk.unwanted == 0
+        if not self.visit.done():
+            self.check_window(running)
+            self.desk.is_closed |= self.pull.key_refusal is not None
+
+    def check_window(self, running: int) -> None:
+        assert running <= (0 if self.is_over else self.first_pages)
+        assert len(self.desk.ids) <= self.most
+        not_taken = self.desk.ids - self.taken.keys()
+        failed = sum(self.fates[one].may_be_deferred for one in not_taken)
+        assert len(not_taken) + self.held <= self.window + self.ordered + failed
+        undisturbed = not (self.desk.refusal or self.seconds or self.is_finished or self.is_over or self.is_closed)
+        if undisturbed and not running and self.desk.ids != self.fates.keys():
+            assert len(not_taken) + self.held >= self.window, "nothing happens, though there is room"
+
+    def receive(self, one: int, error: SeoRepError | None) -> None:
+        assert error is None or error.subject == f"campaign {one}"
+        fate = self.fates[one]
+        if self.desk.refusal and isinstance(error, AuthenticationError):
+            return
+        if self.seconds and isinstance(error, DeadlineExceededError):
+            return
+        if self.is_closed and isinstance(error, ConfigurationError):
+            return
+        assert fate.may_end_in(error, one_try=self.raising)
+        gives_up_early = error is not None and fate.may_be_deferred and fate.times < 2 * ATTEMPTS
+        if gives_up_early and not (self.raising or self.ordered or self.seconds or self.desk.refusal):
+            assert not any(outcome.ok for outcome in self.taken.values())
+
+    def take(self, outcome: PullOutcome[Any]) -> None:
+        assert outcome.id not in self.taken
+        self.receive(outcome.id, outcome.error)
+        if outcome.report is not None:
+            rows = [row.keyword_id for row in outcome.report.rows]
+            assert (outcome.report.campaign_id, rows) == (outcome.id, self.fates[outcome.id].rows(outcome.id))
+        self.taken[outcome.id] = outcome
+        assert not self.ordered or [*self.taken] == [*self.fates][: len(self.taken)]
+
+    async def consume(self) -> None:
+        self.held = 0
+        try:
+            outcome = await anext(self.pull)
+        except StopAsyncIteration:
+            assert self.desk.ids <= self.taken.keys()
+            assert self.is_finished or self.taken.keys() == self.fates.keys()
+            self.is_over = True
+        except SeoRepError as error:
+            assert self.raising or self.is_over
+            self.is_over = True
+            if error.subject is not None or not isinstance(error, ConfigurationError):  # else another consumer has it
+                self.receive(int(str(error.subject).removeprefix("campaign ")), error)
+        else:
+            assert outcome.ok or not self.raising
+            self.take(outcome)
+
+    @rule(iterations=pauses)
+    def ask(self, iterations: int | None) -> None:
+        if len(self.consumers) < 2:
+            self.consumers.append(self.loop.create_task(self.consume()))
+        self.settle(iterations)
+
+    @precondition(lambda self: self.consumers)
+    @rule(iterations=pauses)
+    def stop_asking(self, iterations: int | None) -> None:
+        if self.raising:  # else it may be cancelled as it ends the pull
+            self.settle()
+        for consumer in self.consumers[:1]:
+            consumer.cancel()
+        self.settle(iterations)
+
+    @rule(iterations=pauses)
+    def take_ready(self, iterations: int | None) -> None:
+        if (outcome := self.pull.take_ready()) is not None:
+            self.held += 1
+            self.take(outcome)
+        self.settle(iterations)
+
+    @precondition(lambda self: self.desk.open_requests())
+    @rule(data=st.data(), iterations=pauses)
+    def answer(self, data: st.DataObject, iterations: int | None) -> None:
+        self.desk.answer(data.draw(st.integers(0, len(self.desk.open_requests()) - 1)))
+        self.settle(iterations)
+
+    @rule(times=st.integers(1, 20))
+    def answer_many(self, times: int) -> None:
+        for _ in range(times):
+            if self.desk.open_requests():
+                self.desk.answer(0)
+            self.settle()
+
+    @rule(seconds=st.sampled_from([0.01, 1.0, 9.0]))
+    def wait(self, seconds: float) -> None:
+        self.run(asyncio.sleep(seconds))
+        self.settle()
+
+    @precondition(lambda self: not self.desk.refusal)
+    @rule(status=st.sampled_from([401, 403]))
+    def refuse_key(self, status: int) -> None:
+        self.desk.refusal = status
+
+    @precondition(lambda self: not (self.is_over or self.is_finished))
+    @rule()
+    def finish(self) -> None:
+        self.settle()
+        if not self.is_over:
+            self.pull.finish()
+            self.is_finished = True
+            self.most = len(self.desk.ids) + self.first_pages
+            self.settle()
+
+    @precondition(lambda self: not self.is_closed)
+    @rule(cancelled=st.booleans())
+    def leave(self, cancelled: bool) -> None:
+        self.check_end(cancelled)
+        self.enter()
+
+    def check_end(self, cancelled: bool = False) -> None:
+        """Leave the pull, and check that nothing is left of it."""
+        self.is_over = True
+        if cancelled:
+            self.visit.cancel()
+        else:
+            self.leaving.set()
+        self.settle()
+        assert self.visit.cancelled() == cancelled
+        assert (asyncio.all_tasks(self.loop), self.session.stats.in_flight) == (set(), 0)
+
+    @precondition(lambda self: not self.is_closed)
+    @rule()
+    def close_client(self) -> None:
+        self.is_closed = True
+        self.run(self.opened.aclose())
+        self.desk.is_closed = True
+        self.settle()
+
+    def work_until(self, is_done: Callable[[], bool]) -> None:
+        for _ in range(2000):
+            if is_done():
+                return
+            for _ in self.desk.open_requests():
+                self.desk.answer(0)
+            self.run(asyncio.sleep(0.5))
+            self.settle()
+        raise AssertionError("it does not end")
+
+    async def take_all(self) -> None:
+        while not self.is_over:
+            await self.consume()
+
+    async def call(self) -> None:
+        assert len((await self.rankings.campaign(1, *JANUARY)).rows) == 6
+
+    def teardown(self) -> None:
+        self.settle()
+        self.consumers.append(self.loop.create_task(self.take_all()))
+        self.work_until(lambda: not self.consumers)
+        self.check_end()
+        if not self.is_closed:
+            self.desk.reset()
+            self.fates[1] = Fate(pages=3)
+            another = self.loop.create_task(self.call())
+            self.work_until(another.done)
+            another.result()
+        self.run(self.opened.aclose())
+        self.loop.close()
+        assert self.complaints == []
+
+
+TestAnyPull = AnyPull.TestCase
+TestAnyPull.settings = settings(max_examples=40, stateful_step_count=30)
