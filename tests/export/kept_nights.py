@@ -44,6 +44,9 @@ class Kept:
     def is_dataset(self) -> bool:
         return self.out.endswith("/")
 
+    def exists(self) -> bool:
+        return Path(self.out).exists()
+
     def target(self, account: str, feeds: tuple[Feed, ...] = tuple(Feed)) -> Any:
         return target_of(self.out, feeds, account=account, work_dir=self.work_dir)
 
@@ -63,7 +66,8 @@ class Kept:
     def apply(self, pull: Pull) -> None:
         """Replace rows by a pull that is committed, or that the next pull commits."""
         night = self.night(pull)
-        replaced = {name: [*rows] for name, rows in self.held[night].items()}
+        older = self.coming.pop(night, None) or self.held[night]  # what was coming was completed first
+        replaced = {name: [*rows] for name, rows in older.items()}
         pull.apply_to(replaced)
         receipt = self.receipt(night)
         (self.held if receipt is None or receipt.coming is None else self.coming)[night] = replaced
@@ -147,7 +151,7 @@ class Writing:
     has_ended: bool = False
     is_applied: bool = False
     is_overtaken: bool = False
-    older: Receipt | None = None
+    older: object = None
 
     def __attrs_post_init__(self) -> None:
         if self.kept.is_dataset:
@@ -157,13 +161,18 @@ class Writing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.target, name)
 
+    def named(self) -> object:
+        """Return the parts of the night, or those that it will have."""
+        receipt = self.kept.receipt(self.kept.night(self.pull))
+        return None if receipt is None else receipt.named
+
     def write(self, contents: Any, check: Callable[[], None]) -> Any:
         def step() -> None:
             self.before(self)
             check()
 
         self.kept.settle()
-        self.older, self.has_begun = self.kept.receipt(self.kept.night(self.pull)), True
+        self.older, self.has_begun = self.named(), True
         written = self.target.write(contents, step)
         self.has_ended = True
         self.before(self)
@@ -172,7 +181,7 @@ class Writing:
     def apply(self) -> None:
         """Replace rows in the model once the pull is committed, so that others can only complete it."""
         is_ours = self.has_begun and not self.is_overtaken
-        is_newer = is_ours and self.kept.receipt(self.kept.night(self.pull)) != self.older
+        is_newer = is_ours and self.named() != self.older
         if not self.is_applied and (self.has_ended or is_newer):
             self.kept.apply(self.pull)
             self.is_applied = True

@@ -159,7 +159,7 @@ class Pull:
             self.listed = self.listed if answer == 404 else self.world
             return answer
         feed, id_ = report
-        of = [(feed, id_, None)]
+        of: list[tuple[Feed, int, int | None]] = [(feed, id_, None)]
         if feed is Feed.KEYWORD_BY_DATE:
             of = [(feed, one, id_) for one in self.wanted if id_ in self.keywords_of(one)]
         if self.given.keys() >= {*of}:
@@ -230,8 +230,9 @@ class Pull:
             found["failures"].append(whose | about | {"start_date": self.start, "end_date": self.end})
         if self.fails_as_a_whole:
             return
-        for one in {*self.wanted} & self.listed.keywords.keys() if self.listed else ():
-            found["campaigns"].append(whose | {"campaign_id": one, "company": self.listed.name(one)})
+        listed = self.listed or World(0, {})
+        for one in {*self.wanted} & listed.keywords.keys():
+            found["campaigns"].append(whose | {"campaign_id": one, "company": listed.name(one)})
         for (feed, one, _), world in self.given.items():
             if feed is Feed.CAMPAIGN:
                 ids = [{"campaign_id": one, "keyword_id": id_} for id_ in world.keywords[one]]

@@ -129,7 +129,7 @@ class DatasetTarget(Target):
     def write(self, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
         """Replace the night of a pull by the fetched reports, and return the night's folder of each feed's table.
 
-        If that fails after the night began to change, the account's next pull, or the same again, completes it first.
+        If that fails after the night began to change, the next pull of the night, or the same again, completes it first.
         """
         spec = contents.area.spec
         night = Partition(spec.account, spec.snapshot_date)
