@@ -184,7 +184,8 @@ print(duckdb.read_parquet(files, hive_partitioning=True).to_arrow_table().num_ro
   for. Days that the service no longer gives stay in the night that had them: `pulls` and `failures` say which later
   pulls asked for them and got a response.
 - **A night is committed by its receipt**, in `_receipts/`, which names every part with its digest. While a night is
-  being replaced, its receipt names none; if that is interrupted, the account's next pull, on any machine, completes it.
+  being replaced, its receipt names none, and readers refuse the dataset. If that is interrupted, the next pull of that
+  night, on any machine, completes it; of an account's last night, the account's next pull.
   If two pulls commit one night at the same time, one fails with an error that says to run it again. A receipt is
   replaced only if it is as it was, so a pull that stood still for long never mixes its parts with another's. Object
   stores need conditional PUTs for that, as S3, GCS and Azure have them.

@@ -81,7 +81,7 @@ def committed_receipts(storage: Storage) -> list[Receipt]:
         if receipt.night.receipt != name:
             raise _damaged(storage, name)
         if receipt.coming is not None:
-            again = "run this again when it has ended; if none is running, the account's next pull completes the night"
+            again = "run this again when it has ended; if none is running, pull this night again, which completes it"
             raise ExportError(f"can't read {storage.address(name)}: a pull is replacing this night; {again}")
         return receipt
 

@@ -51,7 +51,7 @@ class Interposed:
     """A storage that calls `before` with the name of each step of some kinds; one step is done at a time."""
 
     whole: Storage
-    before: Callable[[str], None]
+    before: Callable[[str], object]
     kinds: tuple[str, ...] = CHANGES
     lock: Any = attrs.field(factory=threading.RLock)
 

@@ -1,12 +1,12 @@
-"""Random nights of two accounts: the service that serves them, and what a reader should find, in plain Python.
+"""Nights of accounts: the service that serves them, and what a reader should find, in plain Python, row by row.
 
 Keywords leave campaigns, move, are deleted and come back; campaigns too. Windows, feeds and ids change from pull to
-pull, some nights are pulled twice or after later ones, and some reports fail.
+pull, some nights are pulled twice or after later ones, some reports fail, and some pulls go on after a pause.
 """
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 from typing import Any, TypeAlias
 
@@ -16,13 +16,20 @@ from seorep_async import Feed
 from tests.scripted_api import Asked
 
 FIRST_NIGHT = dt.date(2023, 3, 1)
-MONTHLY = 4
-"""The campaign of which the service knows months only."""
+CAMPAIGNS, KEYWORDS = (1, 2, 3), (10, 20, 30, 40)
+MONTHLY = 3
+"""The campaign of which the service knows months only, and a tenth of the id of such a keyword."""
 TABLE = {
     Feed.CAMPAIGN: "keyword_rankings",
     Feed.CAMPAIGN_BY_DATE: "campaign_periods",
     Feed.KEYWORD_BY_DATE: "keyword_periods",
 }
+REPORTS = [
+    None,
+    *((feed, one) for feed in (Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE) for one in CAMPAIGNS),
+    *((Feed.KEYWORD_BY_DATE, one) for one in KEYWORDS),
+]
+"""What may fail: the list of campaigns, and reports."""
 REPORT = ("table_name", "campaign_id", "keyword_id", "start_date", "end_date")
 COLUMNS = {
     "keyword_rankings": ("campaign_id", "keyword_id", "start_date", "end_date", "competitors"),
@@ -35,6 +42,12 @@ COLUMNS = {
     "pulls": ("feeds", "start_date", "end_date", "campaigns", "rows", "failures"),
 }
 """The columns that are compared, besides account and snapshot date."""
+ENGINES = {
+    "engine_a": ("engineARanking", "engineARankingUrl"),
+    "engine_a_mobile": ("engineAMobileRanking", "engineAMobileRankingUrl"),
+    "engine_a_places": ("engineAPlacesRanking", None),
+    "engine_b": ("engineBRanking", "engineBRankingUrl"),
+}
 
 Row: TypeAlias = dict[str, Any]
 Tables: TypeAlias = dict[str, list[Row]]
@@ -44,145 +57,217 @@ def no_rows() -> Tables:
     return {name: [] for name in COLUMNS}
 
 
-@attrs.define
-class Pull:
-    """One pull: what it asks for, and what the service has then.
+@attrs.frozen
+class World:
+    """What the service has for a while.
 
     Attributes:
-        number: counts the pulls, and stands in every value, so that no two pulls bring the same.
+        number: stands in every value, so that no two worlds give the same.
         keywords: campaign → keywords, for each campaign that exists.
-        failing: reports that are a 404.
-        dates: the dates of each report of a feed by date.
-        totals: reports that have totals.
+        failing: reports that are a 404; None is the list of campaigns.
     """
 
     number: int
+    keywords: Mapping[int, tuple[int, ...]]
+    failing: frozenset[tuple[Feed, int] | None] = frozenset()
+
+    def answer(self, asked: Asked) -> object:
+        if (report := report_of(asked)) is None:
+            if None in self.failing:
+                return 404
+            found = [{"id": one, "account_id": 1, "url": "u", "company": self.name(one)} for one in self.keywords]
+            return {"metadata": {"total_pages": 1, "total_records": len(found)}, "data": found}
+        if self.fails(*report):
+            return 404
+        feed, id_ = report
+        if feed is Feed.CAMPAIGN:
+            rows = [{"keywordPhrase": self.name(id_), **self._ranks(one)} for one in self.keywords[id_]]
+        else:
+            asked_for = dict(asked.pairs)
+            first, last = (dt.date.fromisoformat(asked_for[name]) for name in ("start_date", "end_date"))
+            rows = [{"date": date} for date in self.dates(feed, id_, first, last)]
+        totals = {"engineARanking": {"value": self.number}} if self.has_totals(feed, id_) else False
+        data = {"rows": [row | {"competitors": self.number} for row in rows], "totals": totals}
+        return {"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": data}
+
+    def name(self, id_: int) -> str:
+        return f"{id_} in world {self.number}"
+
+    def fails(self, feed: Feed, id_: int) -> bool:
+        return (feed, id_) in self.failing or (feed is not Feed.KEYWORD_BY_DATE and id_ not in self.keywords)
+
+    def has_totals(self, feed: Feed, id_: int) -> bool:
+        return Random(f"{self.number} {feed} {id_}").random() < 0.6
+
+    def dates(self, feed: Feed, id_: int, start: dt.date, end: dt.date) -> list[str]:
+        random = Random(f"{self.number} {feed} {id_}")
+        days = [start + dt.timedelta(number) for number in range(-1, (end - start).days + 1)]
+        monthly = id_ in (MONTHLY, MONTHLY * 10)
+        # the first day is not of the window
+        dates = {f"{day:%Y-%m}" for day in days[1:]} if monthly else {str(day) for day in days if day.day % 4}
+        return [one for one in sorted(dates) if random.random() < 0.7]
+
+    def rank(self, keyword: int, engine: str) -> int | None:
+        ranks: list[int | None] = [None, 0, *range(1, 26)]
+        return Random(f"{self.number} {keyword} {engine}").choice(ranks)
+
+    def _ranks(self, keyword: int) -> Row:
+        row: Row = {"keywordId": keyword, "searchLocation": {"id": 1, "canonical_name": f"place {self.number}"}}
+        for engine, (name, address) in ENGINES.items():
+            row[name] = self.rank(keyword, engine)
+            row |= {} if address is None else {address: f"https://{self.number}.example.com/{engine}"}
+        return row
+
+
+def report_of(asked: Asked) -> tuple[Feed, int] | None:
+    """Return the feed and the id of a request, or None for the list of campaigns."""
+    if asked.path == "/v3/campaigns":
+        return None
+    by_date = Feed.KEYWORD_BY_DATE if "keyword_id" in asked.query else Feed.CAMPAIGN_BY_DATE
+    return Feed.CAMPAIGN if asked.path.endswith("/campaign") else by_date, asked.id
+
+
+@attrs.define(eq=False)
+class Pull:
+    """One pull: what it asks for, and what it was given, perhaps in several runs.
+
+    Attributes:
+        world: what the service has now.
+        listed: the world that listed the campaigns, or None.
+        given: the world that gave each report, by feed, campaign and keyword.
+        twice: reports that were asked for although they had been given.
+    """
+
     account: str
     night: dt.date
     start: dt.date
     end: dt.date
     feeds: tuple[Feed, ...]
     ids: tuple[int, ...] | None
-    keywords: dict[int, tuple[int, ...]]
-    failing: frozenset[tuple[Feed, int]]
-    dates: dict[tuple[Feed, int], tuple[str, ...]]
-    totals: frozenset[tuple[Feed, int]]
+    world: World
+    listed: World | None = None
+    given: dict[tuple[Feed, int, int | None], World] = attrs.field(factory=dict)
+    twice: list[tuple[Feed, int]] = attrs.field(factory=list)
+
+    @property
+    def asks(self) -> tuple[object, ...]:
+        return self.account, self.night, self.start, self.end, self.feeds, self.ids
 
     def answer(self, asked: Asked) -> object:
-        if asked.path == "/v3/campaigns":
-            found = [{"id": one, "account_id": 1, "url": "u", "company": self.name(one)} for one in self.keywords]
-            return {"metadata": {"total_pages": 1, "total_records": len(found)}, "data": found}
-        by_keyword = "keyword_id" in asked.query
-        by_date = Feed.KEYWORD_BY_DATE if by_keyword else Feed.CAMPAIGN_BY_DATE
-        report = (Feed.CAMPAIGN if asked.path.endswith("/campaign") else by_date, asked.id)
-        if self.fails(*report):
-            return 404
-        rows: list[Row] = [{"date": date, "competitors": self.number} for date in self.dates.get(report, ())]
-        if report[0] is Feed.CAMPAIGN:
-            phrase = self.name(asked.id)
-            ids = self.keywords[asked.id]
-            rows = [{"keywordId": id_, "keywordPhrase": phrase, "competitors": self.number} for id_ in ids]
-        totals = {"engineARanking": {"value": self.number}} if report in self.totals else False
-        return {"metadata": {"total_pages": 1, "total_records": len(rows)}, "data": {"rows": rows, "totals": totals}}
-
-    def name(self, id_: int) -> str:
-        return f"{id_} in pull {self.number}"
-
-    def fails(self, feed: Feed, id_: int) -> bool:
-        return (feed, id_) in self.failing or (feed is not Feed.KEYWORD_BY_DATE and id_ not in self.keywords)
-
-    def reports(self) -> Iterator[tuple[Feed, int, int | None, bool]]:
-        """Yield feed, campaign, keyword and whether it fails, for each report."""
-        for campaign in self.wanted:
-            for feed in self.feeds:
-                if feed is not Feed.KEYWORD_BY_DATE:
-                    yield feed, campaign, None, self.fails(feed, campaign)
-                elif self.fails(Feed.CAMPAIGN, campaign):  # which lists the keywords
-                    yield feed, campaign, None, True
-                else:
-                    for id_ in self.keywords[campaign]:
-                        yield feed, campaign, id_, self.fails(feed, id_)
+        answer, report = self.world.answer(asked), report_of(asked)
+        if report is None:
+            self.listed = self.listed if answer == 404 else self.world
+            return answer
+        feed, id_ = report
+        of: list[tuple[Feed, int, int | None]] = [(feed, id_, None)]
+        if feed is Feed.KEYWORD_BY_DATE:
+            of = [(feed, one, id_) for one in self.wanted if id_ in self.keywords_of(one)]
+        if self.given.keys() >= {*of}:
+            self.twice.append(report)
+        if answer != 404:
+            self.given |= dict.fromkeys(of, self.world)
+        return answer
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        return tuple(self.keywords) if self.ids is None else self.ids
+        return tuple(self.listed.keywords if self.listed else ()) if self.ids is None else self.ids
+
+    def keywords_of(self, campaign: int) -> tuple[int, ...]:
+        world = self.given.get((Feed.CAMPAIGN, campaign, None))
+        return () if world is None else world.keywords[campaign]
+
+    def reports(self) -> Iterator[tuple[Feed, int, int | None, World | None]]:
+        """Yield feed, campaign, keyword and the world that gave it, or None if it failed, for each report."""
+        for campaign in self.wanted:
+            for feed in self.feeds:
+                lists_keywords = (Feed.CAMPAIGN, campaign, None) in self.given
+                of_keyword = feed is Feed.KEYWORD_BY_DATE and lists_keywords
+                for keyword in self.keywords_of(campaign) if of_keyword else (None,):
+                    yield feed, campaign, keyword, self.given.get((feed, campaign, keyword))
+
+    @property
+    def failures(self) -> list[tuple[Feed, int, int | None]]:
+        return [(feed, campaign, keyword) for feed, campaign, keyword, world in self.reports() if world is None]
 
     @property
     def fails_as_a_whole(self) -> bool:
-        found = list(self.reports())
-        failed = Counter(campaign for _, campaign, _, fails in found if fails)
-        got = {campaign for _, campaign, _, fails in found if not fails}
-        return not got and all(failed[one] for one in self.wanted)
+        failed = {campaign for _, campaign, _ in self.failures}
+        return bool(self.wanted) and failed.issuperset(self.wanted) and not any(one for *_, one in self.reports())
 
     def arriving(self) -> Tables:
         """Return the rows that it brings."""
         found, whose = no_rows(), {"account": self.account, "snapshot_date": self.night}
         window = {"start_date": self.start, "end_date": self.end}
-        for feed, campaign, keyword, fails in self.reports():
-            report = {"table_name": TABLE[feed], "campaign_id": campaign, "keyword_id": keyword, **window}
-            if fails:
-                found["failures"].append(whose | report | {"status": 404})
+        for feed, campaign, keyword, world in self.reports():
+            about = {"table_name": TABLE[feed], "campaign_id": campaign, "keyword_id": keyword}
+            if world is None:
+                found["failures"].append(whose | about | window | {"status": 404})
                 continue
-            named = (feed, campaign if keyword is None else keyword)
-            if named in self.totals:
-                found["totals"].append(whose | report | {"engine_a_ranking": self.number})
-            of_campaign = whose | {"campaign_id": campaign}
+            id_ = campaign if keyword is None else keyword
+            if world.has_totals(feed, id_):
+                found["totals"].append(whose | about | window | {"engine_a_ranking": world.number})
+            row = whose | window | {"campaign_id": campaign, "competitors": world.number}
             if feed is Feed.CAMPAIGN:
-                ranked = [of_campaign | {"keyword_id": one, **window} for one in self.keywords[campaign]]
-                found["keyword_rankings"] += [row | {"competitors": self.number} for row in ranked]
+                found["keyword_rankings"] += [row | {"keyword_id": one} for one in world.keywords[campaign]]
             else:
-                of_report = of_campaign | ({} if keyword is None else {"keyword_id": keyword}) | window
-                for text in self.dates[named]:
-                    precision = "month" if len(text) == 7 else "day"
+                row |= {} if keyword is None else {"keyword_id": keyword}
+                for text in world.dates(feed, id_, self.start, self.end):
                     date = dt.date.fromisoformat(f"{text}-01"[:10])
-                    held = {"date": date, "date_precision": precision, "competitors": self.number}
-                    found[TABLE[feed]].append(of_report | held)
-        if not self.fails_as_a_whole:
-            for one in {*self.wanted} & self.keywords.keys():
-                found["campaigns"].append(whose | {"campaign_id": one, "company": self.name(one)})
-                if self.feeds != (Feed.CAMPAIGN_BY_DATE,) and not self.fails(Feed.CAMPAIGN, one):
-                    ids = [{"campaign_id": one, "keyword_id": id_} for id_ in self.keywords[one]]
-                    found["keywords"] += [whose | row | {"keyword_phrase": self.name(one)} for row in ids]
+                    found[TABLE[feed]].append(
+                        row | {"date": date, "date_precision": "month" if len(text) == 7 else "day"}
+                    )
         rows = sum(len(found[TABLE[feed]]) for feed in self.feeds)
         counts = {"campaigns": len(self.wanted), "rows": rows, "failures": len(found["failures"])}
         feeds = ",".join(feed.value for feed in self.feeds)
-        found["pulls"].append(whose | {"feeds": feeds, **window, **counts})
+        found["pulls"].append(whose | {"feeds": feeds, **window, **counts, "pull": self})
+        self._name(found, whose)
         return found
+
+    def _name(self, found: Tables, whose: Row) -> None:
+        """Add the names of campaigns and keywords, or that the former could not be listed."""
+        if self.given and self.listed is None:
+            about = {"table_name": "campaigns", "campaign_id": None, "keyword_id": None, "status": 404}
+            found["failures"].append(whose | about | {"start_date": self.start, "end_date": self.end})
+        if self.fails_as_a_whole:
+            return
+        listed = self.listed or World(0, {})
+        for one in {*self.wanted} & listed.keywords.keys():
+            found["campaigns"].append(whose | {"campaign_id": one, "company": listed.name(one)})
+        for (feed, one, _), world in self.given.items():
+            if feed is Feed.CAMPAIGN:
+                ids = [{"campaign_id": one, "keyword_id": id_} for id_ in world.keywords[one]]
+                found["keywords"] += [whose | row | {"keyword_phrase": world.name(one)} for row in ids]
 
     def apply_to(self, held: Tables) -> None:
         """Replace rows as the pull should."""
-        arriving = self.arriving()
-        for name, rows in held.items():
-            new = arriving[name]
+        for name, new in self.arriving().items():
+            rows = held[name]
             if name in ("campaigns", "keywords"):
                 later = {_key(row) for row in rows if row["snapshot_date"] > self.night}
                 new = [row for row in new if _key(row) not in later]
-            if name != "pulls":
-                keys = {_key(row) for row in new}
-                goes = self.goes(name)
-                rows[:] = [row for row in rows if _key(row) not in keys and not goes(row)]
-            rows += new
+            keys = {_key(row) for row in new}
+            goes = self.goes(name)
+            rows[:] = [row for row in rows if _key(row) not in keys and not goes(row)] + new
 
     def goes(self, table: str) -> Callable[[Row], bool]:
         """Return whether a row of a table was asked for again, and the service responded."""
-        reports = list(self.reports())
-        failed = {(TABLE[feed], campaign, keyword) for feed, campaign, keyword, fails in reports if fails}
+        failed = {(TABLE[feed], campaign, keyword) for feed, campaign, keyword in self.failures}
         tables = {TABLE[feed] for feed in self.feeds}
 
         def goes(row: Row) -> bool:
             name = row.get("table_name", table)
-            campaign = row["campaign_id"]
-            if table in ("campaigns", "keywords") or row["account"] != self.account or campaign not in self.wanted:
+            if table in ("campaigns", "keywords", "pulls") or row["account"] != self.account:
                 return False
+            campaign, same_night = row["campaign_id"], row["snapshot_date"] == self.night
             same_dates = (row["start_date"], row["end_date"]) == (self.start, self.end)
-            same_night = same_dates and row["snapshot_date"] == self.night
             if table == "failures":
-                return same_night and name in tables
-            if self.fails_as_a_whole or name not in tables:
+                of_names = name == "campaigns"
+                return same_night and same_dates and (of_names or (name in tables and campaign in self.wanted))
+            if self.fails_as_a_whole or name not in tables or campaign not in self.wanted:
                 return False
             if {(name, campaign, None), (name, campaign, row.get("keyword_id"))} & failed:
                 return False
-            return same_dates or self.has_days_of(row) if "date" in row else same_night
+            return same_dates or self.has_days_of(row) if "date" in row else same_night and same_dates
 
         return goes
 
@@ -198,10 +283,12 @@ class Pull:
 
 def _key(row: Row) -> tuple[Any, ...]:
     """Return what a row is about: all but its values, and but its night and window if it outlives these."""
+    if "pull" in row:
+        return (row["pull"],)
     values = {"competitors", "engine_a_ranking", "status", "company", "keyword_phrase"}
     if "date" in row or "company" in row or "keyword_phrase" in row:
         values |= {"snapshot_date", "start_date", "end_date"}
-    return tuple((name, value) for name, value in row.items() if name not in values)
+    return tuple(sorted((name, value) for name, value in row.items() if name not in values))
 
 
 def expected(held: Iterable[Tables]) -> dict[str, Counter[tuple[Any, ...]]]:
@@ -217,63 +304,14 @@ def columns(table: str) -> tuple[str, ...]:
     return ("account", "snapshot_date", *COLUMNS[table])
 
 
-def pulls(count: int, seed: int, accounts: Iterable[str] = ("acme", "other")) -> Iterator[Pull]:
-    """Yield pulls of random nights."""
-    random = Random(seed)
-    keywords = {name: {one: {one * 10, one % 5 * 10 + 10} for one in range(1, 6)} for name in accounts}
-    newest, night, account = FIRST_NIGHT, FIRST_NIGHT, next(iter(keywords))
-    window = FIRST_NIGHT, FIRST_NIGHT
-    for number in range(1, count + 1):
-        if number == 1 or random.random() < 0.7:  # else it asks for the same again
-            account = random.choice([*keywords])
-            night = newest = newest + dt.timedelta(random.choice([0, 1, 1, 1]))
-            if random.random() < 0.2:
-                night = FIRST_NIGHT + dt.timedelta(random.randrange((newest - FIRST_NIGHT).days + 1))
-            start = dt.date(2023, 1, 28) + dt.timedelta(random.choice([0, 0, 1, 4, 6]))
-            window = start, start + dt.timedelta(random.choice([0, 3, 3, 5, 31]))
-        for _ in range(random.randrange(3)):
-            _change(random, keywords[account])
-        yield _pull(random, number, account, night, window, keywords[account])
-
-
-def _change(random: Random, keywords: dict[int, set[int]]) -> None:
-    """Delete a campaign, or let a keyword leave one or come to it."""
-    campaign = random.randint(1, 5)
-    if random.random() < 0.2 and len(keywords) > 1:
+def change(keywords: dict[int, set[int]], campaign: int, keyword: int | None) -> None:
+    """Let a keyword leave a campaign or come to it; None deletes the campaign."""
+    if keyword is None:
         keywords.pop(campaign, None)
     else:
-        keywords.setdefault(campaign, set()).symmetric_difference_update({random.randint(1, 5) * 10})
+        keywords.setdefault(campaign, set()).symmetric_difference_update({keyword})
 
 
-def _pull(
-    random: Random,
-    number: int,
-    account: str,
-    night: dt.date,
-    window: tuple[dt.date, dt.date],
-    keywords: dict[int, set[int]],
-) -> Pull:
-    start, end = window
-    ids = {one for found in keywords.values() for one in found}
-    of_feed = {Feed.CAMPAIGN: range(1, 6), Feed.CAMPAIGN_BY_DATE: range(1, 6), Feed.KEYWORD_BY_DATE: sorted(ids)}
-    reports = [(feed, id_) for feed, found in of_feed.items() for id_ in found]
-    share = random.choice([0, 0, 0.1, 0.3, 1 if number % 3 == 0 else 0])
-    days = [start + dt.timedelta(n) for n in range(-1, (end - start).days + 1)]  # the first is not of the window
-    served = {}
-    for feed, id_ in reports:
-        monthly = feed is not Feed.CAMPAIGN and id_ in (MONTHLY, MONTHLY * 10)
-        dates = {f"{day:%Y-%m}" for day in days[1:]} if monthly else {str(day) for day in days if day.day % 4}
-        served[feed, id_] = tuple(sorted(one for one in dates if random.random() < 0.7))
-    return Pull(
-        number,
-        account,
-        night,
-        start,
-        end,
-        tuple(feed for feed in Feed if random.random() < 0.7) or (Feed.KEYWORD_BY_DATE,),
-        None if random.random() < 0.7 else tuple(random.sample(range(1, 6), random.randint(1, 3))),
-        {campaign: tuple(sorted(found)) for campaign, found in sorted(keywords.items())},
-        frozenset(report for report in reports if random.random() < share),
-        served,
-        frozenset(report for report in reports if random.random() < 0.6),
-    )
+def world(number: int, keywords: Mapping[int, set[int]], failing: Iterable[tuple[Feed, int] | None]) -> World:
+    found = {campaign: tuple(sorted(ids)) for campaign, ids in sorted(keywords.items())}
+    return World(number, found, frozenset(failing))

@@ -1,6 +1,7 @@
 """Nights with lost or damaged parts and receipts, pulls of one night that don't know of each other, and names."""
 
 import asyncio
+import datetime as dt
 import logging
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
 from tests.export.door import (
     Partition,
+    ProgressTracker,
+    PullSpec,
     Receipt,
     Replacement,
     Storage,
@@ -26,10 +29,12 @@ from tests.export.door import (
     escape,
     part_table,
     read_receipt,
+    run_export,
     storage_of,
+    target_of,
 )
 from tests.export.made_nights import NIGHT as MADE
-from tests.export.made_nights import OLDER, contents, receipt, vouched_for
+from tests.export.made_nights import OLDER, PowerFailure, contents, cut, receipt, vouched_for
 from tests.export.reports import END, NIGHT, START, Fail, account, pull_into, rows, spec_of
 from tests.export.s3 import Bucket
 
@@ -232,3 +237,16 @@ def test_an_account_that_no_windows_folder_can_have_is_refused(account: str) -> 
 def test_a_receipt_is_the_same_from_its_json() -> None:
     one = receipt("older", contents("older", *OLDER))
     assert Receipt.from_json(one.to_json()) == one
+
+
+async def test_an_older_night_cut_off_in_its_commit_is_resumed_at_once(tmp_path: Path) -> None:
+    out, nights = tmp_path / "rankings", [NIGHT, NIGHT + dt.timedelta(1)]
+    async with account(campaigns=1, keywords=1) as (_, client):
+        for night in nights:
+            await pull(client, tmp_path, snapshot_date=night)
+        spec = PullSpec.of(client, None, START, END, Feed.CAMPAIGN, {}, account="acme", snapshot_date=NIGHT)
+        whole: Any = target_of(f"{out}/", spec.feeds, account="acme")
+        target = attrs.evolve(whole, storage=cut(whole.storage, 10))
+        with pytest.raises(PowerFailure):
+            await run_export(client, spec, target, ProgressTracker(), restart=True)
+        assert await pull(client, tmp_path) == 1

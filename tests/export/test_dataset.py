@@ -119,7 +119,7 @@ async def test_a_bucket_that_disappears_costs_nothing(bucket: Bucket, in_bucket:
                 bucket.remove()
 
         bucket_is_there = {"yes": True}
-        with pytest.raises(ExportError, match=r"^can't write s3://[^\n]*NoSuchBucket[^\n]*$"):
+        with pytest.raises(ExportError, match=r"^can't read s3://[^\n]*NoSuchBucket[^\n]*$"):
             await pull_into(client, out, on_progress=disappear, **in_bucket, **ALL)
         bucket.server.ask("PUT", f"/{bucket.name}")
         before = sandbox.stats.requests

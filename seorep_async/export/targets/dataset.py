@@ -129,10 +129,11 @@ class DatasetTarget(Target):
     def write(self, contents: Contents, check: Callable[[], None]) -> Sequence[Path | str]:
         """Replace the night of a pull by the fetched reports, and return the night's folder of each feed's table.
 
-        If that fails after the night began to change, the account's next pull, or the same again, completes it first.
+        If that fails after the night began to change, the next pull of it, or the same again, completes it first.
         """
         spec = contents.area.spec
         night = Partition(spec.account, spec.snapshot_date)
+        read_receipt(self.storage, night)  # to complete an interrupted commit of this pull empties its staging folder
         pull = night.pull_name(spec.started_at)
         files = write_parts(contents, 0, tables_of(self.feeds), check)
         stage(self.storage, night, pull, files)
