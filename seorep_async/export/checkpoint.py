@@ -43,7 +43,9 @@ _RECORDS = 100
 """Reports that one statement stores: its steps, not its work, make the event loop's thread wait for its turn."""
 _REPORT = "r.name, r.campaign_id, r.id, r.rows, r.totals, r.start, r.size, r.data_checksum, r.checksum"
 _Number = Annotated[int, msgspec.Meta(ge=0)]
-_Facts = tuple[str, int, int, _Number, str | None, _Number, _Number, _Number]  # SQLite takes any types
+_TYPES: list[Any] = [str, int, int, _Number, str | None, _Number, _Number, _Number]  # of a record; SQLite takes any
+_Facts = msgspec.defstruct("_Facts", zip("abcdefgh", _TYPES, strict=True), array_like=True, forbid_unknown_fields=True)
+_SOUND = tuple(f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN"))
 
 
 class Checkpoint:
@@ -199,8 +201,7 @@ class Checkpoint:
     def counts(self, feed: Feed, last: int | None = None) -> tuple[int, int]:
         """Return the number of reports (distinct ids) and of rows of a feed, up to the report of number `last`."""
         query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM reports WHERE name = ? AND number <= ?"
-        ((reports, rows),) = self._query(query, table_of(feed).name, self.last_number() if last is None else last)
-        return reports, rows
+        return next(self._query(query, table_of(feed).name, self.last_number() if last is None else last))
 
     def last_number(self) -> int:
         """Return the number of the last report, or 0; later ones have higher numbers."""
@@ -234,11 +235,10 @@ class Checkpoint:
                 raise DamagedError(str(found))
         for name, value, checksum in self._query("SELECT name, value, checksum FROM about WHERE name != 'salt'"):
             self._check(checksum, name, value)
-        ((campaigns,),) = self._query("SELECT count(*) FROM campaigns")
         for place, id_, found, checksum in self._query("SELECT * FROM campaigns"):
             query = "SELECT id FROM keywords WHERE campaign_id = ? ORDER BY number"
             self._check(checksum, place, id_, [k for (k,) in self._query(query, id_)] if found else None)
-        if campaigns != (self.read("planned", int | None) or 0):
+        if [*self._query("SELECT count(*) FROM campaigns")] != [(self.read("planned", int | None) or 0,)]:
             raise DamagedError("campaigns are missing")
         damaged, end = set(), 0
         for (table, campaign_id, *_), location in self._records("FROM reports r"):
@@ -263,8 +263,8 @@ class Checkpoint:
         with decoding():
             for *facts, checksum in self._query(f"SELECT {_REPORT} {from_}", *values):
                 self._check(checksum, *facts)
-                table, campaign_id, id_, rows, totals, *location = msgspec.convert(facts, _Facts)
-                yield (table, campaign_id, id_, rows, totals), RowsLocation(*location)
+                msgspec.convert(facts, _Facts)
+                yield tuple(facts[:-3]), RowsLocation(*facts[-3:])
 
     def _record(self, report: StagedReport, location: RowsLocation) -> tuple[object, ...]:
         facts = (*report[:-1], *location)
@@ -345,6 +345,6 @@ def _sqlite_damage() -> Generator[None, None, None]:
     try:
         yield
     except sqlite3.Error as error:
-        if any(one in str(error) for one in ("locked", "unable to open", "disk I/O error", "readonly", "full")):
+        if getattr(error, "sqlite_errorname", "").startswith(_SOUND):  # words could be those of a forged value
             raise
         raise DamagedError(str(error)) from error

@@ -133,9 +133,9 @@ def _record_batches(table: Table, reports: Iterable[StagedReport], staged: Table
             with decoding():
                 if is_large:
                     batches = [pa.ipc.read_record_batch(pa.py_buffer(report.data), schema) for report in joined]
-                    whole = pa.Table.from_batches(batches)
+                    whole = pa.Table.from_batches(batches).select(indices)
                     whole.validate(full=True)  # or forged ones crash the process
-                    yield from whole.select(indices).combine_chunks().to_batches()
+                    yield from whole.combine_chunks().to_batches()
                 else:
                     columns: list[list[Any]] = [[] for _ in indices]
                     for report in joined:

@@ -14,7 +14,7 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError, one_line, shown
 from seorep_async.export.formats import Format
 from seorep_async.models import Campaign, Feed
 from seorep_async.resources.arguments import (
@@ -33,6 +33,7 @@ from seorep_async.tables.text import RFC_4180, CsvOptions
 VERSION = 6
 """Version of the JSON of a spec; a run does not resume one of another version."""
 _NEAR_TITLES = 5
+_MOST_OF_A_VALUE = 200
 
 
 @attrs.frozen
@@ -304,7 +305,7 @@ def differences(earlier: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[s
 
 
 def _in_words(value: object) -> str:
-    return " and ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return one_line(" and ".join(map(str, value)) if isinstance(value, list) else str(value))[:_MOST_OF_A_VALUE]
 
 
 def _snapshot_date(named: object, today: dt.date) -> dt.date:

@@ -143,10 +143,10 @@ class StagingArea:
         if not starts_over and self.resumes(checkpoint, self.spec, retry_failed=retry_failed):
             checkpoint.verify()
             self.resumed = staged_in(checkpoint)
-            checkpoint.note(ended=False)
             with decoding():
                 night = checkpoint.read("parameters", Parameters)["snapshot_date"]
             self.spec = attrs.evolve(self.spec, started_at=checkpoint.read("started_at", _UTC), snapshot_date=night)
+            checkpoint.note(ended=False)
             if self.spec.key_renewed is not None:
                 self.note_key()
         else:

@@ -208,3 +208,24 @@ async def test_rows_that_no_report_has_are_damage(tmp_path: Path, shift: int, en
         await pause(client, out)
         forge_rows(out, lambda data: data[shift:] + bytes(shift) if shift else bytes(len(data)))
         await check_damage(client, out)
+
+
+async def test_text_that_is_no_utf_8_is_damage(tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+    async with made({1: [10], 2: [20]}) as (_, client):
+        await pause(client, out, ids=[1, 2], max_requests=1)
+        with opened(out) as (database, _):  # Python's message quotes it, but the file is not locked
+            query = "UPDATE about SET value = CAST(? AS TEXT) WHERE name = 'parameters'"
+            database.execute(query, (b"\xff database is locked",))
+        await check_damage(client, out, ids=[1, 2])
+
+
+async def test_a_forged_account_is_one_short_line(tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+    async with made({1: [10], 2: [20]}) as (_, client):
+        await pause(client, out, ids=[1, 2], max_requests=1)
+        change_note(out, "parameters", lambda found: found | {"account": "\n\x1b[31m" * 1000})
+        with pytest.raises(ConfigurationError) as caught:
+            await pull_into(client, out, ids=[1, 2])
+        assert caught.value.message.isprintable()
+        assert len(caught.value.message) < 600

@@ -99,7 +99,9 @@ async def test_a_restart_on_a_full_disk_is_made_up_for(tmp_path: Path, monkeypat
     out = tmp_path / "a.duckdb"
 
     def full(*_: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorname = "SQLITE_FULL"
+        raise error
 
     async with account() as (_, client):
         await pull_into(client, out)

@@ -119,7 +119,9 @@ async def test_leaving_an_unreadable_checkpoint_raises_the_first_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreadable(_: Checkpoint, *__: object) -> bool:
-        raise sqlite3.OperationalError("disk I/O error")
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR"
+        raise error
 
     async with slow() as (_, client):
         with monkeypatch.context() as patched:
