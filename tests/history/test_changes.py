@@ -1,13 +1,16 @@
-"""What changed between two nights of several windows; `tests.export.test_any_nights` asks of any nights."""
+"""What changed between two nights: kinds, and several windows; `tests.export.test_any_nights` asks of any nights."""
 
+import datetime as dt
 import zlib
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from seorep_async.history import changes
 from seorep_async.session.secrets import Authentication
 from tests.history.left_behind import pulled_windows
+from tests.history.made_history import FIRST, Ranks, made_history
 
 
 @pytest.mark.parametrize("target", ["nights.duckdb", "nights/"])
@@ -23,3 +26,33 @@ async def test_of_several_windows_the_longest_that_ends_last_counts(
         ("rose", 15, 8),
         ("entered_top_10", 15, 8),
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ({11: 40}, {11: 37}, ["rose"]),
+        ({11: 40}, {11: 38}, []),
+        ({11: 37}, {11: 40}, ["fell"]),
+        ({11: 4}, {11: 3}, ["entered_top_3"]),
+        ({11: 20}, {11: 21}, ["left_top_20"]),
+        ({11: None}, {11: 10}, ["found", "entered_top_10", "entered_top_20"]),
+        ({11: 3}, {11: 0}, ["lost", "left_top_3", "left_top_10", "left_top_20"]),
+        ({11: 0}, {11: None}, []),
+        ({11: 50}, {11: 50, 12: 1}, ["new"]),
+        ({11: 50, 12: 0}, {11: 50}, ["removed"]),
+    ],
+)
+def test_kinds_follow_from_both_ranks(tmp_path: Path, before: Ranks, after: Ranks, kinds: list[str]) -> None:
+    source = made_history(tmp_path / "a.duckdb", [before, after])
+    assert [change.kind for change in changes(source, moved=3)] == kinds
+
+
+def test_a_campaign_whose_report_failed_is_left_out(tmp_path: Path) -> None:
+    source = made_history(tmp_path / "a.duckdb", [{11: 1, 21: 9}, {11: 1}])
+    night = FIRST + dt.timedelta(1)
+    with duckdb.connect(str(source)) as database:
+        columns = "account, snapshot_date, campaign_id, table_name, start_date, end_date"
+        failed = ["acme", night, 2, "keyword_rankings", FIRST, FIRST]
+        database.execute(f"INSERT INTO failures ({columns}) VALUES (?, ?, ?, ?, ?, ?)", failed)
+    assert changes(source).left_out == {2: f"the report of {night} failed"}
