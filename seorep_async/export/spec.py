@@ -271,9 +271,9 @@ class PullSpec:
             "version": [VERSION, zlib.crc32(repr(columns).encode())],
         }
 
-    def wanted(self, kind: Format) -> Parameters:
-        """Return it as an earlier run's is read, without what the caller left to the first run, the snapshot date."""
-        found = msgspec.convert(self.to_json(kind), Parameters)
+    def wanted(self, kind: Format) -> dict[str, Any]:
+        """Return its JSON without what the caller left to the first run, the snapshot date."""
+        found = self.to_json(kind)
         if self.snapshot_is_default:
             del found["snapshot_date"]
         return found

@@ -161,7 +161,7 @@ class StagingArea:
         earlier, ended = checkpoint.read("parameters", Parameters | None), checkpoint.read("ended", bool | None)
         if earlier is None or _is_useless(checkpoint) or (ended and not retry_failed):
             return False
-        wrong = differences(earlier, spec.wanted(self.format))
+        wrong = differences(earlier, msgspec.convert(spec.wanted(self.format), Parameters))
         same_account = (earlier.get("service"), earlier.get("account")) == (spec.service, spec.account)
         if same_account and checkpoint.read("key", str | None) != spec.key_digest() and not spec.confirms_key():
             confirm = f'key_renewed="{spec.key_mark()}" confirms the new one'
