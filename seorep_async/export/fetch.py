@@ -37,7 +37,7 @@ _GROUP_ROWS = 500
 _GATHERING_SECONDS = 0.002
 """Wait for more of a group: a step takes as long as to fetch a small report."""
 _PAUSES = 10
-"""Such waits, at most, while each of them brings more."""
+"""Such waits for one group, at most."""
 
 
 @attrs.frozen
@@ -285,15 +285,18 @@ def split_valid_ids(object_name: str, ids: Iterable[int]) -> tuple[list[int], di
 
 async def _ready_group(first: PullOutcome[Any], outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
     """Return an outcome and those that arrive with it, to be stored in one step, up to about `_GROUP_ROWS` rows."""
-    group: list[PullOutcome[Any]] = []
-    outcome: PullOutcome[Any] | None = first
-    rows, pauses = 0, _PAUSES
-    while outcome is not None:
-        group.append(outcome)
-        rows += 0 if outcome.report is None else len(outcome.report.rows)
-        outcome = outcomes.take_ready() if rows < _GROUP_ROWS else None
-        if outcome is None and rows < _GROUP_ROWS and pauses and outcomes.more_may_come:
+    group, rows, pauses = [first], _rows_of(first), _PAUSES
+    while rows < _GROUP_ROWS:
+        if (outcome := outcomes.take_ready()) is not None:
+            group.append(outcome)
+            rows += _rows_of(outcome)
+        elif pauses and outcomes.more_may_come:
             pauses -= 1
             await asyncio.sleep(_GATHERING_SECONDS)
-            outcome = outcomes.take_ready()
+        else:
+            break
     return group
+
+
+def _rows_of(outcome: PullOutcome[Any]) -> int:
+    return 0 if outcome.report is None else len(outcome.report.rows)
