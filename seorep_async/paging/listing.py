@@ -131,9 +131,9 @@ class Listing(Generic[T, R_co]):
 
     async def fetch_all(self, schedule: Schedule) -> R_co:
         """Fetch everything, scheduled among others."""
-        place, budget = schedule.priority, schedule.budget or self._own_budget()
+        budget = schedule.budget or self._own_budget()
         request = self._query.page(1, schedule)
-        request.slot = slot = budget.try_acquire(place, first=True) or await budget.acquire(place, first=True)
+        request.slot = slot = await budget.acquire(schedule.priority, first=True)
         try:
             pages = [await self._session.send(request)]
         finally:
