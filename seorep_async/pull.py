@@ -258,7 +258,9 @@ class Pull(Generic[R]):
         if not self._open:
             return
         closed = "the client was closed during the pull"
-        error = ConfigurationError(closed, subject=self._subject(item.id)) if task.cancelled() else task.exception()
+        error = ConfigurationError(closed) if task.cancelled() else task.exception()
+        if isinstance(error, SeoRepError) and error.subject is None:
+            error = error.evolve(subject=self._subject(item.id))
         if error is None:
             self._finish(item, PullOutcome(item.id, report=task.result()))
             self._succeeded += 1
@@ -271,8 +273,7 @@ class Pull(Generic[R]):
             item.error = error
             self._deferred[item.number] = self._items.pop(item.number)
         else:
-            named = error if error.subject else error.evolve(subject=self._subject(item.id))  # of a closed client
-            self._finish(item, PullOutcome(item.id, error=named))
+            self._finish(item, PullOutcome(item.id, error=error))
         if not self._running:
             self._end_deferral()
         self._start()

@@ -109,7 +109,7 @@ class Prefetch(Generic[T]):
             try:
                 for received in self._received():
                     self._add(received)
-            except Exception as refusal:
+            except Exception as refusal:  # whatever the caller raises ends it
                 self._stop(refusal)
         if self._is_over() or self._has_oldest():
             self._changed.set()

@@ -313,7 +313,7 @@ class AnyUse(RuleBasedStateMachine):
         self.limit = limit
         self.budget = Watched(limit, in_flight)
         self.slots: list[Held] = []
-        self.asking: list[asyncio.Task[None]] = []
+        self.asking: dict[asyncio.Task[None], Claim] = {}
         self.readers: dict[Reader, Waiter] = {}  # that wait
         self.all_readers: list[weakref.ref[Reader]] = []
 
@@ -330,10 +330,11 @@ class AnyUse(RuleBasedStateMachine):
             return
         self.loop.run_until_complete(everything_rests())
         for task in [task for task in self.asking if task.done()]:
-            self.asking.remove(task)
+            del self.asking[task]
             if not task.cancelled():
                 task.result()
-        assert len(self.budget.claims) == len(self.asking) + len(self.readers)
+        readers = [waiter[:2] for waiter in self.readers.values()]
+        assert sorted(self.budget.claims) == sorted([*self.asking.values(), *readers])
         assert (self.budget.in_use, self.budget.flying) == tuple(
             sum(getattr(slot, name) for slot in self.slots) for name in ("is_held", "is_flying")
         )
@@ -341,7 +342,7 @@ class AnyUse(RuleBasedStateMachine):
     @rule(several=st.lists(claims, min_size=1, max_size=3), iterations=pauses)
     def ask(self, several: list[Claim], iterations: int | None) -> None:
         for claim in several:
-            self.asking.append(self.loop.create_task(self.acquire(claim)))
+            self.asking[self.loop.create_task(self.acquire(claim))] = claim
         self.settle(iterations)
 
     async def acquire(self, claim: Claim) -> None:
@@ -389,7 +390,7 @@ class AnyUse(RuleBasedStateMachine):
             await held.slot.take_back()
             self.slots.append(Held(held.slot, held.priority))
 
-        self.asking.append(self.loop.create_task(take_back()))
+        self.asking[self.loop.create_task(take_back())] = False, held.priority
         self.settle(iterations)
 
     @precondition(lambda self: self.asking or self.readers)
@@ -414,7 +415,7 @@ class AnyUse(RuleBasedStateMachine):
         for held in self.slots:
             self.release(held)
         self.settle()
-        assert (self.budget.in_use, self.asking, self.readers) == (0, [], {})
+        assert (self.budget.in_use, self.asking, self.readers) == (0, {}, {})
         for is_first in (True, False):
             for _ in range(self.limit + 1):
                 self.take((is_first, 0))
