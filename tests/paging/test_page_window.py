@@ -150,10 +150,7 @@ def listing_of(session: Any, pages: int) -> Listing[int, list[int]]:
 
 async def read_together(session: Any, pages: list[int], budget: PageBudget) -> list[list[int] | BaseException]:
     return await asyncio.gather(
-        *(
-            listing_of(session, count).fetch_all(Schedule(priority=place, budget=budget))
-            for place, count in enumerate(pages)
-        ),
+        *(listing_of(session, count).fetch_all(Schedule(None, budget, place)) for place, count in enumerate(pages)),
         return_exceptions=True,
     )
 
@@ -359,15 +356,17 @@ class AnyUse(RuleBasedStateMachine):
         self.all_readers.append(weakref.ref(Reader(self, priority, wanted)))
         self.settle(iterations)
 
-    @precondition(lambda self: any(held.is_held for held in self.slots))
     @rule(
         data=st.data(),
-        steps=st.lists(st.sampled_from(["land", "release", "release twice"]), max_size=3),
+        steps=st.lists(st.sampled_from(["land", "release", "release twice", "stop"]), min_size=1, max_size=4),
         iterations=pauses,
     )
-    def give(self, data: st.DataObject, steps: list[str], iterations: int | None) -> None:
+    def end(self, data: st.DataObject, steps: list[str], iterations: int | None) -> None:
         for step in steps:
-            if held_ones := [held for held in self.slots if held.is_held]:
+            held_ones = [held for held in self.slots if held.is_held]
+            if step == "stop" and (waiting := len(self.asking) + len(self.readers)):
+                self.stop_waiting(data.draw(st.integers(0, waiting - 1)))
+            elif step != "stop" and held_ones:
                 held = data.draw(st.sampled_from(held_ones))
                 if step == "land":
                     held.is_flying = False
@@ -391,12 +390,6 @@ class AnyUse(RuleBasedStateMachine):
             self.slots.append(Held(held.slot, held.priority))
 
         self.asking[self.loop.create_task(take_back())] = False, held.priority
-        self.settle(iterations)
-
-    @precondition(lambda self: self.asking or self.readers)
-    @rule(data=st.data(), iterations=pauses)
-    def give_up(self, data: st.DataObject, iterations: int | None) -> None:
-        self.stop_waiting(data.draw(st.integers(0, len(self.asking) + len(self.readers) - 1)))
         self.settle(iterations)
 
     def stop_waiting(self, number: int) -> None:
