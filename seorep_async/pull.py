@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
@@ -229,22 +230,20 @@ class Pull(Generic[R]):
 
     async def _fetch(self, item: _Item[R]) -> RankingReport[R]:
         """Fetch one report; read pages that don't add up again, as they may have changed meanwhile."""
-        schedule = Schedule(self._deadline, item.number, self._budget, self._cancel_scope)
+        schedule = Schedule(self._deadline, self._budget, item.number, self._cancel_scope)
         listing = self._listing(item.id)
         for _ in range(MAX_REPULLS):
-            try:
+            with suppress(PaginationError):
                 return await listing.fetch_all(schedule)
-            except PaginationError:
-                continue
         return await listing.fetch_all(schedule)
 
     def _on_done(self, item: _Item[R], task: asyncio.Task[RankingReport[R]]) -> None:
         self._running -= 1
         item.task = None
-        if not self._open:
-            return
         closed = "the client was closed during the pull"
-        error = ConfigurationError(closed, subject=self._subject(item.id)) if task.cancelled() else task.exception()
+        error = ConfigurationError(closed) if task.cancelled() else task.exception()
+        if isinstance(error, SeoRepError) and error.subject is None:
+            error = error.evolve(subject=self._subject(item.id))
         if error is None:
             self._finish(item, PullOutcome(item.id, report=task.result()))
             self._succeeded += 1
@@ -257,8 +256,7 @@ class Pull(Generic[R]):
             item.error = error
             self._deferred[item.number] = self._items.pop(item.number)
         else:
-            named = error if error.subject else error.evolve(subject=self._subject(item.id))  # of a closed client
-            self._finish(item, PullOutcome(item.id, error=named))
+            self._finish(item, PullOutcome(item.id, error=error))
         if not self._running:
             self._end_deferral()
         self._start()

@@ -177,7 +177,7 @@ class CompiledRows(Generic[M]):
             name: field.accepted if taken.are_any(hint) else field.documented for name, hint, field in self._fields
         }
         row = raw_row_struct(self._model, types, self._names, unknown=None if unknown is None else sorted(unknown))
-        decode = msgspec.json.Decoder(list[row]).decode  # type: ignore[valid-type]
+        decode = msgspec.json.Decoder(list[row]).decode  # type: ignore[valid-type]  # made as we run
         return _Layout(taken, unknown, decode, self._converter(taken, sorted(unknown or ())))
 
     def _converter(self, taken: _Values, unknown: list[str]) -> Callable[[list[Any]], None]:

@@ -22,6 +22,7 @@ from seorep_async.settings import EngineNames
 M = TypeVar("M")
 
 _PERIODS = (CampaignPeriod, KeywordPeriod)
+_REFUSALS = (ClassValidationError, IterableValidationError, ValueError)
 _STEP = 20  # models to make before others on the loop get their turn
 
 
@@ -48,7 +49,7 @@ class ModelConverter:
         """Turn a parsed JSON object into a model, or raise a DecodeError; its `field_path` begins with `path`."""
         try:
             return self._cattrs.structure(value, model)
-        except Exception as error:
+        except _REFUSALS as error:
             refused = self._decode_error(error, path)
         # here, so that its context is no error of cattrs: these don't unpickle, and Dask pickles contexts
         raise refused from None
@@ -62,7 +63,7 @@ class ModelConverter:
                 structured.append(structure(item, model))
                 if len(structured) % _STEP == 0:
                     yield
-        except Exception as error:
+        except _REFUSALS as error:
             refused = self._decode_error(error, f"{path}[{len(structured)}]")
         else:
             return tuple(structured)
@@ -82,7 +83,7 @@ class ModelConverter:
         for attribute in attrs.fields_dict(model).keys() - names.keys():
             overrides[attribute] = override(omit=True)
         known = frozenset(names.values())
-        structure: Callable[[Any, Any], Any] = make_dict_structure_fn(model, self._cattrs, **overrides)  # type: ignore[arg-type]
+        structure: Callable[[Any, Any], Any] = make_dict_structure_fn(model, self._cattrs, **overrides)  # type: ignore[arg-type]  # mypy takes them for options, too
         inexact = _inexact_fields(model, names)
 
         def hook(value: Any, _: Any) -> Any:

@@ -21,30 +21,26 @@ def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
 class Ledger(Generic[T]):
     """Checks the pages of one listing, in order; `last_page` is None if only reading on can find it."""
 
-    def __init__(self, key: Callable[[T], Hashable], subject: str | None, max_pages: int) -> None:
+    def __init__(self, first: Page[T], key: Callable[[T], Hashable], subject: str | None, max_pages: int) -> None:
         self._key = key
         self._subject = subject
         self._max_pages = max_pages
         self._page_of: dict[Hashable, int] = {}
         self._pages = 0
         self._received = 0
-        self._first_size = self._last_size = self._largest = 0
+        self._first_size = len(first.items)
+        self._last_size = self._largest = 0
         self._short: tuple[int, int] | None = None
         self._ended = False
-
-    def start(self, first: Page[T]) -> int | None:
-        """Add page 1 and return `last_page`."""
-        announced, records = first.total_pages, first.total_records
-        self._records = records
+        announced = first.total_pages
+        self._records = records = first.total_records
         makes_sense = (
             announced is not None
             and 1 <= announced <= self._max_pages
             and (records is None or announced <= max(records, 1))
         )
         self.last_page: int | None = announced if makes_sense else None
-        self._first_size = len(first.items)
         self.add(first)
-        return self.last_page
 
     def add(self, page: Page[T]) -> bool:
         """Add the next page and return whether it holds anything new.

@@ -27,14 +27,14 @@ class Schedule(msgspec.Struct, eq=False):
 
     Attributes:
         deadline: monotonic end of the listing, or None for `Settings.call_timeout` for each request.
+        budget: limits the pages in progress of all its listings together.
         priority: the lowest is served first.
-        budget: limits the pages in progress of all its listings together, or None.
         cancel_scope: stops all its requests once the key is refused to one, or None.
     """
 
-    deadline: float | None = None
+    deadline: float | None
+    budget: PageBudget
     priority: int = 0
-    budget: PageBudget | None = None
     cancel_scope: CancelScope | None = None
 
 
@@ -101,7 +101,7 @@ class Listing(Generic[T, R_co]):
 
         If you leave it early, it stops by itself; `async with contextlib.aclosing(listing.pages())` says exactly when.
         """
-        schedule = Schedule(self._session.call_timeout.stream_deadline())
+        schedule = self._schedule(self._session.call_timeout.stream_deadline())
         first = await self._session.send(self._query.page(1, schedule))
         ledger = self._ledger(first)
         yield first
@@ -123,17 +123,17 @@ class Listing(Generic[T, R_co]):
         """
         if type(number) is not int or number < 1:
             raise ConfigurationError(f"page must be an integer from 1, got {number!r}", argument="number")
-        return await self._session.send(self._query.page(number, Schedule(self._session.call_timeout.deadline())))
+        schedule = self._schedule(self._session.call_timeout.deadline())
+        return await self._session.send(self._query.page(number, schedule))
 
     async def _fetch_all(self) -> R_co:
         self._session.require_open()
-        return await self.fetch_all(Schedule(deadline=self._session.call_timeout.deadline()))
+        return await self.fetch_all(self._schedule(self._session.call_timeout.deadline()))
 
     async def fetch_all(self, schedule: Schedule) -> R_co:
         """Fetch everything, scheduled among others."""
-        place, budget = schedule.priority, schedule.budget or self._own_budget()
         request = self._query.page(1, schedule)
-        request.slot = slot = budget.try_acquire(place, first=True) or await budget.acquire(place, first=True)
+        request.slot = slot = await schedule.budget.acquire(schedule.priority, first=True)
         try:
             pages = [await self._session.send(request)]
         finally:
@@ -158,9 +158,7 @@ class Listing(Generic[T, R_co]):
         ledger.finish()
 
     def _ledger(self, first: Page[T]) -> Ledger[T]:
-        ledger = Ledger(self._query.key, self._query.subject, self._session.settings.max_pages)
-        ledger.start(first)
-        return ledger
+        return Ledger(first, self._query.key, self._query.subject, self._session.settings.max_pages)
 
     def _prefetch(self, ledger: Ledger[T], schedule: Schedule) -> Prefetch[T] | None:
         """Return the pages after page 1, or None if they can only be read one after the other."""
@@ -168,11 +166,12 @@ class Listing(Generic[T, R_co]):
         if last is None or last == 1:
             return None
         request = partial(self._query.page, schedule=schedule)
-        return Prefetch(self._session, request, last, schedule.budget or self._own_budget(), schedule.priority)
+        return Prefetch(self._session, request, last, schedule.budget, schedule.priority)
 
-    def _own_budget(self) -> PageBudget:
+    def _schedule(self, deadline: float | None) -> Schedule:
+        """Return the schedule of a listing by itself."""
         permits = self._session.settings.max_concurrency
-        return PageBudget(window_size(permits), permits)
+        return Schedule(deadline, PageBudget(window_size(permits), permits))
 
     async def _read_on(self, ledger: Ledger[T], schedule: Schedule) -> AsyncGenerator[Page[T], None]:
         """Fetch one page after the other, to the end; add each to the ledger before the next."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
+from bisect import insort
 from collections.abc import Callable
 from itertools import count
+from typing import TypeAlias
 
 import msgspec
 
@@ -13,6 +14,10 @@ import msgspec
 def window_size(max_concurrency: int) -> int:
     """Return the limit of pages in flight or waiting to be taken, of a listing or a pull: two for each permit."""
     return 2 * max_concurrency
+
+
+Waiter: TypeAlias = tuple[bool, int, int, Callable[["Slot"], object]]
+"""One that waits for a slot: whether for a first page, its priority, its arrival, and how to grant it."""
 
 
 class PageBudget:
@@ -29,70 +34,63 @@ class PageBudget:
         self._may_fly = limit if in_flight is None else in_flight
         self._reserve = 3 * limit // 8
         self.first_pages: int = limit - self._reserve
-        self._waiting: list[tuple[tuple[bool, int], int, SlotWaiter]] = []
+        self._waiting: list[Waiter] = []
         self._arrivals = count()
 
     async def acquire(self, priority: int, *, first: bool = False) -> Slot:
         """Wait for a slot; the lowest priority is served first, and first pages last."""
-        while (slot := self.try_acquire(priority, first=first)) is None:
-            woken = asyncio.Event()
-            waiter = self.queue(priority, woken.set, first=first)
-            try:
-                await woken.wait()
-            except asyncio.CancelledError:
-                waiter.is_over = True
-                self.pass_on()
-                raise
-            waiter.is_over = True
-        self.pass_on()
-        return slot
+        if (slot := self.try_acquire(priority, first=first)) is not None:
+            return slot
+        granted: asyncio.Queue[Slot] = asyncio.Queue()
+        waiter = self.queue(priority, granted.put_nowait, first=first)
+        try:
+            return await granted.get()
+        except asyncio.CancelledError:
+            if granted.empty():
+                self.leave(waiter)
+            else:
+                granted.get_nowait().release()
+            raise
 
     def try_acquire(self, priority: int, *, first: bool = False) -> Slot | None:
-        """Return a slot if one is free and no more urgent page waits, else None; once woken, call `pass_on` at last."""
-        if not self._has_slot_for((first, priority)):
+        """Return a slot if one is free and no more urgent page waits, else None."""
+        if (self._free <= self._reserve) if first else (self._free <= 0 or self._may_fly <= 0):
+            return None
+        if self._waiting and self._waiting[0] < (first, priority):
             return None
         self._free -= 1
         self._may_fly -= 1
         return Slot(self, priority)
 
-    def queue(self, priority: int, wake: Callable[[], None], *, first: bool = False) -> SlotWaiter:
-        """Call a function once a slot is free; it may acquire several, and then calls `pass_on`."""
-        waiter = SlotWaiter(wake)
-        heapq.heappush(self._waiting, ((first, priority), next(self._arrivals), waiter))
+    def queue(self, priority: int, grant: Callable[[Slot], object], *, first: bool = False) -> Waiter:
+        """Have a function called with a slot as soon as one is free; it may acquire more at once, or queue again."""
+        waiter = (first, priority, next(self._arrivals), grant)
+        insort(self._waiting, waiter)
         return waiter
 
-    def pass_on(self) -> None:
-        """Wake the most urgent waiter if a slot is free for it, unless it was woken and has yet to run."""
-        waiting = self._waiting
-        while waiting and waiting[0][2].is_over:
-            heapq.heappop(waiting)
-        if waiting and not waiting[0][2].is_woken and self._has_slot_for(waiting[0][0]):
-            waiter = waiting[0][2]
-            waiter.is_woken = True
-            waiter.wake()
+    def leave(self, waiter: Waiter) -> None:
+        """Take a waiter out that was not granted a slot."""
+        self._waiting.remove(waiter)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Grant free slots, each to the most urgent waiter."""
+        while self._waiting:
+            first, priority, _, grant = self._waiting[0]
+            if (slot := self.try_acquire(priority, first=first)) is None:
+                return
+            del self._waiting[0]
+            grant(slot)
 
     def land(self) -> None:
         """Note that the response of a page came."""
         self._may_fly += 1
-        self.pass_on()
+        self._pass_on()
 
     def release(self) -> None:
         """Return one slot."""
         self._free += 1
-        self.pass_on()
-
-    def _has_slot_for(self, claim: tuple[bool, int]) -> bool:
-        if (self._free <= self._reserve) if claim[0] else (self._free <= 0 or self._may_fly <= 0):
-            return False
-        return not self._waiting or claim <= self._waiting[0][0]
-
-
-class SlotWaiter(msgspec.Struct, eq=False):
-    """One waiter for a slot; once woken, it sets `is_over`, and to give up, it calls `PageBudget.pass_on`, too."""
-
-    wake: Callable[[], None]
-    is_woken: bool = False
-    is_over: bool = False
+        self._pass_on()
 
 
 class Slot(msgspec.Struct, eq=False):

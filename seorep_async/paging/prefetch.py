@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import Page
-from seorep_async.paging.page_window import PageBudget, Slot, SlotWaiter, window_size
+from seorep_async.paging.page_window import PageBudget, Slot, Waiter, window_size
 from seorep_async.session import Request, Session, cancel_all
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class Prefetch(Generic[T]):
         self._priority = priority
         self._limit = window_size(session.settings.max_concurrency)
         self._next = 2
-        self._waiter: SlotWaiter | None = None
+        self._waiter: Waiter | None = None
         self._pages: deque[asyncio.Task[Page[T]]] = deque()
         self._add: Callable[[Page[T]], object] | None = None
         self._error: BaseException | None = None
@@ -67,41 +67,50 @@ class Prefetch(Generic[T]):
             await self._end()
 
     async def _end(self) -> None:
-        self._last = 0
-        if self._waiter is not None:
-            self._waiter.is_over = True
-            self._budget.pass_on()
-        self._waiter = self._add = None  # a circle: they hold what holds them, and so every row
+        self._stop()
+        self._add = None  # a circle: it holds what holds us, and so every row
         await cancel_all([page for page in self._pages if not page.done()])
 
-    def _start_pages(self) -> None:
-        """Start pages while there are slots and room; the budget calls this once a slot is free."""
+    def _stop(self, error: BaseException | None = None) -> None:
+        """Start no more pages."""
+        self._error = self._error or error
+        self._last = 0
         if self._waiter is not None:
-            if not self._waiter.is_woken:
-                return
-            self._waiter.is_over = True
-        while self._next <= self._last and len(self._pages) < self._limit and self._error is None:
+            self._budget.leave(self._waiter)
+            self._waiter = None
+
+    def _start_pages(self) -> None:
+        """Start pages while there are slots and room; then wait for a slot, if there is none."""
+        while self._waiter is None and self._next <= self._last and len(self._pages) < self._limit:
             slot = self._budget.try_acquire(self._priority)
             if slot is None:
-                self._waiter = self._budget.queue(self._priority, self._start_pages)
-                return
-            request = self._request(self._next)
-            request.slot = slot
-            self._pages.append(self._session.spawn(self._session.send(request), partial(self._on_page, slot)))
-            self._next += 1
-        self._budget.pass_on()
+                self._waiter = self._budget.queue(self._priority, self._on_slot)
+            else:
+                self._start_page(slot)
+
+    def _on_slot(self, slot: Slot) -> None:
+        self._waiter = None
+        self._start_page(slot)
+        self._start_pages()
+
+    def _start_page(self, slot: Slot) -> None:
+        request = self._request(self._next)
+        request.slot = slot
+        self._pages.append(self._session.spawn(self._session.send(request), partial(self._on_page, slot)))
+        self._next += 1
 
     def _on_page(self, slot: Slot, page: asyncio.Task[Page[T]]) -> None:
         closed = "the client was closed while a listing was being read"
         error = ConfigurationError(closed) if page.cancelled() else page.exception()  # asked, or asyncio warns
-        self._error = self._error or error
+        if error is not None:
+            self._stop(error)
         slot.release()
         if self._add is not None:
             try:
                 for received in self._received():
                     self._add(received)
-            except Exception as refusal:
-                self._error = refusal
+            except Exception as refusal:  # whatever the caller raises ends it
+                self._stop(refusal)
         if self._is_over() or self._has_oldest():
             self._changed.set()
 

@@ -64,7 +64,7 @@ def _is_secret(name: object, value: object) -> bool:
 def as_int(value: object) -> int | None:
     """Return an integer of any type, such as numpy's, as an int; None for a bool or any other value."""
     try:
-        return None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+        return None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]  # it raises a TypeError
     except TypeError:
         return None
 

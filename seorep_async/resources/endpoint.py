@@ -46,20 +46,18 @@ class Endpoint(Generic[M]):
         )
         return await self._session.send(request)
 
-    async def create(self, values: Params, extra_params: ExtraParams | None, *, secret: str | None = None) -> M:
+    async def create(self, values: Params, extra_params: ExtraParams | None) -> M:
         """Create an object from the values that are not None."""
         sent = build_params(values, extra_params)
-        return await self._write("POST", self._path, self._object_name, sent, secret, idempotent=False)
+        return await self._write("POST", self._path, self._object_name, sent, idempotent=False)
 
-    async def update(
-        self, one: int, values: Params, extra_params: ExtraParams | None, *, secret: str | None = None
-    ) -> M:
+    async def update(self, one: int, values: Params, extra_params: ExtraParams | None) -> M:
         """Change the values of an object that are not None."""
         path = f"{self._path}/{check_id('id', one)}"
         sent = build_params({**values, "id": None}, extra_params)
         if not sent:
             raise ConfigurationError(f"{self._object_name} {one}: there is nothing to change; give at least one value")
-        return await self._write("PUT", path, f"{self._object_name} {one}", sent, secret, idempotent=True)
+        return await self._write("PUT", path, f"{self._object_name} {one}", sent, idempotent=True)
 
     async def delete(self, one: int, extra_params: ExtraParams | None) -> None:
         """Delete an object."""
@@ -113,9 +111,7 @@ class Endpoint(Generic[M]):
             **how,
         )
 
-    async def _write(
-        self, method: str, path: str, subject: str, values: Mapping[str, Any], secret: str | None, *, idempotent: bool
-    ) -> M:
+    async def _write(self, method: str, path: str, subject: str, values: Mapping[str, Any], *, idempotent: bool) -> M:
         settings = self._session.settings
         query, body, content_type = encode_write(values, settings.request_encoding, settings.array_encoding)
         request = Request(
@@ -128,7 +124,7 @@ class Endpoint(Generic[M]):
             subject=subject,
             deadline=self._session.call_timeout.deadline(),
             idempotent=idempotent,
-            secrets=secrets_in(values) if secret is None else (secret, *secrets_in(values)),
+            secrets=secrets_in(values),
         )
         del query, body  # they hold secrets, and tracebacks may show locals
         return await self._session.send(request)

@@ -67,7 +67,7 @@ class Users:
             **optional_strings(email=email),
             "email_credentials": email_credentials,
         }
-        return await self._endpoint.create(values, extra_params, secret=password)
+        return await self._endpoint.create(values, extra_params)
 
     async def get(self, id: int, *, extra_params: ExtraParams | None = None) -> User:
         """Get a user.
@@ -118,7 +118,7 @@ class Users:
             **optional_strings(first_name=first_name, last_name=last_name, username=username, email=email, role=role),
             "password": password,
         }
-        return await self._endpoint.update(id, values, extra_params, secret=password)
+        return await self._endpoint.update(id, values, extra_params)
 
     async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
         """Delete a user.

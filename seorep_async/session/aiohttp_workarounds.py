@@ -71,7 +71,7 @@ class WriteResponse(OwnResponse):
         """Read the head of the response."""
         protocol = connection.protocol
         if protocol is not None:
-            protocol.data_received = _BodyOf204(protocol.data_received)  # type: ignore[method-assign]
+            protocol.data_received = _BodyOf204(protocol.data_received)  # type: ignore[method-assign]  # of this connection alone
             if connection.transport is not None:
                 connection.transport.set_protocol(protocol)  # uvloop looks the method up here only
         return await super().start(connection)

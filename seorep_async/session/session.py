@@ -78,7 +78,7 @@ class Session:
         self.governor.open()
         try:
             await self._transport.__aenter__()
-        except BaseException:
+        except BaseException:  # no client would close it
             self.governor.close()
             raise
         self._loop = asyncio.get_running_loop()
@@ -249,7 +249,7 @@ class Session:
             await self.send(probe)
         except AuthenticationError as error:
             refusal = error.evolve()
-        except Exception:
+        except Exception:  # it says nothing about the key
             _log.debug("the probe of the key failed for another reason")
         finally:
             scope.end_probe(refusal)
@@ -283,7 +283,7 @@ class Session:
                     self.governor.observe(permit, Signal.THROTTLED, retry_after)
                 if scope is not None:
                     self._report_to(scope, number, request, result)
-        except BaseException as error:
+        except BaseException as error:  # a cancelled attempt is reported, too
             self.observer.report(call, outcome, error)
             raise
         else:

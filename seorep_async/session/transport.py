@@ -171,7 +171,7 @@ class Transport:
         chunks: list[bytes | memoryview]
         try:
             chunks = [self._counted(content.read_nowait())] if content.is_eof() else await self._read(response)
-        except BaseException:
+        except BaseException:  # the rest of the body would come, and nobody reads it
             response.close()
             raise
         retry_after = None

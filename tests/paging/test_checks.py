@@ -21,11 +21,10 @@ def page(
 
 def added_up(pages: list[Page[int]], max_pages: int = 1000) -> list[int]:
     """Go through pages as a listing does, empty ones after the last, and return what was taken for whole."""
-    ledger: Ledger[int] = Ledger(lambda item: item, "campaign 42", max_pages)
-    last = ledger.start(pages[0])
+    ledger: Ledger[int] = Ledger(pages[0], lambda item: item, "campaign 42", max_pages)
     taken = list(pages[0].items)
     number = 1
-    while number < last if last is not None else ledger.wants_more():
+    while ledger.wants_more():
         number += 1
         fetched = pages[number - 1] if number <= len(pages) else page(number, [])
         ledger.add(fetched)
@@ -137,15 +136,14 @@ def test_total_records_that_a_later_page_announces_are_met_too(late: int) -> Non
 
 @pytest.mark.parametrize("nonsense", [None, 0, 4, 1001, 10**9])
 def test_a_number_of_pages_that_cannot_be_is_not_used(nonsense: int | None) -> None:
-    ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
-    assert ledger.start(page(1, [1, 2], nonsense, 3)) is None
+    ledger: Ledger[int] = Ledger(page(1, [1, 2], nonsense, 3), lambda item: item, None, 1000)
+    assert ledger.last_page is None
 
 
 @given(cuts())
 def test_reading_ends_with_all_records_and_a_short_or_empty_page(cut: Cut) -> None:
-    ledger: Ledger[int] = Ledger(lambda item: item, None, 1000)
     pages = cut.announced(pages=False)
-    ledger.start(pages[0])
+    ledger: Ledger[int] = Ledger(pages[0], lambda item: item, None, 1000)
     for later in pages[1:]:
         assert ledger.wants_more()
         ledger.add(later)

@@ -12,11 +12,11 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from seorep_async import Listing, NotFoundError, Page, Settings
 from seorep_async.paging import PageBudget, Query, Schedule, Slot, all_items
-from seorep_async.paging.page_window import SlotWaiter
+from seorep_async.paging.page_window import Waiter
 from seorep_async.session import Decode, Request
 from tests.session.virtual_loop import VirtualLoop
 from tests.session.virtual_loop import at_rest as everything_rests
@@ -84,30 +84,25 @@ async def test_first_pages_leave_three_eighths_to_further_pages(limit: int, firs
     assert waiting.served[-1] == "further page"
 
 
-async def test_one_that_has_its_turn_may_take_all_free_slots() -> None:
-    budget = PageBudget(2)
-    held = [await budget.acquire(0), await budget.acquire(0)]
-
-    async def take_two() -> None:
-        await budget.acquire(1)
-        await budget.acquire(1)
-
-    urgent = asyncio.ensure_future(take_two())
-    other = asyncio.ensure_future(budget.acquire(2))
-    await at_rest()
+async def test_slots_that_come_back_together_are_passed_on_at_once() -> None:
+    budget = PageBudget(64)
+    held = [await budget.acquire(0) for _ in range(64)]
+    waiting = Waiting(budget)
+    for number in range(65):
+        await waiting.begin(str(number), number)
     for slot in held:
         slot.release()
-    await at_rest()
-    assert (urgent.done(), other.done()) == (True, False)
-    other.cancel()
+    await asyncio.sleep(0)
+    assert waiting.served == [str(number) for number in range(64)]
+    waiting.tasks["64"].cancel()
 
 
-async def test_one_that_was_woken_is_not_overtaken_before_it_runs() -> None:
+async def test_one_that_is_granted_a_slot_is_not_overtaken() -> None:
     budget = PageBudget(2, in_flight=1)
     waiting = Waiting(budget)
     held = await budget.acquire(0)
     await waiting.begin("urgent", 1)
-    budget.queue(2, lambda: waiting.served.append("other"))
+    budget.queue(2, lambda _: waiting.served.append("other"))
     held.release()  # as it lands, one more may fly; then it leaves its slot
     await at_rest()
     assert waiting.served == ["urgent"]
@@ -155,10 +150,7 @@ def listing_of(session: Any, pages: int) -> Listing[int, list[int]]:
 
 async def read_together(session: Any, pages: list[int], budget: PageBudget) -> list[list[int] | BaseException]:
     return await asyncio.gather(
-        *(
-            listing_of(session, count).fetch_all(Schedule(priority=place, budget=budget))
-            for place, count in enumerate(pages)
-        ),
+        *(listing_of(session, count).fetch_all(Schedule(None, budget, place)) for place, count in enumerate(pages)),
         return_exceptions=True,
     )
 
@@ -225,6 +217,7 @@ Claim = tuple[bool, int]
 """Whether it is for a first page, and the priority; the lowest goes first."""
 priorities = st.integers(0, 2)
 claims = st.tuples(st.booleans(), priorities)
+pauses = st.none() | st.integers(0, 2)  # iterations of the loop before the next step
 
 
 @attrs.define(eq=False)
@@ -238,46 +231,74 @@ class Held:
 
 
 class Watched(PageBudget):
-    """A budget that reports each slot that it grants, before it can grant another."""
+    """A budget that checks each slot that it grants, before it can grant another."""
 
-    def __init__(self, limit: int, in_flight: int | None, granted: Callable[[Claim], None]) -> None:
+    def __init__(self, limit: int, in_flight: int | None) -> None:
         super().__init__(limit, in_flight)
-        self._granted = granted
+        self._limit, self._most_in_flight = limit, in_flight or limit
+        self.in_use = self.flying = 0
+        self.claims: list[Claim] = []
+        """Of those that wait."""
+
+    def may_have(self, claim: Claim) -> bool:
+        if any(other < claim for other in self.claims):
+            return False
+        if claim[0]:
+            return self.in_use < self.first_pages
+        return self.in_use < self._limit and self.flying < self._most_in_flight
 
     def try_acquire(self, priority: int, *, first: bool = False) -> Slot | None:
         slot = super().try_acquire(priority, first=first)
-        if slot is not None:
-            self._granted((first, priority))
+        assert (slot is not None) == self.may_have((first, priority))
+        self.in_use += slot is not None
+        self.flying += slot is not None
         return slot
+
+    def queue(self, priority: int, grant: Callable[[Slot], object], *, first: bool = False) -> Waiter:
+        def granted(slot: Slot) -> None:
+            self.claims.remove((first, priority))
+            grant(slot)
+
+        self.claims.append((first, priority))
+        return super().queue(priority, granted, first=first)
+
+    def leave(self, waiter: Waiter) -> None:
+        self.claims.remove(waiter[:2])
+        super().leave(waiter)
+
+    def land(self) -> None:
+        self.flying -= 1
+        super().land()
+
+    def release(self) -> None:
+        self.in_use -= 1
+        super().release()
 
 
 class Reader:
-    """Wants some slots for further pages, and is called once there are any, as a listing that fetches ahead."""
+    """Wants some slots for further pages, as a listing that fetches ahead."""
 
     def __init__(self, machine: "AnyUse", priority: int, wanted: int) -> None:
         self._machine, self._priority, self._wanted = machine, priority, wanted
-        self._waiter: SlotWaiter | None = None
+        self.start()
 
     def start(self) -> None:
-        self._machine.waiting.pop(self, None)
-        if self._waiter is not None:
-            self._waiter.is_over = True
-        self._waiter = None
+        budget = self._machine.budget
         while self._wanted:
-            slot = self._machine.budget.try_acquire(self._priority)
+            slot = budget.try_acquire(self._priority)
             if slot is None:
-                self._machine.waiting[self] = False, self._priority
-                self._waiter = self._machine.budget.queue(self._priority, self.start)
+                self._machine.readers[self] = budget.queue(self._priority, self.take)
                 return
-            self._machine.slots.append(Held(slot, self._priority))
-            self._wanted -= 1
-        self._machine.budget.pass_on()
+            self.keep(slot)
 
-    def cancel(self) -> None:
-        assert self._waiter is not None
-        self._waiter.is_over = True
-        self._waiter = None
-        self._machine.budget.pass_on()
+    def take(self, slot: Slot) -> None:
+        del self._machine.readers[self]
+        self.keep(slot)
+        self.start()
+
+    def keep(self, slot: Slot) -> None:
+        self._wanted -= 1
+        self._machine.slots.append(Held(slot, self._priority))
 
 
 class AnyUse(RuleBasedStateMachine):
@@ -286,142 +307,114 @@ class AnyUse(RuleBasedStateMachine):
     @initialize(limit=st.integers(1, 4), in_flight=st.integers(1, 4) | st.none())
     def open(self, limit: int, in_flight: int | None) -> None:
         self.loop = VirtualLoop()
-        self.limit, self.may_fly = limit, in_flight or limit
-        self.budget = Watched(limit, in_flight, self.grant)
-        self.in_use = self.flying = 0
+        self.limit = limit
+        self.budget = Watched(limit, in_flight)
         self.slots: list[Held] = []
         self.asking: dict[asyncio.Task[None], Claim] = {}
-        self.waiting: dict[asyncio.Task[None] | Reader, Claim] = {}  # as it was known when nothing could run
-        self.readers: list[weakref.ref[Reader]] = []
+        self.readers: dict[Reader, Waiter] = {}  # that wait
+        self.all_readers: list[weakref.ref[Reader]] = []
 
-    def may_have(self, claim: Claim) -> bool:
-        if claim[0]:
-            return self.in_use < self.budget.first_pages
-        return self.in_use < self.limit and self.flying < self.may_fly
+    @invariant()
+    def nobody_waits_who_could_have_a_slot(self) -> None:
+        claims = self.budget.claims
+        assert not claims or not self.budget.may_have(min(claims))
 
-    def grant(self, claim: Claim) -> None:
-        assert self.may_have(claim)
-        if task := asyncio.current_task(self.loop):
-            assert self.waiting.pop(task, claim) == claim
-        assert all(claim <= other for other in self.waiting.values())
-        self.in_use += 1
-        self.flying += 1
-
-    def settle(self, hurried: bool = False) -> None:
-        """Let everybody run, unless something else is to happen before."""
-        if hurried:
+    def settle(self, iterations: int | None = None) -> None:
+        """Let everybody run, or only for some iterations, so that the next step comes between."""
+        if iterations is not None:
+            for _ in range(iterations):
+                self.loop.run_until_complete(asyncio.sleep(0))
             return
         self.loop.run_until_complete(everything_rests())
         for task in [task for task in self.asking if task.done()]:
             del self.asking[task]
             if not task.cancelled():
                 task.result()
-        for task, claim in self.asking.items():
-            self.waiting[task] = claim
-        # nobody sleeps who could have a slot, and none is lost
-        assert not self.waiting or not self.may_have(min(self.waiting.values()))
-        assert (self.in_use, self.flying) == tuple(
+        readers = [waiter[:2] for waiter in self.readers.values()]
+        assert sorted(self.budget.claims) == sorted([*self.asking.values(), *readers])
+        assert (self.budget.in_use, self.budget.flying) == tuple(
             sum(getattr(slot, name) for slot in self.slots) for name in ("is_held", "is_flying")
         )
 
-    @rule(several=st.lists(claims, min_size=1, max_size=3), hurried=st.booleans())
-    def ask(self, several: list[Claim], hurried: bool) -> None:
+    @rule(several=st.lists(claims, min_size=1, max_size=3), iterations=pauses)
+    def ask(self, several: list[Claim], iterations: int | None) -> None:
         for claim in several:
             self.asking[self.loop.create_task(self.acquire(claim))] = claim
-        self.settle(hurried)
+        self.settle(iterations)
 
     async def acquire(self, claim: Claim) -> None:
         self.slots.append(Held(await self.budget.acquire(claim[1], first=claim[0]), claim[1]))
 
     @rule(claim=claims)
     def take(self, claim: Claim) -> None:
-        self.settle()
-        may_have = self.may_have(claim) and all(claim <= other for other in self.waiting.values())
         slot = self.budget.try_acquire(claim[1], first=claim[0])
-        assert (slot is not None) == may_have
         if slot is not None:
             self.slots.append(Held(slot, claim[1]))
 
-    @rule(priority=priorities, wanted=st.integers(1, 4), hurried=st.booleans())
-    def read(self, priority: int, wanted: int, hurried: bool) -> None:
-        reader = Reader(self, priority, wanted)
-        self.readers.append(weakref.ref(reader))
-        reader.start()
-        self.settle(hurried)
+    @rule(priority=priorities, wanted=st.integers(1, 4), iterations=pauses)
+    def read(self, priority: int, wanted: int, iterations: int | None) -> None:
+        self.all_readers.append(weakref.ref(Reader(self, priority, wanted)))
+        self.settle(iterations)
 
-    @precondition(lambda self: any(held.is_held for held in self.slots))
     @rule(
         data=st.data(),
-        steps=st.lists(st.sampled_from(["land", "release", "release twice"]), max_size=3),
-        hurried=st.booleans(),
+        steps=st.lists(st.sampled_from(["land", "release", "release twice", "stop"]), min_size=1, max_size=4),
+        iterations=pauses,
     )
-    def give(self, data: st.DataObject, steps: list[str], hurried: bool) -> None:
+    def end(self, data: st.DataObject, steps: list[str], iterations: int | None) -> None:
         for step in steps:
-            if held_ones := [held for held in self.slots if held.is_held]:
+            held_ones = [held for held in self.slots if held.is_held]
+            if step == "stop" and (waiting := len(self.asking) + len(self.readers)):
+                self.stop_waiting(data.draw(st.integers(0, waiting - 1)))
+            elif step != "stop" and held_ones:
                 held = data.draw(st.sampled_from(held_ones))
                 if step == "land":
-                    self.land(held)
+                    held.is_flying = False
+                    held.slot.land()
                 for _ in range(step.count("release") + step.count("twice")):
                     self.release(held)
-        self.settle(hurried)
-
-    def land(self, held: Held) -> None:
-        self.flying -= held.is_flying
-        held.is_flying = False
-        held.slot.land()
+        self.settle(iterations)
 
     def release(self, held: Held) -> None:
-        self.flying -= held.is_flying
-        self.in_use -= held.is_held
         held.is_flying = held.is_held = False
         held.slot.release()
 
     @precondition(lambda self: not all(held.is_held for held in self.slots))
-    @rule(data=st.data(), hurried=st.booleans())
-    def take_back(self, data: st.DataObject, hurried: bool) -> None:
-        self.settle()
-        lent = [held for held in self.slots if not held.is_held]
-        if lent:
-            held = data.draw(st.sampled_from(lent))
-            self.slots.remove(held)
+    @rule(data=st.data(), iterations=pauses)
+    def take_back(self, data: st.DataObject, iterations: int | None) -> None:
+        held = data.draw(st.sampled_from([held for held in self.slots if not held.is_held]))
+        self.slots.remove(held)
 
-            async def take_back() -> None:
-                await held.slot.take_back()
-                self.slots.append(Held(held.slot, held.priority))
+        async def take_back() -> None:
+            await held.slot.take_back()
+            self.slots.append(Held(held.slot, held.priority))
 
-            self.asking[self.loop.create_task(take_back())] = False, held.priority
-        self.settle(hurried)
-
-    @precondition(lambda self: self.waiting)
-    @rule(data=st.data(), hurried=st.booleans())
-    def give_up(self, data: st.DataObject, hurried: bool) -> None:
-        self.stop_waiting(data.draw(st.integers(0, len(self.waiting) - 1)))
-        self.settle(hurried)
+        self.asking[self.loop.create_task(take_back())] = False, held.priority
+        self.settle(iterations)
 
     def stop_waiting(self, number: int) -> None:
-        one = list(self.waiting)[number]
-        del self.waiting[one]
-        one.cancel()
-
-    @rule(hurried=st.booleans())
-    def pass_on(self, hurried: bool) -> None:
-        self.budget.pass_on()
-        self.settle(hurried)
+        """Stop one that asks, maybe as a slot is granted to it."""
+        waiting: list[asyncio.Task[None] | Reader] = [*self.asking, *self.readers]
+        one = waiting[number]
+        if isinstance(one, Reader):
+            self.budget.leave(self.readers.pop(one))
+        else:
+            one.cancel()
 
     def teardown(self) -> None:
-        self.settle()
-        while self.waiting:
+        while self.asking or self.readers:
             self.stop_waiting(0)
+            self.settle()
         for held in self.slots:
             self.release(held)
         self.settle()
-        assert (self.in_use, self.asking, self.waiting) == (0, {}, {})
+        assert (self.budget.in_use, self.asking, self.readers) == (0, {}, {})
         for is_first in (True, False):
             for _ in range(self.limit + 1):
                 self.take((is_first, 0))
-                self.land(self.slots[-1])
-        assert self.in_use == self.limit
-        assert not any(reader() for reader in self.readers)
+                self.slots[-1].slot.land()
+        assert self.budget.in_use == self.limit
+        assert not any(reader() for reader in self.all_readers)
         self.loop.close()
 
 
