@@ -14,9 +14,10 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, DecodeError, ExportError, PaginationError, StatusError
 from seorep_async.export.fetch import split_valid_ids
 from seorep_async.export.formats import DamagedError
+from seorep_async.export.lock import in_thread
 from seorep_async.export.progress import StagedPull
 from seorep_async.export.spec import EVERY_CAMPAIGN, PullSpec
-from seorep_async.export.staging_area import in_thread, staged_in
+from seorep_async.export.staging_area import staged_in
 from seorep_async.export.targets import Target
 from seorep_async.models import Feed, Page
 
@@ -89,10 +90,10 @@ def _look(
     try:
         with area.inspect() as checkpoint:
             staged = None if checkpoint is None else staged_in(checkpoint)
-            if checkpoint is None or restart or not area.resumes(checkpoint, spec, retry_failed=retry_failed):
+            if checkpoint is None or restart or area.to_resume(checkpoint, spec, retry_failed=retry_failed) is None:
                 return staged, None
             checkpoint.verify()
-            if checkpoint.read("planned", int | None) is None:
+            if checkpoint.notes.planned is None:
                 return staged, None
             missing = {feed: checkpoint.missing(feed) for feed in _of_campaigns(spec)}
             without = checkpoint.without_keywords() if Feed.KEYWORD_BY_DATE in spec.feeds else []

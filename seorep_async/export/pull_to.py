@@ -17,6 +17,7 @@ from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.formats import Format
+from seorep_async.export.lock import in_thread
 from seorep_async.export.progress import (
     CampaignOutcome,
     OnProgress,
@@ -29,7 +30,6 @@ from seorep_async.export.progress import (
 )
 from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.spec import PullSpec, SpecOptions
-from seorep_async.export.staging_area import in_thread
 from seorep_async.export.targets import Target, target_of
 from seorep_async.export.targets.target import Contents
 from seorep_async.models import Feed

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
 from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint
 from seorep_async.export.formats import Format, StagedReport, encode, encode_totals, prepare, unstorable
+from seorep_async.export.lock import StopSignal
 from seorep_async.export.progress import ProgressTracker, PullFailure
 from seorep_async.export.spec import PullSpec
-from seorep_async.export.staging_area import StagingArea, StopSignal
+from seorep_async.export.staging_area import StagingArea
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport, column_values
 from seorep_async.tables.declared import (

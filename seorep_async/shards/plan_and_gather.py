@@ -21,13 +21,13 @@ from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.fetch import name_campaigns, store_campaigns
 from seorep_async.export.formats import Format, arrow_tables
+from seorep_async.export.lock import in_thread
 from seorep_async.export.night import PLAN, Part, Partition, escape, from_json
 from seorep_async.export.progress import CampaignOutcome, PullSummary, any_received, summary_of
 from seorep_async.export.receipts import LARGEST_JSON, delete_pull, read_receipt
 from seorep_async.export.replacement import Replacement
 from seorep_async.export.sinks import encoded_campaigns
 from seorep_async.export.spec import PullSpec, SpecOptions
-from seorep_async.export.staging_area import in_thread
 from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.export.targets import dataset_of
 from seorep_async.export.targets.dataset import check_staged, commit_night, receipt_of, stage, write_part
