@@ -68,7 +68,6 @@ class Checkpoint:
             opening.pop_all()
 
     def close(self) -> None:
-        """Close it, so that others can open it."""
         self._rows.close()
         self._db.close()
 
@@ -95,7 +94,6 @@ class Checkpoint:
             return msgspec.convert(found, Notes)
 
     def note(self, **values: Any) -> None:
-        """Change some notes."""
         encoded = {name: json.dumps(msgspec.to_builtins(value)) for name, value in values.items()}
         with self._transaction():
             self._db.executemany(
@@ -202,15 +200,10 @@ class Checkpoint:
             _BY_KEYWORD,
         )
 
-    def counts(self, feed: Feed, last: int | None = None) -> tuple[int, int]:
-        """Return the number of reports (distinct ids) and of rows of a feed, up to the report of number `last`."""
-        query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM reports WHERE name = ? AND number <= ?"
-        return next(self._query(query, table_of(feed).name, self.last_number() if last is None else last))
-
-    def last_number(self) -> int:
-        """Return the number of the last report, or 0; later ones have higher numbers."""
-        ((number,),) = self._query("SELECT coalesce(max(number), 0) FROM reports")
-        return int(number)
+    def counts(self, feed: Feed) -> tuple[int, int]:
+        """Return the number of reports (distinct ids) and of rows of a feed."""
+        query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM reports WHERE name = ?"
+        return next(self._query(query, table_of(feed).name))
 
     def is_empty(self) -> bool:
         """Whether it holds nothing that a resumed export could use."""

@@ -35,7 +35,6 @@ else:
     import fcntl
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _OPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -104,16 +103,15 @@ class StopSignal(threading.Event):
     """Set when a pull is cancelled; its steps in threads check it now and then."""
 
     def check(self) -> None:
-        """Raise `Stopped` if it is set."""
         if self.is_set():
             raise Stopped
 
 
-async def in_thread(step: Callable[[U, Callable[[], None]], T], argument: U) -> T:
+async def in_thread(step: Callable[[Callable[[], None]], T]) -> T:
     """Run a step that may wait for a lock in a thread; it gets a `check` that raises once this is cancelled."""
     stop = StopSignal()
     try:
-        return await asyncio.to_thread(step, argument, stop.check)
+        return await asyncio.to_thread(step, stop.check)
     finally:
         stop.set()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,8 @@ async def preview(
     """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign."""
     staged, missing, files = None, None, () if target is None else tuple(target.row_files())
     if target is not None:
-        await in_thread(target.check, spec)
-        if retry_failed and await in_thread(target.has_nothing_to_retry, spec):
+        await in_thread(partial(target.check, spec))
+        if retry_failed and await in_thread(partial(target.has_nothing_to_retry, spec)):
             return PullPreview(files, 0, 0, None, (), None, resumes=False)
         staged, missing = await asyncio.to_thread(_look, target, spec, restart, retry_failed)
     needed = missing or await _full_pull(client, spec)
@@ -107,7 +108,6 @@ def _look(
 
 
 async def _full_pull(client: SeoRepClient, spec: PullSpec) -> _Missing:
-    """Return the reports that a pull from the start has to fetch."""
     before = client.stats.attempts
     if spec.campaigns is not None:
         campaigns, first, listing = len(spec.campaigns), _first(spec.campaigns), 1  # for their names

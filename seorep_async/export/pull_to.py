@@ -107,16 +107,15 @@ async def run_export(
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
     spec.check_format(target.format)
     count = _Count(client, None if max_requests is None else check_id("max_requests", max_requests))
-    await in_thread(partial(check_target, target, restart=restart), spec)
-    if retry_failed and await in_thread(target.has_nothing_to_retry, spec):
+    await in_thread(partial(check_target, target, spec, restart=restart))
+    if retry_failed and await in_thread(partial(target.has_nothing_to_retry, spec)):
         return count.summary(spec, (), tuple(target.row_files()))
     area = target.area()
     finished: list[PullSummary] = []
 
-    def finish(last_number: int, check: Callable[[], None]) -> None:
+    def finish(check: Callable[[], None]) -> None:
         outcomes = _outcomes(spec, area.checkpoint, tracker.failures)
         received = any_received(outcomes)
-        resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in spec.feeds)
         contents = Contents(area, outcomes, count.stats, tracker.names_error)
         paths = target.write(contents, check) if target.accumulates or received else ()
         leftover = None
@@ -126,14 +125,14 @@ async def run_export(
             leftover = area.remove()
         named = tuple(target.as_named(path) if isinstance(path, Path) else path for path in paths if received)
         left = None if leftover is None else target.as_named(leftover)
+        resumed = 0 if area.resumed is None else area.resumed.reports
         finished.append(count.summary(area.spec, outcomes, named, resumed=resumed, leftover=left))
 
     try:
         async with StagingWriter(area, spec, tracker, restart=restart, retry_failed=retry_failed) as writer:
-            last_number = await writer.run(area.checkpoint.last_number)
             await Fetcher(client, spec, writer, tracker, count.requests_left).run()
             tracker.start_stage(Stage.WRITING, spec.feeds[-1])
-            await writer.run(finish, last_number, writer.stop.check)
+            await writer.run(finish, writer.stop.check)
     except BaseException as error:
         if isinstance(error, asyncio.CancelledError) and finished:  # it was too late: everything is written
             return finished[0]
@@ -193,7 +192,6 @@ class _Count:
 
     @property
     def stats(self) -> Stats:
-        """What the client has done meanwhile."""
         return self._client.stats.since(self._before)
 
     def requests_left(self) -> int | None:

@@ -99,7 +99,6 @@ class StagingWriter:
         self._key_digest = asyncio.get_running_loop().run_in_executor(None, self._area.spec.key_digest)
 
     async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
-        """Store a part of the list of campaigns."""
         await self.run(self._add_campaigns, campaigns, part)
 
     def _add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
@@ -107,7 +106,6 @@ class StagingWriter:
         self.checkpoint.add([report], durable=True)  # it is not fetched again if a power failure loses it
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Store reports."""
         if self._key_digest is not None:
             await self._key_digest
             await self.run(self._area.note_key)
@@ -152,11 +150,9 @@ class PipeWriter:
         self._tracker = tracker
 
     async def run(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step."""
         return step(*args)
 
     async def plan(self, campaigns: Iterable[int]) -> None:
-        """Note the campaigns."""
         self.checkpoint.plan(campaigns)
         if self._kind is Format.CSV:  # not sooner: a pull without campaigns leaves the pipe empty
             await self._write(csv_header(table_of(self._spec.feeds[0]), self._spec.csv))
@@ -165,7 +161,6 @@ class PipeWriter:
         """Leave the list of campaigns out: a pipe takes one table."""
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Write reports."""
         written = 0
         for owned in with_owners(reports, self.checkpoint) if rows else ():
             for one in encoded(self._kind, self._spec, [owned], rows=True, keywords=False):

@@ -72,7 +72,6 @@ class CampaignChoice:
                 yield campaign
 
     def report_none(self) -> None:
-        """Tell `none_found` that there are no campaigns."""
         found = "the account has" if self.filter is None else f"the filter {self.filter!r} finds"
         self.none_found(f"{found} no campaign")
 
@@ -212,7 +211,6 @@ class PullSpec:
         return json.dumps(chosen) if any(chosen.values()) else None
 
     def check_format(self, kind: Format) -> None:
-        """Refuse options of CSV for another format."""
         if self.csv != RFC_4180 and kind is not Format.CSV:
             raise ConfigurationError("csv is only for CSV: leave it out, or write CSV", argument="csv")
 
@@ -234,7 +232,6 @@ class PullSpec:
         return hashlib.sha256(f"{self.service}\n{self.key_digest()}".encode()).hexdigest()[:6]
 
     def confirms_key(self) -> bool:
-        """Return whether the caller confirmed this service and API key."""
         return self.key_renewed is not None and self.key_renewed == self.key_mark()
 
     def check_account(self, label: object, service: str, key_digest: str) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Unpack
@@ -92,7 +93,7 @@ async def plan(
     spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, **labels)
     stored, folder = _check_plan(shards, workers, key_from, storage_options, options), _folder(work_dir)
     target = await asyncio.to_thread(dataset_of, out, spec.feeds, stored)
-    await in_thread(target.check, spec)
+    await in_thread(partial(target.check, spec))
     found = await _stored_plan(client, spec, target.storage, shards, restart=restart, retry_failed=retry_failed)
     address = f"{target.storage.address().rstrip('/')}/"
     common: dict[str, Any] = {"out": address, "storage_options": stored, "work_dir": folder, "key_from": key_from}
