@@ -47,8 +47,8 @@ class StagingArea:
     folder: Path
     format: Format
     label: Path | str
-    accumulates: bool = False
-    has_older: Callable[[], bool] = bool
+    accumulates: bool
+    has_older: Callable[[], bool]
     checkpoint: Checkpoint = attrs.field(init=False)
     spec: PullSpec = attrs.field(init=False)
     resumed: StagedPull | None = attrs.field(default=None, init=False)
@@ -98,12 +98,9 @@ class StagingArea:
 
         ConfigurationError: others may open the folder. ExportError: another process is at work; its reports stay.
         """
-        self._lock_folder(create=True)
-        try:
+        with self._locked(create=True):
             if not self._note_restart():
                 self._delete_all()
-        finally:
-            self._unlock()
         self._announce_restart(error)
 
     def _announce_restart(self, error: ExportError) -> None:
@@ -202,21 +199,25 @@ class StagingArea:
         if not os.path.lexists(self.folder):
             yield None
             return
-        self._lock_folder(create=False)
-        try:
-            with translate_errors(self.folder), self.translate_damage(), contextlib.ExitStack() as closing:
-                file = self.folder / _CHECKPOINT
-                exists = file.exists() and not self._restart.is_file()
-                yield closing.enter_context(contextlib.closing(Checkpoint(file))) if exists else None
-        finally:
-            self._unlock()
+        with self._locked(create=False), translate_errors(self.folder), self.translate_damage():
+            file = self.folder / _CHECKPOINT
+            if file.exists() and not self._restart.is_file():
+                with contextlib.closing(Checkpoint(file)) as checkpoint:
+                    yield checkpoint
+            else:
+                yield None
 
     @contextlib.contextmanager
     def emptied(self) -> Generator[None, None, None]:
         """Delete everything staged, and let no other run open it meanwhile; raises as `inspect`."""
-        self._lock_folder(create=True)
-        try:
+        with self._locked(create=True):
             self._delete_all()
+            yield
+
+    @contextlib.contextmanager
+    def _locked(self, *, create: bool) -> Generator[None, None, None]:
+        self._lock_folder(create=create)
+        try:
             yield
         finally:
             shutil.rmtree(self._making, ignore_errors=True)
