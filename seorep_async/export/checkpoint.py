@@ -200,10 +200,15 @@ class Checkpoint:
             _BY_KEYWORD,
         )
 
-    def counts(self, feed: Feed) -> tuple[int, int]:
-        """Return the number of reports (distinct ids) and of rows of a feed."""
-        query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM reports WHERE name = ?"
-        return next(self._query(query, table_of(feed).name))
+    def counts(self, feed: Feed, last: int | None = None) -> tuple[int, int]:
+        """Return the number of reports (distinct ids) and of rows of a feed, up to the report of number `last`."""
+        query = "SELECT count(DISTINCT id), coalesce(sum(rows), 0) FROM reports WHERE name = ? AND number <= ?"
+        return next(self._query(query, table_of(feed).name, self.last_number() if last is None else last))
+
+    def last_number(self) -> int:
+        """Return the number of the last report, or 0; later ones have higher numbers."""
+        ((number,),) = self._query("SELECT coalesce(max(number), 0) FROM reports")
+        return int(number)
 
     def is_empty(self) -> bool:
         """Whether it holds nothing that a resumed export could use."""

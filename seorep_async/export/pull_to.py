@@ -113,9 +113,10 @@ async def run_export(
     area = target.area()
     finished: list[PullSummary] = []
 
-    def finish(check: Callable[[], None]) -> None:
+    def finish(last_number: int, check: Callable[[], None]) -> None:
         outcomes = _outcomes(spec, area.checkpoint, tracker.failures)
         received = any_received(outcomes)
+        resumed = sum(area.checkpoint.counts(feed, last_number)[0] for feed in spec.feeds)
         contents = Contents(area, outcomes, count.stats, tracker.names_error)
         paths = target.write(contents, check) if target.accumulates or received else ()
         leftover = None
@@ -125,14 +126,14 @@ async def run_export(
             leftover = area.remove()
         named = tuple(target.as_named(path) if isinstance(path, Path) else path for path in paths if received)
         left = None if leftover is None else target.as_named(leftover)
-        resumed = 0 if area.resumed is None else area.resumed.reports
         finished.append(count.summary(area.spec, outcomes, named, resumed=resumed, leftover=left))
 
     try:
         async with StagingWriter(area, spec, tracker, restart=restart, retry_failed=retry_failed) as writer:
+            last_number = await writer.run(area.checkpoint.last_number)
             await Fetcher(client, spec, writer, tracker, count.requests_left).run()
             tracker.start_stage(Stage.WRITING, spec.feeds[-1])
-            await writer.run(finish, writer.stop.check)
+            await writer.run(finish, last_number, writer.stop.check)
     except BaseException as error:
         if isinstance(error, asyncio.CancelledError) and finished:  # it was too late: everything is written
             return finished[0]
