@@ -47,20 +47,7 @@ def resolve(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-@contextlib.contextmanager
-def temporary_file(path: Path, target: Path) -> Generator[Path, None, None]:
-    """Provide the path of a file to write, and delete the file after an error; errors name the target."""
-    try:
-        with translate_errors(target):
-            yield path
-    except BaseException:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        raise
-
-
 def export_error(file: Path | str, problem: str, verb: str = "write") -> ExportError:
-    """Return an error that names a file or a target, and the problem."""
     return ExportError(f"can't {verb} {file}: {problem}", file=file if isinstance(file, Path) else None)
 
 

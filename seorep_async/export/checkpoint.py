@@ -2,7 +2,7 @@
 
 SQLite does not notice damaged pages by itself, so each record has a checksum of its values and its meaning. `verify`
 checks them all, and SQLite's own structure, before an export is resumed. Campaigns with damaged rows, as after a
-power failure, are fetched again. `ExportJob.resumes` decides whether an export is resumed; `StagingArea.open` does it.
+power failure, are fetched again. `StagingArea.open` resumes it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import msgspec
 
 from seorep_async.export.formats import DamagedError, OtherVersionError, RowsFile, RowsLocation, StagedReport, decoding
+from seorep_async.export.notes import Notes
 from seorep_async.models import Feed
 from seorep_async.tables.columns import fits
 from seorep_async.tables.declared import campaigns_table, table_of
@@ -29,7 +30,7 @@ CAMPAIGNS = campaigns_table().name
 _BY_KEYWORD = table_of(Feed.KEYWORD_BY_DATE).name
 # ids from the service have no documented range; one of more than 64 bits is stored as a string
 _SCHEMA = [
-    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT, checksum INTEGER)",
+    "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT, checksum INTEGER)",
     "CREATE TABLE campaigns (place INTEGER PRIMARY KEY, id UNIQUE, keywords_found INTEGER, checksum INTEGER)",
     "CREATE TABLE keywords (campaign_id INTEGER, number INTEGER, id, PRIMARY KEY (campaign_id, number)) WITHOUT ROWID",
     "CREATE INDEX keywords_by_id ON keywords (id)",
@@ -51,7 +52,7 @@ _SOUND = tuple(f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "READONLY", "IOER
 class Checkpoint:
     """An open checkpoint, for one thread at a time, though not always the one that opened it; None as path: in memory.
 
-    DamagedError: the file is something else, damaged, or another version's.
+    `notes` are its notes. DamagedError: the file is something else, damaged, or another version's.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -60,46 +61,46 @@ class Checkpoint:
             opening.callback(self._rows.close)
             self._db = opening.enter_context(contextlib.closing(_open(path)))
             self._is_durable = False
-            self._salt = ""
-            self._salt = self.read("salt", str | None) or self._clear()
+            self._salt: str | None = ""
+            self.notes: Notes = self._read_notes()
+            if self.notes.salt is None:
+                self._begin()
             opening.pop_all()
 
     def close(self) -> None:
-        """Close it, so that others can open it."""
         self._rows.close()
         self._db.close()
 
     def clear(self) -> None:
         with self._transaction():
-            for table in ("about", "campaigns", "keywords", "reports"):
+            for table in ("notes", "campaigns", "keywords", "reports"):
                 self._db.execute(f"DELETE FROM {table}")
-        self._clear()
+        self._begin()
         self._rows.cut(0)
 
-    def _clear(self) -> str:
+    def _begin(self) -> None:
         # records of another checkpoint must not pass for this one's
-        self._salt, salt = "", os.urandom(8).hex()
-        self.note(salt=salt)
-        self._salt = salt
-        return salt
+        self._salt, self.notes = "", Notes()
+        self.note(salt=os.urandom(8).hex())
+        self._salt = self.notes.salt
 
-    def read(self, name: str, kind: Any) -> Any:
-        """Return the value noted under a name, or None; one that is damaged, or not of a kind, raises DamagedError."""
-        found = None
+    def _read_notes(self) -> Notes:
+        found: dict[str, Any] = {}
         with decoding():
-            for value, checksum in self._query("SELECT value, checksum FROM about WHERE name = ?", name):
+            for name, value, checksum in self._query("SELECT * FROM notes ORDER BY name != 'salt'"):
                 self._check(checksum, name, value)
-                found = json.loads(value)
-            return msgspec.convert(found, kind)
+                found[name] = json.loads(value)
+                self._salt = found["salt"]
+            return msgspec.convert(found, Notes)
 
     def note(self, **values: Any) -> None:
-        """Note JSON values under their names."""
-        encoded = {name: json.dumps(value) for name, value in values.items()}
+        encoded = {name: json.dumps(msgspec.to_builtins(value)) for name, value in values.items()}
         with self._transaction():
             self._db.executemany(
-                "INSERT OR REPLACE INTO about VALUES (?, ?, ?)",
+                "INSERT OR REPLACE INTO notes VALUES (?, ?, ?)",
                 [(name, value, self._checksum(name, value)) for name, value in encoded.items()],
             )
+        self.notes = msgspec.structs.replace(self.notes, **values)
 
     def plan(self, campaigns: Iterable[int]) -> None:
         ids = [_storable(id_) for id_ in campaigns]
@@ -126,7 +127,8 @@ class Checkpoint:
         it survives a power failure too.
         """
         locations = self._rows.append([report.data for report in reports])
-        records = list(map(self._record, reports, locations))
+        facts = [(*report[:-1], *location) for report, location in zip(reports, locations, strict=True)]
+        records = [(*one, self._checksum(*one)) for one in facts]
         self._rows.flush(durable=durable)  # before the records that name it
         if durable != self._is_durable:
             self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
@@ -233,12 +235,10 @@ class Checkpoint:
         for (found,) in self._query("PRAGMA integrity_check(1)"):
             if found != "ok":
                 raise DamagedError(str(found))
-        for name, value, checksum in self._query("SELECT name, value, checksum FROM about WHERE name != 'salt'"):
-            self._check(checksum, name, value)
         for place, id_, found, checksum in self._query("SELECT * FROM campaigns"):
             query = "SELECT id FROM keywords WHERE campaign_id = ? ORDER BY number"
             self._check(checksum, place, id_, [k for (k,) in self._query(query, id_)] if found else None)
-        if [*self._query("SELECT count(*) FROM campaigns")] != [(self.read("planned", int | None) or 0,)]:
+        if [*self._query("SELECT count(*) FROM campaigns")] != [(self.notes.planned or 0,)]:
             raise DamagedError("campaigns are missing")
         damaged, end = set(), 0
         for (table, campaign_id, *_), location in self._records("FROM reports r"):
@@ -265,10 +265,6 @@ class Checkpoint:
                 self._check(checksum, *facts)
                 msgspec.convert(facts, _Facts)
                 yield tuple(facts[:-3]), RowsLocation(*facts[-3:])
-
-    def _record(self, report: StagedReport, location: RowsLocation) -> tuple[object, ...]:
-        facts = (*report[:-1], *location)
-        return (*facts, self._checksum(*facts))
 
     def _checksum(self, *facts: object) -> int:
         return zlib.crc32(repr((self._salt, *facts)).encode())

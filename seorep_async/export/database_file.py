@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 class FoundColumn(NamedTuple):
-    """A column in a database."""
-
     type: str
     comment: str | None
     is_nullable: bool
@@ -150,7 +148,6 @@ def as_name(name: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error of DuckDB's."""
     return str(error).partition("\n")[0]
 
 

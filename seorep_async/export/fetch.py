@@ -19,7 +19,7 @@ from seorep_async.errors import (
     PullPausedError,
     SeoRepError,
 )
-from seorep_async.export.pause import Errors, errors_before_pause, note_pause
+from seorep_async.export.notes import Errors, failed_reports
 from seorep_async.export.progress import ProgressTracker, PullFailure, Stage
 from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.spec import PullSpec
@@ -60,11 +60,11 @@ class Fetcher:
     async def run(self) -> None:
         """Fetch every report that the sink lacks; raises as `pull_to`, but for its arguments."""
         sink, checkpoint, feeds = self.sink, self.sink.checkpoint, self.spec.feeds
-        if await sink.run(checkpoint.read, "planned", int | None) is None:
+        if checkpoint.notes.planned is None:
             await sink.plan(await self._campaigns())
         self.tracker.rows = sum([(await sink.run(checkpoint.counts, feed))[1] for feed in feeds])
-        if before := await sink.run(errors_before_pause, checkpoint):
-            self._errors.update(before)
+        if before := checkpoint.notes.paused:
+            self._errors.update({(one.feed, one.id): one.error for one in before})
             await self._fetch_feeds(but=set(self._errors))
         await self._fetch_feeds(but=self._failed)
         await self._complete_failures()
@@ -108,7 +108,7 @@ class Fetcher:
     async def _name_campaigns(self, ids: Sequence[int]) -> None:
         """Store the rows of campaigns that the caller named; a failed lookup of names must not fail the export."""
         sink, tracker = self.sink, self.tracker
-        if await sink.run(sink.checkpoint.read, "named", bool | None):
+        if sink.checkpoint.notes.named:
             return
         tracker.names_error = await name_campaigns(self.client, ids, sink.add_campaigns)
         await sink.run(lambda: sink.checkpoint.note(named=tracker.names_error is None))
@@ -182,7 +182,8 @@ class Fetcher:
 
     async def _pause(self) -> None:
         checkpoint, key_digest = self.sink.checkpoint, self.spec.key_digest
-        await self.sink.run(lambda: note_pause(checkpoint, self._errors, key_digest()))
+        # with the key's digest, so that the pull is resumed even if nothing is stored yet
+        await self.sink.run(lambda: checkpoint.note(paused=failed_reports(self._errors), key=key_digest()))
         await self._raise_if_all_refused()
         more = f"; failed reports ({len(self._errors)}) are tried again last" if self._errors else ""
         raise PullPausedError(f"stopped at max_requests=…{more}; {_GO_ON}")

@@ -264,7 +264,6 @@ def parts_of(name: str) -> list[str]:
 
 
 def _collect(folder: int | None, path: Path, prefix: str, found: list[str]) -> None:
-    """Collect the names of all files in an open folder and its folders."""
     with os.scandir(path if folder is None else folder) as entries:
         for entry in entries:
             at = _Place(path, "", folder, "read").inside(entry.name, folder)

@@ -7,6 +7,7 @@ might be alive is never taken over, as on another machine, of which nothing is k
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime as dt
 import errno
@@ -15,11 +16,12 @@ import os
 import socket
 import stat
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import attrs
 import msgspec
@@ -31,6 +33,8 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+
+T = TypeVar("T")
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _OPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -89,6 +93,27 @@ class HeldError(Exception):
 
 class AtWorkError(ExportError):
     """Another pull is known to be at work on the same export."""
+
+
+class Stopped(Exception):
+    """The pull is being cancelled, so a step in a thread ended early."""
+
+
+class StopSignal(threading.Event):
+    """Set when a pull is cancelled; its steps in threads check it now and then."""
+
+    def check(self) -> None:
+        if self.is_set():
+            raise Stopped
+
+
+async def in_thread(step: Callable[[Callable[[], None]], T]) -> T:
+    """Run a step that may wait for a lock in a thread; it gets a `check` that raises once this is cancelled."""
+    stop = StopSignal()
+    try:
+        return await asyncio.to_thread(step, stop.check)
+    finally:
+        stop.set()
 
 
 class PullLock:

@@ -54,7 +54,6 @@ def digest_of(data: bytes) -> str:
 
 
 def _checked(is_right: Callable[[Any], object]) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
-    """Return a validator of a field."""
 
     def check(_: object, field: attrs.Attribute[Any], value: Any) -> None:
         if not is_right(value):
@@ -178,11 +177,6 @@ class Receipt:
         found = msgspec.to_builtins(self)
         known = {name: found[name] for name in attrs.fields_dict(Receipt) if found[name] is not None}
         return msgspec.json.format(msgspec.json.encode(known), indent=1)
-
-    @classmethod
-    def from_json(cls, data: bytes) -> Receipt:
-        """Return it from its JSON, or raise ValueError."""
-        return from_json(data, cls)
 
 
 def from_json(data: bytes, kind: type[T]) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, DecodeError, ExportError, PaginationError, StatusError
 from seorep_async.export.fetch import split_valid_ids
 from seorep_async.export.formats import DamagedError
+from seorep_async.export.lock import in_thread
 from seorep_async.export.progress import StagedPull
 from seorep_async.export.spec import EVERY_CAMPAIGN, PullSpec
-from seorep_async.export.staging_area import in_thread, staged_in
+from seorep_async.export.staging_area import staged_in
 from seorep_async.export.targets import Target
 from seorep_async.models import Feed, Page
 
@@ -62,8 +64,8 @@ async def preview(
     """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign."""
     staged, missing, files = None, None, () if target is None else tuple(target.row_files())
     if target is not None:
-        await in_thread(target.check, spec)
-        if retry_failed and await in_thread(target.has_nothing_to_retry, spec):
+        await in_thread(partial(target.check, spec))
+        if retry_failed and await in_thread(partial(target.has_nothing_to_retry, spec)):
             return PullPreview(files, 0, 0, None, (), None, resumes=False)
         staged, missing = await asyncio.to_thread(_look, target, spec, restart, retry_failed)
     needed = missing or await _full_pull(client, spec)
@@ -89,10 +91,10 @@ def _look(
     try:
         with area.inspect() as checkpoint:
             staged = None if checkpoint is None else staged_in(checkpoint)
-            if checkpoint is None or restart or not area.resumes(checkpoint, spec, retry_failed=retry_failed):
+            if checkpoint is None or restart or area.to_resume(checkpoint, spec, retry_failed=retry_failed) is None:
                 return staged, None
             checkpoint.verify()
-            if checkpoint.read("planned", int | None) is None:
+            if checkpoint.notes.planned is None:
                 return staged, None
             missing = {feed: checkpoint.missing(feed) for feed in _of_campaigns(spec)}
             without = checkpoint.without_keywords() if Feed.KEYWORD_BY_DATE in spec.feeds else []
@@ -106,7 +108,6 @@ def _look(
 
 
 async def _full_pull(client: SeoRepClient, spec: PullSpec) -> _Missing:
-    """Return the reports that a pull from the start has to fetch."""
     before = client.stats.attempts
     if spec.campaigns is not None:
         campaigns, first, listing = len(spec.campaigns), _first(spec.campaigns), 1  # for their names

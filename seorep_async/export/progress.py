@@ -76,8 +76,8 @@ class StagedPull:
     """
 
     started_at: dt.datetime
-    start_date: dt.date | None
-    end_date: dt.date | None
+    start_date: dt.date
+    end_date: dt.date
     reports: int
     ended: bool
 

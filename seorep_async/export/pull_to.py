@@ -17,6 +17,7 @@ from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.fetch import Fetcher
 from seorep_async.export.formats import Format
+from seorep_async.export.lock import in_thread
 from seorep_async.export.progress import (
     CampaignOutcome,
     OnProgress,
@@ -29,7 +30,6 @@ from seorep_async.export.progress import (
 )
 from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.spec import PullSpec, SpecOptions
-from seorep_async.export.staging_area import in_thread
 from seorep_async.export.targets import Target, target_of
 from seorep_async.export.targets.target import Contents
 from seorep_async.models import Feed
@@ -107,8 +107,8 @@ async def run_export(
         raise ConfigurationError("ids is empty; give at least one, or None for all campaigns", argument="ids")
     spec.check_format(target.format)
     count = _Count(client, None if max_requests is None else check_id("max_requests", max_requests))
-    await in_thread(partial(check_target, target, restart=restart), spec)
-    if retry_failed and await in_thread(target.has_nothing_to_retry, spec):
+    await in_thread(partial(check_target, target, spec, restart=restart))
+    if retry_failed and await in_thread(partial(target.has_nothing_to_retry, spec)):
         return count.summary(spec, (), tuple(target.row_files()))
     area = target.area()
     finished: list[PullSummary] = []
@@ -193,7 +193,6 @@ class _Count:
 
     @property
     def stats(self) -> Stats:
-        """What the client has done meanwhile."""
         return self._client.stats.since(self._before)
 
     def requests_left(self) -> int | None:

@@ -17,7 +17,7 @@ from itertools import chain
 import attrs
 
 from seorep_async.errors import ExportError, shown
-from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, is_name_of_part
+from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, from_json, is_name_of_part
 from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.tables.declared import all_tables
 
@@ -45,10 +45,10 @@ def read_receipt(storage: Storage, night: Partition) -> Receipt | None:
     raise busy(storage, night)
 
 
-def last_receipt(storage: Storage, account: str, *, if_rows: bool = False) -> Receipt | None:
+def last_receipt(storage: Storage, account: str) -> Receipt | None:
     """Return the receipt of an account's last night, or None if it has none; raises as `read_receipt`.
 
-    `if_rows` returns None also if everything failed on every night: their key may not be the account's.
+    None also if everything failed on every night: their key may not be the account's.
     """
     last = None
     for name in reversed(storage.names(f"{RECEIPTS}/account={escape(account)}")):
@@ -62,7 +62,7 @@ def last_receipt(storage: Storage, account: str, *, if_rows: bool = False) -> Re
             raise _damaged(storage, name)
         receipt = read_receipt(storage, night)
         last = last or receipt
-        if receipt is not None and (receipt.has_rows or not if_rows):
+        if receipt is not None and receipt.has_rows:
             return last
     return None
 
@@ -75,7 +75,7 @@ def committed_receipts(storage: Storage) -> list[Receipt]:
 
     def read(name: str) -> Receipt:
         try:
-            receipt = Receipt.from_json(storage.read(name, LARGEST_JSON + 1) or b"")
+            receipt = from_json(storage.read(name, LARGEST_JSON + 1) or b"", Receipt)
         except ValueError:
             raise _damaged(storage, name) from None
         if receipt.night.receipt != name:
@@ -106,7 +106,6 @@ def commit(storage: Storage, receipt: Receipt, staged: Iterable[Part], earlier: 
 
 
 def busy(storage: Storage, night: Partition) -> ExportError:
-    """Return the error of a night that another pull replaces."""
     return ExportError(f"another pull is committing {storage.address(night.receipt)}; run this again when it has ended")
 
 
@@ -198,7 +197,7 @@ def _read(storage: Storage, night: Partition) -> bytes | None:
 
 def _decoded(storage: Storage, night: Partition, data: bytes | None) -> Receipt | None:
     try:
-        receipt = None if data is None else Receipt.from_json(data)
+        receipt = None if data is None else from_json(data, Receipt)
     except ValueError:
         raise _damaged(storage, night.receipt) from None
     if receipt is not None and receipt.night != night:

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 from seorep_async.export.atomic_replace import UNSTORABLE, translate_errors
 from seorep_async.export.checkpoint import CAMPAIGNS, Checkpoint
 from seorep_async.export.formats import Format, StagedReport, encode, encode_totals, prepare, unstorable
+from seorep_async.export.lock import StopSignal
 from seorep_async.export.progress import ProgressTracker, PullFailure
 from seorep_async.export.spec import PullSpec
-from seorep_async.export.staging_area import StagingArea, StopSignal
+from seorep_async.export.staging_area import StagingArea
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport, column_values
 from seorep_async.tables.declared import (
@@ -98,7 +99,6 @@ class StagingWriter:
         self._key_digest = asyncio.get_running_loop().run_in_executor(None, self._area.spec.key_digest)
 
     async def add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
-        """Store a part of the list of campaigns."""
         await self.run(self._add_campaigns, campaigns, part)
 
     def _add_campaigns(self, campaigns: Sequence[Campaign], part: int) -> None:
@@ -106,7 +106,6 @@ class StagingWriter:
         self.checkpoint.add([report], durable=True)  # it is not fetched again if a power failure loses it
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Store reports."""
         if self._key_digest is not None:
             await self._key_digest
             await self.run(self._area.note_key)
@@ -151,11 +150,9 @@ class PipeWriter:
         self._tracker = tracker
 
     async def run(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step."""
         return step(*args)
 
     async def plan(self, campaigns: Iterable[int]) -> None:
-        """Note the campaigns."""
         self.checkpoint.plan(campaigns)
         if self._kind is Format.CSV:  # not sooner: a pull without campaigns leaves the pipe empty
             await self._write(csv_header(table_of(self._spec.feeds[0]), self._spec.csv))
@@ -164,7 +161,6 @@ class PipeWriter:
         """Leave the list of campaigns out: a pipe takes one table."""
 
     async def add(self, reports: Sequence[RankingReport[Any]], *, rows: bool, keywords: bool) -> None:
-        """Write reports."""
         written = 0
         for owned in with_owners(reports, self.checkpoint) if rows else ():
             for one in encoded(self._kind, self._spec, [owned], rows=True, keywords=False):

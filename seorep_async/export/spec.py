@@ -8,7 +8,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Annotated, Any, Required, TypedDict, Unpack
+from typing import Annotated, Any, TypedDict, Unpack
 
 import attrs
 import msgspec
@@ -72,7 +72,6 @@ class CampaignChoice:
                 yield campaign
 
     def report_none(self) -> None:
-        """Tell `none_found` that there are no campaigns."""
         found = "the account has" if self.filter is None else f"the filter {self.filter!r} finds"
         self.none_found(f"{found} no campaign")
 
@@ -103,11 +102,12 @@ class SpecOptions(TypedDict, total=False):
     choice: CampaignChoice
 
 
-class Parameters(TypedDict, total=False):
-    """The JSON of a spec, as far as an earlier run's is shown or resumed; other versions may lack some of it."""
+class Parameters(TypedDict):
+    """The JSON of the spec of an earlier run, with its dates as objects."""
 
     service: str
     account: str
+    started_at: Annotated[dt.datetime, msgspec.Meta(tz=False)]
     snapshot_date: dt.date
     feeds: list[str]
     start_date: dt.date
@@ -115,7 +115,7 @@ class Parameters(TypedDict, total=False):
     campaigns: Any
     options: str
     format: str
-    version: Required[Annotated[list[int], msgspec.Meta(min_length=2)]]
+    version: Annotated[list[int], msgspec.Meta(min_length=2)]
 
 
 @attrs.frozen(kw_only=True)
@@ -211,7 +211,6 @@ class PullSpec:
         return json.dumps(chosen) if any(chosen.values()) else None
 
     def check_format(self, kind: Format) -> None:
-        """Refuse options of CSV for another format."""
         if self.csv != RFC_4180 and kind is not Format.CSV:
             raise ConfigurationError("csv is only for CSV: leave it out, or write CSV", argument="csv")
 
@@ -233,7 +232,6 @@ class PullSpec:
         return hashlib.sha256(f"{self.service}\n{self.key_digest()}".encode()).hexdigest()[:6]
 
     def confirms_key(self) -> bool:
-        """Return whether the caller confirmed this service and API key."""
         return self.key_renewed is not None and self.key_renewed == self.key_mark()
 
     def check_account(self, label: object, service: str, key_digest: str) -> None:
@@ -252,7 +250,7 @@ class PullSpec:
         )
 
     def to_json(self, kind: Format) -> dict[str, Any]:
-        """Return what it must share with a run into the same format that it resumes, as JSON gives it back."""
+        """Return it, for a run into a format, as JSON gives it back."""
         # only compared, and `extra_params` may hold any object; `limit` does not change the rows
         options = {name: one for name, one in self.options.items() if one is not None and name != "limit"}
         digest = hashlib.sha256(json.dumps(options, sort_keys=True, default=_as_json).encode()).hexdigest()
@@ -261,6 +259,7 @@ class PullSpec:
         return {
             "service": self.service,
             "account": self.account,
+            "started_at": self.started_at.isoformat(),
             "snapshot_date": self.snapshot_date.isoformat(),
             "feeds": [feed.value for feed in self.feeds],
             "start_date": self.start_date.isoformat(),
@@ -272,8 +271,9 @@ class PullSpec:
         }
 
     def wanted(self, kind: Format) -> dict[str, Any]:
-        """Return its JSON without what the caller left to the first run, the snapshot date."""
+        """Return what it must share with a run that it resumes: all but its start, and the snapshot date by default."""
         found = self.to_json(kind)
+        del found["started_at"]
         if self.snapshot_is_default:
             del found["snapshot_date"]
         return found

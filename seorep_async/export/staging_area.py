@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import datetime as dt
 import os
 import shutil
 import sqlite3
 import stat
-import threading
 import time
 import uuid
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Annotated, TypeVar
 
 import attrs
 import msgspec
@@ -24,29 +21,12 @@ from seorep_async.export.atomic_replace import export_error, os_message, transla
 from seorep_async.export.checkpoint import Checkpoint
 from seorep_async.export.formats import DamagedError, Format, OtherVersionError, decoding
 from seorep_async.export.lock import POLL_SECONDS, HeldError, PullLock, at_work
-from seorep_async.export.pause import errors_before_pause
 from seorep_async.export.progress import StagedPull
 from seorep_async.export.spec import Parameters, PullSpec, differences
 from seorep_async.models import Feed
 
-T = TypeVar("T")
-
 _CHECKPOINT, _LOCK, _RESTART = "checkpoint", "lock", "restart"
 _TRIES = 3
-_UTC = Annotated[dt.datetime, msgspec.Meta(tz=False)]
-
-
-class Stopped(Exception):
-    """The pull is being cancelled, so a step in a thread ended early."""
-
-
-class StopSignal(threading.Event):
-    """Set when a pull is cancelled; its steps in threads check it now and then."""
-
-    def check(self) -> None:
-        """Raise `Stopped` if it is set."""
-        if self.is_set():
-            raise Stopped
 
 
 @attrs.define(eq=False, slots=False)
@@ -67,8 +47,8 @@ class StagingArea:
     folder: Path
     format: Format
     label: Path | str
-    accumulates: bool = False
-    has_older: Callable[[], bool] = bool
+    accumulates: bool
+    has_older: Callable[[], bool]
     checkpoint: Checkpoint = attrs.field(init=False)
     spec: PullSpec = attrs.field(init=False)
     resumed: StagedPull | None = attrs.field(default=None, init=False)
@@ -118,12 +98,9 @@ class StagingArea:
 
         ConfigurationError: others may open the folder. ExportError: another process is at work; its reports stay.
         """
-        self._lock_folder(create=True)
-        try:
+        with self._locked(create=True):
             if not self._note_restart():
                 self._delete_all()
-        finally:
-            self._unlock()
         self._announce_restart(error)
 
     def _announce_restart(self, error: ExportError) -> None:
@@ -140,41 +117,42 @@ class StagingArea:
 
     def _resume_or_start(self, starts_over: bool, retry_failed: bool) -> None:
         checkpoint = self.checkpoint
-        if not starts_over and self.resumes(checkpoint, self.spec, retry_failed=retry_failed):
+        earlier = None if starts_over else self.to_resume(checkpoint, self.spec, retry_failed=retry_failed)
+        if earlier is not None:
             checkpoint.verify()
             self.resumed = staged_in(checkpoint)
-            with decoding():
-                night = checkpoint.read("parameters", Parameters)["snapshot_date"]
-            self.spec = attrs.evolve(self.spec, started_at=checkpoint.read("started_at", _UTC), snapshot_date=night)
+            self.spec = attrs.evolve(
+                self.spec, started_at=earlier["started_at"], snapshot_date=earlier["snapshot_date"]
+            )
             checkpoint.note(ended=False)
             if self.spec.key_renewed is not None:
                 self.note_key()
         else:
             checkpoint.clear()
-            checkpoint.note(parameters=self.spec.to_json(self.format), started_at=self.spec.started_at.isoformat())
+            checkpoint.note(parameters=msgspec.convert(self.spec.to_json(self.format), Parameters))
 
-    def resumes(self, checkpoint: Checkpoint, spec: PullSpec, *, retry_failed: bool) -> bool:
-        """Return whether a pull resumes from a checkpoint, with `retry_failed` also one that ended with failures.
+    def to_resume(self, checkpoint: Checkpoint, spec: PullSpec, *, retry_failed: bool) -> Parameters | None:
+        """Return the parameters of the run that a pull resumes, or None if it starts over.
 
-        Otherwise it starts over. ConfigurationError: it would resume, but the earlier run was of another pull.
+        `retry_failed` resumes also one that ended with failures. ConfigurationError: the earlier run was of another
+        pull, and its reports would be lost.
         """
-        earlier, ended = checkpoint.read("parameters", Parameters | None), checkpoint.read("ended", bool | None)
-        if earlier is None or _is_useless(checkpoint) or (ended and not retry_failed):
-            return False
-        wrong = differences(earlier, msgspec.convert(spec.wanted(self.format), Parameters))
-        same_account = (earlier.get("service"), earlier.get("account")) == (spec.service, spec.account)
-        if same_account and checkpoint.read("key", str | None) != spec.key_digest() and not spec.confirms_key():
+        notes, earlier = checkpoint.notes, _staged(checkpoint)
+        if earlier is None or (notes.ended and not retry_failed):
+            return None
+        wrong = differences(msgspec.to_builtins(earlier), spec.wanted(self.format))
+        same_account = (earlier["service"], earlier["account"]) == (spec.service, spec.account)
+        if same_account and notes.key != spec.key_digest() and not spec.confirms_key():
             confirm = f'key_renewed="{spec.key_mark()}" confirms the new one'
             wrong.append(f"another API key (another account's, or an older one of the same: {confirm})")
-        if wrong and not (spec.is_shard or checkpoint.is_empty() or (ended and self.accumulates)):
-            first, last = earlier.get("start_date"), earlier.get("end_date")
-            is_other = (first, last) not in ((None, None), spec.window)
-            dates = f' with start_date="{first}" and end_date="{last}"' if is_other else ""
+        if wrong and not (spec.is_shard or checkpoint.is_empty() or (notes.ended and self.accumulates)):
+            first, last = earlier["start_date"], earlier["end_date"]
+            dates = f' with start_date="{first}" and end_date="{last}"' if (first, last) != spec.window else ""
             raise ConfigurationError(
                 f"{self.label} has an unfinished pull of {'; '.join(wrong)}. "
                 f"Repeat the original pull{dates} to resume it, or pass restart=True to start over"
             )
-        return not wrong  # else its rows and failures are in the target, or only requests are lost
+        return None if wrong else earlier  # its rows and failures are in the target, or only requests are lost
 
     def note_key(self) -> None:
         """Note a digest of the API key, so that an export of another account is not resumed.
@@ -192,7 +170,7 @@ class StagingArea:
         if self.is_open:
             with contextlib.suppress(DamagedError, sqlite3.Error):
                 self.left = staged_in(self.checkpoint)
-                empty = _is_useless(self.checkpoint) and not self.has_older()
+                empty = self.left is None and not self.has_older()
             self.is_open = False
             with contextlib.suppress(sqlite3.Error):
                 self.checkpoint.close()
@@ -221,21 +199,25 @@ class StagingArea:
         if not os.path.lexists(self.folder):
             yield None
             return
-        self._lock_folder(create=False)
-        try:
-            with translate_errors(self.folder), self.translate_damage(), contextlib.ExitStack() as closing:
-                file = self.folder / _CHECKPOINT
-                exists = file.exists() and not self._restart.is_file()
-                yield closing.enter_context(contextlib.closing(Checkpoint(file))) if exists else None
-        finally:
-            self._unlock()
+        with self._locked(create=False), translate_errors(self.folder), self.translate_damage():
+            file = self.folder / _CHECKPOINT
+            if file.exists() and not self._restart.is_file():
+                with contextlib.closing(Checkpoint(file)) as checkpoint:
+                    yield checkpoint
+            else:
+                yield None
 
     @contextlib.contextmanager
     def emptied(self) -> Generator[None, None, None]:
         """Delete everything staged, and let no other run open it meanwhile; raises as `inspect`."""
-        self._lock_folder(create=True)
-        try:
+        with self._locked(create=True):
             self._delete_all()
+            yield
+
+    @contextlib.contextmanager
+    def _locked(self, *, create: bool) -> Generator[None, None, None]:
+        self._lock_folder(create=create)
+        try:
             yield
         finally:
             shutil.rmtree(self._making, ignore_errors=True)
@@ -323,26 +305,18 @@ class StagingArea:
             raise export_error(str(self.label), f"the checkpoint in {self.folder.name} {problem}") from error
 
 
-def _is_useless(checkpoint: Checkpoint) -> bool:
-    """Return whether there is nothing to resume."""
-    return errors_before_pause(checkpoint) is None and checkpoint.is_empty()
+def _staged(checkpoint: Checkpoint) -> Parameters | None:
+    """Return the parameters of an earlier run, or None if there is nothing to resume."""
+    is_useless = checkpoint.notes.paused is None and checkpoint.is_empty()
+    return None if is_useless else checkpoint.notes.parameters
 
 
 def staged_in(checkpoint: Checkpoint) -> StagedPull | None:
     """Return what an earlier run has staged, or None if there is nothing to resume."""
-    earlier, ended = checkpoint.read("parameters", Parameters | None), checkpoint.read("ended", bool | None)
-    if earlier is None or _is_useless(checkpoint):
+    earlier = _staged(checkpoint)
+    if earlier is None:
         return None
     with decoding():
-        started_at = checkpoint.read("started_at", _UTC).replace(tzinfo=dt.UTC).astimezone()
+        started_at = earlier["started_at"].replace(tzinfo=dt.UTC).astimezone()
     reports = sum(checkpoint.counts(feed)[0] for feed in Feed)
-    return StagedPull(started_at, earlier.get("start_date"), earlier.get("end_date"), reports, bool(ended))
-
-
-async def in_thread(step: Callable[[PullSpec, Callable[[], None]], T], spec: PullSpec) -> T:
-    """Run a step that may wait for another pull in a thread; it gets a `check` that raises once this is cancelled."""
-    stop = StopSignal()
-    try:
-        return await asyncio.to_thread(step, spec, stop.check)
-    finally:
-        stop.set()
+    return StagedPull(started_at, earlier["start_date"], earlier["end_date"], reports, checkpoint.notes.ended)

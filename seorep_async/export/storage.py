@@ -64,7 +64,6 @@ class Storage(Protocol):
 
 
 def is_address(out: object) -> bool:
-    """Return whether a target is in an object store."""
     return isinstance(out, str) and "://" in out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime as dt
 import math
 import os
@@ -15,7 +16,7 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, shown
-from seorep_async.export.atomic_replace import atomic_replace, os_message, resolve, temporary_file, translate_errors
+from seorep_async.export.atomic_replace import atomic_replace, os_message, resolve, translate_errors
 from seorep_async.export.spec import folded
 from seorep_async.history.figures import ENGINES, GROUPED_BY, MOVES, Chosen
 from seorep_async.history.page import GENERATOR, Figures, page
@@ -200,9 +201,13 @@ def _is_replaceable(file: Path) -> bool:
 def _write(target: Path, content: str) -> None:
     path = resolve(target)
     near = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")
-    with temporary_file(near, target) as temporary:
-        temporary.write_text(content, encoding="utf-8", newline="\n")
-        atomic_replace(temporary, target)
+    try:
+        with translate_errors(target):
+            near.write_text(content, encoding="utf-8", newline="\n")
+            atomic_replace(near, target)
+    finally:
+        with contextlib.suppress(OSError):
+            near.unlink()
 
 
 def _image(file: Path) -> str:

@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Unpack
@@ -21,13 +22,13 @@ from seorep_async.errors import ConfigurationError, ExportError, shown
 from seorep_async.export.atomic_replace import resolve
 from seorep_async.export.fetch import name_campaigns, store_campaigns
 from seorep_async.export.formats import Format, arrow_tables
+from seorep_async.export.lock import in_thread
 from seorep_async.export.night import PLAN, Part, Partition, escape, from_json
 from seorep_async.export.progress import CampaignOutcome, PullSummary, any_received, summary_of
 from seorep_async.export.receipts import LARGEST_JSON, delete_pull, read_receipt
 from seorep_async.export.replacement import Replacement
 from seorep_async.export.sinks import encoded_campaigns
 from seorep_async.export.spec import PullSpec, SpecOptions
-from seorep_async.export.staging_area import in_thread
 from seorep_async.export.storage import RECEIPTS, Storage, each
 from seorep_async.export.targets import dataset_of
 from seorep_async.export.targets.dataset import check_staged, commit_night, receipt_of, stage, write_part
@@ -92,7 +93,7 @@ async def plan(
     spec = PullSpec.of(client, ids, start_date, end_date, feeds, options, **labels)
     stored, folder = _check_plan(shards, workers, key_from, storage_options, options), _folder(work_dir)
     target = await asyncio.to_thread(dataset_of, out, spec.feeds, stored)
-    await in_thread(target.check, spec)
+    await in_thread(partial(target.check, spec))
     found = await _stored_plan(client, spec, target.storage, shards, restart=restart, retry_failed=retry_failed)
     address = f"{target.storage.address().rstrip('/')}/"
     common: dict[str, Any] = {"out": address, "storage_options": stored, "work_dir": folder, "key_from": key_from}

@@ -46,20 +46,20 @@ def test_the_options_of_csv_hold_for_files_and_stdout(seorep: Seorep) -> None:
 
 def test_a_resumed_pull_opens_its_checkpoint_once(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
-    really_open, really_ask = Checkpoint.__init__, StagingArea.resumes
+    really_open, really_ask = Checkpoint.__init__, StagingArea.to_resume
 
     def opening(*given: Any) -> None:
         steps.append("opened")
         really_open(*given)
 
-    def asking(*given: Any, **how: Any) -> bool:
+    def asking(*given: Any, **how: Any) -> Any:
         steps.append("asked whether it resumes")
         return really_ask(*given, **how)
 
     with seorep.account(campaigns=2, failing={2: 404}):
         assert seorep("pull").code == 4
         monkeypatch.setattr(Checkpoint, "__init__", opening)
-        monkeypatch.setattr(StagingArea, "resumes", asking)
+        monkeypatch.setattr(StagingArea, "to_resume", asking)
         assert "Resuming the pull of" in seorep("pull", "--retry-failed").err
     assert steps == ["opened", "asked whether it resumes"]
 
@@ -134,7 +134,7 @@ def test_a_pull_that_finds_no_campaign_keeps_stored_reports(seorep: Seorep) -> N
         assert "2 reports are stored already" in seorep("pull", "-o", "a.csv").err
 
 
-@pytest.mark.parametrize("name", ["parameters", "started_at", "planned", "paused"])
+@pytest.mark.parametrize("name", ["parameters", "planned", "paused"])
 def test_a_forged_checkpoint_is_one_line(seorep: Seorep, name: str) -> None:
     with seorep.account(campaigns=4, keywords=1):
         seorep("pull", "-o", "a.csv", "--max-requests", 3)

@@ -16,8 +16,8 @@ from seorep_async.export.formats import (
 )
 from seorep_async.export.local_folder import LocalFolder
 from seorep_async.export.lock import AtWorkError, HeldError, Holder, PullLock, write_lock
-from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape
-from seorep_async.export.pause import errors_before_pause, note_pause
+from seorep_async.export.night import Part, Partition, Receipt, digest_of, escape, from_json
+from seorep_async.export.notes import failed_reports
 from seorep_async.export.preview import PullPreview, preview
 from seorep_async.export.progress import ProgressTracker, PullFailure, StagedPull
 from seorep_async.export.pull_to import run_export, stream_rows

@@ -16,7 +16,7 @@ def opened(out: Path) -> Iterator[tuple[sqlite3.Connection, Callable[..., int]]]
     """Open the checkpoint of a pull; the function returns the right checksum of values."""
     (file,) = out.parent.glob(".*.pull/checkpoint")
     with contextlib.closing(sqlite3.connect(file)) as database:
-        ((salt,),) = database.execute("SELECT value FROM about WHERE name = 'salt'").fetchall()
+        ((salt,),) = database.execute("SELECT value FROM notes WHERE name = 'salt'").fetchall()
         yield database, lambda *facts: zlib.crc32(repr((json.loads(salt), *facts)).encode())
         database.commit()
 
@@ -24,12 +24,12 @@ def opened(out: Path) -> Iterator[tuple[sqlite3.Connection, Callable[..., int]]]
 def forge_note(out: Path, name: str, value: Any) -> None:
     with opened(out) as (database, checksum):
         right = zlib.crc32(repr(("", name, value)).encode()) if name == "salt" else checksum(name, value)
-        database.execute("INSERT OR REPLACE INTO about VALUES (?, ?, ?)", (name, value, right))
+        database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?)", (name, value, right))
 
 
 def change_note(out: Path, name: str, change: Change) -> None:
     with opened(out) as (database, _):
-        ((value,),) = database.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchall()
+        ((value,),) = database.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchall()
     forge_note(out, name, json.dumps(change(json.loads(value))))
 
 

@@ -10,7 +10,7 @@ import attrs
 import duckdb
 
 from seorep_async import Feed
-from tests.export.door import Partition, Receipt, storage_of, target_of
+from tests.export.door import Partition, Receipt, from_json, storage_of, target_of
 from tests.export.made_nights import Interposed
 from tests.export.random_nights import COLUMNS, FIRST_NIGHT, TABLE, Pull, Row, Tables, columns, no_rows
 
@@ -55,7 +55,7 @@ class Kept:
 
     def receipt(self, night: Night) -> Receipt | None:
         data = storage_of(self.out).read(Partition(*night).receipt) if self.is_dataset else None
-        return None if data is None else Receipt.from_json(data)
+        return None if data is None else from_json(data, Receipt)
 
     def settle(self) -> None:
         """Take nights for replaced that somebody has completed."""

@@ -12,7 +12,7 @@ import obstore.store
 import pytest
 
 from seorep_async.tables.declared import all_tables
-from tests.export.door import Part, Partition, Receipt, Storage, commit, digest_of, read_receipt, storage_of
+from tests.export.door import Part, Partition, Receipt, Storage, commit, digest_of, from_json, read_receipt, storage_of
 
 CHANGES = ("put", "write", "exchange", "move", "delete")
 """The steps of a storage that change it."""
@@ -155,7 +155,7 @@ def found(storage: Storage) -> dict[str, bytes]:
 def vouched_for(storage: Storage, night: Partition = NIGHT, *, may_lack: bool = False) -> str | None:
     """Return the pull whose receipt names parts, and check that these are there, and no others."""
     data = storage.read(night.receipt)
-    there = None if data is None else Receipt.from_json(data)
+    there = None if data is None else from_json(data, Receipt)
     if there is None or not there.parts:
         return None
     wanted = {part.name(night): part.digest for part in there.parts}

@@ -43,7 +43,7 @@ def filled(path: Path) -> Path:
 
 def fill(path: Path) -> Path:
     with contextlib.closing(Checkpoint(path)) as checkpoint:
-        checkpoint.note(parameters={"feeds": ["campaign"]})
+        checkpoint.note(key="digest")
         checkpoint.plan([3, 1, 2])
         checkpoint.add([staged(1), staged(3, totals="[1]")], {1: [10, 11]})
     return path
@@ -138,7 +138,7 @@ def test_clearing_it_leaves_nothing(checkpoint: Checkpoint) -> None:
     checkpoint.plan([1])
     checkpoint.add([staged(1)], {1: [7]})
     checkpoint.clear()
-    assert (checkpoint.read("planned", int | None), checkpoint.is_empty(), checkpoint.campaigns()) == (None, True, [])
+    assert (checkpoint.notes.planned, checkpoint.is_empty(), checkpoint.campaigns()) == (None, True, [])
 
 
 @pytest.mark.parametrize("marked", [False, True])  # as versions were not at first
@@ -184,9 +184,9 @@ def test_a_sound_one_passes(filled: Path) -> None:
         "DELETE FROM keywords WHERE id = 11",
         "UPDATE keywords SET id = 12 WHERE id = 11",
         "UPDATE keywords SET number = 5 WHERE id = 10",
-        "UPDATE about SET value = 'null' WHERE name = 'parameters'",
-        "UPDATE about SET value = '\"00\"' WHERE name = 'salt'",
-        "DELETE FROM about WHERE name = 'salt'",
+        "UPDATE notes SET value = 'null' WHERE name = 'key'",
+        "UPDATE notes SET value = '\"00\"' WHERE name = 'salt'",
+        "DELETE FROM notes WHERE name = 'salt'",
         "DROP INDEX keywords_by_id",
         "CREATE TABLE another (a)",
         "ALTER TABLE reports ADD COLUMN more",

@@ -27,6 +27,7 @@ from tests.export.door import (
     busy,
     dataset,
     escape,
+    from_json,
     part_table,
     read_receipt,
     run_export,
@@ -236,7 +237,7 @@ def test_an_account_that_no_windows_folder_can_have_is_refused(account: str) -> 
 
 def test_a_receipt_is_the_same_from_its_json() -> None:
     one = receipt("older", contents("older", *OLDER))
-    assert Receipt.from_json(one.to_json()) == one
+    assert from_json(one.to_json(), Receipt) == one
 
 
 async def test_an_older_night_cut_off_in_its_commit_is_resumed_at_once(tmp_path: Path) -> None:

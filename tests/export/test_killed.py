@@ -112,7 +112,7 @@ def stored_campaigns(folder: Path) -> set[int] | None:
     if not (folder / "checkpoint").exists():
         return None
     with contextlib.closing(Checkpoint(folder / "checkpoint")) as checkpoint:
-        if checkpoint.read("parameters", Any) is None:
+        if checkpoint.notes.parameters is None:
             return None
         return {report.campaign_id for report in checkpoint.reports("keyword_rankings")}
 

@@ -26,7 +26,7 @@ from seorep_async import (
 )
 from seorep_async.export import ExportError, PullSummary
 from seorep_async.sandbox import Sandbox
-from tests.export.door import Checkpoint, errors_before_pause, note_pause
+from tests.export.door import Checkpoint, failed_reports
 from tests.export.forged_notes import forge_note
 from tests.export.made_service import TOO_LARGE, made
 from tests.export.reports import account, contents, names, pull_into, refuse_to_encode, rows_in
@@ -228,11 +228,12 @@ async def test_a_forged_note_is_damage(tmp_path: Path, kind: str) -> None:
         RedirectError("moved", location="https://example.com/", subject="campaign 1"),
     ],
 )
-def test_an_error_is_the_same_after_a_pause(error: SeoRepError) -> None:
-    with contextlib.closing(Checkpoint(None)) as checkpoint:
-        note_pause(checkpoint, {(Feed.CAMPAIGN, 1): error}, "digest")
-        (found,) = (errors_before_pause(checkpoint) or {}).values()
-    assert (type(found), vars(found)) == (type(error), vars(error))
+def test_an_error_is_the_same_after_a_pause(error: SeoRepError, tmp_path: Path) -> None:
+    with contextlib.closing(Checkpoint(tmp_path / "checkpoint")) as checkpoint:
+        checkpoint.note(paused=failed_reports({(Feed.CAMPAIGN, 1): error}))
+    with contextlib.closing(Checkpoint(tmp_path / "checkpoint")) as checkpoint:
+        ((found,),) = [checkpoint.notes.paused or []]
+    assert (type(found.error), vars(found.error)) == (type(error), vars(error))
 
 
 # --- Random pulls

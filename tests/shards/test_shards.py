@@ -438,7 +438,7 @@ async def test_a_damaged_checkpoint_starts_over(
         else:
             (folder / "checkpoint").unlink()
             with contextlib.closing(sqlite3.connect(folder / "checkpoint")) as database:
-                database.execute("CREATE TABLE about (name TEXT)")
+                database.execute("CREATE TABLE notes (name TEXT)")
         assert (await asyncio.to_thread(run_shard, shard)).rows == 4 + 4 * 3 + 4 * 3
         assert names(tmp_path / "work") == []
     assert [record.message for record in caplog.records if "damaged" in record.message] == [

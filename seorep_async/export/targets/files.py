@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import attrs
 
-from seorep_async.export.atomic_replace import atomic_replace, export_error, resolve, temporary_file, translate_errors
+from seorep_async.export.atomic_replace import atomic_replace, export_error, resolve, translate_errors
 from seorep_async.export.formats import Format, write_table
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.storage import Storage
@@ -95,17 +95,16 @@ class FilesTarget(Target):
         for path, table in (*self.replaceable(), *self.outdated()):
             chunks = contents.chunks(table)
             if not isinstance(table, FeedTable):
-                with translate_errors(path):
-                    may_replace = self.may_replace(path, table)
-                    is_outdated = path.exists() and _is_ours(path, self.format, table)
                 first = next(chunks, None)
-                if first is None:
-                    outdated += [path] if is_outdated else []
-                    continue
-                if not may_replace:
-                    raise export_error(path, "it exists, and no pull wrote it; move it away, and run this again")
+                with translate_errors(path):
+                    if first is None:
+                        outdated += [path] if path.exists() and _is_ours(path, self.format, table) else []
+                        continue
+                    if not self.may_replace(path, table):
+                        raise export_error(path, "it exists, and no pull wrote it; move it away, and run this again")
                 chunks = itertools.chain([first], chunks)
-            with temporary_file(contents.area.making / f"table-{table.name}", path) as file:
+            file = contents.area.making / f"table-{table.name}"
+            with translate_errors(path):
                 write_table(file, self.format, table, chunks, check, contents.area.spec.csv)
             finished.append((file, path))
         # the rows come last: a reader who sees them finds the others
@@ -125,7 +124,6 @@ class StoredFilesTarget(FilesTarget):
 
     @classmethod
     def at(cls, place: Place) -> Target | None:
-        """Return the target at a place in an object store, or None if it is of another kind."""
         if not place.is_address or place.format is None:
             return None
         place.format.require_extra()
@@ -190,7 +188,6 @@ def _pull_in(pulls: Path, kind: Format) -> list[str] | None:
 
 
 def _is_ours(file: Path, kind: Format, table: Table) -> bool:
-    """Return whether a file has the columns of a table."""
     with open(file, "rb") as opened:
         return _has_columns(_columns(opened, kind), table)
 

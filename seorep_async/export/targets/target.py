@@ -174,7 +174,6 @@ class Target(ABC):
 
     @property
     def label(self) -> Path | str:
-        """Its name in messages."""
         return self.path
 
     def as_named(self, file: Path) -> Path:
@@ -185,7 +184,6 @@ class Target(ABC):
 
     @property
     def staging_folder(self) -> Path:
-        """The hidden folder of staged reports."""
         # cut to the limit of the file system, and still one for each target
         name = self.path.name if len(self.path.name.encode(errors="surrogateescape")) <= 200 else mark(self.path.name)
         whose = f".{mark(self.account)}" if self.accumulates and self.account is not None else ""
@@ -251,7 +249,6 @@ def shard_tables(feeds: Sequence[Feed]) -> tuple[Table, ...]:
 
 
 def refusal(out: object, problem: str) -> ConfigurationError:
-    """Return the error for a place where nothing can be written."""
     return ConfigurationError(f"can't write {out}: {problem}", argument="out")
 
 
