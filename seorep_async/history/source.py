@@ -21,17 +21,9 @@ from seorep_async.export.database_file import (
     first_line,
     shadowing_names,
 )
-from seorep_async.export.receipts import committed_receipts
 from seorep_async.export.storage import Storage, is_address, storage_of
-from seorep_async.history.parts import (
-    COPY_SETTINGS,
-    CopiedParts,
-    PartFile,
-    arrow_dataset,
-    folder_for_copies,
-    newest_rows,
-    unusable,
-)
+from seorep_async.history.copies import CopiedParts, copied_parts
+from seorep_async.history.parts import PartFile, arrow_dataset, committed_parts, newest_rows
 from seorep_async.models import Feed
 from seorep_async.tables.declared import all_tables, campaigns_table, failures_table, pulls_table, table_of
 from seorep_async.tables.optional import require
@@ -237,27 +229,20 @@ def _database(place: str) -> Generator[RankingHistory, None, None]:
 
 @contextmanager
 def _copied_dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, None]:
-    duckdb, receipts = require("duckdb"), committed_receipts(storage)
-    with folder_for_copies() as folder, duckdb.connect(config=COPY_SETTINGS) as database:
-        parts = CopiedParts(storage, receipts, folder, database)
-        try:
-            parts.show(pulls_table(), at_once=[column.name for column in pulls_table().columns])
-            yield RankingHistory(place, database, parts)
-        except duckdb.Error as error:
-            parts.check()
-            raise unusable(folder, first_line(error)) from error
+    with copied_parts(committed_parts(storage)) as parts:
+        parts.show(pulls_table(), at_once=[column.name for column in pulls_table().columns])
+        yield RankingHistory(place, parts.connection, parts)
 
 
 @contextmanager
 def _dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, None]:
     duckdb, pa = require("duckdb"), require("pyarrow")
-    receipts = committed_receipts(storage)
-    parts = [PartFile(storage, one.night, part) for one in receipts for part in one.parts]
+    parts = [PartFile(one) for one in committed_parts(storage)]
     with duckdb.connect(config=_SETTINGS) as database:
         # DuckDB doesn't know how many rows the parts have, and would guess wrong: joins stay as a query has them
         database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         for table in all_tables():
-            of_table = [part for part in parts if part.table == table.name]
+            of_table = [part for part in parts if part.stored.table == table.name]
             database.register(f"{_PARTS}{table.name}", arrow_dataset(table, of_table))
             database.execute(f"CREATE VIEW {table.name} AS FROM {_PARTS}{table.name} {newest_rows(table)}")
         database.execute(LATEST_VIEW)
