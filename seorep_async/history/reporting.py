@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.atomic_replace import atomic_replace, os_message, resolve, temporary_file, translate_errors
 from seorep_async.export.spec import folded
@@ -80,8 +78,8 @@ def report(
         drawn = _drawn(every) if campaign is None and group is None else None
         opened = every if drawn is None else sorted({*drawn, *every[-2:]})  # nights may lack some campaigns
         history.choose(whose, opened)
-        chosen, name = _choose(history, Chosen(history.connection, whose, (), opened), campaign, group, _within(*days))
-        figures = _figures(chosen, drawn, len(every), title or f"Search rankings: {name}")
+        campaigns, name = _choose(history, whose, opened, campaign, group, _within(*days))
+        figures = _figures(Chosen(history.connection, whose, campaigns, opened), drawn, len(every), title or name)
     _write(target, page(figures, style, image))
     return target
 
@@ -111,14 +109,14 @@ def _drawn(nights: Sequence[dt.date]) -> set[dt.date]:
 
 
 def _choose(
-    history: History, every: Chosen, campaign: int | None, group: str | None, within: str
-) -> tuple[Chosen, str]:
-    """Return the campaigns of the report, and a name for them."""
+    history: History, account: str, nights: Sequence[dt.date], campaign: int | None, group: str | None, within: str
+) -> tuple[list[int], str]:
+    """Return the campaigns of the report, and a title that names them."""
     query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
         SELECT DISTINCT account, campaign_id FROM keyword_rankings
         WHERE account = ? AND snapshot_date IN (SELECT unnest(?::DATE[]))) USING (account, campaign_id)
         ORDER BY campaign_id"""
-    known = history.connection.execute(query, [every.account, every.opened]).fetchall()
+    known = history.connection.execute(query, [account, nights]).fetchall()
     wanted_title = folded(group) if isinstance(group, str) else None
     chosen = [
         (id_, of_group)
@@ -131,8 +129,8 @@ def _choose(
         names = listed(sorted(filter(None, existing))) or "none"
         raise ConfigurationError(f"{history.label} has no rankings of {wanted}{within}; it has {names}")
     companies = {id_: company for id_, company, _ in known}
-    name = every.account if campaign is None else companies[campaign] or f"campaign {campaign}"
-    return attrs.evolve(every, campaigns=[id_ for id_, _ in chosen]), chosen[0][1] if group else name
+    name = account if campaign is None else companies[campaign] or f"campaign {campaign}"
+    return [id_ for id_, _ in chosen], f"Search rankings: {chosen[0][1] if group else name}"
 
 
 def _figures(chosen: Chosen, drawn: Set[dt.date] | None, total: int, title: str) -> Figures:

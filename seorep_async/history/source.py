@@ -150,18 +150,9 @@ def pulled_feeds(
 ) -> dict[tuple[dt.date, dt.date, Feed], tuple[bool, dt.datetime]]:
     """Return the pulls so far: first day, last day and feed → whether they are complete, and the last pull's start.
 
-    They are complete once a pull that began after the last day (UTC) fetched them without a failure.
-
-    Args:
-        source: a database or a dataset, as of `open_history`.
-        account: the name of the account.
-        selection: which campaigns count as all, as the column `selection` of `pulls` says it; None for every campaign.
-        compared: whether only pulls count that requested changes from the previous period.
-        storage_options: of an object store, by obstore's names.
-
-    Raises:
-        ConfigurationError: no pull wrote the source.
-        ExportError: the source is being written, or is damaged.
+    They are complete once a pull that began after the last day (UTC) fetched them without a failure. Pulls count if
+    they have this `selection`, None being every campaign, and if `compared`, only those that requested changes from the
+    previous period. Other arguments and errors are as of `open_history`.
     """
     complete = "bool_or(failures = 0 AND started_at::DATE > end_date)"
     query = f"""SELECT start_date, end_date, known.feed, {complete}, max(started_at)

@@ -321,8 +321,9 @@ def test_a_forged_part_with_its_digest_is_refused(
         read(source / "a")
 
 
-def test_a_part_with_fewer_rows_than_its_receipt_says_is_refused(source: Path) -> None:
-    forged(source, rewritten(lambda rows: rows.slice(1)))
+@pytest.mark.parametrize("forge", [lambda rows: rows.slice(1), lambda rows: pa.concat_tables([rows, rows])])
+def test_a_part_of_more_or_fewer_rows_than_said_is_refused(source: Path, forge: Callable[[pa.Table], pa.Table]) -> None:
+    forged(source, rewritten(forge))
     with pytest.raises(ExportError, match=f"{PART} is no part that a pull wrote"):
         changed(source / "a")
 
