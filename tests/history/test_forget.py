@@ -12,7 +12,6 @@ import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepError
 from seorep_async.export import PullProgress, pull_to
-from seorep_async.export.local_folder import LocalFolder
 from seorep_async.export.lock import AtWorkError
 from seorep_async.export.storage import storage_of
 from seorep_async.history import forget, open_history
@@ -55,21 +54,10 @@ def test_one_account_goes_and_the_other_stays(folder: Path, name: str) -> None:
         forget(place, account="acme")
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ("CREATE MACRO lower(a) AS 'x'", "macro lower hides a function"),
-        (
-            "DROP VIEW keyword_rankings_latest; ALTER TABLE pulls ALTER account TYPE VARCHAR COLLATE NOCASE",
-            "by a COLLATE on account; run ALTER TABLE pulls ALTER account TYPE VARCHAR",
-        ),
-        ("ALTER TABLE totals RENAME TO mine; CREATE VIEW totals AS FROM mine", "totals is a view in it"),
-    ],
-)
-def test_a_database_that_answers_otherwise_is_refused(folder: Path, changed: str, said: str) -> None:
+def test_a_database_that_answers_otherwise_is_refused(folder: Path) -> None:
     with duckdb.connect(str(folder / "a.duckdb")) as own:
-        own.execute(changed)
-    with pytest.raises(ConfigurationError, match=said):
+        own.execute("CREATE MACRO lower(a) AS 'x'")
+    with pytest.raises(ConfigurationError, match="macro lower hides a function"):
         forget(folder / "a.duckdb", account="acme")
 
 
@@ -201,31 +189,10 @@ def test_after_sigkill_the_same_call_ends_it(folder: Path, name: str, step: int)
     expected = {table: [row for row in found if row[0] != "acme"] for table, found in rows(place).items()}
     child = subprocess.run([sys.executable, "-c", KILLED, str(place), "acme", str(step)], check=False)
     assert child.returncode == -signal.SIGKILL
+    assert {row[:2] for row in rows(place)["totals"]} == {row[:2] for row in rows(place)["pulls"]}  # nights are whole
     forget(place, account="acme")
     assert rows(place) == expected
     assert [path for path in place.rglob("*") if "acme" in path.name] + staging_folders(folder) == []
-
-
-@pytest.mark.parametrize("calls", [1, 2])
-def test_killed_in_a_dataset_the_same_call_ends_it(folder: Path, monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
-    expected = {table: [row for row in found if row[0] != "acme"] for table, found in rows(folder / "a").items()}
-    done = 0
-
-    def killed(self: LocalFolder, names: list[str]) -> None:
-        nonlocal done
-        done += 1
-        real(self, names if done < calls else names[:1])
-        if done == calls:
-            raise KeyboardInterrupt
-
-    real = LocalFolder.delete
-    with monkeypatch.context() as patched:
-        patched.setattr(LocalFolder, "delete", killed)
-        with pytest.raises(KeyboardInterrupt):
-            forget(folder / "a", account="acme")
-    forget(folder / "a", account="acme")
-    assert rows(folder / "a") == expected
-    assert list(folder.glob("a/*/account=acme/*/*.*")) == []
 
 
 @pytest.mark.parametrize(
