@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import duckdb
@@ -11,19 +10,7 @@ import pytest
 from seorep_async import ExportError
 from seorep_async.history import changes, report
 from seorep_async.history.source import pulled_feeds
-from tests.history.left_behind import compute_accounts, pulled
-
-
-@pytest.fixture(scope="module")
-def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pulled(tmp_path_factory.mktemp("history"))
-
-
-@pytest.fixture
-def source(left_behind: Path, tmp_path: Path) -> Path:
-    """A folder with a copy of the database, to be changed."""
-    shutil.copy(left_behind / "a.duckdb", tmp_path)
-    return tmp_path
+from tests.history.left_behind import compute_accounts
 
 
 @pytest.mark.parametrize(

@@ -23,22 +23,10 @@ from seorep_async.tables.declared import all_tables
 from tests.export.databases import opened_elsewhere
 from tests.export.reports import account
 from tests.export.s3 import Bucket
-from tests.history.left_behind import NIGHTS, compute_accounts, pulled, pulled_windows
+from tests.history.left_behind import NIGHTS, compute_accounts, pulled_windows
 
 RECEIPT = "_receipts/account=acme/snapshot_date=2023-03-02.json"
 PART = "keyword_rankings/account=acme/snapshot_date=2023-03-02/part-00000.parquet"
-
-
-@pytest.fixture(scope="module")
-def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pulled(tmp_path_factory.mktemp("history"))
-
-
-@pytest.fixture
-def source(left_behind: Path, tmp_path: Path) -> Path:
-    """A copy of both, to be changed."""
-    shutil.copytree(left_behind, tmp_path / "copy")
-    return tmp_path / "copy"
 
 
 def rows(source: object, table: str) -> list[tuple[Any, ...]]:
