@@ -125,6 +125,11 @@ def test_a_night_without_all_campaigns_is_told(tmp_path: Path) -> None:
     assert "1 of 2 nights lack a campaign that others have." in made(source)
 
 
+def test_groups_are_those_of_the_last_night(tmp_path: Path) -> None:
+    page = made(made_history(tmp_path / "a.duckdb", [{11: 1, 21: 5}, {11: 1}]))
+    assert [row[0] for row in panel(page, "By campaign")] == ["Company 1 (1)"]
+
+
 @pytest.mark.parametrize("target", ["nights.duckdb", "nights/"])
 @pytest.mark.parametrize("latest_first", [False, True])
 async def test_of_several_windows_the_longest_that_ends_last_counts(
