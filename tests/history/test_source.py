@@ -173,16 +173,6 @@ async def test_a_dataset_without_rankings_is_refused(tmp_path: Path, name: str) 
         report(tmp_path / name, out=tmp_path / "page.html")
 
 
-def test_a_view_in_a_foreign_database_reads_no_file(source: Path) -> None:
-    (source / "secret.csv").write_text("account\nsecret\n")
-    with duckdb.connect(str(source / "a.duckdb")) as own:
-        columns = ", ".join(f"old.{column.name}" for column in all_tables()[-1].columns if column.name != "account")
-        own.execute("ALTER TABLE pulls RENAME TO old")
-        own.execute(f"CREATE VIEW pulls AS SELECT csv.account, {columns} FROM old, '{source}/secret.csv' csv")
-    with pytest.raises(ConfigurationError, match="pulls is a view in it"), open_history(source / "a.duckdb"):
-        pass
-
-
 async def test_a_dataset_in_a_bucket_opens_likewise(bucket: Bucket) -> None:
     async with account(campaigns=1, keywords=2) as (_, client):
         options = bucket.server.options
