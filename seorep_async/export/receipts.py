@@ -45,10 +45,10 @@ def read_receipt(storage: Storage, night: Partition) -> Receipt | None:
     raise busy(storage, night)
 
 
-def last_receipt(storage: Storage, account: str, *, if_rows: bool = False) -> Receipt | None:
-    """Return the receipt of an account's last night, or None if it has none; raises as `read_receipt`.
+def last_receipt(storage: Storage, account: str) -> Receipt | None:
+    """Return the receipt of an account's last night; raises as `read_receipt`.
 
-    `if_rows` returns None also if everything failed on every night: their key may not be the account's.
+    It is None if there is none, or everything failed on every night: their key may not be the account's.
     """
     last = None
     for name in reversed(storage.names(f"{RECEIPTS}/account={escape(account)}")):
@@ -62,7 +62,7 @@ def last_receipt(storage: Storage, account: str, *, if_rows: bool = False) -> Re
             raise _damaged(storage, name)
         receipt = read_receipt(storage, night)
         last = last or receipt
-        if receipt is not None and (receipt.has_rows or not if_rows):
+        if receipt is not None and receipt.has_rows:
             return last
     return None
 

@@ -94,7 +94,7 @@ def totals_table() -> Table:
     return Table("totals", "The totals of one report.", (*columns, *columns_of_model(RankingTotals)), _REPORT_KEY)
 
 
-def totals_values(totals: RankingTotals, *, compared: bool = True) -> list[Any]:
+def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
     """Return the values of a report's totals, in the order of their columns; changes are None unless `compared`."""
     values = list(_READ_TOTALS(totals))
     for index in () if compared else _CHANGES:

@@ -91,7 +91,7 @@ class DatasetTarget(Target):
         """Refuse a search, an account that it knows with another service or key, and a folder that no pull wrote."""
         spec.check_whole(self.label)
         storage = self.storage
-        earlier = last_receipt(storage, spec.account, if_rows=True)
+        earlier = last_receipt(storage, spec.account)
         known = None if earlier is None else (earlier.service, earlier.key_digest)
         if earlier is None or not earlier.has_rows:  # receipts were lost, or do not tell whose key came last
             known = _newest_key(storage, spec.account) or known
