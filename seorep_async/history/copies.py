@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection, Generator, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,11 +53,10 @@ class CopiedParts:
     parts: Sequence[StoredPart]
     folder: Path
     connection: duckdb.DuckDBPyConnection
-    accounts: Sequence[str] = attrs.field(init=False)
     _copied: dict[Path, StoredPart] = attrs.field(init=False, factory=dict)
 
-    @accounts.default
-    def _(self) -> Sequence[str]:
+    @cached_property
+    def accounts(self) -> list[str]:
         return sorted({one.night.account for one in self.parts})
 
     def nights(self, table: Table, account: str) -> list[dt.date]:

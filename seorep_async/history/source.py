@@ -67,10 +67,10 @@ class History:
             return known[0]
         if name in known:
             return str(name)
-        names = listed(map(shown, known))
         if name is None:
+            names = listed(map(shown, known))
             raise ConfigurationError(f"{self.label} has several accounts; name one with account=…: {names}")
-        raise ConfigurationError(f"there is no account {shown(name)} in {self.label}; it has {names}")
+        raise no_account(name, self.label, known)
 
     def nights(self, account: str) -> list[dt.date]:
         """Return the nights of an account for which the campaign feed was pulled and any row was written, in order."""
@@ -198,6 +198,12 @@ def listed(names: Iterable[str]) -> str:
     """Return names for a message, of many the last ones."""
     every = list(names)
     return ", ".join(["…", *every[-_MOST_NAMED:]] if len(every) > _MOST_NAMED else every)
+
+
+def no_account(name: str, label: Path | str, known: Iterable[str]) -> ConfigurationError:
+    """Return the error for an account that is not among those known."""
+    names = listed(map(shown, sorted(known))) or "none"
+    return ConfigurationError(f"there is no account {shown(name)} in {label}; it has {names}")
 
 
 @contextmanager
