@@ -46,9 +46,9 @@ def read_receipt(storage: Storage, night: Partition) -> Receipt | None:
 
 
 def last_receipt(storage: Storage, account: str) -> Receipt | None:
-    """Return the receipt of an account's last night, or None if it has none; raises as `read_receipt`.
+    """Return the receipt of an account's last night; raises as `read_receipt`.
 
-    None also if everything failed on every night: their key may not be the account's.
+    It is None if there is none, or everything failed on every night: their key may not be the account's.
     """
     last = None
     for name in reversed(storage.names(f"{RECEIPTS}/account={escape(account)}")):

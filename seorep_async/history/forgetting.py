@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from seorep_async.errors import ConfigurationError, shown
+from seorep_async.errors import ConfigurationError
 from seorep_async.export.atomic_replace import atomic_replace, export_error, translate_errors
 from seorep_async.export.database_file import all_columns, as_name, connected, first_line, quoted, shadowing_names
 from seorep_async.export.local_folder import STAGING, LocalFolder
@@ -18,7 +18,7 @@ from seorep_async.export.night import escape, is_name_of_part
 from seorep_async.export.storage import RECEIPTS, Storage, is_address
 from seorep_async.export.targets import target_of
 from seorep_async.export.targets.dataset import DatasetTarget
-from seorep_async.history.source import listed
+from seorep_async.history.source import no_account
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_account_name
 from seorep_async.tables.declared import all_tables
@@ -81,9 +81,8 @@ def _forget_in_dataset(storage: Storage, account: str) -> None:
     if isinstance(storage, LocalFolder):
         storage.remove_empty_folders(f"{STAGING}/{mine}")  # pulls leave them behind
     if not any(name.split("/")[1] == mine for name in receipts | parts | staged):
-        _refuse(
-            account, storage.address(), {unquote(name.split("/")[1].partition("=")[2]) for name in receipts | parts}
-        )
+        known = {unquote(name.split("/")[1].partition("=")[2]) for name in receipts | parts}
+        raise no_account(account, storage.address(), known)
     for names in (receipts, parts, staged):
         storage.delete(sorted(name for name in names if name.split("/")[1] == mine))
 
@@ -99,7 +98,7 @@ def _forget_in_database(path: Path, account: str, making: Path) -> None:
             every = " UNION ".join(f"SELECT account FROM {table} WHERE account IS NOT NULL" for table in tables)
             known = {one for (one,) in database.execute(every).fetchall()} if tables else set()
             if account not in known:
-                _refuse(account, str(path), known)
+                raise no_account(account, path, known)
             ((name,),) = database.execute("SELECT current_database()").fetchall()
             _copy(database, name, making / "rest.duckdb", _REST)
             for table in tables:
@@ -115,8 +114,3 @@ def _forget_in_database(path: Path, account: str, making: Path) -> None:
 
 def _copy(database: duckdb.DuckDBPyConnection, name: str, file: Path, copy: str) -> None:
     database.execute(f"ATTACH {quoted(str(file))} AS {copy}; COPY FROM DATABASE {as_name(name)} TO {copy}")
-
-
-def _refuse(account: str, label: str, known: Iterable[str]) -> NoReturn:
-    names = listed(map(shown, sorted(known))) or "none"
-    raise ConfigurationError(f"there is no account {shown(account)} in {label}; it has {names}")

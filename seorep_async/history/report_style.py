@@ -73,13 +73,9 @@ def axis(lowest: float, highest: float, *, steps: int = 4) -> list[int]:
 
 
 def stacked_bars(label: str, bars: Sequence[Sequence[int]], top: int, marks: int) -> str:
-    """Return a bar for each night, whose parts, of classes b0, b1 …, stand on each other.
+    """Return a bar for each night, whose parts, of classes b0, b1 …, stand on each other, the first at the bottom.
 
-    Args:
-        label: what a screen reader says.
-        bars: the parts of each bar, the lowest first.
-        top: the value at the upper edge.
-        marks: grid lines, both edges included.
+    A screen reader says the label; `top` is the value at the upper edge, `marks` the number of grid lines with edges.
     """
     width = min(0.84 * SLOT, SLOT * len(bars) * _WIDEST_BAR)
     paths = []
@@ -97,12 +93,7 @@ def stacked_bars(label: str, bars: Sequence[Sequence[int]], top: int, marks: int
 def line(label: str, values: Sequence[float | None], best: float, worst: float, marks: int) -> str:
     """Return a line through the nights' values, interrupted where there is none, with a dot at the last.
 
-    Args:
-        label: what a screen reader says.
-        values: of each night.
-        best: the value at the upper edge.
-        worst: the value at the lower edge.
-        marks: grid lines, both edges included.
+    `best` is the value at the upper edge, `worst` at the lower one; label and marks are as for `stacked_bars`.
     """
     points = [
         None if value is None else f"{(index + 0.5) * SLOT:g} {HEIGHT * (value - best) / (worst - best):.4g}"

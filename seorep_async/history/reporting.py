@@ -9,11 +9,9 @@ import math
 import os
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
-
-import attrs
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.export.atomic_replace import atomic_replace, os_message, resolve, translate_errors
@@ -78,11 +76,11 @@ def report(
     with open_rankings(source, storage_options=storage_options) as history:
         whose = history.account(account)
         every = _nights(history, whose, *days)
-        of_all = campaign is None and group is None
-        nights = sorted({*_drawn(every), *every[-2:]}) if of_all else every
-        history.choose(whose, nights)  # of some campaigns every night, as they may have no rows of those drawn
-        chosen, name = _choose(history, Chosen(history.connection, whose, (), nights), campaign, group, _within(*days))
-        figures = _figures(chosen, every if of_all else None, name, title)
+        drawn = _drawn(every) if campaign is None and group is None else None
+        opened = every if drawn is None else sorted({*drawn, *every[-2:]})  # nights may lack some campaigns
+        history.choose(whose, opened)
+        campaigns, name = _choose(history, whose, opened, campaign, group, _within(*days))
+        figures = _figures(Chosen(history.connection, whose, campaigns, opened), drawn, len(every), title or name)
     _write(target, page(figures, style, image))
     return target
 
@@ -112,14 +110,14 @@ def _drawn(nights: Sequence[dt.date]) -> set[dt.date]:
 
 
 def _choose(
-    history: History, every: Chosen, campaign: int | None, group: str | None, within: str
-) -> tuple[Chosen, str]:
-    """Return the campaigns of the report, and a name for them."""
+    history: History, account: str, nights: Sequence[dt.date], campaign: int | None, group: str | None, within: str
+) -> tuple[list[int], str]:
+    """Return the campaigns of the report, and a title that names them."""
     query = """SELECT campaign_id, company, group_title FROM campaigns RIGHT JOIN (
         SELECT DISTINCT account, campaign_id FROM keyword_rankings
         WHERE account = ? AND snapshot_date IN (SELECT unnest(?::DATE[]))) USING (account, campaign_id)
         ORDER BY campaign_id"""
-    known = history.connection.execute(query, [every.account, every.opened]).fetchall()
+    known = history.connection.execute(query, [account, nights]).fetchall()
     wanted_title = folded(group) if isinstance(group, str) else None
     chosen = [
         (id_, of_group)
@@ -132,27 +130,27 @@ def _choose(
         names = listed(sorted(filter(None, existing))) or "none"
         raise ConfigurationError(f"{history.label} has no rankings of {wanted}{within}; it has {names}")
     companies = {id_: company for id_, company, _ in known}
-    name = every.account if campaign is None else companies[campaign] or f"campaign {campaign}"
-    return attrs.evolve(every, campaigns=[id_ for id_, _ in chosen]), chosen[0][1] if group else name
+    name = account if campaign is None else companies[campaign] or f"campaign {campaign}"
+    return [id_ for id_, _ in chosen], f"Search rankings: {chosen[0][1] if group else name}"
 
 
-def _figures(chosen: Chosen, every: Sequence[dt.date] | None, name: str, title: str | None) -> Figures:
-    """Return the figures; `every` has all nights if only those that are drawn were opened."""
+def _figures(chosen: Chosen, drawn: Set[dt.date] | None, total: int, title: str) -> Figures:
+    """Return the figures of the nights to draw of a total; None draws those on which the campaigns have rows."""
     campaigns_by_night = chosen.campaigns_by_night()
     dates = list(campaigns_by_night)
-    every = dates if every is None else every
-    drawn = {dates[0], dates[-1], *_drawn(every).intersection(dates)}
+    if drawn is None:
+        drawn, total = _drawn(dates), len(dates)
     nights = chosen.nights([*drawn, *dates[-2:]])
     last = nights[-1]
     engine = next((one for one in ENGINES if last.standings[one].ranked), "engine_a")
     kinds = [kind for kind in GROUPED_BY if kind != "Campaign" or len(chosen.campaigns) > 1]
     groups = {kind: chosen.groups(kind, engine, dates[0], dates[-1]) for kind in kinds}
     return Figures(
-        title=f"Search rankings: {name}" if title is None else title,
+        title=title,
         subject=chosen.account,
         nights=[night for night in nights if night.date in drawn],
         previous=nights[-2] if len(nights) > 1 else None,
-        total=len(every),
+        total=total,
         opened=len(dates),
         incomplete=sum(count < max(campaigns_by_night.values()) for count in campaigns_by_night.values()),
         engine=engine,

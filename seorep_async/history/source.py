@@ -21,17 +21,9 @@ from seorep_async.export.database_file import (
     first_line,
     shadowing_names,
 )
-from seorep_async.export.receipts import committed_receipts
 from seorep_async.export.storage import Storage, is_address, storage_of
-from seorep_async.history.parts import (
-    COPY_SETTINGS,
-    CopiedParts,
-    PartFile,
-    arrow_dataset,
-    folder_for_copies,
-    newest_rows,
-    unusable,
-)
+from seorep_async.history.copies import CopiedParts, copied_parts
+from seorep_async.history.parts import PartFile, arrow_dataset, committed_parts, newest_rows
 from seorep_async.models import Feed
 from seorep_async.tables.declared import all_tables, campaigns_table, failures_table, pulls_table, table_of
 from seorep_async.tables.optional import require
@@ -75,10 +67,10 @@ class History:
             return known[0]
         if name in known:
             return str(name)
-        names = listed(map(shown, known))
         if name is None:
+            names = listed(map(shown, known))
             raise ConfigurationError(f"{self.label} has several accounts; name one with account=…: {names}")
-        raise ConfigurationError(f"there is no account {shown(name)} in {self.label}; it has {names}")
+        raise no_account(name, self.label, known)
 
     def nights(self, account: str) -> list[dt.date]:
         """Return the nights of an account for which the campaign feed was pulled and any row was written, in order."""
@@ -158,18 +150,9 @@ def pulled_feeds(
 ) -> dict[tuple[dt.date, dt.date, Feed], tuple[bool, dt.datetime]]:
     """Return the pulls so far: first day, last day and feed → whether they are complete, and the last pull's start.
 
-    They are complete once a pull that began after the last day (UTC) fetched them without a failure.
-
-    Args:
-        source: a database or a dataset, as of `open_history`.
-        account: the name of the account.
-        selection: which campaigns count as all, as the column `selection` of `pulls` says it; None for every campaign.
-        compared: whether only pulls count that requested changes from the previous period.
-        storage_options: of an object store, by obstore's names.
-
-    Raises:
-        ConfigurationError: no pull wrote the source.
-        ExportError: the source is being written, or is damaged.
+    They are complete once a pull that began after the last day (UTC) fetched them without a failure. Pulls count if
+    they have this `selection`, None being every campaign, and if `compared`, only those that requested changes from the
+    previous period. Other arguments and errors are as of `open_history`.
     """
     complete = "bool_or(failures = 0 AND started_at::DATE > end_date)"
     query = f"""SELECT start_date, end_date, known.feed, {complete}, max(started_at)
@@ -217,6 +200,12 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(["…", *every[-_MOST_NAMED:]] if len(every) > _MOST_NAMED else every)
 
 
+def no_account(name: str, label: Path | str, known: Iterable[str]) -> ConfigurationError:
+    """Return the error for an account that is not among those known."""
+    names = listed(map(shown, sorted(known))) or "none"
+    return ConfigurationError(f"there is no account {shown(name)} in {label}; it has {names}")
+
+
 @contextmanager
 def _database(place: str) -> Generator[RankingHistory, None, None]:
     path = resolve(Path(place))
@@ -237,27 +226,20 @@ def _database(place: str) -> Generator[RankingHistory, None, None]:
 
 @contextmanager
 def _copied_dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, None]:
-    duckdb, receipts = require("duckdb"), committed_receipts(storage)
-    with folder_for_copies() as folder, duckdb.connect(config=COPY_SETTINGS) as database:
-        parts = CopiedParts(storage, receipts, folder, database)
-        try:
-            parts.show(pulls_table(), at_once=[column.name for column in pulls_table().columns])
-            yield RankingHistory(place, database, parts)
-        except duckdb.Error as error:
-            parts.check()
-            raise unusable(folder, first_line(error)) from error
+    with copied_parts(committed_parts(storage)) as parts:
+        parts.show(pulls_table(), at_once=[column.name for column in pulls_table().columns])
+        yield RankingHistory(place, parts.connection, parts)
 
 
 @contextmanager
 def _dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, None]:
     duckdb, pa = require("duckdb"), require("pyarrow")
-    receipts = committed_receipts(storage)
-    parts = [PartFile(storage, one.night, part) for one in receipts for part in one.parts]
+    parts = [PartFile(one) for one in committed_parts(storage)]
     with duckdb.connect(config=_SETTINGS) as database:
         # DuckDB doesn't know how many rows the parts have, and would guess wrong: joins stay as a query has them
         database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         for table in all_tables():
-            of_table = [part for part in parts if part.table == table.name]
+            of_table = [part for part in parts if part.stored.table == table.name]
             database.register(f"{_PARTS}{table.name}", arrow_dataset(table, of_table))
             database.execute(f"CREATE VIEW {table.name} AS FROM {_PARTS}{table.name} {newest_rows(table)}")
         database.execute(LATEST_VIEW)

@@ -127,12 +127,12 @@ async def _pull(
     if destination is None:
         raise ConfigurationError("this source needs a pipeline: pipeline.run(source); rows alone come from pull_to")
     accounts = dlt.current.source_state().setdefault("accounts", {})
-    known = accounts.get(spec.account, [])
-    if known:
-        spec.check_account("the destination", *known[:2])
+    service, digest, last = accounts.get(spec.account, (None, None, ""))
+    if service is not None:
+        spec.check_account("the destination", service, digest)
     folder = Path(work_dir or tempfile.mkdtemp(prefix="seorep-"))
     target = target_of(folder / "pull.parquet", spec.feeds)
-    assert isinstance(target, FilesTarget)  # noqa: S101
+    assert isinstance(target, FilesTarget)  # noqa: S101  # for the type checker
     pulled = _Pulled(target, destination.destination_type.endswith(".filesystem"))
     if work_dir is None:
         weakref.finalize(pulled, shutil.rmtree, folder)  # the tables are read after this has ended
@@ -142,7 +142,6 @@ async def _pull(
         raise summary.failures[0].error
     night = summary.snapshot_date  # of a resumed pull, that of its first run
     pulled.replacement = Replacement(attrs.evolve(spec, snapshot_date=night), summary.outcomes)
-    last = known[2] if len(known) > 2 else ""
     pulled.is_older = night.isoformat() < last
     accounts[spec.account] = [spec.service, spec.key_digest(), max(night.isoformat(), last)]
     yield pulled
@@ -183,7 +182,7 @@ def _later_keys(pulled: _Pulled, table: Table) -> Set[tuple[Any, ...]]:
     with contextlib.suppress(missing), pipeline.sql_client(schema) as client:  # no run had this table yet
         whose = f"account = {quoted(spec.account)} AND snapshot_date > DATE '{spec.snapshot_date}'"
         name = client.make_qualified_table_name(table.name)
-        query = f"SELECT {', '.join(table.key)} FROM {name} WHERE {whose}"  # noqa: S608
+        query = f"SELECT {', '.join(table.key)} FROM {name} WHERE {whose}"  # noqa: S608  # names of ours
         return {tuple(row) for row in client.execute_sql(query) or ()}
     return set()
 

@@ -304,7 +304,7 @@ async def _answered(tools: _Tools, name: str, arguments: Mapping[str, Any]) -> t
         return await tool(**arguments), False
     except (SeoRepError, ImportError) as error:
         problem = str(error)
-    except Exception as error:
+    except Exception as error:  # the server must outlive a bug in a tool
         _log.exception("a tool failed unexpectedly")
         problem = f"unexpected {type(error).__name__}; this is a bug in seorep, whose log on stderr says where"
     return problem if len(problem) <= _LONGEST_ERROR else f"{problem[:_LONGEST_ERROR]}…", True
@@ -324,7 +324,7 @@ def _selected(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
     asked, query = connection.sql(statements[0]), _without_end(statements[0].query)
     # DuckDB's own text: Python has no months, no infinite days, and objects for each element of a list
     values = [f"#{n}" if str(kind) in _AS_JSON else f"#{n}::VARCHAR" for n, kind in enumerate(asked.types, 1)]
-    result = connection.execute(f"SELECT {', '.join(values)} FROM ({query}\n)")  # noqa: S608
+    result = connection.execute(f"SELECT {', '.join(values)} FROM ({query}\n)")  # noqa: S608  # one SELECT that reads
     return excerpt(asked.columns, iter(result.fetchone, None))
 
 

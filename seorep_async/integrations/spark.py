@@ -72,7 +72,7 @@ _DEFAULTS: dict[str, Any] = {"ids": None, "feeds": [Feed.CAMPAIGN], "key_from": 
 _SECRET = re.compile("key|token|secret|password", re.IGNORECASE)
 
 
-class SeoRepDataSource(DataSource, DataSourceReader):  # type: ignore[misc]
+class SeoRepDataSource(DataSource, DataSourceReader):  # type: ignore[misc]  # pyspark is not typed
     """The data source, which is its own reader; Spark makes it with the options."""
 
     @classmethod

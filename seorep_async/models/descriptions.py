@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import attrs
 
-M = TypeVar("M")
+M = TypeVar("M", bound=attrs.AttrsInstance)
 
 _WIDTH = 116
 
@@ -179,7 +179,7 @@ def with_meanings(model: type[M]) -> type[M]:
     """Add the attributes' descriptions to the docstring of a model, for `help()` and pdoc."""
     lines = [
         line
-        for field in attrs.fields(model)  # type: ignore[arg-type]
+        for field in attrs.fields(model)
         for line in _wrapped(f"        {field.name}: {description_of(model, field.name)}")
     ]
     model.__doc__ = f"{(model.__doc__ or '').rstrip()}\n\n    Attributes:\n" + "\n".join(lines) + "\n    "

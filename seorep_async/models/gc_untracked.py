@@ -15,7 +15,7 @@ import attrs
 import msgspec
 from msgspec.structs import astuple
 
-M = TypeVar("M")
+M = TypeVar("M", bound=attrs.AttrsInstance)
 
 _ABOUT_STORAGE = {"__init__", "__getstate__", "__setstate__", "__slots__", "__annotations__"}
 
@@ -26,7 +26,7 @@ def gc_untracked_struct(model: type[M]) -> type[M]:
     It keeps everything from attrs, but can't be subclassed, and an instance in its own `extra` is never freed. A model
     with a feature that structs lack, such as converters, is a TypeError.
     """
-    fields = attrs.fields(model)  # type: ignore[arg-type]
+    fields = attrs.fields(model)
     if hasattr(model, "__attrs_post_init__") or not all(map(_is_plain, fields)):
         raise TypeError(f"{model.__name__} does more than hold values, which a gc-untracked struct can't")
     names = {field.name for field in fields}
@@ -77,7 +77,7 @@ def raw_row_struct(
 
 
 def _is_plain(field: attrs.Attribute[Any]) -> bool:
-    made = isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]
+    made = isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]  # a class that its stubs call a function
     return (
         not (made or field.converter or field.validator or field.kw_only) and field.init and field.alias == field.name
     )

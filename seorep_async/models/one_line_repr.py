@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import attrs
 
-M = TypeVar("M")
+M = TypeVar("M", bound=attrs.AttrsInstance)
 
 _WIDTH = 100
 _LONGEST_STRING = 40
@@ -14,7 +14,7 @@ _LONGEST_STRING = 40
 
 def one_line_repr(model: type[M]) -> type[M]:
     """Give a model a repr of its first fields, as many as fit into one line."""
-    names = [field.name for field in attrs.fields(model) if field.repr]  # type: ignore[arg-type]
+    names = [field.name for field in attrs.fields(model) if field.repr]
 
     def __repr__(self: M) -> str:
         shown = ""

@@ -224,9 +224,9 @@ def _check_plan(
     return options_without_secrets({} if storage_options is None else storage_options)
 
 
-def _folder(work_dir: object) -> str | None:
+def _folder(work_dir: str | os.PathLike[str] | None) -> str | None:
     try:
-        return None if work_dir is None else str(resolve(Path(work_dir)))  # type: ignore[arg-type]
+        return None if work_dir is None else str(resolve(Path(work_dir)))
     except (TypeError, ValueError):
         problem = f"work_dir must be the path of a folder, got {shown(work_dir)}"
         raise ConfigurationError(problem, argument="work_dir") from None

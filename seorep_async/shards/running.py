@@ -163,7 +163,7 @@ def client_of(shard: Shard, limits: Limits, key: Callable[[], str] | None = None
 
     ConfigurationError: it is not, or there is no key.
     """
-    secret = find_key(checked_shard(shard).key_from, key)
+    secret = find_key(shard.key_from, key)
     client = SeoRepClient(shard.base_url, secret, settings=shard.settings, limits=limits)
     if shard.sealed(client.key_digest).seal != shard.seal:
         place = shard.key_from if key is None else "key()"

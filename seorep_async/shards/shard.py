@@ -31,7 +31,7 @@ from seorep_async.resources.rankings import FeedOptions
 from seorep_async.settings import Settings
 from seorep_async.tables.declared import table_of
 
-T = TypeVar("T")
+T = TypeVar("T", bound=attrs.AttrsInstance)
 
 MOST_SHARDS = 100_000
 """The most shards of a pull, and the most workers."""
@@ -88,11 +88,7 @@ class Shard:
     seal: str = ""
 
     def sealed(self, fingerprint: Callable[[bytes], str]) -> Shard:
-        """Return it with its seal.
-
-        Args:
-            fingerprint: returns for a salt a digest of the API key; takes a twentieth of a second, once.
-        """
+        """Return it with its seal; `fingerprint` returns for a salt a digest of the API key."""
         secret = fingerprint(hashlib.sha256(f"seal\n{self.base_url}\n{self.account}".encode()).digest()[:16])
         content = attrs.evolve(self, seal="").to_json()
         return attrs.evolve(self, seal=hmac.new(secret.encode(), content.encode(), "sha256").hexdigest())
@@ -269,7 +265,7 @@ def _structured(found: dict[str, Any], kind: type[T]) -> T | str:
     """Return an object, or the problem."""
     if kind is Shard and "outcomes" in found:
         return "it is the receipt of a shard; give the shards themselves, as plan made them"
-    if newer := found.keys() - {field.name for field in attrs.fields(kind)}:  # type: ignore[arg-type]
+    if newer := found.keys() - {field.name for field in attrs.fields(kind)}:
         return f"a newer version of seorep made it, with fields such as {min(newer)[:40]}"
     try:
         result = _converter().structure(found, kind)
@@ -277,7 +273,7 @@ def _structured(found: dict[str, Any], kind: type[T]) -> T | str:
             _check_shard(result)
     except ConfigurationError as error:
         return error.message
-    except Exception as error:
+    except Exception as error:  # cattrs has no base of what its hooks raise
         problem, _, path = transform_error(error, format_exception=_in_words)[0].rpartition(" @ $")
         return f"{path.removeprefix('.') or 'it'} {problem}"
     return result

@@ -77,7 +77,6 @@ def pandas_frame(table: pa.Table) -> pd.DataFrame:
 
 
 def polars_frame(table: pa.Table) -> pl.DataFrame:
-    """Return an Arrow table as a polars data frame."""
     frame: pl.DataFrame = require("polars").from_arrow(table)
     return frame
 

@@ -90,12 +90,11 @@ def _feed_table(feed: Feed, name: str, description: str, model: type, key: tuple
 
 @cache
 def totals_table() -> Table:
-    """Return the table of totals: one row for each report with totals."""
     columns = tuple(_CAMPAIGN if column.name == "campaign_id" else column for column in _REPORT)
     return Table("totals", "The totals of one report.", (*columns, *columns_of_model(RankingTotals)), _REPORT_KEY)
 
 
-def totals_values(totals: RankingTotals, *, compared: bool = True) -> list[Any]:
+def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
     """Return the values of a report's totals, in the order of their columns; changes are None unless `compared`."""
     values = list(_READ_TOTALS(totals))
     for index in () if compared else _CHANGES:
@@ -105,14 +104,12 @@ def totals_values(totals: RankingTotals, *, compared: bool = True) -> list[Any]:
 
 @cache
 def campaigns_table() -> Table:
-    """Return the table of campaigns."""
     _, *others = columns_of_model(Campaign)
     columns = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *others)
     return Table("campaigns", "A campaign, as it was when it was last pulled.", columns, ("account", "campaign_id"))
 
 
 def campaign_columns(campaigns: Sequence[Campaign], account: str, snapshot_date: object) -> list[Sequence[Any]]:
-    """Return campaigns as columns of their table."""
     lead = [[value] * len(campaigns) for value in (account, snapshot_date)]
     return [*lead, *model_columns(Campaign, campaigns)]
 
@@ -148,7 +145,6 @@ def _keyword_indices() -> tuple[int, ...]:
 
 @cache
 def failures_table() -> Table:
-    """Return the table of failures: one row for each missing report."""
     error = (
         Column("error", ColumnType.STRING, "Name of the error's class, such as NotFoundError.", nullable=False),
         Column("message", ColumnType.STRING, "What went wrong.", nullable=False),
@@ -182,7 +178,6 @@ def _effort() -> tuple[Column, ...]:
 
 @cache
 def pulls_table() -> Table:
-    """Return the table of pulls."""
     columns = (
         _ACCOUNT,
         _SNAPSHOT,
@@ -220,12 +215,10 @@ def pulls_table() -> Table:
 
 
 def all_tables() -> tuple[Table, ...]:
-    """Return every table."""
     others = (totals_table(), campaigns_table(), keywords_table(), failures_table(), pulls_table())
     return (*(table_of(feed) for feed in Feed), *others)
 
 
 def table_named(name: str) -> Table:
-    """Return the table with a name."""
     (table,) = (table for table in all_tables() if table.name == name)
     return table

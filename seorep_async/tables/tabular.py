@@ -90,13 +90,9 @@ class Tabular:
         return stream
 
 
-def _dicts(column: Sequence[Any]) -> Sequence[Any]:
-    return list(map(dict, column))
-
-
 _AS_DICTS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
     ColumnType.TAGS: lambda column: list(map(plain_tags, column)),
-    ColumnType.FIELDS: _dicts,
+    ColumnType.FIELDS: lambda column: list(map(dict, column)),
 }
 
 
@@ -118,8 +114,9 @@ class ModelList(list[T], Tabular):
     @overload
     def __getitem__(self, index: slice, /) -> ModelList[T]: ...
     def __getitem__(self, index: SupportsIndex | slice, /) -> T | ModelList[T]:
-        found = super().__getitem__(index)
-        return ModelList(found, self._model) if isinstance(index, slice) else found  # type: ignore[arg-type,return-value]
+        if isinstance(index, slice):
+            return ModelList(super().__getitem__(index), self._model)
+        return super().__getitem__(index)
 
     def _columns(self) -> tuple[Table, list[Sequence[Any]]]:
         table, indices = _list_table(self._model)  # type: ignore[arg-type]  # a type is hashable

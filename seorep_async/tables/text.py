@@ -57,7 +57,6 @@ RFC_4180 = CsvOptions()
 
 
 def csv_header(table: Table, csv: CsvOptions = RFC_4180) -> bytes:
-    """Return the header line."""
     return ("\ufeff" * csv.bom + ",".join(column.name for column in table.columns) + csv.line_end).encode()
 
 

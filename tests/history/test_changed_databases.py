@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import duckdb
@@ -11,19 +10,7 @@ import pytest
 from seorep_async import ExportError
 from seorep_async.history import changes, report
 from seorep_async.history.source import pulled_feeds
-from tests.history.left_behind import compute_accounts, pulled
-
-
-@pytest.fixture(scope="module")
-def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pulled(tmp_path_factory.mktemp("history"))
-
-
-@pytest.fixture
-def source(left_behind: Path, tmp_path: Path) -> Path:
-    """A folder with a copy of the database, to be changed."""
-    shutil.copy(left_behind / "a.duckdb", tmp_path)
-    return tmp_path
+from tests.history.left_behind import compute_accounts
 
 
 @pytest.mark.parametrize(
@@ -59,3 +46,11 @@ def test_a_question_that_fails_is_an_export_error(source: Path) -> None:
     compute_accounts(source / "a.duckdb")
     with pytest.raises(ExportError, match=r"can't read .*a.duckdb: .*computed"):
         changes(source / "a.duckdb", account="acme")
+
+
+@pytest.mark.parametrize(("began", "complete"), [("2023-01-31 23:59:59", False), ("2023-02-01", True)])
+def test_a_pull_is_complete_if_it_began_after_its_last_day(source: Path, began: str, complete: bool) -> None:
+    with duckdb.connect(str(source / "a.duckdb")) as database:
+        database.execute("UPDATE pulls SET started_at = ?::TIMESTAMP", [began])
+    found = pulled_feeds(source / "a.duckdb", account="acme", selection=None, compared=False)
+    assert {is_complete for is_complete, _ in found.values()} == {complete}

@@ -86,6 +86,11 @@ def test_movers_and_lost_keywords_are_those_of_changes(source: Path) -> None:
     assert panel(page, "Lost") == [["shoes 13Leeds · Engine A", "40", "not ranked"]]
 
 
+def test_of_lost_keywords_those_that_ranked_best_come_first(tmp_path: Path) -> None:
+    page = made(made_history(tmp_path / "a.duckdb", [{11: 40, 12: 2, 13: 9}, {11: None, 13: None, 14: 1}]))
+    assert [row[1:] for row in panel(page, "Lost")] == [["2", "removed"], ["9", "not ranked"], ["40", "not ranked"]]
+
+
 def test_groups_are_compared_with_the_first_night(source: Path) -> None:
     assert panel(made(source), "By location") == [["Leeds", "4", "1±0", "2+1", "6.012.0 better"]]
 
@@ -118,6 +123,11 @@ def test_a_group_is_of_all_campaigns_whose_titles_differ_in_case(tmp_path: Path)
 def test_a_night_without_all_campaigns_is_told(tmp_path: Path) -> None:
     source = made_history(tmp_path / "a.duckdb", [{11: 1, 21: 5}, {11: 1}])
     assert "1 of 2 nights lack a campaign that others have." in made(source)
+
+
+def test_groups_are_those_of_the_last_night(tmp_path: Path) -> None:
+    page = made(made_history(tmp_path / "a.duckdb", [{11: 1, 21: 5}, {11: 1}]))
+    assert [row[0] for row in panel(page, "By campaign")] == ["Company 1 (1)"]
 
 
 @pytest.mark.parametrize("target", ["nights.duckdb", "nights/"])

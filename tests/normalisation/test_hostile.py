@@ -142,7 +142,7 @@ def test_an_unknown_number_that_is_taken_can_be_written(place: str, rows: int) -
         page = finished(decoder().feed_page(body.replace("%s", number).encode(), KeywordRanking, 1))
         report = RankingReport(Feed.CAMPAIGN, 1, DAY, DAY, page.items, page.totals, extra=page.extra)
         assert len(report.to_jsonl().splitlines()) == report.to_arrow().num_rows == len(page.items)
-        assert json.dumps([page.extra, totals_values(page.totals or RankingTotals())])
+        assert json.dumps([page.extra, totals_values(page.totals or RankingTotals(), compared=True)])
     for number in OUT_OF_RANGE:
         error = refusal(body.replace("%s", number).encode())
         assert re.fullmatch(r"[\w.\[\]]*zz[\w.\[\]]*: holds a number that is out of range", str(error))
