@@ -30,7 +30,7 @@ def key_of_command(command: str) -> str:
         words = shlex.split(command)
         if not words:
             raise click.ClickException("key_command is empty.")
-        running = subprocess.Popen(  # noqa: S603
+        running = subprocess.Popen(  # noqa: S603  # the command is the user's own
             words,
             bufsize=0,
             stdin=None if can_ask() else subprocess.DEVNULL,

@@ -29,7 +29,7 @@ def build(options: Mapping[str, Any]) -> Sandbox:
         return Sandbox(**options)
     except ValueError as error:
         # the sandbox's message begins with the option's name
-        name, colon, problem = re.fullmatch(r"(\w+)(:?) (.*)", str(error), re.DOTALL).groups()  # type: ignore[union-attr]
+        name, colon, problem = re.fullmatch(r"(\w+)(:?) (.*)", str(error), re.DOTALL).groups()  # type: ignore[union-attr]  # it does
     raise click.UsageError(f"--{name.replace('_', '-')}{colon} {problem.replace('_', '-')}")
 
 
