@@ -51,22 +51,20 @@ class Months:
         target, first = self.target, self.specs[0]
         if not target.accumulates:
             need = "several months, or --skip-complete, need a database (.duckdb) or a dataset (a name that ends in /)"
-            raise click.UsageError(f"-o {target.label}: {need}.")
+            raise click.UsageError(f"-o: {need}.")
         if skip_complete and target.exists():
-            check_target(
-                target, first, lambda: None, restart=restart
-            )  # what another account under this name fetched is not complete
+            # what another account under this name fetched is not complete
+            check_target(target, first, lambda: None, restart=restart)
             labels: Any = {"account": first.account, "selection": first.selection, "compared": first.compares}
             pulled = pulled_feeds(target.label, storage_options=storage_options, **labels)
             never = False, dt.datetime.min
-            missing = [
-                attrs.evolve(
-                    one, feeds=tuple(feed for feed in one.feeds if not pulled.get((*one.window, feed), never)[0])
-                )
-                for one in self.specs
-            ]
-            self.skipped = sum(len(one.feeds) for one in self.specs) - sum(len(one.feeds) for one in missing)
-            self.specs = [one for one in missing if one.feeds]
+            missing = []
+            for one in self.specs:
+                feeds = tuple(feed for feed in one.feeds if not pulled.get((*one.window, feed), never)[0])
+                self.skipped += len(one.feeds) - len(feeds)
+                if feeds:
+                    missing.append(attrs.evolve(one, feeds=feeds))
+            self.specs = missing
             # a report that always fails must not keep other months back
             self.specs.sort(key=lambda one: min(pulled.get((*one.window, feed), never)[1] for feed in one.feeds))
         if (staged := staged_pull(target)) is not None:
