@@ -23,7 +23,6 @@ from seorep_async.sandbox.request import ApiRequest, Body, Refusal
 from seorep_async.sandbox.service import Service
 from seorep_async.sandbox.traffic import Traffic
 
-_UNKNOWN = "unknown"
 _LARGEST_BODY = 256 * 1024
 _FAULT = web.RequestKey("fault", str)
 
@@ -69,8 +68,8 @@ class Chain:
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
-        path = resource.canonical.replace("{id}", ":id") if resource else _UNKNOWN
-        self.traffic.arrive(path, f"{request.method} {path}" if resource else _UNKNOWN)
+        operation = f"{request.method} {resource.canonical.replace('{id}', ':id')}" if resource else "unknown"
+        self.traffic.arrive(operation)
         status, size = None, 0
         try:
             response = await handler(request)
