@@ -183,14 +183,13 @@ class Settings:
             ("array_encoding", ArrayEncoding),
             ("feed_search_param", FeedSearchParam),
             ("engine_names", EngineNames),
-            ("allow_insecure_http", bool),
         ):
             value = getattr(self, name)
             if not isinstance(value, kind):
                 members = [f"{kind.__name__}.{one}" for one in getattr(kind, "__members__", ())]
-                other = "True or False" if kind is bool else f"of type {kind.__name__}"
-                known = f"one of {', '.join(members)}" if members else other
+                known = f"one of {', '.join(members)}" if members else f"of type {kind.__name__}"
                 raise ConfigurationError(f"{name} must be {known}, got {shown(value)}", argument=name)
+        require_booleans(allow_insecure_http=self.allow_insecure_http)
         if not isinstance(self.user_agent, str) or not self.user_agent.isprintable() or not self.user_agent.isascii():
             problem = f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}"
             raise ConfigurationError(problem, argument="user_agent")
@@ -201,3 +200,10 @@ def require_positive(name: str, value: object, unit: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e9:  # false for NaN
         problem = f"{name} must be a number above 0 and up to 1e9 ({unit}), got {shown(value)}"
         raise ConfigurationError(problem, argument=name)
+
+
+def require_booleans(**named: object) -> None:
+    """Raise a ConfigurationError unless all values are True or False; Python would take the string `"no"` as true."""
+    for name, value in named.items():
+        if not isinstance(value, bool):
+            raise ConfigurationError(f"{name} must be True or False, got {shown(value)}", argument=name)

@@ -71,9 +71,9 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        import click  # noqa: F401
-        import platformdirs  # noqa: F401
-        import rich  # noqa: F401
+        import click  # noqa: F401  # only to find out whether it is there
+        import platformdirs  # noqa: F401  # likewise
+        import rich  # noqa: F401  # likewise
     except ModuleNotFoundError:
         advice = "pip install 'seorep-async[cli]', or in a clone: pip install '.[cli]'"
         print(f"seorep needs more than the library: {advice}", file=sys.stderr)

@@ -94,7 +94,7 @@ def run(arguments: Sequence[str], *, now: dt.datetime | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # a traceback is no message: `explain` says where it is a bug
         show_error(explain(error))
         return exit_code_of(error)
     return code if isinstance(code, int) else ExitCode.OK

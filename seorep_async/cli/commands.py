@@ -146,7 +146,7 @@ def _check_together(to_stdout: bool, feeds: int, options: Mapping[str, Any]) -> 
         return
     for name in ("work_dir", "force", "restart", "retry_failed", "skip_complete", "max_requests", "json"):
         if options[name]:
-            raise click.UsageError(f"--{name.replace('_', '-')}: not with -o -, as the rows go to stdout; name a file.")
+            raise click.UsageError(f"{option_of(name)}: not with -o -, as the rows go to stdout; name a file.")
     if feeds > 1:
         raise click.UsageError("several feeds can't be written to stdout together; name a file.")
 

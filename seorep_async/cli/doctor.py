@@ -69,8 +69,10 @@ async def _check(connection: Connection, now: dt.datetime) -> ExitCode:
                 campaigns = await _list_campaigns(client, answers)
                 await _check_feeds(client, answers, campaigns, chosen_days({}, now))
             except SeoRepError as error:
-                _show(Level.FAIL, "responses" if answers else "connection", explain(error))
-                return exit_code_of(error)
+                code = exit_code_of(error)
+                subject = "key" if code is ExitCode.AUTHENTICATION else "responses" if answers else "connection"
+                _show(Level.FAIL, subject, explain(error))
+                return code
     return ExitCode.OK
 
 

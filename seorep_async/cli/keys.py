@@ -30,7 +30,7 @@ def key_of_command(command: str) -> str:
         words = shlex.split(command)
         if not words:
             raise click.ClickException("key_command is empty.")
-        running = subprocess.Popen(  # noqa: S603
+        running = subprocess.Popen(  # noqa: S603  # the command is the user's own
             words,
             bufsize=0,
             stdin=None if can_ask() else subprocess.DEVNULL,
@@ -41,16 +41,12 @@ def key_of_command(command: str) -> str:
         program = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
         problem = f"key_command can't be run: {program}{why(error)}; it is run without a shell."
         raise click.ClickException(problem) from None
-    output = bytearray()
-    reader = threading.Thread(target=_collect, args=(running, output), daemon=True)
-    reader.start()
+    output, enough = bytearray(), threading.Event()
+    threading.Thread(target=_collect, args=(running, output, enough), daemon=True).start()
+    until = time.monotonic() + seconds
     try:
-        code = running.wait(seconds)
-        # a process left behind by the command may hold the pipe, so wait for its end only without a whole line
-        until = time.monotonic() + seconds
-        while reader.is_alive() and b"\n" not in output and time.monotonic() < until:
-            reader.join(0.02)
-        reader.join(0.1)
+        enough.wait(seconds)
+        code = running.wait(max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:
         raise click.ClickException(f"key_command took longer than {seconds:g} seconds.") from None
     finally:
@@ -63,14 +59,19 @@ def key_of_command(command: str) -> str:
     return _first_line(bytes(output), "key_command")
 
 
-def _collect(running: subprocess.Popen[bytes], output: bytearray) -> None:
-    """Collect a command's output, and kill it if that is too much."""
-    with running.stdout as pipe:  # type: ignore[union-attr]
-        while block := pipe.read(_MOST_BYTES):
+def _collect(running: subprocess.Popen[bytes], output: bytearray, enough: threading.Event) -> None:
+    """Collect a command's output, and kill it if that is too much; `enough` is set by a whole line or the end.
+
+    A process that the command leaves behind may hold the pipe for ever.
+    """
+    with running.stdout as pipe:  # type: ignore[union-attr]  # it is a pipe
+        while len(output) <= _MOST_BYTES and (block := pipe.read(_MOST_BYTES)):
             output += block
-            if len(output) > _MOST_BYTES:
-                running.kill()
-                return
+            if b"\n" in block:
+                enough.set()
+    if len(output) > _MOST_BYTES:
+        running.kill()
+    enough.set()
 
 
 def key_of_file(folder: Path, name: str) -> str:

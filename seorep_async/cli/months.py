@@ -26,7 +26,6 @@ from seorep_async.export.targets import Target
 from seorep_async.history.source import pulled_feeds
 
 _NAMED = 3
-_SKIPPED = "of months, complete already"
 
 
 @attrs.define
@@ -52,22 +51,20 @@ class Months:
         target, first = self.target, self.specs[0]
         if not target.accumulates:
             need = "several months, or --skip-complete, need a database (.duckdb) or a dataset (a name that ends in /)"
-            raise click.UsageError(f"-o {target.label}: {need}.")
+            raise click.UsageError(f"-o: {need}.")
         if skip_complete and target.exists():
-            check_target(
-                target, first, lambda: None, restart=restart
-            )  # what another account under this name fetched is not complete
+            # what another account under this name fetched is not complete
+            check_target(target, first, lambda: None, restart=restart)
             labels: Any = {"account": first.account, "selection": first.selection, "compared": first.compares}
             pulled = pulled_feeds(target.label, storage_options=storage_options, **labels)
             never = False, dt.datetime.min
-            missing = [
-                attrs.evolve(
-                    one, feeds=tuple(feed for feed in one.feeds if not pulled.get((*one.window, feed), never)[0])
-                )
-                for one in self.specs
-            ]
-            self.skipped = sum(len(one.feeds) for one in self.specs) - sum(len(one.feeds) for one in missing)
-            self.specs = [one for one in missing if one.feeds]
+            missing = []
+            for one in self.specs:
+                feeds = tuple(feed for feed in one.feeds if not pulled.get((*one.window, feed), never)[0])
+                self.skipped += len(one.feeds) - len(feeds)
+                if feeds:
+                    missing.append(attrs.evolve(one, feeds=feeds))
+            self.specs = missing
             # a report that always fails must not keep other months back
             self.specs.sort(key=lambda one: min(pulled.get((*one.window, feed), never)[1] for feed in one.feeds))
         if (staged := staged_pull(target)) is not None:
@@ -126,10 +123,14 @@ def show_failures_of_months(console: Console, months: Months) -> None:
             print_hanging(console, Text(f"{_month(one)}: {line}", style="red"), 4)
 
 
+def _skipped(feeds: int) -> tuple[str, str]:
+    return "Skipped", f"{counted(feeds, 'feed')} of months, complete already"
+
+
 def show_months(console: Console, months: Months, source: str) -> None:
-    pulls, skipped = months.summaries, f"{counted(months.skipped, 'feed')} {_SKIPPED}"
+    pulls = months.summaries
     if not months.specs:
-        console.print(f"Nothing to pull: {skipped}.")
+        console.print("Nothing to pull: every month is complete.")
         return
     title = f"Pulled {counted(len(pulls), 'month')}"
     console.print(Text.assemble((title, "bold"), f" from {one_line(source)}"))
@@ -137,7 +138,7 @@ def show_months(console: Console, months: Months, source: str) -> None:
     if failed := sum(not one.ok for one in pulls):
         facts.append(("Months", f"{counted(failed, 'has', 'have')} failures; --skip-complete fetches them"))
     if months.skipped:
-        facts.append(("Skipped", skipped))
+        facts.append(_skipped(months.skipped))
     facts.append(("Rows", f"{sum(one.rows for one in pulls):,}"))
     facts.append(("Requests", f"{months.client.stats.attempts:,}"))
     facts.append(("Time", duration(sum(one.seconds for one in pulls))))
@@ -172,6 +173,6 @@ def preview_of_months(found: Sequence[tuple[PullSpec, int]], skipped: int, sourc
         months = [named(one, "start_date end_date") | {"requests": count} for one, count in found]
         return as_json({"dry_run": True, "feeds_skipped": skipped, "requests": requests, "months": months})
     facts = [(_month(one), f"about {counted(count, 'request')}") for one, count in found]
-    facts += [("Skipped", f"{counted(skipped, 'feed')} {_SKIPPED}")] if skipped else []
+    facts += [_skipped(skipped)] if skipped else []
     facts.append(("Together", f"about {counted(requests, 'request')}"))
     return in_lines(f"Would pull {counted(len(found), 'month')} from {one_line(source)}", facts)

@@ -120,7 +120,8 @@ class Call:
             connection = attrs.evolve(connection, settings=settings)
         shown, total = run_until_interrupted(self._write_pages(connection, arguments, kind, most))
         if not shown and kind is OutputFormat.TABLE:
-            stderr_console().print(f"No {self.resource.name}.")
+            page = self.options["page"]
+            stderr_console().print(f"No {self.resource.name}{'' if page is None else f' on page {page}'}.")
         elif kind is OutputFormat.TABLE and stdout_is_terminal() and total is not None and total > shown:
             stderr_console().print(f"{shown:,} of {total:,} {self.resource.name}.", style="dim")
 

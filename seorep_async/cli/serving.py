@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shlex
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -29,8 +28,7 @@ def build(options: Mapping[str, Any]) -> Sandbox:
         return Sandbox(**options)
     except ValueError as error:
         # the sandbox's message begins with the option's name
-        name, colon, problem = re.fullmatch(r"(\w+)(:?) (.*)", str(error), re.DOTALL).groups()  # type: ignore[union-attr]
-    raise click.UsageError(f"--{name.replace('_', '-')}{colon} {problem.replace('_', '-')}")
+        raise click.UsageError(f"--{error}".replace("_", "-")) from None
 
 
 def serve(options: Mapping[str, Any]) -> ExitCode:

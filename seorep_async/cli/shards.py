@@ -99,7 +99,7 @@ def plan(now: dt.datetime, /, feeds: tuple[str, ...], count: int, **options: Any
             return await plan_shards(client, ids, days.first, days.last, feeds=wanted, shards=count, **own)
 
     found = run_until_interrupted(planned())
-    write_stdout("".join(f"{shard.to_json()}\n" for shard in found), as_data=True)
+    write_stdout("".join(f"{shard.to_json()}\n" for shard in found))
     return ExitCode.OK
 
 
@@ -122,7 +122,7 @@ def run(file: Any, number: int | None) -> ExitCode:
         for shard in _shards(file.read(), number):
             with found_limits(shard) as limits:
                 receipt = run_until_interrupted(run_in_loop(shard, client_of(shard, limits)))
-            write_stdout(f"{receipt.to_json()}\n", as_data=True)
+            write_stdout(f"{receipt.to_json()}\n")
             code = code if receipt.ok else ExitCode.PARTIAL
     return code
 
@@ -142,7 +142,7 @@ def gather(file: Any) -> ExitCode:
     with shown_warnings() as warnings:
         summary = gather_shards(_shards(file.read(), None))
     code = ExitCode.OK if summary.ok else ExitCode.PARTIAL
-    write_stdout(f"{as_json(summary_facts(summary, code, warnings))}\n", as_data=True)
+    write_stdout(f"{as_json(summary_facts(summary, code, warnings))}\n")
     return code
 
 

@@ -56,7 +56,7 @@ async def run_in_daemon_thread(step: Callable[[], T]) -> T:
     def work() -> None:
         try:
             done.set_result(step())
-        except BaseException as error:
+        except BaseException as error:  # whatever it is, the caller waits for it
             done.set_exception(error)
 
     threading.Thread(target=work, name="seorep-stdout", daemon=True).start()

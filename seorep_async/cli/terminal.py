@@ -58,11 +58,18 @@ def stderr_console(*, quiet: bool = False) -> Console:
 
 def print_hanging(console: Console, text: Text, indent: int) -> None:
     """Print a line; on a narrow terminal it is wrapped, and further lines are indented."""
-    first, *more = text.wrap(console, console.width) or [Text()]
+    first, *more = _wrapped(console, text, console.width) or [Text()]
     console.print(first)
     rest = Text(" ").join(more)
-    for line in rest.wrap(console, max(1, console.width - indent)) if rest else []:
+    for line in _wrapped(console, rest, max(1, console.width - indent)) if rest else []:
         console.print(Text(" " * indent) + line)
+
+
+def _wrapped(console: Console, text: Text, width: int) -> list[Text]:
+    lines = [*text.wrap(console, width)]
+    for line in lines:
+        line.rstrip()  # rich leaves the space between two lines where it has room
+    return lines
 
 
 def stdout_is_terminal() -> bool:

@@ -33,9 +33,10 @@ from seorep_async.export.spec import PullSpec, SpecOptions
 from seorep_async.export.targets import Target, target_of
 from seorep_async.export.targets.target import Contents
 from seorep_async.models import Feed
-from seorep_async.resources.arguments import check_flags, check_id
+from seorep_async.resources.arguments import check_id
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.session import Stats
+from seorep_async.settings import require_booleans
 from seorep_async.tables.text import RFC_4180, CsvOptions
 
 
@@ -177,7 +178,7 @@ async def stream_rows(
 
 
 def _check_how(restart: bool, retry_failed: bool, force: bool) -> None:
-    check_flags(restart=restart, retry_failed=retry_failed, force=force)
+    require_booleans(restart=restart, retry_failed=retry_failed, force=force)
     if restart and retry_failed:
         problem = "restart=True and retry_failed=True can't be combined; give one of them"
         raise ConfigurationError(problem, argument="restart")

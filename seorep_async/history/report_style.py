@@ -28,8 +28,9 @@ _STROKE = 'vector-effect="non-scaling-stroke"'
 def checked_colours(colours: Sequence[str]) -> tuple[str, str]:
     """Return two colours; ConfigurationError reports others than two of the form #rrggbb."""
     found = [] if isinstance(colours, str) else list(colours)
-    if len(found) != 2 or not all(isinstance(one, str) and re.fullmatch("#[0-9a-fA-F]{6}", one) for one in found):
-        problem = f'colours must be two of the form "#rrggbb", got {shown(colours)}'
+    wrong = [one for one in found if not isinstance(one, str) or not re.fullmatch("#[0-9a-fA-F]{6}", one)]
+    if wrong or len(found) != 2:
+        problem = f'colours must be two of the form "#rrggbb", got {shown(wrong[0] if wrong else colours)}'
         raise ConfigurationError(problem, argument="colours")
     return found[0], found[1]
 

@@ -99,7 +99,8 @@ def mcp_server(
     types, lowlevel = require("mcp_types"), require("mcp.server")
     account = None if account is None else check_account_name(account)
     if not history.endswith((".duckdb", "/")) and not (Path(history) / RECEIPTS).is_dir():
-        raise ConfigurationError(f"history must be a .duckdb file, or a dataset that ends in /, got {shown(history)}")
+        problem = f"history must be a .duckdb file, or a dataset that ends in /, got {shown(history)}"
+        raise ConfigurationError(problem, argument="history")
     tools = _Tools(client, history, account, service, storage_options)
     listed = [types.Tool(name=name, **_declaration(getattr(tools, name))) for name in _TOOLS]
 

@@ -136,13 +136,6 @@ def check_string(name: str, value: object) -> str:
     return value
 
 
-def check_flags(**named: object) -> None:
-    """Check values that must be True or False; Python would take the string `"no"` as true."""
-    for name, value in named.items():
-        if not isinstance(value, bool):
-            raise ConfigurationError(f"{name} must be True or False, got {shown(value)}", argument=name)
-
-
 def check_account_name(account: object) -> str:
     """Return the name of an account."""
     if isinstance(account, str) and account == account.strip() and account.isprintable() and 0 < len(account) <= 100:

@@ -56,7 +56,7 @@ last line is the exception: such a request is refused before anything is done.
 """
 
 # From the outside in: `server` listens, `application` is the chain that every request passes (`traffic` counts it,
-# `rate_limit` may refuse it, `faults` may replace its response), `api` has the operations, `data` their account.
+# `rate_limit` may refuse it, `faults` may replace its response), `operations` lists what it may ask of the `account`.
 from seorep_async.sandbox.faults import Faults
 from seorep_async.sandbox.rate_limit import RateLimit
 from seorep_async.sandbox.server import Sandbox

@@ -16,15 +16,13 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from attrs import define, field
 
-from seorep_async.sandbox.faults import RawResponse, inject_fault
+from seorep_async.sandbox.faults import JSON_HEADERS, RawResponse, inject_fault
 from seorep_async.sandbox.operations import OPERATIONS, Operation
 from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.request import ApiRequest, Body, Refusal
 from seorep_async.sandbox.service import Service
 from seorep_async.sandbox.traffic import Traffic
 
-_JSON = {"Content-Type": "application/json; charset=utf-8"}
-_UNKNOWN = "unknown"
 _LARGEST_BODY = 256 * 1024
 _FAULT = web.RequestKey("fault", str)
 
@@ -70,8 +68,8 @@ class Chain:
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
-        path = resource.canonical.replace("{id}", ":id") if resource else _UNKNOWN
-        self.traffic.arrive(path, f"{request.method} {path}" if resource else _UNKNOWN)
+        operation = f"{request.method} {resource.canonical.replace('{id}', ':id')}" if resource else "unknown"
+        self.traffic.arrive(operation)
         status, size = None, 0
         try:
             response = await handler(request)
@@ -147,7 +145,7 @@ class Chain:
         answer = operation.handler(self.service, asked)
         if answer is None:
             return web.Response(status=204)
-        return web.Response(body=msgspec.json.encode(answer), headers=_JSON)
+        return web.Response(body=msgspec.json.encode(answer), headers=JSON_HEADERS)
 
 
 @web.middleware
@@ -163,4 +161,4 @@ async def _refusals_as_json(request: web.Request, handler: Handler) -> web.Strea
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> web.Response:
     body = msgspec.json.encode({"status": "error", "code": status, "message": message})
-    return web.Response(body=body, status=status, headers=_JSON | (headers or {}))
+    return web.Response(body=body, status=status, headers=JSON_HEADERS | (headers or {}))

@@ -80,12 +80,7 @@ class Faults:
         return ",".join(parts if self.seed is None else [*parts, f"seed={self.seed}"])
 
     def draw(self, seed: int, number: int) -> str | None:
-        """Return the kind of fault that meets a request, or None.
-
-        Args:
-            seed: the sandbox's seed.
-            number: the request's number.
-        """
+        """Return the kind of fault that meets a request, or None; `seed` is the sandbox's."""
         chance = mix(mix((seed if self.seed is None else self.seed) ^ _SALT) ^ number) / 2**64
         for kind, share in self.shares.items():
             chance -= share
@@ -109,7 +104,7 @@ def _parse_share(name: str, value: str) -> float:
 
 _TICK_SECONDS = 0.05
 _LINGER_0 = struct.pack("ii", 1, 0)
-_JSON = {"Content-Type": "application/json; charset=utf-8"}
+JSON_HEADERS = {"Content-Type": "application/json; charset=utf-8"}
 
 HTML = b"<!DOCTYPE html><html><head><title>Sorry</title></head><body><h1>We will be back soon</h1></body></html>"
 GARBAGE = b"\x16\x03\x01 220 mail.example ESMTP\r\n\r\n"
@@ -160,13 +155,13 @@ async def inject_fault(kind: str, response: web.Response, connection: asyncio.Tr
                     break
             return _send(connection, b"", RawResponse(response.status, body))
         case "empty":
-            return web.Response(headers=_JSON)
+            return web.Response(headers=JSON_HEADERS)
         case "html":
             return web.Response(body=HTML, headers={"Content-Type": "text/html; charset=utf-8"})
         case "malformed":
-            return web.Response(body=half or b"{", status=response.status if body else 200, headers=_JSON)
+            return web.Response(body=half or b"{", status=response.status if body else 200, headers=JSON_HEADERS)
         case "errors":
-            return web.Response(body=ERROR_IN_200, headers=_JSON)
+            return web.Response(body=ERROR_IN_200, headers=JSON_HEADERS)
         case "redirects":
             return web.Response(status=302, headers={"Location": "http://elsewhere.example/"})
     raise AssertionError(kind)

@@ -108,19 +108,17 @@ def single(record: Record) -> Record:
     return {"metadata": {"total_pages": 1, "total_records": 1}, "data": record}
 
 
-@frozen
+@frozen(kw_only=True)
 class WritableModel(Model):
     """A kind of record that requests also create, change and delete.
 
     Attributes:
+        records: returns an account's records.
         stored: the fields that writes set in a record.
     """
 
-    stored: tuple[str, ...] = ()
-
-    @abstractmethod
-    def records(self, account: Account) -> Records:
-        """Return the account's records."""
+    records: Callable[[Account], Records]
+    stored: tuple[str, ...]
 
     def record(self, account: Account, id_: int) -> Record | None:
         return self.records(account).get(id_)
@@ -151,9 +149,6 @@ class WritableModel(Model):
 class Campaigns(WritableModel):
     """Campaigns, deleted with their keywords, backlinks and feeds."""
 
-    def records(self, account: Account) -> Records:
-        return account.campaigns
-
     def find(self, service: Service, id_: int) -> Record:
         return service.campaign(id_)
 
@@ -172,9 +167,6 @@ class Campaigns(WritableModel):
 
 class Users(WritableModel):
     """Users, whose passwords are neither stored nor shown."""
-
-    def records(self, account: Account) -> Records:
-        return account.users
 
     def new(self, service: Service, request: ApiRequest) -> Record:
         created = {"date_created": moment(service.now()), "account_id": service.account.account_id}
@@ -231,9 +223,6 @@ class Keywords(Model):
 class Backlinks(WritableModel):
     """Backlinks, each of one campaign."""
 
-    def records(self, account: Account) -> Records:
-        return account.backlinks
-
     def record(self, account: Account, id_: int) -> Record | None:
         backlink = account.backlinks.get(id_)
         return backlink if backlink and account.campaigns.get(backlink["campaign_id"]) else None
@@ -272,6 +261,7 @@ TEXTS = ("link_type", "target_anchor", "target_url", "notes")
 
 CAMPAIGNS = Campaigns(
     name="campaign",
+    records=lambda account: account.campaigns,
     fields=(
         *("id", "date_created", "date_modified", "url", "company", "scope", "account_id", "type", "group_title"),
         *_LISTED_ONLY,
@@ -282,6 +272,7 @@ CAMPAIGNS = Campaigns(
 )
 USERS = Users(
     name="user",
+    records=lambda account: account.users,
     fields=(
         *("id", "date_created", "email", "username", "first_name", "last_name", "role", "campaign_access"),
         *("account_id", "password"),
@@ -297,6 +288,7 @@ KEYWORDS = Keywords(
 )
 BACKLINKS = Backlinks(
     name="backlink",
+    records=lambda account: account.backlinks,
     fields=(
         *("id", "title", "status", "date_created", "date_published", "url", "link_type", "notes", "domain_authority"),
         *("page_authority", "target_anchor", "target_url", "campaign_id"),

@@ -39,14 +39,13 @@ class LruCache(Generic[V]):
         self._values.move_to_end(key)
         return self._values[key][0]
 
-    def store(self, key: Hashable, value: V, weight: int = 1) -> V:
-        """Store a new value, and return it."""
+    def store(self, key: Hashable, value: V, weight: int = 1) -> None:
+        """Store a new value."""
         self._values[key] = (value, weight)
         self._weight += weight
         while self._weight > self._capacity and len(self._values) > 1:
             _, (_, dropped) = self._values.popitem(last=False)
             self._weight -= dropped
-        return value
 
 
 @frozen

@@ -44,18 +44,16 @@ class Traffic:
         self._clock = clock
         self._since = clock()
         self._in_flight = self._most_in_flight = self._bytes_sent = 0
-        self._per_path: Counter[str] = Counter()
         self._per_operation: Counter[str] = Counter()
         self._faults: Counter[str | None] = Counter()
         self._per_status: Counter[int] = Counter()
         self._at_in_flight: defaultdict[int, float] = defaultdict(float)
 
-    def arrive(self, path: str, operation: str) -> None:
-        """Count a request in."""
+    def arrive(self, operation: str) -> None:
+        """Count a request in: its method and path, or a word for all others."""
         self._pass_time()
         self._in_flight += 1
         self._most_in_flight = max(self._most_in_flight, self._in_flight)
-        self._per_path[path] += 1
         self._per_operation[operation] += 1
 
     def leave(self, status: int | None, size: int, fault: str | None = None) -> None:
@@ -70,11 +68,14 @@ class Traffic:
     def snapshot(self) -> Stats:
         """Return the counts so far."""
         self._pass_time()
+        per_path: Counter[str] = Counter()
+        for operation, count in self._per_operation.items():
+            per_path[operation.rpartition(" ")[2]] += count
         return Stats(
-            requests=self._per_path.total(),
+            requests=per_path.total(),
             in_flight=self._in_flight,
             most_in_flight=self._most_in_flight,
-            per_path=MappingProxyType(dict(self._per_path)),
+            per_path=MappingProxyType(dict(per_path)),
             per_operation=MappingProxyType(dict(self._per_operation)),
             per_status=MappingProxyType(dict(self._per_status)),
             faults=MappingProxyType({kind: count for kind, count in self._faults.items() if kind}),

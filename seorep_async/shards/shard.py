@@ -216,7 +216,7 @@ def check_key_from(key_from: object) -> None:
     """Check that a string names an environment variable; it is not shown, as it may be the key itself."""
     if not isinstance(key_from, str) or not _KEY_FROM.fullmatch(key_from):
         problem = "key_from must be env:NAME, the environment variable that holds the key"
-        raise ConfigurationError(f"{problem}; run_shard takes a function that returns it", argument="key_from")
+        raise ConfigurationError(problem, argument="key_from")
 
 
 def options_without_secrets(storage_options: object) -> dict[str, str]:

@@ -15,6 +15,7 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError, shown
 from seorep_async.models import Tag
+from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import COMPARABLE, ColumnType, Table, as_json, is_constant, once_each, plain_tags
 
 _JSON = msgspec.json.Encoder()
@@ -43,10 +44,7 @@ class CsvOptions:
         if self.line_end not in ("\r\n", "\n"):
             problem = f'line_end must be "\\r\\n" or "\\n", got {shown(self.line_end)}'
             raise ConfigurationError(problem, argument="line_end")
-        for name in ("bom", "guard"):
-            if not isinstance(getattr(self, name), bool):
-                problem = f"{name} must be True or False, got {shown(getattr(self, name))}"
-                raise ConfigurationError(problem, argument=name)
+        require_booleans(bom=self.bom, guard=self.guard)
 
     def __str__(self) -> str:
         parts = ["LF line ends"] * (self.line_end == "\n") + ["BOM"] * self.bom + ["guard"] * self.guard

@@ -93,11 +93,13 @@ def test_failures_are_listed_by_campaign_and_reason(failures: Sequence[PullFailu
 
 
 def test_a_long_reason_is_indented() -> None:
-    failures = (failure(1, error=ServerError(f"the service{' really' * 8} failed", status=500)),)
-    assert shown(failures=failures, columns=60)[:4] == [
+    failures = (failure(1, error=ServerError(f"the service{' really' * 20} failed", status=500)),)
+    assert shown(failures=failures, columns=60)[:6] == [
         "Failed",
         "  campaign 1: the service really really really really really",
-        "    really really really failed (status 500)",
+        "    really really really really really really really really",
+        "    really really really really really really really failed",
+        "    (status 500)",
         "",
     ]
 

@@ -213,15 +213,15 @@ async def test_each_answer_takes_the_latency_at_least() -> None:
 def test_seconds_are_kept_for_each_number_in_flight_but_none() -> None:
     clock = Clock()
     traffic = Traffic(clock)
-    traffic.arrive("/a", "GET /a")
+    traffic.arrive("GET /a")
     clock.now += 1
-    traffic.arrive("/a", "GET /a")
+    traffic.arrive("GET /a")
     clock.now += 2
     traffic.leave(200, 10)
     clock.now += 4
     traffic.leave(None, 0)
     clock.now += 8
-    traffic.arrive("/b", "GET /b")
+    traffic.arrive("GET /b")
     clock.now += 0.5
     stats = traffic.snapshot()
     assert stats.at_in_flight == {1: 5.5, 2: 2.0}
@@ -231,7 +231,7 @@ def test_seconds_are_kept_for_each_number_in_flight_but_none() -> None:
 def test_a_snapshot_neither_changes_nor_can_be_changed() -> None:
     traffic = Traffic()
     before = traffic.snapshot()
-    traffic.arrive("/a", "GET /a")
+    traffic.arrive("GET /a")
     assert (before.requests, before.per_path) == (0, {})
     with pytest.raises(FrozenInstanceError):
         before.requests = 5  # type: ignore[misc]
