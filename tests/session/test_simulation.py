@@ -96,12 +96,8 @@ def get(session: Session) -> Request[int]:
     return Request("GET", "/v3/x", len, deadline=session.call_timeout.deadline())
 
 
-def outage(begin: float, end: float) -> SimulatedService:
-    return SimulatedService(down=(begin, end))
-
-
 async def test_nothing_but_single_probes_goes_out_in_an_outage() -> None:
-    service = outage(2, 5)
+    service = SimulatedService(down=(2, 5))
     async with session_above(service) as session:
         await pull(session, 5000)
     probes = [start for start in service.started if 3 < start < 5]
@@ -118,9 +114,10 @@ async def test_chance_refusals_of_slow_calls_after_a_pull_lose_none(share: float
             await asyncio.sleep(1)
 
 
-async def test_service_that_never_comes_back_is_not_hammered() -> None:
-    service = outage(0, math.inf)
-    async with session_above(service, call_timeout=30) as session:
+@pytest.mark.parametrize("kind", ["503", "refused", "hang"])
+async def test_service_that_never_comes_back_is_not_hammered(kind: str) -> None:
+    service = SimulatedService(down=(0, math.inf), outage=kind)
+    async with session_above(service, call_timeout=30, attempt_timeout=1 if kind == "hang" else 30) as session:
         results = await asyncio.gather(*(session.send(get(session)) for _ in range(2000)), return_exceptions=True)
         assert here().now <= 30
     assert all(isinstance(result, SeoRepError) for result in results)
