@@ -26,7 +26,6 @@ from seorep_async import (
 from seorep_async.export import pull_to
 from seorep_async.sandbox import Sandbox
 from tests.session.calls import KEY, Connect, OpenClient, ask
-from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, SeenRequest, answer, reset
 
 ENVELOPE: dict[str, Any] = {"metadata": {"total_pages": 1, "total_records": 1}, "data": {"id": 7, "new": [None]}}
@@ -319,35 +318,6 @@ async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(connect: Connec
     with pytest.raises(OutcomeUnknownError) as caught:
         await client.request("GET", "/v3/users/1/loginGrant")
     assert "abc-grant" not in str(caught.value)
-
-
-async def test_closing_ends_a_call_that_waits_to_be_sent_again(connect: Connect, fake_time: FakeTime) -> None:
-    client, _ = await connect(reset)
-    fake_time.going_on.clear()
-    call = asyncio.create_task(client.campaigns.get(1))
-    await fake_time.waiting.wait()
-    await client.close()
-    with pytest.raises(ConfigurationError, match="closed"):
-        await call
-
-
-async def test_closing_ends_a_call_that_waits_for_leave(connect: Connect) -> None:
-    asked = asyncio.Event()
-
-    async def hang(connection: Connection) -> None:
-        asked.set()
-        await asyncio.Event().wait()
-
-    client, _ = await connect(hang, max_concurrency=1)
-    first = asyncio.create_task(client.campaigns.get(1))
-    await asked.wait()
-    second = asyncio.create_task(client.campaigns.get(2))
-    await asyncio.sleep(0)
-    await client.close()
-    with pytest.raises(ConfigurationError, match="closed"):
-        await second
-    with pytest.raises(SeoRepError):
-        await first
 
 
 async def test_a_recording_holds_the_answers_of_its_own_client_only(connect: Connect, open_client: OpenClient) -> None:

@@ -11,11 +11,9 @@ from collections.abc import Generator
 from typing import Any, Literal
 
 from seorep_async.models import (
-    Campaign,
     CampaignPeriod,
     KeywordPeriod,
     KeywordRanking,
-    Page,
     SearchLanguage,
     SearchLocation,
     Tag,
@@ -92,13 +90,6 @@ def decode(answer: object, row: type = KeywordRanking, names: EngineNames = Engi
 def decode_row(row: object, model: type = KeywordRanking, names: EngineNames = EngineNames()) -> Any:  # noqa: B008
     """Decode an answer that holds this one row."""
     return decode(envelope([row], "flat"), model, names).items[0]
-
-
-def decode_campaign(campaign: object) -> Campaign:
-    """Decode a campaign list that holds this one campaign."""
-    page: Page[Campaign] = finished(decoder().model_page(as_bytes({"metadata": {}, "data": [campaign]}), Campaign, 1))
-    (only,) = page.items
-    return only
 
 
 _NO_DATE = {None, "", "0000-00", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00"}

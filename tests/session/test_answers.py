@@ -61,13 +61,6 @@ async def test_status_is_an_error_at_once_or_after_all_attempts(
     assert error.body_excerpt == "because of this"
 
 
-@pytest.mark.parametrize("status", [429, *(status for statuses in PASSING.values() for status in statuses)])
-async def test_passing_status_may_pass(status: int, connect: Connect) -> None:
-    client, server = await connect(answer(status=status), FINE)
-    await ask(client)
-    assert len(server.requests) == 2
-
-
 DISGUISED: list[tuple[dict[str, Any], type[StatusError], int]] = [
     ({"status": "error", "code": 400}, InvalidRequestError, 1),
     ({"status": "error", "code": 403}, AuthenticationError, 1),
@@ -153,12 +146,6 @@ async def test_only_a_date_to_wait_for_is_read_by_a_clock(
     client, _ = await connect(jumping, FINE)
     await ask(client)
     assert fake_time.slept == [wait]
-
-
-async def test_back_off_grows(connect: Connect, fake_time: FakeTime) -> None:
-    client, _ = await connect(*[answer(status=500)] * 4, FINE, backoff_initial=0.5, backoff_max=3)
-    await ask(client)
-    assert fake_time.slept == [0.5, 1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize(

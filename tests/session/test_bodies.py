@@ -34,13 +34,6 @@ async def test_broken_answer_is_an_error_after_all_attempts(
     assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize("step", [step for step, _ in BROKEN.values()], ids=BROKEN)
-async def test_broken_answer_is_asked_for_again(step: Step, connect: Connect) -> None:
-    client, server = await connect(step, FINE)
-    assert (await ask(client)).items == ()
-    assert len(server.requests) == 2
-
-
 @pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE)
 async def test_garbage_has_no_status(raw: bytes, connect: Connect) -> None:
     client, _ = await connect(then_close(raw), max_attempts=1)

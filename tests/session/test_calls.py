@@ -88,12 +88,6 @@ async def test_slow_answer_ends_with_the_attempt_timeout(step: Step, connect: Co
     await server.until_no_connection()
 
 
-async def test_slow_attempt_is_retried(connect: Connect) -> None:
-    client, server = await connect(hang, forever=FINE, attempt_timeout=0.2)
-    await ask(client)
-    assert len(server.requests) >= 2
-
-
 async def test_waiting_for_a_permit_is_no_part_of_the_attempt(connect_session: ConnectSession) -> None:
     session, _ = await connect_session(FINE, max_concurrency=1, max_attempts=1, attempt_timeout=0.5)
     permit = await session.governor.acquire(0, math.inf)
@@ -300,13 +294,6 @@ async def test_borrowed_session_that_is_no_use_is_refused(options: Any, is_close
             await session.close()
         with pytest.raises(ConfigurationError, match=said):
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
-
-
-async def test_borrowed_session_that_is_closed_later_is_named(connect: Connect) -> None:
-    async with aiohttp.ClientSession() as session:
-        client, _ = await connect(FINE, session=session)
-        await ask(client)
-    await failure(client, ConfigurationError, match="passed in was closed")
 
 
 @pytest.mark.parametrize("step", [hang, answer(status=500)], ids=["in flight", "asleep"])

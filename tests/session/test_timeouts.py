@@ -14,7 +14,6 @@ from seorep_async import (
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
-    OutcomeUnknownError,
     SeoRepClient,
     ServerError,
 )
@@ -332,22 +331,6 @@ async def test_a_page_that_is_not_asked_for_in_time_is_refused(connect: Connect,
 
     with client.timeout(20), pytest.raises(DeadlineExceededError):
         await read_slowly()
-
-
-async def test_a_post_that_may_have_happened_stays_unknown(connect: Connect) -> None:
-    client, _ = await connect(hang)
-    with client.timeout(2), pytest.raises(OutcomeUnknownError):
-        await client.campaigns.create("https://example.com", "Example")
-
-
-async def test_the_wait_for_a_permit_is_limited(connect: Connect) -> None:
-    client, server = await connect(hang, max_concurrency=1)
-    waiting = asyncio.create_task(ask(client))
-    await server.first_request.wait()
-    with client.timeout(0.2):
-        error = await failure(client, DeadlineExceededError)
-    waiting.cancel()
-    assert error.attempts == 0
 
 
 async def test_a_call_that_never_started_names_the_failure_of_others(connect: Connect) -> None:
