@@ -13,7 +13,6 @@ from seorep_async import (
     AuthenticationError,
     ConfigurationError,
     DeadlineExceededError,
-    RateLimitedError,
     SeoRepClient,
     SeoRepError,
     ServerError,
@@ -105,13 +104,6 @@ async def test_call_that_never_succeeds_ends_before_its_deadline(connect: Connec
     assert (error.method, error.path, error.status, error.body_excerpt) == ("GET", "/v3/campaigns", 500, "down")
     assert error.attempts == len(server.requests) == len(fake_time.slept) + 1
     assert isinstance(error.__cause__, ServerError)
-
-
-async def test_wait_beyond_the_deadline_is_not_begun(connect: Connect, fake_time: FakeTime) -> None:
-    client, _ = await connect(answer(status=429, headers=[("Retry-After", "101")]), call_timeout=100)
-    error = await failure(client, RateLimitedError)
-    assert error.retry_after == 101
-    assert fake_time.slept == []
 
 
 FAULTS: dict[str, Step] = SLOW | {

@@ -169,16 +169,6 @@ async def test_failing_subject_leaves_the_pace_to_those_that_wait(
         assert governor.courtesy("campaign 1", here().time() + left) == pytest.approx(seconds)
 
 
-async def test_newcomer_does_not_overtake_who_waits_for_the_pace() -> None:
-    governor = govern(requests_per_second=10)
-    async with Queue(governor, 0, 0, 0) as waiters:
-        here().now = 60.0  # everything is free again, but the loop has not noticed yet
-        async with Queue(governor, 0) as late:
-            await asyncio.wait([*waiters.tasks, *late.tasks])
-            assert max(waiters.times) < min(late.times)
-    assert set(governor.waited) == {"pace", "concurrency"}
-
-
 async def test_probe_cancelled_as_it_is_called_is_followed_by_another() -> None:
     governor = await in_an_outage()
     async with Queue(governor, 0, 0) as waiters:

@@ -13,7 +13,6 @@ import pytest
 
 from seorep_async import DeadlineExceededError, RateLimitedError, SeoRepError, ServerError
 from seorep_async.session import Request, Session
-from seorep_async.session.flow_control.rate_limiter import RateLimiter
 from tests.session.scenarios import Scenario, scenarios
 from tests.session.simulated_service import (
     AtOnce,
@@ -153,26 +152,3 @@ async def test_calls_refused_until_their_end_speak_of_a_quota(status: int) -> No
     timed_out = [error for error in errors if isinstance(error, DeadlineExceededError)]
     assert len(timed_out) >= 0.9 * len(errors) > 250
     assert all("was refused: a quota may be used up" in error.message for error in timed_out)
-
-
-async def test_no_burst_beyond_the_cap_follows_a_stall_of_the_loop() -> None:
-    service = SimulatedService()
-    async with session_above(service, requests_per_second=50) as session:
-        here().call_later(2.005, lambda: setattr(here(), "now", here().now + 2))
-        await pull(session, 300)
-    starts = service.started
-    for window in (0, 0.1, 1.0):
-        busiest = max(sum(1 for start in starts if begin <= start <= begin + window) for begin in starts)
-        assert busiest <= 1 + (window + RateLimiter.CATCH_UP) * 50 + 1e-6
-
-
-async def test_figures_of_a_client_add_up() -> None:
-    service = SimulatedService(TokenBucket(20, 4), latency=0.02)
-    async with session_above(service) as session:
-        await pull(session, 200)
-        stats = session.stats
-    assert (stats.requests, stats.attempts, stats.in_flight) == (200, service.attempts, 0)
-    assert stats.retries == {"throttle": service.refused}
-    assert stats.throttled == service.refused == service.attempts - 200
-    assert stats.pace == pytest.approx(20, rel=0.2)
-    assert set(stats.waited) <= {"concurrency", "pace", "backoff"}
