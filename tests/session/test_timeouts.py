@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import math
 import socket
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from seorep_async import (
-    ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
     SeoRepClient,
@@ -274,13 +272,6 @@ async def test_a_generator_may_be_closed_in_another_context() -> None:
     generator = numbers()
     await asyncio.create_task(generator.__anext__())
     await generator.aclose()
-
-
-@pytest.mark.parametrize("seconds", [0, -1, math.inf, math.nan, True, "2", None, 1e10])
-def test_a_limit_that_is_no_positive_number_is_refused(seconds: Any) -> None:
-    client = SeoRepClient("https://api.example.com", KEY)
-    with pytest.raises(ConfigurationError, match="seconds must be a number above 0"):
-        client.timeout(seconds)
 
 
 Use = Callable[[SeoRepClient], Awaitable[object]]
