@@ -6,7 +6,7 @@ import enum
 import inspect
 import json
 import typing
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -23,6 +23,7 @@ from tests.resources.operations import (
     Arguments,
     Operation,
     Pairs,
+    each,
 )
 from tests.session.calls import KEY, OpenClient, StartServer
 from tests.session.scripted_server import SeenRequest, answer
@@ -34,10 +35,6 @@ MEDIA_TYPES: dict[RequestEncoding, list[str | None]] = {
     JSON: ["application/json"],
     QUERY: [None, "application/octet-stream"],  # aiohttp names one where there is nothing to name
 }
-
-
-def each(operations: Iterable[Operation]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("operation", operations, ids=lambda operation: operation.name)
 
 
 def each_input(wanted: Callable[[Operation, str], bool]) -> pytest.MarkDecorator:
