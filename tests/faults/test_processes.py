@@ -1,6 +1,6 @@
 """Row 35 on real sockets, by processes that share nothing but the limit.
 
-In virtual time, with many more limits, rows 30 to 36 are in `tests/session/scenarios.py`.
+Rows 30 to 36 in virtual time, with many more limits, are in `tests/session/scenarios.py`.
 """
 
 import asyncio
