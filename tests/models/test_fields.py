@@ -126,9 +126,9 @@ def path_of(shape: str, name: str) -> str:
 @each_response
 def test_what_is_required_may_be_neither_null_nor_missing(model: type, shape: str) -> None:
     wire, _ = example_of(model, shape)
-    for line in fields_in(model, shape):
+    for line in [line for line in fields_in(model, shape) if line.kind in ("id", "phrase")]:
         null, without = wire | {line.name: None}, {name: value for name, value in wire.items() if name != line.name}
-        for wrong, said in ((without, "is missing"), (null, "got null")) if line.kind in ("id", "phrase") else ():
+        for wrong, said in ((without, "is missing"), (null, "got null")):
             with pytest.raises(DecodeError, match=said) as refused:
                 come_home(model, shape, wrong)
             assert refused.value.field_path == path_of(shape, line.name)

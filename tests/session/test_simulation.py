@@ -113,7 +113,7 @@ async def test_chance_refusals_of_slow_calls_after_a_pull_lose_none(share: float
             await asyncio.sleep(1)
 
 
-@pytest.mark.parametrize("kind", ["503", "refused", "hang"])
+@pytest.mark.parametrize("kind", ["500", "503", "refused", "reset", "hang"])
 async def test_service_that_never_comes_back_is_not_hammered(kind: str) -> None:
     service = SimulatedService(down=(0, math.inf), outage=kind)
     async with session_above(service, call_timeout=30, attempt_timeout=1 if kind == "hang" else 30) as session:
