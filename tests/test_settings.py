@@ -119,11 +119,6 @@ def test_a_pickled_or_copied_settings_object_equals_the_original(copied: Setting
     assert hash(copied) == hash(EVERYTHING)
 
 
-def test_equal_choices_are_equal_settings() -> None:
-    assert Settings(max_pages=7) == Settings(max_pages=7)
-    assert Settings(max_pages=7) != Settings(max_pages=8)
-
-
 @pytest.mark.parametrize("name", attrs.fields_dict(Settings))
 def test_every_setting_counts_in_a_comparison(name: str) -> None:
     assert attrs.evolve(EVERYTHING, **{name: getattr(Settings(), name)}) != EVERYTHING

@@ -67,7 +67,6 @@ class Plan:
         units: campaigns, with the ids 1 to this, of so many `pages` of so many `rows`.
         latency: seconds that every answer takes.
         faults: share (0 to 1) of the requests that meet each fault.
-        failing: units that always meet one fault.
         certificate: key and certificates in PEM, to serve https.
         seed: chooses which requests meet a fault.
     """
@@ -77,7 +76,6 @@ class Plan:
     rows: int = 2
     latency: float = 0.0
     faults: Mapping[str, float] = attrs.field(factory=dict)
-    failing: Mapping[int, str] = attrs.field(factory=dict)
     limit: Limit | None = None
     outage: Outage | None = None
     certificate: bytes | None = attrs.field(default=None, repr=False)
@@ -164,7 +162,7 @@ class History:
 
 
 class FaultServer(ScriptedServer):
-    """Serves one plan. Of its outage, rate limit, faults of units and faults by chance, the first meets a request."""
+    """Serves one plan. Of its outage, rate limit and faults by chance, the first meets a request."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(forever=self._meet, tls=_context(plan.certificate) if plan.certificate else None)
@@ -202,8 +200,7 @@ class FaultServer(ScriptedServer):
             return "outage", steps.get(outage.kind, reset)
         if self._plan.limit and self._bucket and not self._bucket.take(arrived):
             return "throttled", self._throttle(self._plan.limit)
-        fault = self._plan.failing.get(unit, next(self._draws))
-        match fault:
+        match fault := next(self._draws):
             case "reset":
                 return fault, reset
             case "hang":

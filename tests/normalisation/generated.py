@@ -4,6 +4,7 @@ import datetime as dt
 import random
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -82,24 +83,34 @@ def same(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Said]:
     return values.map(lambda value: (value, value))
 
 
+def unknown(*known: str) -> st.SearchStrategy[Json]:
+    """Draw fields that a model does not know."""
+    return st.dictionaries(texts.filter(lambda name: name not in known), json_values, max_size=2)
+
+
 nothing: st.SearchStrategy[Said] = st.just((None, None))
+no_dates: st.SearchStrategy[Said] = st.sampled_from(
+    [(text, None) for text in (None, "", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00")]
+)
 said_integers = same(integers) | st.integers(-(10**18) + 1, 10**18 - 1).map(lambda value: (str(value), value))
+said_dates = no_dates | dates.map(lambda date: (str(date), date)) | dates.map(lambda date: (f"{date} 0:00:00", date))
+optional = [st.none() | texts] * 3
 said_objects = {
-    "location": st.builds(SearchLocation, integers, *[st.none() | texts] * 3).map(
-        lambda place: (
-            {
-                "id": place.id,
-                "canonical_name": place.canonical_name,
-                "country_code": place.country_code,
-                "target_type": place.target_type,
-            },
-            place,
-        )
+    "location": st.builds(
+        SearchLocation, integers, *optional, unknown("id", "canonical_name", "country_code", "target_type")
     ),
-    "language": st.builds(SearchLanguage, integers, st.none() | texts).map(
-        lambda language: ({"id": language.id, "name": language.name}, language)
-    ),
+    "language": st.builds(SearchLanguage, integers, st.none() | texts, unknown("id", "name")),
+    "tags": st.builds(Tag, integers, texts, unknown("id", "label")),
 }
+
+
+def as_object(fact: Any) -> Json:
+    """Return an object inside a row as the wire has it."""
+    fields: Json = attrs.asdict(fact, recurse=False)
+    extra: Json = fields.pop("extra")
+    return fields | extra
+
+
 SAID: dict[str, st.SearchStrategy[Said]] = {
     "id": said_integers,
     "integer": nothing | said_integers,
@@ -108,16 +119,23 @@ SAID: dict[str, st.SearchStrategy[Said]] = {
     "flag": st.sampled_from(
         [("true", True), ("false", False), ("False", False), ("TRUE", True), (True, True), (False, False), (None, None)]
     ),
-    "last": st.sampled_from([(None, None), ("", None), ("0000-00-00", None), ("0000-00-00 00:00:00", None)])
-    | dates.map(lambda date: (str(date), date))
-    | dates.map(lambda date: (f"{date} 0:00:00", date)),
+    "null": nothing,
+    "unknown": same(json_values),
+    "last": said_dates,
+    "day": said_dates,
+    "moment": no_dates
+    | st.datetimes(dt.datetime(1000, 1, 1)).map(
+        lambda moment: (f"{moment:%Y-%m-%d} {moment.hour}:{moment:%M:%S}", moment.replace(microsecond=0))
+    ),
     "month": dates.map(lambda date: (str(date)[:7], date.replace(day=1))),
     "period": dates.map(lambda date: (str(date), date)),
-    "location": st.sampled_from([(None, None), ([], None), ({}, None)]) | said_objects["location"],
-    "language": st.sampled_from([(None, None), ([], None), ({}, None)]) | said_objects["language"],
-    "tags": st.lists(st.builds(Tag, integers, texts), max_size=2).map(
-        lambda tags: ([{"id": tag.id, "label": tag.label} for tag in tags], tuple(tags))
-    ),
+    **{
+        kind: st.sampled_from([(None, None), ([], None), ({}, None)])
+        | said_objects[kind].map(lambda fact: (as_object(fact), fact))
+        for kind in ("location", "language")
+    },
+    "tags": st.just((None, ()))
+    | st.lists(said_objects["tags"], max_size=2).map(lambda tags: ([*map(as_object, tags)], tuple(tags))),
     "metric": st.sampled_from([(None, None), ({"value": None}, None)])
     | (said_integers | same(st.floats(allow_nan=False, allow_infinity=False))).map(
         lambda said: ({"value": said[0]}, said[1])
@@ -139,12 +157,12 @@ def said_models(draw: st.DrawFn, model: type) -> Said:
             facts[field.attribute] = fact
         if field.kind == "period":
             facts["date_precision"] = "day"
-    known = {field.name for field in table}
-    extra = draw(st.dictionaries(texts.filter(lambda name: name not in known), json_values, max_size=2))
-    if model is KeywordRanking and draw(st.booleans()):
+    extra = draw(unknown(*(field.name for field in table)))
+    with_time = draw(st.sampled_from([None, *(field for field in table if field.kind == "last")]))
+    if with_time is not None:
         date, time = draw(dates), draw(times)
-        extra["lastResultsDate"] = f"{date} {time}"
-        facts["last_results_date"] = date
+        extra[with_time.name] = f"{date} {time}"
+        facts[with_time.attribute] = date
     if model is KeywordRanking and draw(st.booleans()):
         extra["primaryKeyword"] = draw(texts.filter(lambda text: text.lower() not in ("true", "false")))
         facts["primary_keyword"] = None

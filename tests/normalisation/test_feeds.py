@@ -1,9 +1,6 @@
-"""The three feeds and the campaign list, each in every wire version: equal facts give equal models.
+"""Rows and totals beside what `test_two_paths.py` and `tests/models/test_fields.py` generate, and the wire's names."""
 
-`tests/models/test_fields.py` and `test_hostile.py` have every field and every accepted value.
-"""
-
-from typing import Any, NamedTuple, cast
+from typing import Any, cast, get_args
 
 import attrs
 import pytest
@@ -11,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from seorep_async.errors import ConfigurationError, DecodeError
-from seorep_async.models import Campaign, CampaignPeriod, KeywordPeriod, KeywordRanking, RankingTotals
+from seorep_async.models import Campaign, CampaignPeriod, KeywordRanking, RankingTotals
 from seorep_async.normalisation.wire_names import engine_warning, wire_names
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE
@@ -19,12 +16,10 @@ from tests.normalisation.wire import (
     BRANDS,
     FEED_ROWS,
     Json,
-    Rows,
     Shape,
     as_bytes,
     branded,
     decode,
-    decode_campaign,
     decode_row,
     decoder,
     envelope,
@@ -34,85 +29,9 @@ from tests.normalisation.wire import (
 )
 
 
-class Version(NamedTuple):
-    """One way in which the service may write the same facts."""
-
-    shape: Shape
-    rows: Rows
-    brands: bool
-
-
-@pytest.fixture(
-    params=[
-        Version("nested", "current", False),
-        Version("nested", "older", True),
-        Version("flat", "current", True),
-        Version("flat", "older", False),
-    ],  # each two of the three choices together once
-    ids=lambda version: "-".join([version.shape, version.rows, "brands" if version.brands else "reference"]),
-)
-def version(request: pytest.FixtureRequest) -> Version:
-    return cast(Version, request.param)
-
-
 @pytest.fixture(params=FEED_ROWS, ids=lambda row: row.__name__)
 def row(request: pytest.FixtureRequest) -> type:
     return cast(type, request.param)
-
-
-def written(found: Json, version: Version) -> Json:
-    return {branded(name): value for name, value in found.items()} if version.brands else found
-
-
-def read(version: Version, row: type, rows: list[Json], totals: object = False) -> Any:
-    answer = envelope([written(found, version) for found in rows], version.shape, totals)
-    return decode(answer, row, BRANDS) if version.brands else decode(answer, row)
-
-
-def test_every_fact_of_every_row_comes_home_in_order(version: Version, row: type) -> None:
-    page = read(version, row, [wire_row(row, number, version.rows) for number in (1, 2, 3)])
-    assert page.items == tuple(model_row(row, number, version.rows) for number in (1, 2, 3))
-
-
-def test_every_total_comes_home_freed_from_its_object(version: Version, row: type) -> None:
-    totals = written(wire_row(RankingTotals, 5), version)
-    page = read(version, row, [], totals)
-    assert page.totals == model_row(RankingTotals, 5)
-
-
-def test_the_counts_of_the_metadata_come_home(version: Version, row: type) -> None:
-    page = read(version, row, [])
-    assert (page.items, page.total_pages, page.total_records, page.number) == ((), 1, 3, 1)
-
-
-def test_a_row_with_nothing_but_its_key_is_accepted(version: Version, row: type) -> None:
-    least = {KeywordRanking: ["keywordId", "keywordPhrase"], CampaignPeriod: ["date"], KeywordPeriod: ["date"]}[row]
-    full = wire_row(row, 1, version.rows)
-    (found,) = read(version, row, [{name: full[name] for name in least}]).items
-    (nulls,) = read(version, row, [{name: full[name] if name in least else None for name in full}]).items
-    assert found == nulls
-    empty = set(attrs.fields_dict(row)) - {"keyword_id", "keyword_phrase", "date", "date_precision", "tags", "extra"}
-    assert {name: getattr(found, name) for name in empty} == dict.fromkeys(empty)
-
-
-def test_null_and_zero_stay_apart(version: Version, row: type) -> None:
-    kinds = [field for field in REFERENCE[row] if field.kind == "integer"]
-    template = wire_row(row, 1, version.rows)
-    zeros, nulls = read(
-        version,
-        row,
-        [template | {field.name: value for field in kinds if field.name in template} for value in (0, None)],
-    ).items
-    for field in kinds:
-        if field.name in template:
-            assert (getattr(zeros, field.attribute), getattr(nulls, field.attribute)) == (0, None)
-
-
-def test_unknown_fields_of_a_row_stay_as_they_came(row: type) -> None:
-    unknown: Json = {"serpFeatures": [{"kind": "map", "at": None}], "share": 0.25, "extra": {}, "date_precision": "x"}
-    found = decode_row(wire_row(row, 1) | unknown, row)
-    assert found.extra == unknown
-    assert attrs.evolve(found, extra={}) == model_row(row, 1)
 
 
 def test_an_attribute_name_is_no_wire_name(row: type) -> None:
@@ -126,49 +45,50 @@ def test_reference_tokens_are_unknown_under_brand_names(row: type) -> None:
     assert found.extra["engineARanking"] == wire_row(row, 1)["engineARanking"]
 
 
-def test_the_models_of_a_page_are_hashable_with_extra_fields(row: type) -> None:
-    page = decode(envelope([wire_row(row, 1) | {"x": [{}]}], "nested", wire_row(RankingTotals, 1)), row)
-    assert {page, page} == {page}
+def test_everything_a_row_can_not_hold_is_extra_at_once() -> None:
+    odd = {"primaryKeyword": "maybe", "lastResultsDate": "2023-01-02 03:04:05", "serp": None}
+    assert decode_row({"keywordId": 1, "keywordPhrase": "running shoes"} | odd).extra == odd
+
+
+def test_what_is_extra_in_one_row_is_not_in_the_next() -> None:
+    plain = {"keywordId": 1, "keywordPhrase": "running shoes"}
+    page = decode(envelope([plain | {"serp": 1}, plain, plain | {"serp": 2}], "nested"))
+    assert [found.extra for found in page.items] == [{"serp": 1}, {}, {"serp": 2}]
+
+
+# --- Totals
+
+
+ABSENT = object()
+
+
+def totals_of(totals: object, shape: Shape) -> Any:
+    answer = envelope([], shape, totals)
+    if totals is ABSENT:
+        (answer["data"] if shape == "nested" else answer).pop("totals")
+    return decode(answer, CampaignPeriod).totals
+
+
+@pytest.mark.parametrize("shape", get_args(Shape))
+@pytest.mark.parametrize("nothing", [False, None, [], {}, ABSENT], ids=["false", "null", "array", "object", "absent"])
+def test_no_totals_are_none(nothing: object, shape: Shape) -> None:
+    assert totals_of(nothing, shape) is None
+
+
+def test_a_total_with_more_than_its_value_stays_whole_as_well() -> None:
+    found = totals_of({"competitors": {"value": 4, "previous": 5}}, "nested")
+    assert found == RankingTotals(competitors=4, extra={"competitors": {"value": 4, "previous": 5}})
 
 
 # --- The campaign list
 
 
 LEAST: Json = {"id": 7, "url": "www.example.com", "company": "Example Ltd"}
-UNDOCUMENTED = [field for field in REFERENCE[Campaign] if field.kind == "unknown"]
-
-
-def test_every_field_of_every_campaign_comes_home_in_order() -> None:
-    body = as_bytes(
-        {"metadata": {"total_pages": 4, "total_records": 9}, "data": [wire_row(Campaign, n) for n in (2, 1)]}
-    )
-    page = finished(decoder().model_page(body, Campaign, 3))
-    assert page.items == (model_row(Campaign, 2), model_row(Campaign, 1))
-    assert (page.number, page.total_pages, page.total_records, page.totals) == (3, 4, 9, None)
 
 
 def test_a_long_list_is_decoded_in_steps() -> None:
     body = as_bytes({"data": [wire_row(Campaign, 1)] * 100})
     assert len(list(decoder().model_page(body, Campaign, 1))) >= 4
-
-
-def test_an_empty_list_has_no_campaigns() -> None:
-    body = as_bytes({"metadata": {"total_pages": 0, "total_records": 0}, "data": []})
-    page = finished(decoder().model_page(body, Campaign, 1))
-    assert (page.items, page.total_records) == ((), 0)
-
-
-@pytest.mark.parametrize("value", ["x", "", 0, 7, 1.5, True, False, [], [1, {}], {}, {"a": [None]}], ids=repr)
-def test_a_field_of_no_documented_type_stays_as_it_came(value: object) -> None:
-    found = decode_campaign(LEAST | {field.name: value for field in UNDOCUMENTED})
-    found_values = [getattr(found, field.attribute) for field in UNDOCUMENTED]
-    assert found_values == [value] * len(UNDOCUMENTED)
-    assert {type(one) for one in found_values} == {type(value)}
-
-
-def test_a_campaign_is_hashable_with_any_undocumented_values() -> None:
-    campaign = decode_campaign(LEAST | {field.name: [{}] for field in UNDOCUMENTED})
-    assert campaign in {campaign}
 
 
 def test_a_path_has_the_brand_names_of_the_account() -> None:

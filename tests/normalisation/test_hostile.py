@@ -21,7 +21,6 @@ from tests.normalisation.wire import (
     as_bytes,
     assert_faithful_page,
     decode,
-    decode_row,
     decoder,
     envelope,
     finished,
@@ -159,20 +158,6 @@ def test_a_number_that_is_not_json_is_a_protocol_error(place: str) -> None:
     numbers = ["nan", "0x10", "01", "+1", "1.", ".5", "1_000", "1e"]
     refusals = {number: type(refusal(place.replace("%s", number).encode())) for number in numbers}
     assert refusals == dict.fromkeys(numbers, ProtocolError)
-
-
-@pytest.mark.parametrize("number", [2**31, 2**53 + 1, 2**63, 2**64, 2**64 + 1, -(2**64), 10**60])
-def test_an_integer_is_exact_however_large(number: int) -> None:
-    found = decode_row({"keywordId": number, "keywordPhrase": "x", "competitors": number, "unknown": number})
-    assert (found.keyword_id, found.competitors, found.extra) == (number, number, {"unknown": number})
-
-
-@pytest.mark.parametrize("number", ["1.0", "-0.0", "1E2", "10e-1", "1e300"])
-@pytest.mark.parametrize("wire", ["keywordId", "engineARanking"])
-def test_a_float_is_no_integer_even_if_whole(wire: str, number: str) -> None:
-    row = json.dumps(wire_row(KeywordRanking, 1, "older") | {wire: "HERE"}).replace('"HERE"', number)
-    with pytest.raises(DecodeError, match=rf"^data\[0\]\.{wire}: expected an integer, got "):
-        decode(f'{{"data": [{row}]}}'.encode())
 
 
 @pytest.mark.parametrize(

@@ -116,14 +116,6 @@ def without_reference(body: bytes, row: type) -> Any:
 
 
 @every_feed
-@every_shape
-@every_variant
-def test_a_page_of_known_rows_needs_no_reference(row: type, shape: Shape, rows: Rows) -> None:
-    body = as_bytes(envelope([wire_row(row, 1, rows), wire_row(row, 2, rows)], shape, wire_row(RankingTotals, 1)))
-    assert without_reference(body, row).items == by_reference(body, row).items
-
-
-@every_feed
 @bounded
 @given(data=st.data())
 def test_facts_survive_both_shapes_and_need_no_reference(row: type, data: st.DataObject) -> None:

@@ -11,11 +11,9 @@ from collections.abc import Generator
 from typing import Any, Literal
 
 from seorep_async.models import (
-    Campaign,
     CampaignPeriod,
     KeywordPeriod,
     KeywordRanking,
-    Page,
     SearchLanguage,
     SearchLocation,
     Tag,
@@ -94,13 +92,6 @@ def decode_row(row: object, model: type = KeywordRanking, names: EngineNames = E
     return decode(envelope([row], "flat"), model, names).items[0]
 
 
-def decode_campaign(campaign: object) -> Campaign:
-    """Decode a campaign list that holds this one campaign."""
-    page: Page[Campaign] = finished(decoder().model_page(as_bytes({"metadata": {}, "data": [campaign]}), Campaign, 1))
-    (only,) = page.items
-    return only
-
-
 _NO_DATE = {None, "", "0000-00", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00"}
 
 
@@ -152,10 +143,14 @@ def _is_fact(kind: str, value: Any, came: Any) -> bool:
             if value is None:
                 return came is None or (type(came) is str and came.lower() not in ("true", "false"))
             return type(value) is bool and str(came).lower() == str(value).lower() and type(came) in (bool, str)
-        case "last":
-            if value is None:
-                return came is None or (type(came) is str and came in _NO_DATE)
+        case "last" | "day" | "moment" if value is None:
+            return came is None or (type(came) is str and came in _NO_DATE)
+        case "last" | "day":
             return type(value) is dt.date and type(came) is str and came[:10] == value.isoformat()
+        case "moment":
+            return type(value) is dt.datetime and came == value.isoformat(" ")
+        case "null" | "unknown":
+            return type(value) is type(came) and value == came
         case "month" | "period":
             return (
                 type(value) is dt.date and came in (value.isoformat(), value.isoformat()[:7]) and _is_first(value, came)

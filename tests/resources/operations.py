@@ -5,10 +5,11 @@ reference names; `!` marks those that it requires. An input of the path is not s
 """
 
 import datetime as dt
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import attrs
+import pytest
 
 from seorep_async import Listing, SeoRepClient
 
@@ -185,3 +186,8 @@ OPERATIONS = tuple(_operation(line) for line in _TABLE.strip().splitlines())
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 WRITES = tuple(operation for operation in OPERATIONS if operation.is_write)
 READS = tuple(operation for operation in OPERATIONS if not operation.is_write)
+
+
+def each(operations: Iterable[Operation]) -> pytest.MarkDecorator:
+    """Test each of some operations."""
+    return pytest.mark.parametrize("operation", operations, ids=lambda operation: operation.name)

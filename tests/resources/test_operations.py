@@ -5,20 +5,17 @@ import datetime as dt
 import enum
 import inspect
 import json
-import re
 import typing
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import pytest
-from aioresponses import aioresponses
 
 from seorep_async import ArrayEncoding, FeedSearchParam, RequestEncoding, SeoRepClient, Settings
 from tests.resources.operations import (
     BY_NAME,
     CHECKED,
-    DATES,
     GIVEN,
     IDS,
     OPERATIONS,
@@ -26,6 +23,7 @@ from tests.resources.operations import (
     Arguments,
     Operation,
     Pairs,
+    each,
 )
 from tests.session.calls import KEY, OpenClient, StartServer
 from tests.session.scripted_server import SeenRequest, answer
@@ -37,10 +35,6 @@ MEDIA_TYPES: dict[RequestEncoding, list[str | None]] = {
     JSON: ["application/json"],
     QUERY: [None, "application/octet-stream"],  # aiohttp names one where there is nothing to name
 }
-
-
-def each(operations: Iterable[Operation]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("operation", operations, ids=lambda operation: operation.name)
 
 
 def each_input(wanted: Callable[[Operation, str], bool]) -> pytest.MarkDecorator:
@@ -159,14 +153,6 @@ async def test_an_empty_string_is_sent(encoding: RequestEncoding, operation: Ope
     assert {wire for wire, _ in operation.written(empty)} - {"page"} == {wire for wire, value in found if value == ""}
 
 
-@each_input(lambda operation, name: name in DATES)
-async def test_a_date_and_its_string_are_sent_alike(operation: Operation, name: str, sent: Sent) -> None:
-    as_text = await sent(operation, operation.least | {name: "2023-02-03"})
-    as_date = await sent(operation, operation.least | {name: dt.date(2023, 2, 3)})
-    assert (as_date.target, as_date.body) == (as_text.target, as_text.body)
-    assert (name, "2023-02-03") in all_parameters(as_text)
-
-
 # --- Headers
 
 
@@ -181,28 +167,7 @@ async def test_the_headers_of_an_operation(encoding: RequestEncoding, operation:
     assert headers.keys() <= {"Host", "Accept-Encoding", "Content-Length", "Connection"}
 
 
-@each([operation for operation in OPERATIONS if operation.method != "GET"])
-async def test_a_connection_is_not_used_again_after_a_write(operation: Operation, sent: Sent) -> None:
-    assert (await sent(operation, operation.changing)).headers["Connection"] == "close"
-
-
 # --- The same through aioresponses: what the request looks like to aiohttp
-
-
-@every_operation_encoded
-async def test_the_shape_of_a_request(
-    encoding: RequestEncoding, operation: Operation, open_client: OpenClient, seorep_responses: aioresponses
-) -> None:
-    client = await open_client("https://api.example.com", request_encoding=encoding)
-    payload = None if operation.verb == "delete" else operation.answer
-    seorep_responses.add(re.compile(".*"), operation.method, payload=payload)
-    await operation.ask(client, **operation.all)
-    (((method, url), (call,)),) = seorep_responses.requests.items()
-    has_body = operation.is_write and encoding is not QUERY
-    assert (method, url.path) == (operation.method, operation.path)
-    assert (call.kwargs["data"] is not None, call.kwargs["allow_redirects"]) == (has_body, False)
-    query = parse_qsl(urlsplit(str(url)).query, keep_blank_values=True)
-    assert sorted(query) == ([] if has_body else sorted(operation.written(operation.all)))
 
 
 # --- Arrays
@@ -234,11 +199,6 @@ async def test_roles_are_written_as_the_settings_say(roles: Callable[[], Any], s
         encoding: await sent(BY_NAME["users.list"], {"role": roles()}, array_encoding=encoding) for encoding in ARRAYS
     }
     assert {encoding: in_query(request)[:-1] for encoding, request in requests.items()} == ARRAYS
-
-
-@pytest.mark.parametrize("role", ["client", Role.CLIENT])
-async def test_one_role_is_an_array_of_one(role: str, sent: Sent) -> None:
-    assert ("role[]", "client") in in_query(await sent(BY_NAME["users.list"], {"role": role}))
 
 
 @each([BY_NAME["campaigns.create"], BY_NAME["users.update"]])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seorep_async import ConfigurationError, Feed, FeedSearchParam, SeoRepClient, Settings
-from tests.resources.operations import BY_NAME, CHECKED, DATES, IDS, OPERATIONS, Arguments, Operation
+from tests.resources.operations import BY_NAME, CHECKED, DATES, IDS, OPERATIONS, Arguments, Operation, each
 
 JANUARY = ("2023-01-01", "2023-01-31")
 UPDATES = [operation for operation in OPERATIONS if operation.verb == "update"]
@@ -40,10 +40,6 @@ async def refusal(operation: Operation, arguments: Arguments) -> str:
         await operation.ask(SeoRepClient("http://127.0.0.1:9", "key"), **arguments)
     assert caught.value.path is None
     return caught.value.message
-
-
-def each(operations: Any) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("operation", operations, ids=lambda operation: operation.name)
 
 
 def each_input_with(wanted: Callable[[Operation, str], bool], values: list[Any]) -> pytest.MarkDecorator:

@@ -145,7 +145,7 @@ class SimulatedService:
         status: what a refusal says, 429 or 503.
         retry_after: seconds that a refusal asks to wait, or None.
         down: from when to when nothing is answered as it should be.
-        outage: what happens then: `503`, `refused` (no connection), `hang` (no answer).
+        outage: what happens then: a status, `refused` (no connection), `reset` (it breaks), `hang` (no answer).
         late_refusals: whether a refusal takes as long as an answer.
         dead: answered with 503 whatever the limiter says: the path and the time.
         stall: seconds that all stands still at most, the client and the service, every few seconds.
@@ -203,11 +203,12 @@ class SimulatedService:
                 loop.now += self.stall * self._chance.random()
             if self.down[0] <= now < self.down[1]:
                 self.failed += 1
-                if self.outage == "503":
-                    loop.call_later(0.1 * took, reply, Response(503, [b""]))
-                elif self.outage == "refused":
-                    unreachable = ConnectionFailedError("refused")
-                    loop.call_later(0.1 * took, reply, Failure(Sent.NO, Cause.TRANSIENT, unreachable))
+                if self.outage.isdigit():
+                    loop.call_later(0.1 * took, reply, Response(int(self.outage), [b""]))
+                elif self.outage in ("refused", "reset"):
+                    sent = Sent.NO if self.outage == "refused" else Sent.MAYBE
+                    broken = Failure(sent, Cause.TRANSIENT, ConnectionFailedError(self.outage))
+                    loop.call_later(0.1 * took, reply, broken)
             elif self.dead(request.path, now):
                 self.failed += 1
                 loop.call_later(0.1 * took, reply, Response(503, [b""], self.retry_after))

@@ -61,13 +61,6 @@ async def test_status_is_an_error_at_once_or_after_all_attempts(
     assert error.body_excerpt == "because of this"
 
 
-@pytest.mark.parametrize("status", [429, *(status for statuses in PASSING.values() for status in statuses)])
-async def test_passing_status_may_pass(status: int, connect: Connect) -> None:
-    client, server = await connect(answer(status=status), FINE)
-    await ask(client)
-    assert len(server.requests) == 2
-
-
 DISGUISED: list[tuple[dict[str, Any], type[StatusError], int]] = [
     ({"status": "error", "code": 400}, InvalidRequestError, 1),
     ({"status": "error", "code": 403}, AuthenticationError, 1),
@@ -155,32 +148,14 @@ async def test_only_a_date_to_wait_for_is_read_by_a_clock(
     assert fake_time.slept == [wait]
 
 
-async def test_back_off_grows(connect: Connect, fake_time: FakeTime) -> None:
-    client, _ = await connect(*[answer(status=500)] * 4, FINE, backoff_initial=0.5, backoff_max=3)
-    await ask(client)
-    assert fake_time.slept == [0.5, 1.0, 2.0, 3.0]
-
-
-@pytest.mark.parametrize(
-    ("retry_after", "waits"),
-    [
-        ("7", [7.0]),
-        ("0", [0.0]),
-        ("-5", [0.0]),
-        ("1.5", [1.5]),
-        ("Tue, 14 Nov 2023 22:13:50 GMT", [30.0]),
-        ("Tue, 14 Nov 2023 21:13:50 GMT", [0.0]),
-        ("nan", [0.25]),
-        ("soon", [0.25]),
-    ],
-)
+@pytest.mark.parametrize(("retry_after", "wait"), [("7", 7.0), ("soon", 0.25)])
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_wait_that_was_asked_for_is_waited_once(
-    status: int, retry_after: str, waits: list[float], connect: Connect, fake_time: FakeTime
+    status: int, retry_after: str, wait: float, connect: Connect, fake_time: FakeTime
 ) -> None:
     client, _ = await connect(answer(status=status, headers=[("Retry-After", retry_after)]), FINE, backoff_initial=0.25)
     await ask(client)
-    assert fake_time.slept == waits
+    assert fake_time.slept == [wait]
 
 
 @pytest.mark.parametrize(

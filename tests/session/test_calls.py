@@ -13,7 +13,6 @@ from seorep_async import (
     AuthenticationError,
     ConfigurationError,
     DeadlineExceededError,
-    RateLimitedError,
     SeoRepClient,
     SeoRepError,
     ServerError,
@@ -88,12 +87,6 @@ async def test_slow_answer_ends_with_the_attempt_timeout(step: Step, connect: Co
     await server.until_no_connection()
 
 
-async def test_slow_attempt_is_retried(connect: Connect) -> None:
-    client, server = await connect(hang, forever=FINE, attempt_timeout=0.2)
-    await ask(client)
-    assert len(server.requests) >= 2
-
-
 async def test_waiting_for_a_permit_is_no_part_of_the_attempt(connect_session: ConnectSession) -> None:
     session, _ = await connect_session(FINE, max_concurrency=1, max_attempts=1, attempt_timeout=0.5)
     permit = await session.governor.acquire(0, math.inf)
@@ -111,13 +104,6 @@ async def test_call_that_never_succeeds_ends_before_its_deadline(connect: Connec
     assert (error.method, error.path, error.status, error.body_excerpt) == ("GET", "/v3/campaigns", 500, "down")
     assert error.attempts == len(server.requests) == len(fake_time.slept) + 1
     assert isinstance(error.__cause__, ServerError)
-
-
-async def test_wait_beyond_the_deadline_is_not_begun(connect: Connect, fake_time: FakeTime) -> None:
-    client, _ = await connect(answer(status=429, headers=[("Retry-After", "101")]), call_timeout=100)
-    error = await failure(client, RateLimitedError)
-    assert error.retry_after == 101
-    assert fake_time.slept == []
 
 
 FAULTS: dict[str, Step] = SLOW | {
@@ -300,13 +286,6 @@ async def test_borrowed_session_that_is_no_use_is_refused(options: Any, is_close
             await session.close()
         with pytest.raises(ConfigurationError, match=said):
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
-
-
-async def test_borrowed_session_that_is_closed_later_is_named(connect: Connect) -> None:
-    async with aiohttp.ClientSession() as session:
-        client, _ = await connect(FINE, session=session)
-        await ask(client)
-    await failure(client, ConfigurationError, match="passed in was closed")
 
 
 @pytest.mark.parametrize("step", [hang, answer(status=500)], ids=["in flight", "asleep"])

@@ -143,20 +143,6 @@ async def busy(*priorities: int, deadline: float = NEVER) -> AsyncIterator[tuple
 
 
 @pytest.mark.parametrize(
-    ("priorities", "order"), [((0, 0, 0), [0, 1, 2]), ((2, 1, 0), [2, 1, 0]), ((5, -1, 5, -1, 0), [1, 3, 4, 0, 2])]
-)
-async def test_lowest_priority_goes_first_and_equals_in_their_order(
-    priorities: tuple[int, ...], order: list[int]
-) -> None:
-    async with busy(*priorities) as (governor, held, waiters):
-        for place in order:
-            governor.release(held, Signal.FINE)
-            assert governor.admission.in_flight == 1
-            held = await waiters.tasks[place]  # type: ignore[assignment]
-        assert waiters.served == order
-
-
-@pytest.mark.parametrize(
     ("waiting", "left", "changed", "seconds"),
     [
         (8, NEVER, {}, 2.0),
@@ -181,38 +167,6 @@ async def test_failing_subject_leaves_the_pace_to_those_that_wait(
         governor.admission.failing.record_success("campaign 2")
     async with Queue(governor, *[0] * waiting):
         assert governor.courtesy("campaign 1", here().time() + left) == pytest.approx(seconds)
-
-
-async def test_nobody_overtakes_a_waiter_that_was_called() -> None:
-    async with busy(0, 0) as (governor, held, waiters):
-        governor.release(held, Signal.FINE)
-        async with Queue(governor, 0) as late:
-            await waiters.tasks[0]
-            assert (waiters.served, late.served) == ([0], [])
-
-
-async def test_newcomer_does_not_overtake_who_waits_for_the_pace() -> None:
-    governor = govern(requests_per_second=10)
-    async with Queue(governor, 0, 0, 0) as waiters:
-        here().now = 60.0  # everything is free again, but the loop has not noticed yet
-        async with Queue(governor, 0) as late:
-            await asyncio.wait([*waiters.tasks, *late.tasks])
-            assert max(waiters.times) < min(late.times)
-    assert set(governor.waited) == {"pace", "concurrency"}
-
-
-@pytest.mark.parametrize("others", [0, 1])
-@pytest.mark.parametrize("is_called", [False, True])
-async def test_cancelled_waiter_leaves_the_permit_to_others(is_called: bool, others: int) -> None:
-    async with busy(*[0] * (1 + others)) as (governor, held, waiters):
-        if is_called:
-            governor.release(held, Signal.FINE)
-        waiters.tasks[0].cancel()
-        await turn()
-        if not is_called:
-            governor.release(held, Signal.FINE)
-            await turn()
-        assert (waiters.served, governor.admission.in_flight) == ([1] * others, others)
 
 
 async def test_probe_cancelled_as_it_is_called_is_followed_by_another() -> None:
@@ -335,15 +289,6 @@ async def test_wait_that_is_too_long_for_one_is_waited_by_another() -> None:
         await patient.tasks[0]
         assert isinstance(impatient.tasks[0].exception(), RateLimitedError)
         assert patient.times == [7.0]
-
-
-async def test_waiter_cancelled_as_it_is_refused_ends_cancelled() -> None:
-    async with busy(0) as (governor, held, waiters):
-        governor.release(held, Signal.THROTTLED, 3600.0)
-        waiters.tasks[0].cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiters.tasks[0]
-        assert governor.admission.in_flight == 0
 
 
 # what attempts tell

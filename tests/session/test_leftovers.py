@@ -9,7 +9,7 @@ import pytest
 
 from seorep_async import SeoRepError
 from seorep_async.session import Request
-from tests.session.calls import Connect, StartServer, ask
+from tests.session.calls import StartServer
 from tests.session.scripted_server import FINE, Step, answer, hang, reset, then_close, then_hang
 from tests.session.simulated_service import SimulatedService, session_above
 
@@ -93,16 +93,6 @@ async def test_nothing_is_left(scripted_server: StartServer, tmp_path: Path) -> 
     assert (process.returncode, err, reached) == (0, b"", "nothing is left"), names
     for server in servers.values():
         await server.until_no_connection()
-
-
-async def test_closing_ends_an_attempt_that_reads_a_body(connect: Connect) -> None:
-    client, _ = await connect(forever=HALF)
-    call = asyncio.create_task(ask(client))
-    while not client.stats.bytes_received:  # noqa: ASYNC110, no event tells
-        await asyncio.sleep(0.01)
-    await client.close()
-    with pytest.raises(SeoRepError, match="closed"):
-        await call
 
 
 @pytest.mark.virtual

@@ -212,10 +212,8 @@ def about(value: float, rel: float = 0.02) -> Any:
 
 STEP = about(RateLimiter.STEP, 0.1)
 RATES: dict[str, tuple[Callable[[], float], Any]] = {
-    "first rate after nothing was accepted": (lambda: slowed_down(0).rate, 5.0),
     "first rate after too few were accepted": (lambda: slowed_down(5).rate, 5.0),
     "first rate is a little less than was accepted": (lambda: slowed_down(110).rate, about(80)),
-    "first rate is so for a high limit, too": (lambda: slowed_down(1100).rate, about(800)),
     "first rate counts time in which nothing was accepted": (lambda: long_closed(None), about(0.8 * 10)),
     "first rate: a wait that was asked for is no rest": (lambda: long_closed(True), about(0.8 * 100 / 3)),
     "first rate: attempts before a rest show none": (lambda: long_closed(False), 5.0),
@@ -227,7 +225,6 @@ RATES: dict[str, tuple[Callable[[], float], Any]] = {
         STEP,
     ),
     "a slow rate is not held for long": (lambda: growth(always_at_a_second(), 2.0, 30.0) > 0, True),
-    "2 s without requests do not raise a rate": (lambda: after_a_rest(2.0), 0),
     "an hour without requests does not raise a rate": (lambda: after_a_rest(3600.0), 0),
     "second decrease: soon after the first it leaves half": (lambda: second_cut(10, 0, 11.0, 11.0, 0.0), about(36)),
     "second decrease: after 1 s it leaves what was accepted": (
@@ -247,9 +244,7 @@ RATES: dict[str, tuple[Callable[[], float], Any]] = {
     "a limit that refuses nothing is searched again": (lambda: rise_until(25.7), about(3.0, 0.05)),
     "a rate refused now and then is not searched": (lambda: rise_until(40.0, *range(13, 41)), about(1.9, 0.3)),
     "after a wait 50/s grow by 10.8": (lambda: growth(after_a_wait(50), 13.5), about(10.8, 0.1)),
-    "after a wait 100/s grow by 5.8": (lambda: growth(after_a_wait(100), 13.5), about(5.8, 0.1)),
     "after a wait 200/s grow by half of the usual step": (lambda: growth(after_a_wait(200), 13.5), about(4, 0.1)),
-    "after a wait 400/s grow by half of the usual step": (lambda: growth(after_a_wait(400), 13.5), about(4, 0.1)),
     "after a wait a step is two fifths of the rate at most": (lambda: first_step(after_a_wait(20.0), 13.5), about(0.4)),
     "a decrease without a wait lets all grow alike again": (
         lambda: growth(put(cut(after_a_wait(200.0), 14.0), known=200.0, held_until=0.0), 14.1),
@@ -263,11 +258,9 @@ RATES: dict[str, tuple[Callable[[], float], Any]] = {
         about(6 / 108.2),
     ),
     "after a wait a search begins at 1.06 of the refused rate": (lambda: quiet_after_a_wait(710, 106), about(0.212)),
-    "after a wait a search begins with small steps": (lambda: quiet_after_a_wait(710, 110), about(0.22)),
     "after a wait a search has the usual steps far above": (lambda: quiet_after_a_wait(710, 600), about(1)),
     "after a wait a search has no smaller steps than without": (lambda: quiet_after_a_wait(710, 30, 20), about(0.4)),
     "after a wait a search goes on where no rate was refused": (lambda: quiet_after_a_wait(710, 30, 0), about(1)),
-    "a search that costs a wait leaves 0.8": (lambda: after_a_search_and_a_wait(160).rate, about(0.8 * 160)),
     "a search that costs a wait leaves no more if it went far": (
         lambda: after_a_search_and_a_wait(400).rate,
         about(0.8 * 160),
@@ -278,18 +271,6 @@ RATES: dict[str, tuple[Callable[[], float], Any]] = {
     ),
     "a search that costs a wait is soon cut again": (lambda: refused_again(after_a_search_and_a_wait(400)), about(64)),
     "a rate grows fast where refusals are by chance": (lambda: first_step(by_chance(), 13.5), about(1)),
-    "a wait 3 s before the next is no time without room": (
-        lambda: refused_after_waits(50, 13, (16.0, 17.0)),
-        about(40, 0.05),
-    ),
-    "a wait in the last second is no time without room": (
-        lambda: refused_after_waits(50, 13, (18.5, 19.5)),
-        about(40, 0.05),
-    ),
-    "a wait just before the next is no time without room": (
-        lambda: refused_after_waits(50, 13, (18.9, 19.9)),
-        about(40, 0.05),
-    ),
     "two waits are no time without room": (
         lambda: refused_after_waits(50, 13, (17.5, 18.55), (18.6, 19.6)),
         about(40, 0.05),
@@ -309,10 +290,9 @@ def test_rate_follows_what_was_accepted(measure: Callable[[], float], expected: 
     assert measure() == expected
 
 
-@pytest.mark.parametrize("cuts", [1, 3, 30])
-def test_cut_leaves_half_of_the_rate_at_least(cuts: int) -> None:
+def test_cut_leaves_half_of_the_rate_at_least() -> None:
     limiter = after_the_search()
-    for number in range(cuts):
+    for number in range(30):
         before = limiter.rate
         cut(limiter, 12.1 + 5 * number, 17.1 + 5 * number, idle=0.0)
         assert limiter.rate >= max(RateLimiter.SLOWEST, before / 2 - CLOSE)

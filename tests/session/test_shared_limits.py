@@ -386,28 +386,6 @@ def test_a_client_that_can_not_open_leaves_limits_free() -> None:
         two.run(elsewhere())
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: client_of(limits=16), "limits must be a Limits, got int"),
-        (lambda: client_of(limits=Limits), "limits must be a Limits, got type"),
-        (lambda: Limits(max_concurrency=0), "max_concurrency must be an integer from 1 to 1024, got 0"),
-        (lambda: Limits(requests_per_second=math.nan), "requests_per_second must be a number above 0"),
-        (
-            lambda: client_of(limits=Limits(), settings=Settings(max_concurrency=8)),
-            r"Settings\(max_concurrency=8\) contradicts .* create them as Limits\(max_concurrency=8\), or leave",
-        ),
-        (
-            lambda: client_of(limits=Limits(requests_per_second=5), settings=Settings(requests_per_second=6)),
-            r"Settings\(requests_per_second=6\) contradicts limits",
-        ),
-    ],
-)
-def test_wrong_limits_are_refused(make: Callable[[], object], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        make()
-
-
 @pytest.mark.parametrize("own", [16, 64])
 def test_settings_show_the_shared_numbers(own: int) -> None:
     limits = Limits(max_concurrency=64, requests_per_second=5)

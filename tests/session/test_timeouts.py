@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import math
 import socket
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -11,10 +10,8 @@ from typing import Any
 import pytest
 
 from seorep_async import (
-    ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
-    OutcomeUnknownError,
     SeoRepClient,
     ServerError,
 )
@@ -277,13 +274,6 @@ async def test_a_generator_may_be_closed_in_another_context() -> None:
     await generator.aclose()
 
 
-@pytest.mark.parametrize("seconds", [0, -1, math.inf, math.nan, True, "2", None, 1e10])
-def test_a_limit_that_is_no_positive_number_is_refused(seconds: Any) -> None:
-    client = SeoRepClient("https://api.example.com", KEY)
-    with pytest.raises(ConfigurationError, match="seconds must be a number above 0"):
-        client.timeout(seconds)
-
-
 Use = Callable[[SeoRepClient], Awaitable[object]]
 
 
@@ -332,22 +322,6 @@ async def test_a_page_that_is_not_asked_for_in_time_is_refused(connect: Connect,
 
     with client.timeout(20), pytest.raises(DeadlineExceededError):
         await read_slowly()
-
-
-async def test_a_post_that_may_have_happened_stays_unknown(connect: Connect) -> None:
-    client, _ = await connect(hang)
-    with client.timeout(2), pytest.raises(OutcomeUnknownError):
-        await client.campaigns.create("https://example.com", "Example")
-
-
-async def test_the_wait_for_a_permit_is_limited(connect: Connect) -> None:
-    client, server = await connect(hang, max_concurrency=1)
-    waiting = asyncio.create_task(ask(client))
-    await server.first_request.wait()
-    with client.timeout(0.2):
-        error = await failure(client, DeadlineExceededError)
-    waiting.cancel()
-    assert error.attempts == 0
 
 
 async def test_a_call_that_never_started_names_the_failure_of_others(connect: Connect) -> None:

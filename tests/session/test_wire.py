@@ -34,14 +34,6 @@ async def test_request_asks_for_json_and_names_itself(connect: Connect) -> None:
     }
 
 
-async def test_prefix_of_the_address_comes_before_every_path(
-    scripted_server: StartServer, open_client: OpenClient
-) -> None:
-    server = await scripted_server(FINE)
-    await ask(await open_client(f"{server.base_url}/some/prefix/"))
-    assert server.requests[0].target == "/some/prefix/v3/campaigns?page=1"
-
-
 async def test_connection_is_kept_alive_for_reads(connect: Connect) -> None:
     client, server = await connect(FINE, FINE, FINE)
     for _ in range(3):

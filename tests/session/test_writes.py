@@ -20,10 +20,10 @@ from tests.session.calls import Connect, ConnectSession, open_session, write
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import (
     FINE,
-    Connection,
     ScriptedServer,
     Step,
     answer,
+    drip,
     hang,
     reset,
     then_close,
@@ -159,10 +159,7 @@ NO_CONTENT: dict[str, Step] = {
 }
 
 
-async def bytewise(connection: Connection, raw: bytes) -> None:
-    for byte in raw:
-        await connection.send(bytes([byte]))
-        await asyncio.sleep(0)
+NO_CONTENT |= {f"{name}, byte by byte": drip(raw, 0.0) for name, raw in NO_CONTENT.items() if isinstance(raw, bytes)}
 
 
 @pytest.mark.parametrize("step", NO_CONTENT.values(), ids=NO_CONTENT)
@@ -170,19 +167,6 @@ async def test_delete_succeeds_whatever_comes_with_its_success(step: Step, conne
     session, server = await connect_session(step)
     await session.send(delete())
     await server.until_no_connection()
-
-
-@pytest.mark.parametrize("name", [name for name, step in NO_CONTENT.items() if isinstance(step, bytes)])
-async def test_delete_succeeds_however_its_answer_is_cut_into_pieces(
-    name: str, connect_session: ConnectSession
-) -> None:
-    async def step(connection: Connection) -> None:
-        raw = NO_CONTENT[name]
-        assert isinstance(raw, bytes)
-        await bytewise(connection, raw)
-
-    session, _ = await connect_session(step)
-    await session.send(delete())
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
@@ -246,12 +230,3 @@ async def test_only_a_delete_takes_not_found_for_success(method: str, connect_se
 async def test_delete_by_its_path_is_answered_by_an_empty_envelope(connect: Connect) -> None:
     client, _ = await connect(reset, NOT_FOUND)
     assert await client.request("DELETE", "/v3/campaigns/7") == {}
-
-
-async def test_put_is_sent_again_as_it_was(connect_session: ConnectSession) -> None:
-    session, server = await connect_session(reset, then_close(b""), answer(status=500), FINE)
-    await session.send(write("PUT", idempotent=True, body=b"name=x"))
-    assert session.stats.attempts == 4
-    assert {(request.body, request.headers["Content-Type"]) for request in server.requests} == {
-        (b"name=x", "application/x-www-form-urlencoded")
-    }

@@ -15,6 +15,7 @@ import pytest
 import seorep_async
 from seorep_async import RankingTotals, SearchLanguage, SearchLocation, SeoRepClient, Tag, models
 from tests.models.reference import REFERENCE
+from tests.resources.operations import BY_NAME, OPERATIONS, Operation
 
 HERE = pathlib.Path(__file__).parent
 USER_CODE = sorted(HERE.glob("user_code*.py"))
@@ -88,31 +89,21 @@ def test_the_types_of_all_public_values_are_checked() -> None:
 
 
 def test_the_types_of_every_operation_are_checked() -> None:
-    client = SeoRepClient("https://api.example.com", "key")
-    resources = {name: one for name, one in vars(client).items() if not name.startswith("_")}
-    operations = {
-        f"client.{name}.{verb}"
-        for name, resource in resources.items()
-        for verb, _ in inspect.getmembers(type(resource), inspect.isfunction)
-        if not verb.startswith("_")
-    }
     own = {f"client.{name}" for name in vars(SeoRepClient) if not name.startswith("_")}
     used = {
         ast.unparse(node) for node in ast.walk(tree_of("user_code_operations.py")) if isinstance(node, ast.Attribute)
     }
-    assert operations | own <= used
+    assert {f"client.{name}" for name in (*BY_NAME, "rankings.pull")} | own <= used
 
 
-def test_every_argument_of_every_operation_is_checked() -> None:
-    client = SeoRepClient("https://api.example.com", "key")
+@pytest.mark.parametrize(
+    "operation", [one for one in OPERATIONS if one.resource != "rankings"], ids=lambda one: one.name
+)
+def test_every_argument_of_an_operation_is_checked(operation: Operation) -> None:
     right = [one for one in tree_of("user_code_operations.py").body if getattr(one, "name", "wrong") != "wrong"]
     calls = [node for one in right for node in ast.walk(one) if isinstance(node, ast.Call)]
-    for resource in ("campaigns", "users", "keywords", "backlinks"):
-        for verb, method in inspect.getmembers(type(getattr(client, resource)), inspect.isfunction):
-            if verb.startswith("_"):
-                continue
-            named = list(inspect.signature(method).parameters)[1:]
-            of_it = [call for call in calls if ast.unparse(call.func) == f"client.{resource}.{verb}"]
-            given = {name for call in of_it for name in named[: len(call.args)]}
-            given |= {str(keyword.arg) for call in of_it for keyword in call.keywords}
-            assert given | {"extra_params"} == {*named, "extra_params"}, f"{resource}.{verb}"
+    of_it = [call for call in calls if ast.unparse(call.func) == f"client.{operation.name}"]
+    named = list(inspect.signature(operation.method_of(SeoRepClient("https://api.example.com", "key"))).parameters)
+    given = {name for call in of_it for name in named[: len(call.args)]}
+    given |= {str(keyword.arg) for call in of_it for keyword in call.keywords}
+    assert given | {"extra_params"} == set(named)
