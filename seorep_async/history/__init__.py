@@ -6,10 +6,10 @@ Nothing here talks to the service. It needs the extra `duckdb`.
 from seorep_async.export import pull_to
 from seorep_async.history import changes, forget, open_history
 
-for night in ["2023-03-01", "2023-03-02"]:
+for night in ["2023-02-28", "2023-03-31"]:
     await pull_to(client, None, "2023-01-01", night, out="nights.duckdb", account="acme", snapshot_date=night)
 
-found = changes("nights.duckdb", moved=5)  # the last two nights; or before="2023-03-01", after="2023-03-02"
+found = changes("nights.duckdb", moved=5)  # the last two nights; or before="2023-02-28", after="2023-03-31"
 print(len(found), "changes;", found.left_out, "were not compared")
 for change in found:
     if change.kind in ("entered_top_10", "left_top_10"):
