@@ -40,6 +40,8 @@ from seorep_async import *
 
 client = await SeoRepClient().open()
 ```
+
+and `await client.close()` ends them.
 """
 
 TYPE_CHECKING = False  # importing typing takes 20 ms, in which Ctrl-C would show a traceback of `seorep`

@@ -21,6 +21,7 @@ async with Sandbox(campaigns=9, faults="500s=20%", seed=1) as faulty:
     async with SeoRepClient(faulty.base_url, faulty.api_key, on_attempt=note) as watched:
         async with watched.rankings.pull(range(1, 10), "2023-01-01", "2023-03-31") as outcomes:
             print([outcome.ok async for outcome in outcomes])
+
 print([(attempt.subject, attempt.number, attempt.status, attempt.cause) for attempt in failed])
 ```
 
@@ -33,15 +34,16 @@ may have reached the service.
 A histogram of the attempts, and gauges of the present limits:
 
 ```python
-from collections.abc import AsyncGenerator, Iterator
+import math
 
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
 
 registry = CollectorRegistry()
 seconds = Histogram("seorep_attempt_seconds", "Time of an attempt.", ["method", "outcome"], registry=registry)
 waited = Histogram("seorep_wait_seconds", "Time that a request waited before an attempt.", registry=registry)
+in_flight = Gauge("seorep_in_flight", "Attempts in flight.", registry=registry)
+concurrency = Gauge("seorep_concurrency", "Attempts that may be in flight.", registry=registry)
+pace = Gauge("seorep_pace", "Attempts a second that the service accepts.", registry=registry)
 
 
 def measure(attempt: Attempt) -> None:
@@ -50,20 +52,10 @@ def measure(attempt: Attempt) -> None:
     waited.observe(attempt.waited)
 
 
-class LimitGauges(Collector):
-    def __init__(self, client: SeoRepClient) -> None:
-        self.client = client
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        stats = self.client.stats
-        yield GaugeMetricFamily("seorep_in_flight", "Attempts in flight.", stats.in_flight)
-        yield GaugeMetricFamily("seorep_concurrency", "Attempts that may be in flight.", stats.concurrency)
-        if stats.pace is not None:
-            yield GaugeMetricFamily("seorep_pace", "Attempts a second that the service accepts.", stats.pace)
-
-
 async with SeoRepClient(on_attempt=measure) as measured:
-    registry.register(LimitGauges(measured))
+    in_flight.set_function(lambda: measured.stats.in_flight)
+    concurrency.set_function(lambda: measured.stats.concurrency)
+    pace.set_function(lambda: measured.stats.pace or math.nan)  # None: no limit was found
     await measured.campaigns.list()
     print(generate_latest(registry).decode())  # what your endpoint /metrics returns
 ```
@@ -102,6 +94,7 @@ async with Sandbox(campaigns=3, faults="500s=40%", seed=1) as faulty:
         with provider.get_tracer("reports").start_as_current_span("ten calls"):
             for _ in range(10):
                 await traced.campaigns.list()
+
 AioHttpClientInstrumentor().uninstrument()
 *children, parent = exporter.get_finished_spans()
 print(len(children), "attempts;", [dict(event.attributes or {}) for event in parent.events])
@@ -146,6 +139,7 @@ async with Sandbox(campaigns=3, faults="500s=40%", seed=1) as faulty:
     async with SeoRepClient(faulty.base_url, faulty.api_key) as logged:
         for _ in range(10):
             await logged.campaigns.list()
+
 log.removeHandler(handler)
 log.setLevel(logging.NOTSET)
 ```
@@ -160,7 +154,7 @@ last line, `end`. A stream without `end` was cut short.
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import date
 from typing import Annotated
@@ -172,7 +166,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from seorep_async import ConfigurationError, KeywordRanking, Limits, Pull, SeoRepClient
 
 KEYS = {name: os.environ["SEOREP_API_KEY"] for name in ("acme", "globex")}  # in yours, each has its own
-jobs: list["Job"] = []
+jobs: list[tuple[asyncio.Task[None], dict[str, int]]] = []
 
 
 @asynccontextmanager
@@ -184,7 +178,7 @@ async def clients(app: FastAPI) -> AsyncGenerator[dict[str, dict[str, SeoRepClie
             client = SeoRepClient(api_key=key, account=name, session=session, limits=limits)
             opened[name] = await stack.enter_async_context(client)
         yield {"clients": opened}
-        running = [job.task for job in jobs if job.task.cancel()]
+        running = [task for task, _ in jobs if task.cancel()]
         await asyncio.gather(*running, return_exceptions=True)
 
 
@@ -229,38 +223,37 @@ async def json_lines(pull: Pull[KeywordRanking]) -> AsyncIterator[bytes]:
 Pulls may also run in the background: start one, follow it by server-sent events, cancel it.
 
 ```python
-class Job:
-    def __init__(self, pull: Pull[KeywordRanking]) -> None:
-        self.counts = {"total": len(pull), "reports": 0, "failures": 0}
-        self.task = asyncio.create_task(self.run(pull))
+async def run(pull: Pull[KeywordRanking], counts: dict[str, int]) -> None:
+    async with pull as outcomes:
+        async for outcome in outcomes:  # store outcome.report
+            counts["reports" if outcome.ok else "failures"] += 1
 
-    async def run(self, pull: Pull[KeywordRanking]) -> None:
-        async with pull as outcomes:
-            async for outcome in outcomes:  # store outcome.report
-                self.counts["reports" if outcome.ok else "failures"] += 1
 
-    async def events(self) -> AsyncIterator[str]:
-        running = True
-        while running:
-            await asyncio.wait([self.task], timeout=0.5)
-            running = not self.task.done()
-            yield f"data: {json.dumps(self.counts | {'running': running})}\n\n"
+async def events(task: asyncio.Task[None], counts: dict[str, int]) -> AsyncIterator[str]:
+    running = True
+    while running:
+        await asyncio.wait([task], timeout=0.5)
+        running = not task.done()
+        yield f"data: {json.dumps(counts | {'running': running})}\n\n"
 
 
 @app.post("/{account}/pulls")
 async def start(request: Request, account: str, campaign: Annotated[list[int], Query()]) -> int:
-    jobs.append(Job(request.state.clients[account].rankings.pull(campaign, "2023-01-01", "2023-03-31")))
+    pull = request.state.clients[account].rankings.pull(campaign, "2023-01-01", "2023-03-31")
+    counts = {"total": len(pull), "reports": 0, "failures": 0}
+    jobs.append((asyncio.create_task(run(pull, counts)), counts))
     return len(jobs) - 1
 
 
 @app.get("/pulls/{number}")
 async def follow(number: int) -> StreamingResponse:
-    return StreamingResponse(jobs[number].events(), media_type="text/event-stream")
+    return StreamingResponse(events(*jobs[number]), media_type="text/event-stream")
 
 
 @app.delete("/pulls/{number}")
 async def cancel(number: int) -> None:
-    jobs[number].task.cancel()
+    task, _ = jobs[number]
+    task.cancel()
 ```
 
 Serve it with `uvicorn --timeout-graceful-shutdown 0`: by default it stops only when nobody follows a pull any more. Or

@@ -114,4 +114,4 @@ def pulls_of_a_service_that_ends(names: dict[str, Any], many: dict[str, list[int
         numbers = [web.post("/acme/pulls", params=many).json() for _ in range(2)]
         web.delete(f"/pulls/{numbers[0]}")
         assert web.get(f"/pulls/{numbers[0]}").text.endswith('"running": false}\n\n')
-    return [names["jobs"][number].task.cancelled() for number in numbers]
+    return [names["jobs"][number][0].cancelled() for number in numbers]

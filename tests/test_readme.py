@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import codeop
 import contextlib
 import inspect
 import os
@@ -53,10 +54,10 @@ def blocks(language: str) -> Iterator[tuple[str, str]]:
 
 PROGRAMS = [(name, code) for name, code in blocks("python") if "asyncio.run(" in code]
 TESTS = [(name, code) for name, code in blocks("python") if "def test_" in code]
+EXAMPLES = [example for example in blocks("python") if example not in PROGRAMS + TESTS]
 SNIPPETS: dict[str, list[str]] = {}
-for page, block in blocks("python"):
-    if (page, block) not in PROGRAMS + TESTS:
-        SNIPPETS.setdefault(page, []).append(block)
+for page, block in EXAMPLES:
+    SNIPPETS.setdefault(page, []).append(block)
 PRELUDE = SNIPPETS.pop("seorep_async")
 SNIPPETS = {page: codes for page, codes in SNIPPETS.items() if page not in RUN_ELSEWHERE}
 OF_ENGINES = [page for page in SNIPPETS if ".integrations" in page]
@@ -101,6 +102,17 @@ def test_the_readme_is_short() -> None:
 def test_every_guide_has_an_example() -> None:
     guides = {"tables", "resources", "settings", "errors", "export", "observability", "sandbox", "pytest_plugin"}
     assert {f"seorep_async.{guide}" for guide in guides} <= SNIPPETS.keys() | {page for page, _ in TESTS}
+
+
+@pytest.mark.parametrize(("page", "code"), EXAMPLES, ids=[page for page, _ in EXAMPLES])
+def test_an_example_can_be_pasted_into_a_console(page: str, code: str) -> None:
+    console, typed = codeop.CommandCompiler(), ""
+    console.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    for line in [*code.splitlines(), ""]:  # before Python 3.13, an empty line ends a block, and nothing else does
+        typed += f"{line}\n"
+        if console(typed[:-1], page) is not None:
+            typed = ""
+    assert typed == ""
 
 
 @pytest.mark.usefixtures("account")

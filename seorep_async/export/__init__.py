@@ -94,6 +94,7 @@ for night in ["2023-03-02", "2023-03-03"]:
         snapshot_date=night,
         restart=True,  # a night that was killed has other dates; without this, it would have to be finished first
     )
+
 with duckdb.connect("nights.duckdb") as database:
     print(database.sql("SELECT snapshot_date, count(*) FROM keyword_rankings GROUP BY ALL ORDER BY ALL"))
     print(database.sql(

@@ -6,14 +6,15 @@ Nothing here talks to the service. It needs the extra `duckdb`.
 from seorep_async.export import pull_to
 from seorep_async.history import changes, forget, open_history
 
-for night in ["2023-03-01", "2023-03-02"]:
+for night in ["2023-02-28", "2023-03-31"]:
     await pull_to(client, None, "2023-01-01", night, out="nights.duckdb", account="acme", snapshot_date=night)
 
-found = changes("nights.duckdb", moved=5)  # the last two nights; or before="2023-03-01", after="2023-03-02"
+found = changes("nights.duckdb", moved=5)  # the last two nights; or before="2023-02-28", after="2023-03-31"
 print(len(found), "changes;", found.left_out, "were not compared")
 for change in found:
     if change.kind in ("entered_top_10", "left_top_10"):
         print(change.company, change.keyword_phrase, change.engine, change.before, change.after, change.url)
+
 print(found.to_pandas().groupby("kind").size())  # also to_dicts(), to_jsonl(), to_arrow(), to_polars()
 ```
 
@@ -44,6 +45,7 @@ from seorep_async.history import report
 
 for night, last in [("2023-02-01", "2023-01-31"), ("2023-03-01", "2023-02-28")]:
     await pull_to(client, None, "2023-01-01", last, out="rankings.duckdb", account="acme", snapshot_date=night)
+
 page = report("rankings.duckdb", out="bakery.html", campaign=3, title="Bakery", colours=("#14532d", "#b45309"))
 print(page, page.stat().st_size, "bytes")
 ```

@@ -11,6 +11,7 @@ from seorep_async.shards import gather, run_shard
 
 with Client("tcp://scheduler:8786") as cluster:
     cluster.gather(cluster.map(run_shard, shards))
+
 summary = gather(shards)
 ```
 

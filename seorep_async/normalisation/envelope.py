@@ -133,11 +133,17 @@ def _is_error(envelope: dict[str, Any]) -> bool:
     status = envelope.get("status")
     if isinstance(status, str) and status.lower() in ("error", "fail", "failed"):
         return True
-    if _error_code(envelope, "status") or envelope.get("error") or envelope.get("errors"):
+    if any(_error_code(envelope, name) for name in ("status", "code")):
         return True
-    if _error_code(envelope, "code") or envelope.get("success") is False or envelope.get("ok") is False:
+    if any(_is_false(envelope.get(name)) for name in ("success", "ok")):
+        return True
+    if any(envelope.get(name) and not _is_false(envelope[name]) for name in ("error", "errors")):
         return True
     return "data" not in envelope and any(name in envelope for name in ("error", "errors", "message", "messages"))
+
+
+def _is_false(value: object) -> bool:
+    return values.is_boolean(value) and not values.boolean(value)
 
 
 def _error_code(envelope: dict[str, Any], name: str) -> int | None:

@@ -43,10 +43,14 @@ def own_request(authentication: Authentication) -> type[aiohttp.ClientRequest]:
     """Return the class of our own sessions' requests, which get the key as they are sent.
 
     As a header of the session, aiohttp's trace configs, wrappers of it and the locals of its frames would hold the key.
+    A request is not sent on a connection on which a response is there already, which was meant for no request: aiohttp
+    would take it for the response to this one (aiohttp 3.14).
     """
 
     class OwnRequest(aiohttp.ClientRequest):
         async def send(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+            if connection.protocol:  # its length is the number of responses
+                raise WireError(aiohttp.ServerDisconnectedError("the service sent a response to no request"))
             self.headers[hdrs.AUTHORIZATION] = authentication.header()
             return await super().send(connection)
 

@@ -12,6 +12,7 @@ from seorep_async.shards import gather, plan, run_shard
 shards = await plan(client, None, "2023-01-01", "2023-03-31", out="shared/", shards=4, workers=2)
 with ThreadPoolExecutor(2) as pool:
     receipts = list(pool.map(run_shard, shards))
+
 summary = gather(shards)
 print(summary.rows, "rows of", summary.campaigns, "campaigns")
 ```

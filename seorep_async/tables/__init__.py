@@ -94,6 +94,7 @@ with xlsxwriter.Workbook("rankings.xlsx", {"strings_to_formulas": False, "string
     for name, frame in sheets.items():
         plain = frame.select(pl.exclude("tags", "^.*extra$"))  # a cell holds no list
         plain.write_excel(workbook, worksheet=name, freeze_panes=(1, 1), autofit=True)
+
 database.close()
 ```
 """

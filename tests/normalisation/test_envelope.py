@@ -88,6 +88,7 @@ def test_the_page_has_the_number_it_was_asked_for_as() -> None:
         ({"data": [], "error": None, "errors": []}, {"error": None, "errors": []}),
         ({"data": [], "error": False, "errors": {}}, {"error": False, "errors": {}}),
         ({"data": [], "error": "", "errors": 0}, {"error": "", "errors": 0}),
+        ({"data": [], "error": "false", "success": "true"}, {"error": "false", "success": "true"}),
     ],
 )
 def test_unknown_fields_of_the_envelope_stay_where_they_were(answer: object, extra: object) -> None:

@@ -1,5 +1,6 @@
 """Each workaround is still needed: plain aiohttp and glibc do what it is there for."""
 
+import asyncio
 import platform
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import aiohttp
 import pytest
 
 from tests.session.calls import StartServer
-from tests.session.scripted_server import FINE, answer, reset
+from tests.session.scripted_server import FINE, Connection, answer, reset
 
 
 async def test_aiohttp_sends_a_request_again_after_a_reset(scripted_server: StartServer) -> None:
@@ -23,6 +24,23 @@ async def test_aiohttp_refuses_a_body_after_a_204(scripted_server: StartServer) 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session:
         with pytest.raises(aiohttp.ClientResponseError):
             await session.delete(f"{server.base_url}/")
+
+
+async def test_aiohttp_takes_an_unasked_response_for_the_next(scripted_server: StartServer) -> None:
+    idle = asyncio.Event()
+
+    async def twice(connection: Connection) -> None:
+        await connection.send(answer(b"asked"))
+        await idle.wait()
+        await connection.send(answer(b"unasked"))
+
+    server = await scripted_server(twice, answer(b"asked"))
+    async with aiohttp.ClientSession() as session:
+        for expected in ("asked", "unasked"):
+            async with session.get(f"{server.base_url}/") as response:
+                assert await response.text() == expected
+            idle.set()
+            await asyncio.sleep(0.05)
 
 
 PAGE_FAULTS = """

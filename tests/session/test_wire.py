@@ -41,6 +41,22 @@ async def test_connection_is_kept_alive_for_reads(connect: Connect) -> None:
     assert server.connections == 1
 
 
+async def test_a_response_that_came_unasked_answers_no_request(connect: Connect) -> None:
+    idle = asyncio.Event()
+
+    async def twice(connection: Connection) -> None:
+        await connection.send(FINE)
+        await idle.wait()
+        await connection.send(answer(EMPTY_PAGE | {"unasked": True}))
+
+    client, server = await connect(twice, forever=FINE)
+    await ask(client)
+    idle.set()
+    await asyncio.sleep(0.05)
+    assert "unasked" not in (await ask(client)).extra
+    assert [request.connection for request in server.requests] == [1, 2]
+
+
 async def test_cookies_are_not_stored_and_not_sent_back(scripted_server: StartServer, open_client: OpenClient) -> None:
     server = await scripted_server(answer(EMPTY_PAGE, headers=[("Set-Cookie", "track=1; Path=/")]), FINE)
     client = await open_client(f"http://localhost:{server.port}")  # by name: an IP address has no cookies anyway
