@@ -190,7 +190,7 @@ class AnyPull(RuleBasedStateMachine):
     """Pulls, one after the other, through one client."""
 
     @initialize(
-        fates=st.lists(fates(), max_size=12),
+        fates=st.lists(fates(), min_size=4, max_size=12),
         permits=st.integers(1, 3),
         ordered=st.booleans(),
         raising=st.sampled_from([False, False, True]),
@@ -204,15 +204,19 @@ class AnyPull(RuleBasedStateMachine):
         self.desk = Desk(self.fates, permits)
         self.window, self.first_pages = 2 * permits, PageBudget(2 * permits).first_pages
         self.ordered, self.raising, self.seconds = ordered, raising, seconds
+        self.permits = permits
+        self.open_client()
+        self.enter()
+
+    def open_client(self) -> None:
         self.opened = AsyncExitStack()
         client = session_above(
-            self.desk, max_concurrency=permits, max_attempts=ATTEMPTS, call_timeout=None, attempt_timeout=NEVER
+            self.desk, max_concurrency=self.permits, max_attempts=ATTEMPTS, call_timeout=None, attempt_timeout=NEVER
         )
         self.session = self.run(self.opened.enter_async_context(client))
         self.rankings = Rankings(self.session, decoder_for(EngineNames()), "account")
-        on_error: Any = "raise" if raising else "collect"
-        self.pull = self.rankings.pull([*self.fates] * 2, *JANUARY, ordered=ordered, on_error=on_error)
-        self.enter()
+        on_error: Any = "raise" if self.raising else "collect"
+        self.pull = self.rankings.pull([*self.fates] * 2, *JANUARY, ordered=self.ordered, on_error=on_error)
 
     def enter(self) -> None:
         self.desk.reset()
@@ -335,11 +339,6 @@ class AnyPull(RuleBasedStateMachine):
         self.run(asyncio.sleep(seconds))
         self.settle()
 
-    @precondition(lambda self: not self.desk.refusal)
-    @rule(status=st.sampled_from([401, 403]))
-    def refuse_key(self, status: int) -> None:
-        self.desk.refusal = status
-
     @precondition(lambda self: not (self.is_over or self.is_finished))
     @rule()
     def finish(self) -> None:
@@ -350,11 +349,18 @@ class AnyPull(RuleBasedStateMachine):
             self.most = len(self.desk.ids) + self.first_pages
             self.settle()
 
-    @precondition(lambda self: not self.is_closed)
-    @rule(cancelled=st.booleans())
-    def leave(self, cancelled: bool) -> None:
-        self.check_end(cancelled)
-        self.enter()
+    @rule(how=st.sampled_from(["refuse with 401", "refuse with 403", "leave", "cancel", "close the client"]))
+    def disturb(self, how: str) -> None:
+        """Change everything; one rule, so that most pulls run on for a while."""
+        if how.startswith("refuse"):
+            self.desk.refusal = self.desk.refusal or int(how.removeprefix("refuse with "))
+        elif how == "close the client":
+            self.close_client()
+        else:
+            self.check_end(how == "cancel")
+            if self.is_closed:
+                self.open_client()
+            self.enter()
 
     def check_end(self, cancelled: bool = False) -> None:
         """Leave the pull, and check that nothing is left of it."""
@@ -367,8 +373,6 @@ class AnyPull(RuleBasedStateMachine):
         assert self.visit.cancelled() == cancelled
         assert (asyncio.all_tasks(self.loop), self.session.stats.in_flight) == (set(), 0)
 
-    @precondition(lambda self: not self.is_closed)
-    @rule()
     def close_client(self) -> None:
         self.is_closed = True
         self.run(self.opened.aclose())

@@ -108,6 +108,17 @@ async def test_one_that_is_granted_a_slot_is_not_overtaken() -> None:
     assert waiting.served == ["urgent"]
 
 
+async def test_one_that_gives_up_makes_way_for_a_first_page() -> None:
+    budget = PageBudget(4, in_flight=1)
+    waiting = Waiting(budget)
+    await budget.acquire(0)
+    await waiting.begin("further page", 1)
+    await waiting.begin("first page", 2, first=True)
+    waiting.tasks["further page"].cancel()
+    await at_rest()
+    assert waiting.served == ["first page"]
+
+
 # --- Listings that share a budget
 
 
@@ -119,7 +130,9 @@ class Unhurried:
     def __init__(self, iterations: Callable[[], int], fails: Callable[[], bool] = lambda: False) -> None:
         self._iterations = iterations
         self._fails = fails
-        self.in_flight = self.most_in_flight = 0
+        self.in_flight = self.most_in_flight = self.too_late = 0
+        self.ended: set[int] = set()
+        """Priorities of the listings that ended, and so must send nothing more."""
 
     def spawn(self, work: Coroutine[Any, Any, Any], when_done: Callable[[asyncio.Task[Any]], None]) -> Any:
         task = asyncio.ensure_future(work)
@@ -127,6 +140,7 @@ class Unhurried:
         return task
 
     async def send(self, request: Request[Page[int]]) -> Page[int]:
+        self.too_late += request.priority in self.ended
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
@@ -148,11 +162,16 @@ def listing_of(session: Any, pages: int) -> Listing[int, list[int]]:
     return Listing(session, Query("/", "", decode, lambda item: item), all_items)
 
 
-async def read_together(session: Any, pages: list[int], budget: PageBudget) -> list[list[int] | BaseException]:
-    return await asyncio.gather(
-        *(listing_of(session, count).fetch_all(Schedule(None, budget, place)) for place, count in enumerate(pages)),
-        return_exceptions=True,
-    )
+async def read_together(session: Unhurried, pages: list[int], budget: PageBudget) -> list[list[int] | BaseException]:
+    async def read(place: int, count: int) -> list[int]:
+        try:
+            return await listing_of(session, count).fetch_all(Schedule(None, budget, place))
+        finally:
+            session.ended.add(place)
+
+    outcomes = await asyncio.gather(*itertools.starmap(read, enumerate(pages)), return_exceptions=True)
+    assert session.too_late == 0
+    return outcomes
 
 
 some_listings = st.lists(st.integers(1, 12), min_size=1, max_size=5)
