@@ -85,6 +85,7 @@ async def test_another_account_leaves_what_failed_to_retry(tmp_path: Path, out: 
             account.service.asked.clear()
             summary = await account.pull(retry_failed=True)
             assert (summary.ok, summary.resumed, len(account.service.asked)) == (True, 3 * REPORTS, REPORTS)
+            assert not (await account.pull(retry_failed=True)).campaigns
 
 
 @every_store

@@ -48,12 +48,20 @@ def test_kinds_follow_from_both_ranks(tmp_path: Path, before: Ranks, after: Rank
     assert [change.kind for change in changes(source, moved=3)] == kinds
 
 
-@pytest.mark.parametrize(("after", "left_out"), [({11: 1}, [2]), ({11: 1, 21: 9}, [])])
-def test_a_failed_report_leaves_out_a_campaign_without_rows(tmp_path: Path, after: Ranks, left_out: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("after", "failed", "left_out"),
+    [
+        ({11: 1}, "keyword_rankings", {2: "the report of 2026-03-02 failed"}),
+        ({11: 1}, "campaign_periods", {2: "there are no rows of 2026-03-02"}),
+        ({11: 1, 21: 9}, "keyword_rankings", {}),
+    ],
+)
+def test_a_failed_report_leaves_out_a_campaign_without_rows(
+    tmp_path: Path, after: Ranks, failed: str, left_out: dict[int, str]
+) -> None:
     source = made_history(tmp_path / "a.duckdb", [{11: 1, 21: 9}, after])
-    night = FIRST + dt.timedelta(1)
     with duckdb.connect(str(source)) as database:
         columns = "account, snapshot_date, campaign_id, table_name, start_date, end_date"
-        failed = ["acme", night, 2, "keyword_rankings", FIRST, FIRST]
-        database.execute(f"INSERT INTO failures ({columns}) VALUES (?, ?, ?, ?, ?, ?)", failed)
-    assert changes(source).left_out == dict.fromkeys(left_out, f"the report of {night} failed")
+        values = ["acme", FIRST + dt.timedelta(1), 2, failed, FIRST, FIRST]
+        database.execute(f"INSERT INTO failures ({columns}) VALUES (?, ?, ?, ?, ?, ?)", values)
+    assert changes(source).left_out == left_out
