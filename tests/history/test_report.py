@@ -379,19 +379,3 @@ def test_the_command_makes_a_page(source: Path, capsys: pytest.CaptureFixture[st
     assert run(["report", str(source), "-o", str(page), *options]) == 0
     assert "<title>Acme</title>" in page.read_text(encoding="utf-8")
     assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--accent", "red"], '--colour and --accent must be two of the form "#rrggbb"'),
-        (["--campaign", "1", "--group", "a"], "--campaign and --group can't be combined"),
-        (["--from", "2026-03-02", "--to", "2026-03-01"], "--to must be 2026-03-02 or a later day"),
-        (["--logo", "no.png"], "--logo must be a PNG, JPEG or SVG file"),
-    ],
-)
-def test_the_command_says_what_is_wrong(
-    source: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["report", str(source), "-o", str(source.with_name("page.html")), *options]) == 2
-    assert said in capsys.readouterr().err
