@@ -1,15 +1,22 @@
-"""What changed between two nights: kinds, and several windows; `tests.export.test_any_nights` asks of any nights."""
+"""What changed between two nights: kinds, several windows, and databases that somebody changed.
+
+`tests.export.test_any_nights` asks of any nights.
+"""
 
 import datetime as dt
+import shutil
 import zlib
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from seorep_async.history import changes
+from seorep_async import ExportError
+from seorep_async.history import changes, report
+from seorep_async.history.source import pulled_feeds
 from seorep_async.session.secrets import Authentication
-from tests.history.left_behind import pulled_windows
+from tests.export.databases import change
+from tests.history.left_behind import compute_accounts, pulled, pulled_windows
 from tests.history.made_history import FIRST, Ranks, made_history
 
 
@@ -56,3 +63,51 @@ def test_a_campaign_whose_report_failed_is_left_out(tmp_path: Path) -> None:
         failed = ["acme", night, 2, "keyword_rankings", FIRST, FIRST]
         database.execute(f"INSERT INTO failures ({columns}) VALUES (?, ?, ?, ?, ?, ?)", failed)
     assert changes(source).left_out == {2: f"the report of {night} failed"}
+
+
+# --- Databases that somebody changed: rows that are not ours change no answer
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pulled(tmp_path_factory.mktemp("history"))
+
+
+@pytest.fixture
+def source(left_behind: Path, tmp_path: Path) -> Path:
+    """A folder with a copy of the database, to be changed."""
+    shutil.copy(left_behind / "a.duckdb", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "ALTER TABLE campaigns ADD COLUMN engine VARCHAR; ALTER TABLE campaigns ADD COLUMN keyword_phrase VARCHAR",
+        "ALTER TABLE pulls ADD COLUMN feed VARCHAR DEFAULT 'mine'",
+        "INSERT INTO campaigns FROM campaigns",
+        "UPDATE pulls SET feeds = feeds || ',' || 'no feed of ours'",
+        """INSERT INTO pulls BY NAME SELECT * REPLACE (DATE '290000-01-01' AS snapshot_date,
+            NULL::TIMESTAMP AS started_at) FROM pulls; INSERT INTO keyword_rankings BY NAME
+            SELECT * REPLACE (DATE 'infinity' AS snapshot_date) FROM keyword_rankings""",
+    ],
+)
+def test_what_others_added_changes_no_answer(source: Path, changed: str) -> None:
+    file = source / "a.duckdb"
+
+    def answers() -> object:
+        found = changes(file, account="acme")
+        page = report(file, account="acme", out=source / "page.html").read_text(encoding="utf-8")
+        return found.after, list(found), page, pulled_feeds(file, account="acme", selection=None, compared=False)
+
+    change(file, "UPDATE keyword_rankings SET engine_a_ranking = keyword_id + 4 * day(snapshot_date)")
+    change(file, "ALTER TABLE pulls ALTER started_at DROP NOT NULL")
+    before = answers()
+    change(file, changed)
+    assert answers() == before
+
+
+def test_a_question_that_fails_is_an_export_error(source: Path) -> None:
+    compute_accounts(source / "a.duckdb")
+    with pytest.raises(ExportError, match=r"can't read .*a.duckdb: .*computed"):
+        changes(source / "a.duckdb", account="acme")

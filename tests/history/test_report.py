@@ -18,6 +18,7 @@ from seorep_async.cli.application import run
 from seorep_async.export.local_folder import LocalFolder
 from seorep_async.history import report
 from seorep_async.history.report_style import axis, contrast, line, readable, rgb, stacked_bars, style_sheet
+from tests.export.databases import change
 from tests.history.left_behind import pulled_windows
 from tests.history.made_history import Ranks, as_dataset, made_history
 
@@ -110,8 +111,7 @@ def test_a_group_is_found_in_any_case(source: Path) -> None:
 
 def test_a_group_is_of_all_campaigns_whose_titles_differ_in_case(tmp_path: Path) -> None:
     source = made_history(tmp_path / "a.duckdb", [{11: 1, 21: 5}, {11: 1, 21: 4}])
-    with duckdb.connect(str(source)) as database:
-        database.execute("UPDATE campaigns SET group_title = 'RETAIL' WHERE campaign_id = 2")
+    change(source, "UPDATE campaigns SET group_title = 'RETAIL' WHERE campaign_id = 2")
     assert [row[0] for row in panel(made(source, group="retail"), "By campaign")] == ["Company 1 (1)", "Company 2 (2)"]
 
 
@@ -257,8 +257,7 @@ def test_wrong_arguments_are_refused(source: Path, options: dict[str, Any], said
 
 def test_no_rankings_are_refused(tmp_path: Path) -> None:
     source = made_history(tmp_path / "a.duckdb", [{11: 1}])
-    with duckdb.connect(str(source)) as database:
-        database.execute("DELETE FROM keyword_rankings")
+    change(source, "DELETE FROM keyword_rankings")
     with pytest.raises(ConfigurationError, match="has no keyword rankings of 'acme'; pull the feed campaign into it"):
         made(source)
 

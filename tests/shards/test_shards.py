@@ -83,11 +83,17 @@ def differences(one: Path | str, other: Path | str, columns: str = "*") -> dict[
     return {table: count for table, count in found.items() if count}
 
 
-async def test_shards_give_the_same_rows_as_one_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["in this process", "in a pool of spawned ones"])
+async def test_shards_give_the_same_rows_as_one_process(tmp_path: Path, where: str) -> None:
     options: dict[str, Any] = {"campaigns": 11, "keywords": 4, "shape": "mixed", "rows": "mixed", "seed": 3}
     async with account(**options, failing={2: 404}, forbidden=[5], faults="resets=2%,500s=2%,cut=1%") as (_, client):
         one = await pull_to(client, None, START, END, out=f"{tmp_path}/one/", **ALL)
-        summary = await run_and_gather(await cut(client, tmp_path, shards=5))
+        shards = await cut(client, tmp_path, shards=5, workers=2)
+        if where != "in this process":
+            with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+                loop = asyncio.get_running_loop()
+                await asyncio.gather(*(loop.run_in_executor(pool, run_shard, shard) for shard in shards))
+        summary = await run_and_gather(shards)
     assert differences(tmp_path / "one", tmp_path / "shared") == {}
     assert {failure.campaign_id for failure in summary.failures} == {2, 5}
     assert [type(failure.error) for failure in summary.failures] == [type(failure.error) for failure in one.failures]
@@ -603,15 +609,3 @@ async def test_a_bucket_is_shared_by_workers(tmp_path: Path, bucket: Bucket, mon
         (tmp_path / name).write_bytes(data)
     assert differences(tmp_path / "one", tmp_path / "shared") == {}
     assert summary.paths[0] == f"{bucket.url}/shared/keyword_rankings/account=acme/snapshot_date={NIGHT}"
-
-
-async def test_a_spawn_pool_gives_the_same_rows(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"campaigns": 8, "keywords": 3, "shape": "mixed", "rows": "mixed"}
-    async with account(**options, failing={2: 404, 7: 404}, faults="resets=3%,500s=2%") as (_, client):
-        await pull_to(client, None, START, END, out=f"{tmp_path}/one/", **ALL)
-        shards = await cut(client, tmp_path, shards=4, workers=2)
-        with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-            loop = asyncio.get_running_loop()
-            await asyncio.gather(*(loop.run_in_executor(pool, run_shard, shard) for shard in shards))
-        await asyncio.to_thread(gather, shards)
-    assert differences(tmp_path / "one", tmp_path / "shared") == {}
