@@ -136,8 +136,8 @@ class Session:
         return names_in(Path())
 
     def sql(self, *words: str) -> list[str]:
-        *file, query = words
-        with duckdb.connect(*file) as database:
+        *files, query = words
+        with duckdb.connect(files[0] if files else ":memory:") as database:
             return [" ".join(map(str, row)) for row in database.execute(query).fetchall()]
 
 

@@ -102,6 +102,12 @@ def alone(sandbox: Sandbox, folder: Path) -> dict[str, pa.Table]:
     return {name: parquet.read_table(found) for name, found in files.items()}
 
 
+def tables_in(dataset: Path) -> dict[str, pa.Table]:
+    query = "SELECT * FROM read_parquet('{}/*/*/*.parquet', hive_partitioning = true)"
+    names = [table.name for table in all_tables()]
+    return {name: duckdb.sql(query.format(dataset / name)).to_arrow_table() for name in names}
+
+
 def assert_same(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> None:
     """Compare tables in the columns that two runs have in common, row by row, whatever their order."""
     for table in all_tables():
