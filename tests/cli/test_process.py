@@ -107,7 +107,6 @@ def test_the_library_does_not_import_the_extra() -> None:
 
 
 def program(before: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run the command, with some lines of Python before it."""
     lines = f"""
 import asyncio, atexit, os, signal, sys
 from functools import partial

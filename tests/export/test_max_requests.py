@@ -147,7 +147,6 @@ async def test_a_pull_that_does_not_run_is_not_finished() -> None:
 
 
 async def until_it_ends(pull: Callable[[], Awaitable[PullSummary]], *pauses: type[Exception]) -> PullSummary:
-    """Run a pull again and again until it ends."""
     for _ in range(60):
         with contextlib.suppress(PullPausedError, *pauses):
             return await pull()

@@ -324,7 +324,6 @@ async def test_the_key_is_in_no_file(tmp_path: Path) -> None:
 
 
 def forget(out: Path, statement: str) -> None:
-    """Change the checkpoint of a pull into a file."""
     with contextlib.closing(sqlite3.connect(out.with_name(f".{out.name}.pull") / "checkpoint")) as database:
         database.execute(statement)
         database.commit()

@@ -58,7 +58,6 @@ def words(element: Any) -> str:
 
 
 def panel(page: str, title: str) -> list[list[str]]:
-    """Return the rows of the table under a title."""
     (found,) = (one for one in parsed(page).iter("div") if [words(head) for head in one.findall("h3")] == [title])
     return [[words(cell) for cell in row] for row in found.find("table").find("tbody")]
 

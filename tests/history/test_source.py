@@ -36,7 +36,6 @@ def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def source(left_behind: Path, tmp_path: Path) -> Path:
-    """A copy of both, to be changed."""
     shutil.copytree(left_behind, tmp_path / "copy")
     return tmp_path / "copy"
 

@@ -127,7 +127,6 @@ RANKINGS = ("account", "campaign_id", "keyword_id", "snapshot_date", "engine_a_r
 
 
 def pulls(count: int, seed: int, accounts: Sequence[str]) -> Iterator[Pull]:
-    """Yield pulls of random nights."""
     random, newest = Random(seed), FIRST_NIGHT
     keywords: dict[int, set[int]] = {one: {one * 10, one % 3 * 10 + 10} for one in CAMPAIGNS}
     account, night, start, end = accounts[0], newest, newest, newest

@@ -91,7 +91,6 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A dataset of the same nights."""
     folder = f"{tmp_path_factory.mktemp('dataset')}/rankings/"
     asyncio.run(pull_nights(folder))
     return folder
