@@ -101,9 +101,8 @@ def alone(sandbox: Sandbox, folder: Path) -> dict[str, pa.Table]:
 
 
 def tables_in(dataset: Path) -> dict[str, pa.Table]:
-    query = "SELECT * FROM read_parquet('{}/*/*/*.parquet', hive_partitioning = true)"
-    names = [table.name for table in all_tables()]
-    return {name: duckdb.sql(query.format(dataset / name)).to_arrow_table() for name in names}
+    files = {table.name: str(dataset / table.name / "*/*/*.parquet") for table in all_tables()}
+    return {name: duckdb.read_parquet(found, hive_partitioning=True).to_arrow_table() for name, found in files.items()}
 
 
 def assert_same(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> None:
