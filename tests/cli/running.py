@@ -38,8 +38,6 @@ COMMAND = (sys.executable, "-X", "dev", "-W", "error", "-c", "from seorep_async.
 
 @attrs.frozen
 class Ended:
-    """What a run of the command left behind."""
-
     code: int
     out: str
     err: str
@@ -47,8 +45,6 @@ class Ended:
 
 @attrs.frozen
 class Seorep:
-    """Runs the command in this process."""
-
     capsys: pytest.CaptureFixture[str]
     monkeypatch: pytest.MonkeyPatch
 

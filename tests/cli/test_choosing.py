@@ -10,8 +10,6 @@ import pytest
 
 from seorep_async.cli.application import run
 from seorep_async.cli.choosing import ChosenDays, chosen_days, ids_in
-from tests.cli.running import Seorep
-from tests.export.reports import rows_in
 
 ZONE = dt.timezone(dt.timedelta(hours=2))
 
@@ -107,40 +105,6 @@ def test_ids_are_read_one_a_line_or_from_their_column(contents: str, ids: list[i
     assert ids_in(contents.encode(), "ids.txt") == ids
 
 
-# --- Campaigns
-
-
-def pulled(seorep: Seorep, *arguments: object) -> list[str]:
-    assert seorep("pull", *arguments, "-o", "a.csv", "--quiet").code == 0
-    return [row["campaign_id"] for row in rows_in(Path("a.csv"))]
-
-
-def test_ids_of_options_file_and_stdin_are_pulled_once(seorep: Seorep) -> None:
-    Path("ids.txt").write_text("5\n2\n")
-    with seorep.account(campaigns=6, keywords=1):
-        ids = ("--campaign", "3, 1", "--campaign", 2, "--campaigns-from", "ids.txt")
-        assert pulled(seorep, *ids) == ["3", "1", "2", "5"]
-        seorep.give_stdin(b"4\n4\n6\n")
-        ended = seorep("pull", "--campaigns-from", "-", "-o", "a.csv")
-    assert "Campaigns: 2 from stdin.\nNote: campaign 4 is chosen more than once, but pulled once.\n" in ended.err
-
-
-def test_groups_and_filters_choose_campaigns(seorep: Seorep) -> None:
-    with seorep.account(campaigns=6, keywords=1):
-        assert pulled(seorep, "--group", "retail") == ["2", "3", "4"]
-        assert pulled(seorep, "--group", "ONBOARDING ", "--group", "Retail") == ["2", "3", "4", "5"]
-        assert pulled(seorep, "--group", "Retail", "--filter", "Garden") == ["2"]
-
-
-def test_a_pull_of_a_group_resumes_without_listing_it_again(seorep: Seorep) -> None:
-    with seorep.account(failing={2: 404}) as sandbox:
-        assert seorep("pull", "--group", "Retail").code == 4
-        asked = sandbox.stats.requests
-        assert seorep("pull", "--group", "retail", "--retry-failed", "--quiet").code == 4
-        assert sandbox.stats.requests == asked + 1
-        assert "other campaigns" in seorep("pull", "--retry-failed").err
-
-
 # --- Several months
 
 
@@ -164,37 +128,9 @@ def rows_in_tables(file: str) -> dict[str, list[Any]]:
         return {name: database.execute(NIGHTLESS.format(name)).fetchall() for name in TABLES}
 
 
-def windows(file: str) -> list[str]:
-    with duckdb.connect(file, read_only=True) as database:
-        found = database.execute("SELECT DISTINCT start_date FROM keyword_rankings ORDER BY 1").fetchall()
-    return [f"{start:%Y-%m}" for (start,) in found]
-
-
 def as_json(capfd: pytest.CaptureFixture[str]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(capfd.readouterr().out)
     return found
-
-
-def test_months_may_be_named_in_any_order() -> None:
-    assert pull("--month=2022-09", "--month=2022-02", "--month=2022-09", "--out=a.duckdb") == 0
-    assert windows("a.duckdb") == ["2022-02", "2022-09"]
-
-
-@pytest.mark.parametrize(
-    "other", ["--campaign=1", "--campaign=1,2,3", "--group=none", "--filter=a", "--compare-previous-period"]
-)
-def test_a_pull_of_other_campaigns_is_not_complete(other: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert pull("--month=2022-01", "--out=a.duckdb") == 0
-    assert pull("--month=2022-01", "--out=a.duckdb", "--skip-complete", "--dry-run", "--json", other) in (0, 8)
-    output = capfd.readouterr().out
-    assert json.loads(output)["requests"] if "requests" in output else True
-    assert '"feeds_skipped": 1' not in output
-
-
-def test_a_month_pulled_before_its_end_is_not_complete(capfd: pytest.CaptureFixture[str]) -> None:
-    assert pull("--month=2999-01", "--out=a.duckdb") == 0
-    assert pull("--month=2999-01", "--out=a.duckdb", "--skip-complete", "--dry-run", "--json") == 0
-    assert as_json(capfd)["feeds_skipped"] == 0
 
 
 @pytest.mark.heavy
@@ -213,13 +149,6 @@ def test_nights_of_few_requests_lose_nothing(out: str, capfd: pytest.CaptureFixt
     assert (codes[-1], len(codes) > 3, rows_pulled) == (0, True, whole["rows"])
     if out.endswith("duckdb"):
         assert rows_in_tables("parts.duckdb") == rows_in_tables("whole.duckdb")
-
-
-def test_months_of_which_nothing_came_end_as_one_does(capfd: pytest.CaptureFixture[str]) -> None:
-    nothing = ("--campaign=1", "--faults=404s=100%", "--month=2022-01", "--out=a.duckdb", "--json")
-    codes = [pull(*nothing), pull(*nothing, "--month=2022-02")]
-    assert codes == [2, 2]
-    assert '"exit_code": 4' not in capfd.readouterr().out
 
 
 @pytest.mark.heavy

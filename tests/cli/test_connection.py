@@ -3,12 +3,9 @@
 import base64
 import datetime as dt
 import os
-import re
 import stat
 import subprocess
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +13,9 @@ import attrs
 import click
 import pytest
 
-from seorep_async import EngineNames, FeedSearchParam, RequestEncoding, SeoRepClient, Settings
+from seorep_async import EngineNames, FeedSearchParam, RequestEncoding, Settings
 from seorep_async.cli.connection import Connection, config_file, connect
 from seorep_async.cli.doctor import Level, compare_clocks
-from seorep_async.session import Clock
 from tests.cli.running import KEY, NO_OPTIONS, Seorep, command_of, commands, process, serving
 from tests.export.s3 import Bucket
 
@@ -180,26 +176,6 @@ def test_every_setting_can_stand_in_a_profile(config: Path) -> None:
 # --- Commands
 
 
-def test_a_profile_pulls_and_lists(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(api_key=KEY) as sandbox:
-        config_file().parent.mkdir(parents=True)
-        content = f"[acme]\nbase_url = '{sandbox.base_url}'\nkey_env = 'ACME_KEY'\naccount = 'Acme'\nmax_attempts = 3\n"
-        write(config_file(), content)
-        monkeypatch.setenv("ACME_KEY", KEY)
-        assert seorep("pull", "--profile", "acme", "--quiet").code == 0
-        monkeypatch.setenv("SEOREP_PROFILE", "acme")
-        assert seorep("campaigns", "list", "--format", "csv").out.count("\n") == 5
-        checked = seorep("doctor", "--requests-per-second", 50)
-    assert (checked.code, KEY in checked.err) == (0, False)
-    assert "the key, from key_env of profile acme" in checked.err
-    assert re.search(r"requests-per-second +50\.0, from --requests-per-second\n", checked.err)
-
-
-def test_a_sandbox_ignores_the_environments_profile(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEOREP_PROFILE", "acme")
-    assert seorep("pull", "--sandbox", "--campaigns", 1, "--quiet").code == 0
-
-
 @pytest.mark.parametrize("out", ["a.csv", "a.jsonl", "a.parquet", "a.duckdb"])
 def test_the_key_is_in_no_output_and_no_file_of_a_pull(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, out: str
@@ -266,38 +242,6 @@ def test_an_unreachable_service_is_5(seorep: Seorep, monkeypatch: pytest.MonkeyP
     ended = seorep("doctor", "--base-url", address)
     assert ended.code == 5
     assert said in ended.err
-
-
-class Website(BaseHTTPRequestHandler):
-    """A web site that is not the service."""
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        status, body = (200, b"<html>Welcome</html>") if path.startswith("/home/") else (404, b"<html>Not found</html>")
-        self.send_response(status)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.mark.parametrize("path", ["", "/home"], ids=["404", "200"])
-def test_a_server_that_is_not_the_service_is_named(seorep: Seorep, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    monkeypatch.setattr(SeoRepClient, "_clock", Clock(jitter=lambda: 0.0))
-    with ThreadingHTTPServer(("127.0.0.1", 0), Website) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        monkeypatch.setenv("SEOREP_BASE_URL", f"http://127.0.0.1:{server.server_port}{path}")
-        monkeypatch.setenv("SEOREP_API_KEY", "key")
-        ended = seorep("doctor")
-        server.shutdown()
-    assert ended.code in (2, 5)
-    assert "; check the base URL" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pty
 import random
 import re
 import signal
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import COMMAND, Seorep, process, shell, wait_for, without_slow_callbacks
+from tests.cli.running import COMMAND, Seorep, process, shell, terminal, wait_for, without_slow_callbacks
 from tests.export.reports import names_in
 
 pytestmark = pytest.mark.heavy
@@ -73,22 +72,11 @@ def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
 
 
 def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
-    screen, stderr = pty.openpty()
-    slowly = ("--latency", "0.1", "--max-concurrency", "2")
-    arguments = ("pull", "--sandbox", "--campaigns", "10", "--keywords", "3", *slowly)
-    shown = b""
-    terminal = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen([*COMMAND, *arguments], cwd=tmp_path, env=terminal, stderr=stderr) as running:
-        os.close(stderr)
-        try:
-            while block := os.read(screen, 65536):
-                shown += block
-        except OSError:  # Linux says so when the other side is closed
-            pass
-    os.close(screen)
-    assert running.returncode == 0
-    assert b"Pulling campaign" in shown
-    assert b"/10 campaigns" in shown
+    slowly = ("--latency", "0.1", "--max-concurrency", "2", "-o", str(tmp_path / "a.csv"))
+    with terminal("pull", "--sandbox", "--campaigns", "10", "--keywords", "3", *slowly, columns=100) as person:
+        assert person.end() == 0
+    assert "Pulling campaign" in person.shown
+    assert "/10 campaigns" in person.shown
 
 
 def test_the_sandbox_serves_until_it_is_interrupted() -> None:
@@ -119,7 +107,6 @@ def test_the_library_does_not_import_the_extra() -> None:
 
 
 def program(before: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run the command, with some lines of Python before it."""
     lines = f"""
 import asyncio, atexit, os, signal, sys
 from functools import partial

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from seorep_async import Feed
@@ -15,16 +14,8 @@ from seorep_async.export.staging_area import StagingArea
 from tests.cli.running import Seorep
 from tests.export.databases import opened_elsewhere
 from tests.export.forged_notes import forge_note
-from tests.export.reports import rows_in
 
 FEEDS = [feed.value for feed in Feed]
-
-
-def test_the_dates_and_campaigns_are_those_asked_for(seorep: Seorep) -> None:
-    days = ("--from", "2021-02-03", "--to", "2021-02-04")
-    seorep("pull", "--sandbox", "--campaign", 9, "--campaign", 2, "--keywords", 1, *days, "--out", "a.csv")
-    found = [(row["campaign_id"], row["start_date"], row["end_date"]) for row in rows_in(Path("a.csv"))]
-    assert found == [(number, "2021-02-03", "2021-02-04") for number in ("9", "2")]
 
 
 @pytest.mark.parametrize("feed", FEEDS)
@@ -73,16 +64,6 @@ def test_a_dry_run_reports_another_pull_at_work(seorep: Seorep, tmp_path: Path) 
     assert (ended.code, "a.csv: another pull of this program is writing it; await" in ended.err) == (7, True)
 
 
-def test_a_changed_table_is_one_line_and_a_wrong_argument(seorep: Seorep) -> None:
-    seorep("pull", "--sandbox", "-o", "a.duckdb")
-    with duckdb.connect("a.duckdb") as database:
-        database.execute("ALTER TABLE keyword_rankings RENAME engine_a_ranking TO rank")
-    for more in ((), ("--dry-run",)):
-        ended = seorep("pull", "--sandbox", "-o", "a.duckdb", *more)
-        assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-        assert 'Run ALTER TABLE keyword_rankings RENAME "rank" TO engine_a_ranking there, or name another' in ended.err
-
-
 def test_with_no_color_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert stderr_console().no_color
@@ -101,13 +82,6 @@ def test_without_a_terminal_there_is_no_progress(seorep: Seorep, monkeypatch: py
     assert "\x1b" not in ended.err
 
 
-def test_failures_of_a_stream_are_reported(seorep: Seorep) -> None:
-    with seorep.account(failing={2: 404}):
-        ended = seorep("pull", "-o", "-", "--quiet")
-    assert (ended.code, ended.out.count("\n")) == (4, 1 + 3 * 6)
-    assert "campaign 2: there is no such object" in ended.err
-
-
 def test_a_refused_restart_of_months_is_made_up_for(seorep: Seorep) -> None:
     pull = ("pull", "--sandbox", "--campaigns", 3, "--month", "2023-01", "--skip-complete", "-o", "a.duckdb", "--quiet")
     assert seorep(*pull).code == 0
@@ -117,21 +91,6 @@ def test_a_refused_restart_of_months_is_made_up_for(seorep: Seorep) -> None:
     with opened_elsewhere(Path("a.duckdb")):
         assert "the next pull starts over" in seorep(*pull, "--restart").err
     assert [*Path().glob(".a.duckdb.*.pull/restart")]
-
-
-def test_a_pull_without_campaigns_is_tried_again(seorep: Seorep) -> None:
-    pull = ("pull", "--sandbox", "--campaigns", 2, "--keywords", 1, "-o", "a.csv", "--quiet")
-    assert seorep(*pull).code == 0
-    for retry in ((), ("--retry-failed",)):  # not "nothing to retry", as of the file that is there
-        assert seorep(*pull, "--filter", "zzz", *retry).code == 8
-
-
-def test_a_pull_that_finds_no_campaign_keeps_stored_reports(seorep: Seorep) -> None:
-    with seorep.account(campaigns=4, keywords=1):
-        assert seorep("pull", "-o", "a.csv", "--max-requests", 3).code == 5
-        ended = seorep("pull", "-o", "a.csv", "--filter", "zzz")
-        assert "a.csv has an unfinished pull of other campaigns" in ended.err
-        assert "2 reports are stored already" in seorep("pull", "-o", "a.csv").err
 
 
 @pytest.mark.parametrize("name", ["parameters", "planned", "paused"])

@@ -31,24 +31,10 @@ def written(kind: OutputFormat, one: Any, *columns: str) -> str:
 
 
 @pytest.mark.parametrize("kind", OutputFormat)
-def test_chosen_columns_come_in_their_order(kind: OutputFormat) -> None:
-    text = written(kind, campaign(scope="domain"), "scope", "id", "timezone")
-    places = [text.index(name) for name in ("scope", "id", "timezone")]
-    assert places == sorted(places)
-    assert "company" not in text
-
-
-@pytest.mark.parametrize("kind", OutputFormat)
 def test_a_password_is_never_written(kind: OutputFormat) -> None:
     text = written(kind, User(id=1, username="a", password="sesame"))
     assert "password" not in text
     assert "sesame" not in text
-
-
-# --- Pages
-
-
-# --- What is not documented
 
 
 def test_unknown_fields_stand_beside_the_others() -> None:

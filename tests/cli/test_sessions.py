@@ -1,11 +1,11 @@
 """Sessions of the command, word for word as they were read: `python -m tests.cli.test_sessions` rewrites them.
 
 In a file of `sessions/`, a line after `$` is run, `>` begins a line of stdout, `!` one of stderr, and `[4]` is an exit
-code that is not 0. Besides `seorep` there are `serve` (a sandbox that the environment names, on the same port each
-time), `export`, `write`, `profile` (a pull with these lines in the profile, beside a usual address and key), `stdin`
-(what the next command reads there, with escapes), `ls` (without what every pull writes beside its rows) and `requests`
-(of the sandbox, since they were last counted). JSON over several lines is shown on one; click's lines on usage are left
-out.
+code that is not 0. `>` at the end of a line names a file for stdout. Besides `seorep` there are `serve` (a sandbox that
+the environment names, on the same port each time), `export`, `write`, `profile` (a pull with these lines in the
+profile, beside a usual address and key), `stdin` (what the next command reads there, with escapes), `ls` (without what
+every pull writes beside its rows), `sql` (asked of files, or of the database that is named first) and `requests` (of
+the sandbox, since they were last counted). JSON over several lines is shown on one, without click's lines on usage.
 """
 
 import ast
@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
+import duckdb
 import pytest
 
 from seorep_async import SeoRepClient
@@ -30,7 +31,7 @@ from tests.cli.running import KEY, NOW, serving
 from tests.export.reports import names_in
 
 SESSIONS = sorted(Path(__file__).with_name("sessions").glob("*.txt"))
-HEAVY = {"failures", "months", "pull", "shards"}
+HEAVY = {"failures", "history", "months", "pull", "shards"}
 PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self)\b|\b(?!key_command|key_file)[a-z]+(_[a-z]+)+\b|\w=\w")
 """What no refusal says: arguments and values of Python."""
 VARYING = {
@@ -39,7 +40,7 @@ VARYING = {
     r"20(?:2[4-9]|[3-9]\d)-\d\d-\d\d(?:[ T]\d\d:[\d:.]+)?": "TODAY",  # no session names a day after 2023
     r"Time       .*": "Time       T",
     r"after \d+ ms": "after T ms",
-    r"(\"(?:seconds|pull|key_digest|seal)\": )[^,}]*": r"\1…",
+    r"(\"(?:seconds|pull|key_digest|seal|digest|bytes)\": )[^,}]*": r"\1…",
     r"(\"waited\": \{)[^}]*": r"\1…",
     r"(duckdb \()\d.*?\)": r"\1SIZE)",
 }
@@ -67,6 +68,7 @@ class Session:
 
     def lines_of(self, line: str) -> Iterator[str]:
         """Run a line; give what it prints, marked, and the exit code unless that is 0."""
+        line, _, file = line.partition(" > ")
         command, *words = shlex.split(line)
         out, err, code = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO(), 0
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -80,6 +82,9 @@ class Session:
             out.flush()
         assert isinstance(out.buffer, io.BytesIO)
         shown = _on_one_line(out.buffer.getvalue().decode())
+        if file:
+            self.write(file, *shown.splitlines())
+            shown = ""
         yield from (f"> {each}".rstrip() for each in self._constant(shown).splitlines())
         yield from (f"! {each}".rstrip() for each in self._constant(err.getvalue()).splitlines())
         if code:
@@ -113,7 +118,7 @@ class Session:
 
     def write(self, name: str, *lines: str) -> list[str]:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        Path(name).write_text("".join(f"{os.path.expandvars(line)}\n" for line in lines), encoding="utf-8")
         Path(name).chmod(0o600)
         return []
 
@@ -129,6 +134,11 @@ class Session:
 
     def ls(self) -> list[str]:
         return names_in(Path())
+
+    def sql(self, *words: str) -> list[str]:
+        *files, query = words
+        with duckdb.connect(files[0] if files else ":memory:") as database:
+            return [" ".join(map(str, row)) for row in database.execute(query).fetchall()]
 
 
 def replayed(session: str) -> str:

@@ -83,7 +83,6 @@ def test_a_pull_needs_no_stderr(tmp_path: Path, stderr: str) -> None:
 
 
 def waiting(pipe: int) -> int:
-    """Return how many unread bytes are in a pipe."""
     (count,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))
     return int(count)
 

@@ -25,7 +25,6 @@ def private_files(beside: Path) -> Path:
 
 
 def state(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Return the contents of every file, and how many names it has."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_nlink) for path in files}
 

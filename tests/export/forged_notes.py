@@ -43,7 +43,6 @@ def forge_report(out: Path, column: str, value: Any) -> None:
 
 
 def forge_rows(out: Path, forge: Change) -> None:
-    """Replace the stored rows of every report."""
     (rows,) = out.parent.glob(".*.pull/checkpoint-rows")
     rows.write_bytes(data := forge(rows.read_bytes()))
     with opened(out) as (database, checksum):

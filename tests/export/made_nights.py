@@ -79,7 +79,6 @@ def keep_buckets_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_memory() -> Storage:
-    """Return an object store without a server."""
     with pytest.MonkeyPatch.context() as patched:
         keep_buckets_in_memory(patched)
         return storage_of("s3://memory/rankings/")
@@ -142,7 +141,6 @@ def replace(storage: Any, pull: str, held: Contents) -> None:
 
 
 def replace_by(storage: Any, pull: str, *parts: int) -> None:
-    """Commit a night of so many parts of its tables."""
     replace(storage, pull, contents(pull, *parts))
 
 

@@ -97,7 +97,6 @@ async def cut_off(pull: Callable[..., Coroutine[Any, Any, Any]], reached: Callab
 
 
 def spec_of(feed: Feed = Feed.CAMPAIGN) -> PullSpec:
-    """Return a spec that nobody pulls."""
     return PullSpec(
         service="service",
         account="acme",
@@ -118,7 +117,6 @@ Fail: TypeAlias = Callable[..., None]
 
 
 def rows(folder: Path | str, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
-    """Return a table as DuckDB reads it."""
     query = f"SELECT {columns} FROM read_parquet('{folder}/{table}/**/*.parquet') ORDER BY ALL"  # noqa: S608
     return duckdb.execute(query).fetchall()
 

@@ -47,7 +47,6 @@ class S3:
         return named | {"AWS_ENDPOINT_URL": named.pop("AWS_ENDPOINT")}
 
     def bucket(self) -> Bucket:
-        """Create a bucket."""
         name = f"bucket-{uuid.uuid4().hex[:12]}"
         self.ask("PUT", f"/{name}")
         return Bucket(self, name)
@@ -64,8 +63,6 @@ class S3:
 
 @attrs.frozen
 class Bucket:
-    """A bucket."""
-
     server: S3
     name: str
 
@@ -89,7 +86,6 @@ class Bucket:
                 continue
 
     def remove(self) -> None:
-        """Delete the bucket."""
         for path in self.objects():
             obstore.delete(self.store, path)
         self.server.ask("DELETE", f"/{self.name}")
@@ -97,7 +93,6 @@ class Bucket:
 
 @contextmanager
 def running_s3() -> Iterator[S3]:
-    """Start a server, and stop it at the end."""
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None

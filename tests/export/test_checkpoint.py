@@ -68,13 +68,6 @@ def test_reports_come_in_the_order_of_the_campaigns(checkpoint: Checkpoint) -> N
     assert [report.id for report in checkpoint.reports("keyword_rankings")] == [3, 1, 2]
 
 
-def test_a_report_is_as_it_was_stored(checkpoint: Checkpoint) -> None:
-    checkpoint.plan([1])
-    report = staged(1, data=b"\0\xff", totals="[null, 1]")
-    checkpoint.add([report])
-    assert list(checkpoint.reports("keyword_rankings")) == [report]
-
-
 def test_missing_are_those_without_a_report(checkpoint: Checkpoint) -> None:
     checkpoint.plan([3, 1, 2])
     checkpoint.add([staged(1)])
@@ -121,7 +114,7 @@ def test_keywords_of_any_size_are_stored(checkpoint: Checkpoint) -> None:
 
 
 def test_hundreds_of_reports_are_stored_at_once(checkpoint: Checkpoint) -> None:
-    reports = [staged(id_, data=b"rows of %d" % id_) for id_ in range(1, 251)]
+    reports = [staged(id_, data=b"\0\xff%d" % id_, totals=f"[null, {id_}]") for id_ in range(1, 251)]
     checkpoint.plan(range(1, 251))
     checkpoint.add(reports)
     checkpoint.verify()
@@ -161,10 +154,6 @@ def test_changed_tables_of_this_version_are_damage(filled: Path) -> None:
     change(filled, ("DROP TABLE campaigns",))
     with pytest.raises(DamagedError, match="its tables are not as they were made"):
         Checkpoint(filled)
-
-
-def test_a_sound_one_passes(filled: Path) -> None:
-    verify(filled)
 
 
 @pytest.mark.parametrize(

@@ -155,15 +155,6 @@ def test_a_second_writer_of_a_night_has_to_run_again(storage: Storage) -> None:
     assert vouched_for(storage) == named("newer")
 
 
-def test_a_night_that_another_writer_replaced_is_not_mixed(storage: Storage) -> None:
-    replace_by(storage, "older", *OLDER)
-    before = read_receipt(storage, NIGHT)
-    replace_by(storage, "newer", *NEWER)
-    with pytest.raises(ExportError, match="another pull is committing"):
-        commit(storage, receipt("third", contents("older", *OLDER)), (), before)
-    assert vouched_for(storage) == named("newer")
-
-
 @pytest.mark.parametrize("step", ["names", "move", "delete"])
 def test_two_that_finish_one_log_agree(storage: Storage, step: str) -> None:
     others = iter([step])

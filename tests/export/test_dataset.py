@@ -24,7 +24,6 @@ ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": 
 
 @pytest.fixture
 def in_bucket(tmp_path: Path, bucket: Bucket) -> dict[str, Any]:
-    """The options of a pull into the bucket."""
     return {"storage_options": bucket.server.options, "work_dir": tmp_path}
 
 

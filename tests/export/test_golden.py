@@ -56,7 +56,6 @@ def columns() -> str:
 
 
 def database(file: Path) -> str:
-    """Return the names of the tables and views."""
     with duckdb.connect(str(file), read_only=True) as opened:
         tables = opened.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
         views = opened.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1").fetchall()
@@ -65,7 +64,6 @@ def database(file: Path) -> str:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the text of every section."""
     folder = tmp_path_factory.mktemp("golden")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("SEOREP_API_KEY", "sandbox")

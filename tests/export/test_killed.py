@@ -148,7 +148,16 @@ def killing(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
         yield found
 
 
-def check(killing: Killing, ending: str, points: int) -> None:
+FEW, MANY = {"campaigns": 50, "keywords": 10}, {"campaigns": 200}
+SLOW = [(FEW, ending, 2) for ending in FORMATS[1:]] + [(MANY, ending, 50) for ending in FORMATS]
+
+
+@pytest.mark.parametrize(
+    ("killing", "ending", "points"),
+    [(FEW, "csv", 2), *(pytest.param(*some, marks=pytest.mark.slow) for some in SLOW)],
+    indirect=["killing"],
+)
+def test_a_killed_pull_loses_and_doubles_nothing(killing: Killing, ending: str, points: int) -> None:
     whole = killing.folder / f"whole.{ending}"
     killing.run(whole)
     expected = content(whole)
@@ -165,19 +174,6 @@ def check(killing: Killing, ending: str, points: int) -> None:
         assert not [path for path in killing.folder.iterdir() if path.suffix == ".pull"]
     print(f"\n{ending}: (stored, fetched again) at each point: {seen}")
     assert any(stored > 0 for stored, _ in seen)
-
-
-@pytest.mark.parametrize("killing", [{"campaigns": 50, "keywords": 10}], indirect=True)
-@pytest.mark.parametrize("ending", ["csv", *(pytest.param(one, marks=pytest.mark.slow) for one in FORMATS[1:])])
-def test_killed_at_a_few_points(killing: Killing, ending: str) -> None:
-    check(killing, ending, points=2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("killing", [{"campaigns": 200}], indirect=True)
-@pytest.mark.parametrize("ending", FORMATS)
-def test_killed_at_fifty_points(killing: Killing, ending: str) -> None:
-    check(killing, ending, points=50)
 
 
 # --- Damage
@@ -270,14 +266,15 @@ async def damage_and_resume(folder: Path, ending: str, damages: int) -> Counter[
     return found
 
 
-@pytest.mark.parametrize("ending", ["csv", pytest.param("parquet", marks=pytest.mark.slow)])
-async def test_damage_is_refused_or_does_not_matter(tmp_path: Path, ending: str) -> None:
-    found = await damage_and_resume(tmp_path, ending, 30)
-    assert found["equal"]
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-async def test_five_hundred_damages_are_refused_or_do_not_matter(tmp_path: Path, ending: str) -> None:
-    print(f"\n{ending}: {await damage_and_resume(tmp_path, ending, 500)}")
+@pytest.mark.parametrize(
+    ("ending", "damages"),
+    [
+        ("csv", 30),
+        *(pytest.param(*some, marks=pytest.mark.slow) for some in (("parquet", 30), ("csv", 500), ("parquet", 500))),
+    ],
+)
+async def test_damage_is_refused_or_does_not_matter(tmp_path: Path, ending: str, damages: int) -> None:
+    found = await damage_and_resume(tmp_path, ending, damages)
+    print(f"\n{ending}: {found}")
+    assert found["equal"]

@@ -106,9 +106,16 @@ async def test_a_preview_is_estimated_from_the_first_valid_campaign() -> None:
 
 
 @pytest.mark.parametrize("ending", ["parquet", "duckdb"])
-async def test_a_total_of_more_than_64_bits_fails_its_report_only(tmp_path: Path, ending: str) -> None:
-    async with made({1: [], 2: []}, totals={1: 10**400, 2: 5}) as (_, client):
-        summary = await pull_into(client, tmp_path / f"a.{ending}", feeds=Feed.CAMPAIGN_BY_DATE)
+@pytest.mark.parametrize(
+    ("feed", "large"),
+    [(Feed.CAMPAIGN, {"competitors": {10: TOO_LARGE}}), (Feed.CAMPAIGN_BY_DATE, {"totals": {1: 10**400, 2: 5}})],
+    ids=["row", "total"],
+)
+async def test_more_than_64_bits_fail_their_report_only(
+    tmp_path: Path, feed: Feed, large: dict[str, Any], ending: str
+) -> None:
+    async with made({1: [10], 2: [11]}, **large) as (_, client):
+        summary = await pull_into(client, tmp_path / f"a.{ending}", feeds=feed)
     assert (failed(summary), summary.rows) == ([(1, None)], 1)
     assert summary.failures[0].error.message == (
         f"an integer has more than 64 bits, which .{ending} can't hold; .csv and .jsonl can"
@@ -120,14 +127,6 @@ async def test_text_holds_a_total_of_any_size(tmp_path: Path, ending: str) -> No
     async with made({1: []}, totals={1: 10**400}) as (_, client):
         await pull_into(client, tmp_path / f"a.{ending}", feeds=Feed.CAMPAIGN_BY_DATE)
     assert str(10**400) in (tmp_path / f"a.totals.{ending}").read_text()
-
-
-@pytest.mark.parametrize("ending", ["parquet", "duckdb"])
-async def test_an_integer_of_more_than_64_bits_fails_its_report_only(tmp_path: Path, ending: str) -> None:
-    async with made({1: [10], 2: [11]}, competitors={10: TOO_LARGE}) as (_, client):
-        summary = await pull_into(client, tmp_path / f"a.{ending}")
-    assert (failed(summary), summary.rows) == ([(1, None)], 1)
-    assert "an integer has more than 64 bits" in summary.failures[0].error.message
 
 
 @pytest.mark.parametrize("error", [ValueError("not Unicode"), RecursionError("maximum recursion depth exceeded")])

@@ -23,7 +23,6 @@ DUE = "the next pull starts over, without the reports stored before"
 
 
 async def stage(client: SeoRepClient, out: Path, **options: Any) -> None:
-    """Leave a pull with some reports staged."""
     with pytest.raises(PullPausedError):
         await pull_into(client, out, max_requests=3, **options)
 

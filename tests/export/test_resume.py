@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from seorep_async import AuthenticationError, ConfigurationError, Feed, SeoRepClient
-from seorep_async.export import ExportError, PullProgress, PullSummary, Stage, pull_to
+from seorep_async.export import ExportError, PullProgress, Stage, pull_to
 from seorep_async.session import Authentication
 from tests.export import reports
 from tests.export.door import Checkpoint, StagedPull, StagingArea, Target, differences, staged_in, target_of
@@ -132,14 +132,6 @@ async def test_leaving_an_unreadable_checkpoint_raises_the_first_error(
         assert (await pull_into(client, tmp_path / "a.csv")).ok
 
 
-async def test_known_keywords_are_not_looked_for_again(tmp_path: Path) -> None:
-    feed = Feed.KEYWORD_BY_DATE
-    async with slow(campaigns=4, keywords=6) as (sandbox, client):
-        await cut_off(client, tmp_path / "a.csv", feeds=feed, after=3)
-        await pull_into(client, tmp_path / "a.csv", feeds=feed)
-        assert sandbox.stats.per_path["/v3/resources/rankings/campaign"] == 4
-
-
 @pytest.mark.parametrize(
     ("other", "said"),
     [
@@ -211,15 +203,6 @@ async def test_another_page_size_is_no_other_parameter(tmp_path: Path) -> None:
         assert (await pull_into(client, tmp_path / "a.csv", limit=500)).resumed
 
 
-async def test_restart_starts_over(tmp_path: Path) -> None:
-    async with slow() as (sandbox, client):
-        await cut_off(client, tmp_path / "a.csv")
-        before = sandbox.stats.requests
-        summary = await pull_into(client, tmp_path / "a.csv", restart=True)
-        assert sandbox.stats.requests - before == 1 + CAMPAIGNS
-    assert (summary.resumed, summary.rows) == (0, CAMPAIGNS * 5)
-
-
 async def test_campaigns_created_meanwhile_are_not_in_it(tmp_path: Path) -> None:
     async with slow() as (sandbox, client):
         port = int(sandbox.base_url.rpartition(":")[2])
@@ -238,26 +221,20 @@ async def test_failed_reports_are_fetched_again_on_resume(tmp_path: Path, fail: 
     assert (summary.ok, summary.rows) == (True, CAMPAIGNS * 5)
 
 
-async def after_a_failure(folder: Path, fail: Fail, **options: Any) -> tuple[PullSummary, int]:
-    """End a pull with a failure, pull again from the service mended, and count the requests of that."""
+@pytest.mark.parametrize(("retry_failed", "resumed", "requests"), [(True, 3, 2), (False, 0, 1 + 4 * 2)])
+async def test_only_retry_failed_resumes_a_pull_that_has_ended(
+    tmp_path: Path, fail: Fail, retry_failed: bool, resumed: int, requests: int
+) -> None:
     async with account() as (sandbox, client):
         fail(2)
-        assert not (await pull_into(client, folder / "a.csv")).ok
+        assert not (await pull_into(client, tmp_path / "a.csv")).ok
         fail()
         before = sandbox.stats.requests
-        return await pull_into(client, folder / "a.csv", **options), sandbox.stats.requests - before
-
-
-async def test_retry_failed_fetches_nothing_else(tmp_path: Path, fail: Fail) -> None:
-    summary, requests = await after_a_failure(tmp_path, fail, retry_failed=True)
-    assert (requests, summary.ok, summary.resumed, summary.rows) == (2, True, 3, 120)
+        summary = await pull_into(client, tmp_path / "a.csv", retry_failed=retry_failed)
+        assert sandbox.stats.requests - before == requests
+    assert (summary.ok, summary.resumed, summary.rows) == (True, resumed, 120)
     assert [row["campaign_id"] for row in rows_in(tmp_path / "a.csv")][::30] == ["1", "2", "3", "4"]
     assert names_in(tmp_path) == ["a.csv"]
-
-
-async def test_a_pull_that_has_ended_starts_over_without_it(tmp_path: Path, fail: Fail) -> None:
-    summary, requests = await after_a_failure(tmp_path, fail)
-    assert (summary.ok, summary.resumed, requests) == (True, 0, 1 + 4 * 2)
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -347,7 +324,6 @@ async def test_the_key_is_in_no_file(tmp_path: Path) -> None:
 
 
 def forget(out: Path, statement: str) -> None:
-    """Change the checkpoint of a pull into a file."""
     with contextlib.closing(sqlite3.connect(out.with_name(f".{out.name}.pull") / "checkpoint")) as database:
         database.execute(statement)
         database.commit()

@@ -105,14 +105,6 @@ async def test_the_folder_is_open_to_its_owner_only(tmp_path: Path) -> None:
     assert set(modes) == {0o700}
 
 
-async def test_a_target_that_is_a_link_is_staged_where_it_leads(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "a.csv").symlink_to(tmp_path / "elsewhere" / "b.csv")
-    async with account() as (_, client):
-        await pull_into(client, tmp_path / "a.csv")
-    assert names_in(tmp_path / "elsewhere") == ["b.csv"]
-
-
 def opened(out: Path) -> StagingArea:
     area = target_of(out, (Feed.CAMPAIGN,)).area()
     area.open(spec_of(), restart=False, retry_failed=False)

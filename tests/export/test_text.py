@@ -23,7 +23,6 @@ SOME_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 def as_csv(**values: Any) -> dict[str, str]:
-    """Return a row as a reader of CSV has it."""
     text = (csv_header(TABLE) + columns_as_csv(TABLE, columns_of(owned(ranking(**values))))).decode()
     (row,) = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     return row

@@ -90,6 +90,5 @@ def _rows(source: duckdb.DuckDBPyConnection, table: Table, night: Partition) -> 
 
 
 def _insert(database: duckdb.DuckDBPyConnection, table: str, row: Mapping[str, Any]) -> None:
-    """Insert one row; other columns are null."""
     names, marks = ", ".join(row), ", ".join("?" * len(row))
     database.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))

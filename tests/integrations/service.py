@@ -85,7 +85,6 @@ def killing(sandbox: Sandbox, folder: Path, at: Sequence[int]) -> Iterator[list[
 
 
 def run(work: Callable[[SeoRepClient], Any], sandbox: Sandbox, **settings: Any) -> Any:
-    """Run a coroutine function with an open client, in an event loop of its own."""
 
     async def with_client() -> Any:
         async with SeoRepClient(sandbox.base_url, KEY, settings=Settings(**settings)) as client:
@@ -95,11 +94,15 @@ def run(work: Callable[[SeoRepClient], Any], sandbox: Sandbox, **settings: Any) 
 
 
 def alone(sandbox: Sandbox, folder: Path) -> dict[str, pa.Table]:
-    """Return the tables that one process brings."""
     file = folder / "alone.parquet"
     run(lambda client: pull_to(client, None, START, END, out=file, feeds=list(Feed), **WHOSE), sandbox)
     files = {table.name: file.with_name(f"alone.{table.name}.parquet") for table in all_tables()}
     return {name: parquet.read_table(found) for name, found in files.items()}
+
+
+def tables_in(dataset: Path) -> dict[str, pa.Table]:
+    files = {table.name: str(dataset / table.name / "*/*/*.parquet") for table in all_tables()}
+    return {name: duckdb.read_parquet(found, hive_partitioning=True).to_arrow_table() for name, found in files.items()}
 
 
 def assert_same(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> None:

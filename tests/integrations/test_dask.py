@@ -17,13 +17,11 @@ from typing import Any
 from urllib.parse import quote
 
 import attrs
-import duckdb
 import pytest
 
 from seorep_async import Feed
 from seorep_async.sandbox import Sandbox
 from seorep_async.shards import Shard, gather, plan, run_shard
-from seorep_async.tables.declared import all_tables
 from tests.integrations.service import (
     CANARY,
     END,
@@ -38,6 +36,7 @@ from tests.integrations.service import (
     note_process,
     run,
     served,
+    tables_in,
 )
 
 distributed = pytest.importorskip("distributed")
@@ -64,19 +63,12 @@ def cut(sandbox: Sandbox, folder: Path, settings: Mapping[str, Any] | None = Non
     return found
 
 
-def read(dataset: Path) -> dict[str, Any]:
-    """Return the tables of a dataset."""
-    query = "SELECT * FROM read_parquet('{}/*/*/*.parquet', hive_partitioning = true)"
-    names = [table.name for table in all_tables()]
-    return {name: duckdb.execute(query.format(dataset / name)).to_arrow_table() for name in names}
-
-
 def test_dask_brings_what_one_process_brings(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with served(tmp_path, **MIXED, **FAULTY) as sandbox, cluster(tmp_path) as client:
         shards = cut(sandbox, tmp_path)
         receipts = client.gather(client.map(run_here, shards))
         summary = gather(shards)
-        assert_same(alone(sandbox, tmp_path), read(tmp_path / "shared"))
+        assert_same(alone(sandbox, tmp_path), tables_in(tmp_path / "shared"))
         assert {failure.campaign_id for failure in summary.failures} == {3, 6}
 
         other_account = attrs.evolve(shards[0], base_url="http://127.0.0.1:9", pull="other", key_digest="0")

@@ -3,7 +3,7 @@
 import asyncio
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 from seorep_async import ConfigurationError, Feed, NotFoundError, SeoRepClient
 from seorep_async.integrations.dlt import dlt_source
 from seorep_async.tables.declared import all_tables
+from tests.export.made_service import Made
 from tests.export.random_nights import (
     CAMPAIGNS,
     COLUMNS,
@@ -118,27 +119,14 @@ def test_keys_are_not_null_and_columns_have_meanings(tmp_path: Path) -> None:
         assert set(keys) == ({"row_id"} if table.name in ("totals", "failures") else set(table.key))
 
 
-@attrs.define
-class Nights:
-    """A service with three campaigns, of a keyword each, and what fails in it."""
-
-    failing: Set[int] = frozenset()
-
-    def answer(self, asked: Asked) -> object:
-        if asked.path == "/v3/campaigns":
-            rows: object = [{"id": one, "account_id": 1, "url": "u", "company": "c"} for one in (1, 2, 3)]
-            return {"metadata": {"total_pages": 1, "total_records": 3}, "data": rows}
-        if asked.id in self.failing:
-            return 404
-        listed = [{"date": "2023-03-01", "keywordId": 10 + asked.id, "keywordPhrase": "shoes", "engineARanking": 7}]
-        return {"metadata": {"total_pages": 1, "total_records": 1}, "data": {"rows": listed, "totals": False}}
+def three_campaigns() -> Made:
+    return Made({1: [11], 2: [12], 3: [13]})
 
 
 RANKINGS = ("account", "campaign_id", "keyword_id", "snapshot_date", "engine_a_ranking")
 
 
 def pulls(count: int, seed: int, accounts: Sequence[str]) -> Iterator[Pull]:
-    """Yield pulls of random nights."""
     random, newest = Random(seed), FIRST_NIGHT
     keywords: dict[int, set[int]] = {one: {one * 10, one % 3 * 10 + 10} for one in CAMPAIGNS}
     account, night, start, end = accounts[0], newest, newest, newest
@@ -189,7 +177,7 @@ async def test_random_nights_are_as_in_a_database(loads: Loads, count: int) -> N
 
 
 async def test_an_older_night_may_bring_the_first_keywords(loads: Loads) -> None:
-    async with serving(Nights().answer) as (client, _):
+    async with serving(three_campaigns().answer) as (client, _):
         for night, feed in (("2023-03-02", "campaign-by-date"), ("2023-03-01", "campaign")):
             source = of_account(client.base_url, "canary-1", feeds=feed, snapshot_date=night)
             await asyncio.to_thread(loads.run, source)
@@ -208,7 +196,7 @@ def cause_of(error: BaseException) -> BaseException:
 
 
 async def test_another_account_under_the_name_is_refused(loads: Loads) -> None:
-    async with serving(Nights().answer) as (client, service):
+    async with serving(three_campaigns().answer) as (client, service):
         await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-1"))
         asked = len(service.asked)
         with pytest.raises(Exception, match="that another API key fetched") as caught:
@@ -223,7 +211,7 @@ async def test_another_account_under_the_name_is_refused(loads: Loads) -> None:
 
 
 async def test_a_run_in_which_everything_fails_fails(loads: Loads) -> None:
-    nights = Nights()
+    nights = three_campaigns()
     async with serving(nights.answer) as (client, _):
         await asyncio.to_thread(loads.run, of_account(client.base_url, "canary-1"))
         before = loads.rows("keyword_rankings", *RANKINGS)
@@ -235,7 +223,7 @@ async def test_a_run_in_which_everything_fails_fails(loads: Loads) -> None:
 
 
 async def test_a_client_that_is_open_is_refused(tmp_path: Path) -> None:
-    async with serving(Nights().answer) as (client, service):
+    async with serving(three_campaigns().answer) as (client, service):
         with pytest.raises(Exception, match="this client is open already; create a new one"):
             await asyncio.to_thread(Loads("duckdb", tmp_path).run, dlt_source(client, [1], START, END))
         assert service.asked == []
@@ -259,7 +247,7 @@ def test_a_source_without_a_pipeline_says_so() -> None:
 
 
 async def test_work_dir_resumes_a_run_that_was_cut_off(tmp_path: Path) -> None:
-    nights, loads = Nights(), Loads("duckdb", tmp_path)
+    nights, loads = three_campaigns(), Loads("duckdb", tmp_path)
     cut_off = asyncio.Event()
 
     async def answer(asked: Asked) -> object:

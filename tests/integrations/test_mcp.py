@@ -25,6 +25,7 @@ from seorep_async.integrations.mcp import mcp_server
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.excerpt import LONGEST
 from tests.cli.running import process
+from tests.export.databases import opened_elsewhere
 
 mcp = pytest.importorskip("mcp")
 
@@ -90,10 +91,14 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A dataset of the same nights."""
     folder = f"{tmp_path_factory.mktemp('dataset')}/rankings/"
     asyncio.run(pull_nights(folder))
     return folder
+
+
+@pytest.fixture(params=["history", "dataset"])
+def either(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue(request.param)
 
 
 ANSWERS: list[tuple[str, dict[str, Any], str]] = [
@@ -196,20 +201,17 @@ async def test_an_error(history: Path, tool: str, arguments: dict[str, Any], fac
     assert len(answer) < 2100
 
 
-@pytest.mark.parametrize("is_dataset", [False, True])
-async def test_sql_writes_nothing(history: Path, dataset: str, is_dataset: bool) -> None:
-    source = dataset if is_dataset else history
-    before = files_of(source)
-    async with agent(source) as asked:
+async def test_sql_writes_nothing(either: Path | str) -> None:
+    before = files_of(either)
+    async with agent(either) as asked:
         answers = [await asked.ask("history", sql=sql) for sql in WRITES]
         assert await asked.rows("history", sql=RANKINGS) == [{"count_star()": 480}]
     assert [answer for answer in answers if not answer.startswith(("error: sql must be one", "error: DuckDB: "))] == []
-    assert files_of(source) == before
+    assert files_of(either) == before
 
 
-@pytest.mark.parametrize("is_dataset", [False, True])
-async def test_sql_reads_no_file(history: Path, dataset: str, is_dataset: bool) -> None:
-    async with agent(dataset if is_dataset else history) as asked:
+async def test_sql_reads_no_file(either: Path | str) -> None:
+    async with agent(either) as asked:
         answers = [await asked.ask("history", sql=sql) for sql in READS]
     assert [answer for answer in answers if not answer.startswith("error: DuckDB: ")] == []
 
@@ -309,14 +311,10 @@ async def test_a_question_waits_for_a_pull_that_writes(history: Path, monkeypatc
 
 async def test_a_database_that_is_open_elsewhere_is_named(tmp_path: Path) -> None:
     file = tmp_path / "rankings.duckdb"
-    code = f"import duckdb; held = duckdb.connect({str(file)!r}); print(flush=True); input()"
     async with agent(file) as asked:
         await asked.ask("pull", **DAYS)
-        holder = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdin=-1, stdout=-1)
-        assert holder.stdout is not None
-        await holder.stdout.readline()
-        assert "it is open in another program" in await asked.ask("history", sql=RANKINGS)
-        await holder.communicate(b"\n")
+        with opened_elsewhere(file):
+            assert "it is open in another program" in await asked.ask("history", sql=RANKINGS)
 
 
 async def test_before_the_first_pull_there_is_no_history(tmp_path: Path) -> None:

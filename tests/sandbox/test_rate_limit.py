@@ -63,33 +63,24 @@ def test_tokens_come_back_at_the_rate() -> None:
     assert taken in (199, 200)
 
 
-def test_refused_requests_keep_a_window_full_where_they_count() -> None:
-    for counts_refused, taken in [(True, 4), (False, 8)]:
-        clock = Clock()
-        limiter = Limiter(RateLimit(4, kind="sliding-window", counts_refused=counts_refused), clock)
-        through = 0
-        for _ in range(8):
-            through += let_through(limiter, 2)
-            clock.now += 0.25
-        assert through == taken
+@pytest.mark.parametrize(("counts_refused", "taken"), [(True, 4), (False, 8)])
+def test_refused_requests_keep_a_window_full_where_they_count(counts_refused: bool, taken: int) -> None:
+    clock, through = Clock(), 0
+    limiter = Limiter(RateLimit(4, kind="sliding-window", counts_refused=counts_refused), clock)
+    for _ in range(8):
+        through += let_through(limiter, 2)
+        clock.now += 0.25
+    assert through == taken
 
 
-def test_a_limit_at_once_refuses_until_one_is_answered() -> None:
-    limiter = Limiter(RateLimit(at_once=2), Clock())
-    limiter.acquire()
-    assert let_through(limiter, 5) == 5
-    limiter.acquire()
+@pytest.mark.parametrize(("limit", "left"), [(RateLimit(at_once=2), 5), (RateLimit(5, burst=4, at_once=2), 2)])
+def test_a_limit_at_once_refuses_until_one_is_answered(limit: RateLimit, left: int) -> None:
+    limiter = Limiter(limit, Clock())
+    for _ in range(2):
+        limiter.acquire()
     assert let_through(limiter, 5) == 0
     limiter.release()
-    assert let_through(limiter, 5) == 5
-
-
-def test_what_is_refused_at_once_costs_no_token() -> None:
-    limiter = Limiter(RateLimit(5, burst=3, at_once=1), Clock())
-    limiter.acquire()
-    assert let_through(limiter, 5) == 0
-    limiter.release()
-    assert let_through(limiter, 5) == 2
+    assert let_through(limiter, 5) == left  # what is refused at once costs no token
 
 
 @pytest.mark.parametrize(
@@ -134,18 +125,14 @@ def test_a_limit_is_read_from_a_string(text: str, limit: RateLimit) -> None:
     assert RateLimit.parse(text) == limit
 
 
-async def test_requests_over_the_limit_get_429_with_retry_after() -> None:
-    async with calling(rate_limit=RateLimit(0.01, retry_after="date")) as call:
-        assert await call.status("/v3/campaigns") == 200
-        response = await call.send("/v3/campaigns")
-        assert (response.status, response.json()["code"]) == (429, 429)
-        assert parsedate_to_datetime(response.headers["Retry-After"]).tzinfo is not None
-
-
-@pytest.mark.parametrize("limit", [0.01, "36/h", "36/h,burst=1"])
-async def test_a_limit_is_given_as_a_number_or_a_string(limit: float | str) -> None:
+@pytest.mark.parametrize("limit", [0.01, "36/h", "36/h,burst=1", RateLimit(0.01, retry_after="date")], ids=str)
+async def test_requests_over_the_limit_get_429(limit: float | str | RateLimit) -> None:
     async with calling(rate_limit=limit) as call:
-        assert [await call.status("/v3/campaigns") for _ in range(3)] == [200, 429, 429]
+        replies = [await call.send("/v3/campaigns") for _ in range(3)]
+    assert [reply.status for reply in replies] == [200, 429, 429]
+    assert replies[1].json()["code"] == 429
+    if isinstance(limit, RateLimit):
+        assert parsedate_to_datetime(replies[1].headers["Retry-After"]).tzinfo is not None
 
 
 async def test_a_limit_is_set_anew_while_it_runs() -> None:

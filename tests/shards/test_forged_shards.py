@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
-from seorep_async.export import pull_to
+from seorep_async.export import PullSummary, pull_to
 from seorep_async.shards import Shard, ShardReceipt, gather, plan, run_shard
 from tests.export.door import Partition
 from tests.export.forged import LINE, OTHER_PULL, change, private_files, state
@@ -32,14 +32,36 @@ def outside(tmp_path: Path) -> Iterator[None]:
     assert state(folder) == before
 
 
-async def planned(client: SeoRepClient, folder: Path) -> list[Shard]:
-    options: dict[str, Any] = {"account": "acme", "snapshot_date": NIGHT, "work_dir": folder / "work", "shards": 2}
-    return await plan(client, None, START, END, out=f"{folder}/rankings/", **options)
+@attrs.frozen
+class Pull:
+    """A pull of two shards, of one campaign each, that have run."""
+
+    client: SeoRepClient
+    out: Path
+    shards: list[Shard]
+    receipts: list[ShardReceipt]
+
+    async def run(self, number: int) -> ShardReceipt:
+        return await asyncio.to_thread(run_shard, self.shards[number])
+
+    async def gather(self) -> PullSummary:
+        return await asyncio.to_thread(gather, self.shards)
+
+    def change(self, number: int, /, **changes: Any) -> None:
+        """Change fields of a shard's receipt."""
+        change(self.shards[number].receipt_name, **changes)(self.out)
 
 
-async def ran(client: SeoRepClient, folder: Path) -> tuple[list[Shard], list[ShardReceipt]]:
-    shards = await planned(client, folder)
-    return shards, [await asyncio.to_thread(run_shard, shard) for shard in shards]
+async def planned(client: SeoRepClient, out: Path) -> list[Shard]:
+    options: dict[str, Any] = {"account": "acme", "snapshot_date": NIGHT, "work_dir": out.with_name("work")}
+    return await plan(client, None, START, END, out=f"{out}/", shards=2, **options)
+
+
+@pytest.fixture
+async def pull(tmp_path: Path) -> AsyncIterator[Pull]:
+    async with account(campaigns=2, keywords=1) as (_, client):
+        shards = await planned(client, tmp_path / "rankings")
+        yield Pull(client, tmp_path / "rankings", shards, [await asyncio.to_thread(run_shard, one) for one in shards])
 
 
 @pytest.mark.parametrize(
@@ -54,13 +76,11 @@ async def ran(client: SeoRepClient, folder: Path) -> tuple[list[Shard], list[Sha
     ],
     ids=str,
 )
-async def test_a_forged_receipt_of_a_shard_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        shards, _ = await ran(client, tmp_path)
-        change(shards[0].receipt_name, **changes)(tmp_path / "rankings")
-        for step in (lambda: run_shard(shards[0]), lambda: gather(shards)):
-            with pytest.raises(ExportError, match="move it away to run the shard again"):
-                await asyncio.to_thread(step)
+async def test_a_forged_receipt_of_a_shard_is_refused(pull: Pull, changes: dict[str, Any]) -> None:
+    pull.change(0, **changes)
+    for step in (pull.run(0), pull.gather()):
+        with pytest.raises(ExportError, match="move it away to run the shard again"):
+            await step
 
 
 @pytest.mark.parametrize(
@@ -72,17 +92,18 @@ async def test_a_forged_receipt_of_a_shard_is_refused(tmp_path: Path, changes: d
         {"part": {"table": "pulls"}},
         {"part": {"table": "campaign_periods"}},
         {"part": {"number": 1}},
+        {"part": {"rows": 2}},  # others than its reports have
+        {"parts": []},
     ],
     ids=str,
 )
-async def test_a_receipt_of_something_else_is_none(tmp_path: Path, changes: dict[str, Any]) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        shards, receipts = await ran(client, tmp_path)
-        change(shards[0].receipt_name, **changes)(tmp_path / "rankings")
-        with pytest.raises(ExportError, match="1 of 2 shards have no receipt: 0"):
-            await asyncio.to_thread(gather, shards)
-        again = await asyncio.to_thread(run_shard, shards[0])
-        assert (again.outcomes, again.parts[0].table) == (receipts[0].outcomes, receipts[0].parts[0].table)
+async def test_a_receipt_of_something_else_is_none(pull: Pull, changes: dict[str, Any]) -> None:
+    pull.change(0, **changes)
+    with pytest.raises(ExportError, match="1 of 2 shards have no receipt: 0"):
+        await pull.gather()
+    again = await pull.run(0)
+    assert (again.outcomes, again.parts[0].table) == (pull.receipts[0].outcomes, pull.receipts[0].parts[0].table)
+    assert (await pull.gather()).rows == 2
 
 
 @pytest.mark.parametrize(
@@ -96,72 +117,45 @@ async def test_a_receipt_of_something_else_is_none(tmp_path: Path, changes: dict
     ],
     ids=str,
 )
-async def test_a_forged_plan_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        shards, _ = await ran(client, tmp_path)
-        file = tmp_path / "rankings" / shards[0].night.plan(shards[0].pull)
-        found = json.loads(file.read_bytes())
-        part = found["campaigns"] | changes.get("campaigns", {})
-        file.write_text(json.dumps(found | changes | {"campaigns": part}))
-        with pytest.raises(ExportError, match=LINE):
-            await planned(client, tmp_path)
-        with pytest.raises(ExportError, match="not a plan of this version"):
-            await asyncio.to_thread(gather, shards)
+async def test_a_forged_plan_is_refused(pull: Pull, changes: dict[str, Any]) -> None:
+    file = pull.out / pull.shards[0].night.plan(pull.shards[0].pull)
+    found = json.loads(file.read_bytes())
+    part = found["campaigns"] | changes.get("campaigns", {})
+    file.write_text(json.dumps(found | changes | {"campaigns": part}))
+    with pytest.raises(ExportError, match=LINE):
+        await planned(pull.client, pull.out)
+    with pytest.raises(ExportError, match="not a plan of this version"):
+        await pull.gather()
 
 
-async def test_parts_of_another_pull_are_not_gathered(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        shards, _ = await ran(client, tmp_path)
-        for name in (tmp_path / "rankings/_staging").rglob("totals-*"):
-            name.write_bytes(b"PAR1")
-        receipt = tmp_path / "rankings" / shards[0].receipt_name
-        found = json.loads(receipt.read_bytes())
-        receipt.write_text(json.dumps(found | {"parts": [part | {"digest": "0" * 64} for part in found["parts"]]}))
-        with pytest.raises(ExportError, match="plan its shards again with restart=True"):
-            await asyncio.to_thread(gather, shards)
-    assert not (tmp_path / "rankings/totals").exists()
+async def test_parts_of_another_pull_are_not_gathered(pull: Pull) -> None:
+    for name in (pull.out / "_staging").rglob("totals-*"):
+        name.write_bytes(b"PAR1")
+    parts = [attrs.asdict(part) | {"digest": "0" * 64} for part in pull.receipts[0].parts]
+    pull.change(0, parts=parts)
+    with pytest.raises(ExportError, match="plan its shards again with restart=True"):
+        await pull.gather()
+    assert not (pull.out / "totals").exists()
 
 
-async def test_a_damaged_staged_part_is_not_gathered(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        shards, _ = await ran(client, tmp_path)
-        staged = next((tmp_path / "rankings/_staging").rglob("keyword_rankings-00001-*"))
-        staged.write_bytes(staged.read_bytes()[:-1])
-        with pytest.raises(ExportError, match=f"{staged.name} is missing, or does not match its receipt"):
-            await asyncio.to_thread(gather, shards)
-    assert not (tmp_path / "rankings/keyword_rankings").exists()
+async def test_a_damaged_staged_part_is_not_gathered(pull: Pull) -> None:
+    staged = next((pull.out / "_staging").rglob("keyword_rankings-00001-*"))
+    staged.write_bytes(staged.read_bytes()[:-1])
+    with pytest.raises(ExportError, match=f"{staged.name} is missing, or does not match its receipt"):
+        await pull.gather()
+    assert not (pull.out / "keyword_rankings").exists()
 
 
-@pytest.mark.parametrize("rows", [None, 2])
-async def test_a_receipt_of_other_rows_than_reports_is_none(tmp_path: Path, rows: int | None) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        shards, _ = await ran(client, tmp_path)
-        file = tmp_path / "rankings" / shards[1].receipt_name
-        found = json.loads(file.read_bytes())
-        ranking = next(part for part in found["parts"] if part["table"] == "keyword_rankings")
-        file.write_text(json.dumps(found | {"parts": [] if rows is None else [ranking | {"rows": rows}]}))
-        with pytest.raises(ExportError, match="1 of 2 shards have no receipt: 1"):
-            await asyncio.to_thread(gather, shards)
-        await asyncio.to_thread(run_shard, shards[1])
-        assert (await asyncio.to_thread(gather, shards)).rows == 2
+async def test_some_shards_of_a_plan_are_not_all(pull: Pull) -> None:
+    with pytest.raises(ConfigurationError, match="other campaigns than its plan"):
+        await asyncio.to_thread(gather, [attrs.evolve(pull.shards[0], count=1)])
+    assert not (pull.out / "keyword_rankings").exists()
 
 
-async def test_some_shards_of_a_plan_are_not_all(tmp_path: Path) -> None:
-    async with account(campaigns=2, keywords=1) as (_, client):
-        shards = await planned(client, tmp_path)
-        await asyncio.to_thread(run_shard, shards[0])
-        with pytest.raises(ConfigurationError, match="other campaigns than its plan"):
-            await asyncio.to_thread(gather, [attrs.evolve(shards[0], count=1)])
-    assert not (tmp_path / "rankings/keyword_rankings").exists()
-
-
-async def test_a_forged_receipt_moves_no_parts_of_another_account(tmp_path: Path) -> None:
-    out = tmp_path / "rankings"
-    async with account(campaigns=2, keywords=1) as (_, client):
-        own: dict[str, Any] = {"out": f"{out}/", "account": "other", "snapshot_date": NIGHT}
-        await pull_to(client, None, START, END, **own)
-        shards, receipts = await ran(client, tmp_path)
-        coming = [attrs.asdict(part) for receipt in receipts for part in receipt.parts]
-        change(Partition("other", NIGHT).receipt, pull=shards[0].pull, parts=[], coming=coming)(out)
-        await pull_to(client, None, START, END, **own)
-        assert (await asyncio.to_thread(gather, shards)).rows == 2
+async def test_a_forged_receipt_moves_no_parts_of_another_account(pull: Pull) -> None:
+    own: dict[str, Any] = {"out": f"{pull.out}/", "account": "other", "snapshot_date": NIGHT}
+    await pull_to(pull.client, None, START, END, **own)
+    coming = [attrs.asdict(part) for receipt in pull.receipts for part in receipt.parts]
+    change(Partition("other", NIGHT).receipt, pull=pull.shards[0].pull, parts=[], coming=coming)(pull.out)
+    await pull_to(pull.client, None, START, END, **own)
+    assert (await pull.gather()).rows == 2

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -28,12 +27,12 @@ from seorep_async.export import PullSummary, pull_to
 from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.service import Service
 from seorep_async.shards import Shard, ShardReceipt, gather, plan, read_shard, run_shard, running
-from seorep_async.tables.declared import all_tables
 from tests.cli.running import serving
 from tests.export.door import spec, write_parts
 from tests.export.made_service import Made
 from tests.export.reports import END, NIGHT, START, Fail, account, contents, names, parts, rows
 from tests.export.s3 import Bucket
+from tests.integrations.service import assert_same, tables_in
 from tests.scripted_api import quick_client
 from tests.scripted_api import serving as scripted
 from tests.session.canary import Canary
@@ -42,7 +41,6 @@ from tests.shards.made_shard import SHARD
 pytestmark = pytest.mark.heavy
 
 SECRET = "canary-7f3a9c51e8b24d06"
-TABLES = [table.name for table in all_tables()]
 ALL: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date": NIGHT}
 
 
@@ -66,29 +64,18 @@ async def cut(client: SeoRepClient, folder: Path, ids: list[int] | None = None, 
     return await plan(client, ids, START, END, **options | ALL | changes)
 
 
-def differences(one: Path | str, other: Path | str, columns: str = "*") -> dict[str, int]:
-    """Return how many rows each table has in one dataset only."""
-    found: dict[str, int] = {}
-    for table in TABLES:
-        a, b = (
-            f"SELECT {'service, rows, failures' if table == 'pulls' else columns} FROM "  # noqa: S608
-            f"read_parquet('{folder}/{table}/**/*.parquet')"
-            for folder in (one, other)
-        )
-        if table == "failures":  # how often a page was asked for depends on what else happened
-            a, b = (query.replace("*", "* EXCLUDE (message, attempts)", 1) for query in (a, b))
-        for first, second in ((a, b), (b, a)):
-            count = duckdb.execute(f"SELECT count(*) FROM ({first} EXCEPT ALL {second})").fetchall()[0][0]  # noqa: S608
-            found[table] = found.get(table, 0) + count
-    return {table: count for table, count in found.items() if count}
-
-
-async def test_shards_give_the_same_rows_as_one_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["in this process", "in a pool of spawned ones"])
+async def test_shards_give_the_same_rows_as_one_process(tmp_path: Path, where: str) -> None:
     options: dict[str, Any] = {"campaigns": 11, "keywords": 4, "shape": "mixed", "rows": "mixed", "seed": 3}
     async with account(**options, failing={2: 404}, forbidden=[5], faults="resets=2%,500s=2%,cut=1%") as (_, client):
         one = await pull_to(client, None, START, END, out=f"{tmp_path}/one/", **ALL)
-        summary = await run_and_gather(await cut(client, tmp_path, shards=5))
-    assert differences(tmp_path / "one", tmp_path / "shared") == {}
+        shards = await cut(client, tmp_path, shards=5, workers=2)
+        if where != "in this process":
+            with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+                loop = asyncio.get_running_loop()
+                await asyncio.gather(*(loop.run_in_executor(pool, run_shard, shard) for shard in shards))
+        summary = await run_and_gather(shards)
+    assert_same(tables_in(tmp_path / "one"), tables_in(tmp_path / "shared"))
     assert {failure.campaign_id for failure in summary.failures} == {2, 5}
     assert [type(failure.error) for failure in summary.failures] == [type(failure.error) for failure in one.failures]
     assert (summary.rows, summary.campaigns, summary.ok) == (one.rows, 11, False)
@@ -601,17 +588,5 @@ async def test_a_bucket_is_shared_by_workers(tmp_path: Path, bucket: Bucket, mon
     for name, data in bucket.objects().items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(data)
-    assert differences(tmp_path / "one", tmp_path / "shared") == {}
+    assert_same(tables_in(tmp_path / "one"), tables_in(tmp_path / "shared"))
     assert summary.paths[0] == f"{bucket.url}/shared/keyword_rankings/account=acme/snapshot_date={NIGHT}"
-
-
-async def test_a_spawn_pool_gives_the_same_rows(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"campaigns": 8, "keywords": 3, "shape": "mixed", "rows": "mixed"}
-    async with account(**options, failing={2: 404, 7: 404}, faults="resets=3%,500s=2%") as (_, client):
-        await pull_to(client, None, START, END, out=f"{tmp_path}/one/", **ALL)
-        shards = await cut(client, tmp_path, shards=4, workers=2)
-        with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-            loop = asyncio.get_running_loop()
-            await asyncio.gather(*(loop.run_in_executor(pool, run_shard, shard) for shard in shards))
-        await asyncio.to_thread(gather, shards)
-    assert differences(tmp_path / "one", tmp_path / "shared") == {}
