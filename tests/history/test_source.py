@@ -132,7 +132,7 @@ def test_a_part_must_match_its_receipt(source: Path, touch: Callable[[Path], Non
 def test_a_part_of_pulls_must_match_its_receipt(source: Path) -> None:
     for part in (source / "a/pulls").rglob("*.parquet"):
         damage(part)
-    with pytest.raises(ExportError, match="does not match its receipt; run this again, or pull this night again$"):
+    with pytest.raises(ExportError, match=r"does not match its receipt; run this again, or pull this night again$"):
         rows(source / "a", "campaigns")
 
 
