@@ -92,8 +92,10 @@ async def serve_agents(connection: Connection, history: str, account: str | None
 
 async def _lines() -> AsyncIterator[str]:
     """Yield the lines of stdin. The SDK's own reader would not let a signal end the process before the next line."""
-    rest = b""
+    begun: list[bytes] = []  # of a line, which may be long
     while data := await run_in_daemon_thread(partial(os.read, 0, _CHUNK)):
-        *lines, rest = (rest + data).split(b"\n")
-        for line in lines:
-            yield line.decode("utf-8", "replace")
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            yield b"".join([*begun, end]).decode("utf-8", "replace")
+            begun.clear()
+        begun.append(rest)

@@ -245,7 +245,7 @@ def _dataset(place: str, storage: Storage) -> Generator[RankingHistory, None, No
         database.execute(LATEST_VIEW)
         try:
             yield RankingHistory(place, database)
-        except (duckdb.Error, pa.ArrowException) as error:
+        except (duckdb.Error, pa.ArrowException, ConfigurationError) as error:  # the last is `_opened`'s, for the first
             for part in parts:
                 part.check(error)
             raise

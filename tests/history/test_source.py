@@ -117,6 +117,13 @@ def test_a_part_must_match_its_receipt(source: Path, touch: Callable[[Path], Non
     assert rows(source / "a", "campaigns")  # of which nothing changed
 
 
+def test_a_part_of_pulls_must_match_its_receipt(source: Path) -> None:
+    for part in (source / "a/pulls").rglob("*.parquet"):
+        damage(part)
+    with pytest.raises(ExportError, match=r"does not match its receipt; run this again, or pull this night again$"):
+        rows(source / "a", "campaigns")
+
+
 def test_a_night_that_is_being_replaced_is_not_read(source: Path) -> None:
     receipt = source / "a/_receipts/account=acme/snapshot_date=2023-03-01.json"
     receipt.write_bytes(receipt.read_bytes().replace(b'"receipt": 1', b'"coming": [], "receipt": 1'))
