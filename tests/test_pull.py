@@ -470,7 +470,7 @@ async def test_several_consumers_share_the_outcomes_of_one_pull() -> None:
 
 async def test_outcomes_that_are_taken_when_ready_make_room() -> None:
     async with serving(whole, max_concurrency=1) as (client, _), pull_of(client, range(1, 6)) as outcomes:
-        taken: list[int] = []
+        taken = []
         while len(taken) < 5:
             await all_at_rest()
             taken += [outcome.id for outcome in iter(outcomes.take_ready, None)]
