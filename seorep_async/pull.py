@@ -111,6 +111,7 @@ class Pull(Generic[R]):
         self._raise_errors = on_error == "raise"
         self._ordered = ordered
         self._open = False
+        self._held = 0  # outcomes taken by `take_ready`, which still count as waiting
 
     async def __aenter__(self) -> Pull[R]:
         self._session.require_open()
@@ -128,7 +129,7 @@ class Pull(Generic[R]):
         self._deferred: dict[int, _Item[R]] = {}
         self._retries: deque[_Item[R]] = deque()  # formerly deferred, to start again
         self._outcomes: dict[int, PullOutcome[R]] = {}  # not taken, in the order in which they came
-        self._running = self._taken = 0
+        self._running = self._taken = self._held = 0
         self._succeeded = self._failed = 0
         self._started = self._session.clock.monotonic()
         self._unexpected: BaseException | None = None
@@ -161,26 +162,35 @@ class Pull(Generic[R]):
         Raises:
             SeoRepError: with `on_error="raise"`, the error of the first id that failed; the pull has ended then.
         """
+        self._make_room()
         while (outcome := self._take()) is None:
             self._changed.clear()
             await self._changed.wait()
+            self._make_room()  # `take_ready` may have been before us
         if self._raise_errors and outcome.error is not None:
             await self.__aexit__(None, None, None)
             raise outcome.error
         self._start()
         return outcome
 
-    def take_ready(self) -> PullOutcome[R] | None:
-        """Return the next outcome if it is ready, or None."""
-        outcome = self._take() if self._open and self._taken < self._total else None
-        if outcome is not None:
+    def _make_room(self) -> None:
+        if self._held:
+            self._held = 0
             self._start()
+
+    def take_ready(self) -> PullOutcome[R] | None:
+        """Return the next outcome if it is ready, or None.
+
+        Until the pull is iterated again, the outcome still counts as waiting, and nothing starts in its place.
+        """
+        outcome = self._take() if self._open and self._taken < self._total else None
+        self._held += outcome is not None
         return outcome
 
     @property
     def more_may_come(self) -> bool:
-        """Whether most permits are in use, so that outcomes may come during a short wait."""
-        return self._running > self._session.settings.max_concurrency // 2
+        """Whether the ids in progress, and others that have room, keep most permits in use during a short wait."""
+        return self._running > self._session.settings.max_concurrency // 2 and not self._is_full
 
     @property
     def key_refusal(self) -> AuthenticationError | None:
@@ -208,6 +218,10 @@ class Pull(Generic[R]):
             self._taken += 1
         return outcome
 
+    @property
+    def _is_full(self) -> bool:
+        return len(self._items) + self._held >= self._limit
+
     def _start(self) -> None:
         """Start ids while there is room, some now and more in the next loop iteration."""
         for _ in range(_STARTED_AT_ONCE):
@@ -221,7 +235,7 @@ class Pull(Generic[R]):
     def _next(self) -> _Item[R] | None:
         """Return the next id to start, unless the consumer is too far behind."""
         others_wait = self._ordered and self._retries and self._retries[0].number == self._taken
-        if len(self._items) >= self._limit and not others_wait:
+        if self._is_full and not others_wait:
             return None
         if self._retries:
             return self._retries.popleft()

@@ -468,13 +468,25 @@ async def test_several_consumers_share_the_outcomes_of_one_pull() -> None:
     assert sorted(unit for share in shares for unit in share) == list(range(1, 51))
 
 
-async def test_outcomes_that_are_taken_when_ready_make_room() -> None:
-    async with serving(whole, max_concurrency=1) as (client, _), pull_of(client, range(1, 6)) as outcomes:
-        taken = []
-        while len(taken) < 5:
-            await all_at_rest()
-            taken += [outcome.id for outcome in iter(outcomes.take_ready, None)]
-    assert taken == [1, 2, 3, 4, 5]
+async def test_outcomes_of_an_earlier_run_take_no_room() -> None:
+    async with serving(whole, max_concurrency=1) as (client, _):
+        pull = pull_of(client, range(1, 10))
+        for _ in range(2):
+            async with pull as outcomes:
+                await all_at_rest()
+                assert [outcomes.take_ready() is not None for _ in range(3)] == [True, True, False]
+
+
+async def test_a_waiting_consumer_makes_room_for_itself() -> None:
+    async with (
+        serving(lambda asked: whole(asked, 1), max_concurrency=1) as (client, _),
+        pull_of(client, range(1, 10)) as outcomes,
+    ):
+        waiting = asyncio.ensure_future(anext(outcomes))
+        await asyncio.sleep(0)
+        for task in sends():
+            task.add_done_callback(lambda _: outcomes.take_ready())  # before the consumer was woken
+        assert (await waiting).id == 3
 
 
 # --- Bad use (and see `tests/mistakes.txt`), and bugs

@@ -285,10 +285,7 @@ def split_valid_ids(object_name: str, ids: Iterable[int]) -> tuple[list[int], di
 
 
 async def _ready_group(first: PullOutcome[Any], outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
-    """Return an outcome and those that arrive with it, to be stored in one step, up to about `_GROUP_ROWS` rows.
-
-    Those without rows count, too.
-    """
+    """Return an outcome and those that arrive with it, to be stored in one step, up to about `_GROUP_ROWS` rows."""
     group, rows, pauses = [first], _rows_of(first), _PAUSES
     while rows < _GROUP_ROWS:
         if (outcome := outcomes.take_ready()) is not None:
@@ -303,4 +300,4 @@ async def _ready_group(first: PullOutcome[Any], outcomes: Pull[Any]) -> list[Pul
 
 
 def _rows_of(outcome: PullOutcome[Any]) -> int:
-    return 1 if outcome.report is None else max(1, len(outcome.report.rows))
+    return 0 if outcome.report is None else len(outcome.report.rows)
