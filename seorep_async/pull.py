@@ -181,7 +181,8 @@ class Pull(Generic[R]):
     def take_ready(self) -> PullOutcome[R] | None:
         """Return the next outcome if it is ready, or None.
 
-        Until the pull is iterated again, the outcome still counts as waiting, and nothing starts in its place.
+        Until the pull is iterated again, the outcome still counts as waiting, and nothing starts in its place: a crash
+        loses no more than the window.
         """
         outcome = self._take() if self._open and self._taken < self._total else None
         self._held += outcome is not None

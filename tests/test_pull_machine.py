@@ -402,6 +402,8 @@ class AnyPull(RuleBasedStateMachine):
         assert len((await self.rankings.campaign(1, *JANUARY)).rows) == 6
 
     def teardown(self) -> None:
+        if not hasattr(self, "visit"):  # too little was left to draw from, and nothing began
+            return
         self.settle()
         self.consumers.append(self.loop.create_task(self.take_all()))
         self.work_until(lambda: not self.consumers)
