@@ -21,6 +21,7 @@ from seorep_async.export.database_file import (
     first_line,
     shadowing_names,
 )
+from seorep_async.export.formats import Format
 from seorep_async.export.receipts import committed_receipts
 from seorep_async.export.storage import Storage, is_address, storage_of
 from seorep_async.history.parts import (
@@ -211,6 +212,16 @@ def _opened(
             raise
 
 
+def database_path(place: str) -> Path:
+    """Return the path of a database's file; ConfigurationError: there is no file, or one of rows."""
+    path = resolve(Path(place))
+    if not path.is_file():
+        raise _refusal(place, "there is no such file")
+    if path.suffix.lower() in {kind.value for kind in Format} - {Format.DUCKDB.value}:
+        raise _refusal(place, "it holds rows, and no database")
+    return path
+
+
 def listed(names: Iterable[str]) -> str:
     """Return names for a message, of many the last ones."""
     every = list(names)
@@ -219,9 +230,7 @@ def listed(names: Iterable[str]) -> str:
 
 @contextmanager
 def _database(place: str) -> Generator[RankingHistory, None, None]:
-    path = resolve(Path(place))
-    if not path.is_file():
-        raise _refusal(place, "there is no such file")
+    path = database_path(place)
     with connected(path, path, to_read=_SETTINGS) as database:
         for problem in shadowing_names(database):
             raise _refusal(place, problem)
