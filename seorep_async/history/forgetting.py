@@ -18,7 +18,7 @@ from seorep_async.export.night import escape, is_name_of_part
 from seorep_async.export.storage import RECEIPTS, Storage, is_address
 from seorep_async.export.targets import target_of
 from seorep_async.export.targets.dataset import DatasetTarget
-from seorep_async.history.source import no_account
+from seorep_async.history.source import database_path, no_account
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_account_name
 from seorep_async.tables.declared import all_tables
@@ -61,8 +61,8 @@ def forget(
     is_dataset = is_address(source) or os.path.isdir(source)
     out = f"{os.fspath(source).rstrip('/')}/" if is_dataset else source
     target = target_of(out, tuple(Feed), storage_options=storage_options, work_dir=work_dir, account=account)
-    if not is_dataset and not target.exists():
-        raise ConfigurationError(f"can't read {source}: there is no such file; name a database or a dataset")
+    if not is_dataset:
+        database_path(os.fspath(source))
     area = target.area()
     with area.emptied():
         if isinstance(target, DatasetTarget):

@@ -21,6 +21,7 @@ from seorep_async.export.database_file import (
     first_line,
     shadowing_names,
 )
+from seorep_async.export.formats import Format
 from seorep_async.export.storage import Storage, is_address, storage_of
 from seorep_async.history.copies import CopiedParts, copied_parts
 from seorep_async.history.parts import PartFile, arrow_dataset, committed_parts, newest_rows
@@ -194,6 +195,16 @@ def _opened(
             raise
 
 
+def database_path(place: str) -> Path:
+    """Return the path of a database's file; ConfigurationError: there is no file, or one of rows."""
+    path = resolve(Path(place))
+    if not path.is_file():
+        raise _refusal(place, "there is no such file")
+    if path.suffix.lower() in {kind.value for kind in Format} - {Format.DUCKDB.value}:
+        raise _refusal(place, "it holds rows, and no database")
+    return path
+
+
 def listed(names: Iterable[str]) -> str:
     """Return names for a message, of many the last ones."""
     every = list(names)
@@ -208,9 +219,7 @@ def no_account(name: str, label: Path | str, known: Iterable[str]) -> Configurat
 
 @contextmanager
 def _database(place: str) -> Generator[RankingHistory, None, None]:
-    path = resolve(Path(place))
-    if not path.is_file():
-        raise _refusal(place, "there is no such file")
+    path = database_path(place)
     with connected(path, path, to_read=_SETTINGS) as database:
         for problem in shadowing_names(database):
             raise _refusal(place, problem)

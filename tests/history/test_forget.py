@@ -22,6 +22,7 @@ from tests.history.left_behind import NIGHTS
 
 pytestmark = pytest.mark.heavy
 
+PART = "a/totals/account=acme/snapshot_date=2023-03-01/part-00000.parquet"
 OWN = """CREATE TABLE notes (account VARCHAR PRIMARY KEY, note VARCHAR); INSERT INTO notes VALUES ('acme', 'mine');
     CREATE VIEW mine AS SELECT * FROM keyword_rankings_latest; CREATE INDEX i ON totals (campaign_id);
     ALTER TABLE keywords ADD COLUMN note VARCHAR DEFAULT 'none'"""
@@ -186,6 +187,7 @@ def test_after_sigkill_the_same_call_ends_it(source: Path, name: str, step: int)
         ("missing.duckdb", "acme", "there is no such file; name a database or a dataset"),
         ("a.duckdb", "", "account must be a name"),
         ("a.csv", "acme", "there is no such file"),
+        (PART, "acme", "it holds rows, and no database; name a database or a dataset that a pull wrote"),
     ],
 )
 def test_what_is_not_there_is_refused(left_behind: Path, name: str, account_name: str, said: str) -> None:

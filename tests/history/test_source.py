@@ -147,12 +147,14 @@ async def test_a_pull_can_write_once_it_is_closed(source: Path) -> None:
 
 
 def test_what_no_pull_wrote_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "text.duckdb").write_text("no database")
+    for name in ("text.duckdb", "rows.csv"):
+        (tmp_path / name).write_text("no database")
     (tmp_path / "folder").mkdir()
     change(tmp_path / "own.duckdb", "CREATE TABLE pulls (account VARCHAR)")
     for name, said in [
         ("missing.duckdb", "there is no such file; name a database or a dataset that a pull wrote"),
         ("text.duckdb", "not a valid DuckDB database"),
+        ("rows.csv", "it holds rows, and no database; name a database or a dataset that a pull wrote"),
         ("own.duckdb", "its table keyword_rankings has no column account of type VARCHAR"),
         ("folder", "no pull wrote it"),
         ("a\0b", "source must be a path or an address"),
