@@ -141,9 +141,10 @@ async def test_a_path_arrives_as_it_was_given(path: str, target: str, connect: C
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 async def test_what_may_happen_twice_is_sent_again(method: str, connect: Connect) -> None:
+    body, sent = ({"company": "x"}, b"company=x") if method == "PUT" else (None, b"")
     client, server = await connect(reset, answer(status=500), FINE)
-    await client.request(method, "/v3/campaigns/7")
-    assert len(server.requests) == 3
+    await client.request(method, "/v3/campaigns/7", body=body)
+    assert [request.body for request in server.requests] == [sent] * 3
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])

@@ -64,14 +64,15 @@ async def _check(connection: Connection, now: dt.datetime) -> ExitCode:
         _show(Level.OK, "settings", f"{connection.address}, and a key")
         for subject, message in _in_force(connection) if connection.sandbox is None else ():
             _show(Level.FACT, subject, message)
+        campaigns = None
         with client.record_answers() as answers:
             try:
                 campaigns = await _list_campaigns(client, answers)
                 await _check_feeds(client, answers, campaigns, chosen_days({}, now))
             except SeoRepError as error:
                 code = exit_code_of(error)
-                subject = "key" if code is ExitCode.AUTHENTICATION else "responses" if answers else "connection"
-                _show(Level.FAIL, subject, explain(error))
+                is_key = code is ExitCode.AUTHENTICATION and campaigns is None  # else that of one campaign
+                _show(Level.FAIL, "key" if is_key else "responses" if answers else "connection", explain(error))
                 return code
     return ExitCode.OK
 

@@ -58,9 +58,11 @@ def stderr_console(*, quiet: bool = False) -> Console:
 
 def print_hanging(console: Console, text: Text, indent: int) -> None:
     """Print a line; on a narrow terminal it is wrapped, and further lines are indented."""
+    text = text.copy()
+    text.expand_tabs(8)
     first, *more = _wrapped(console, text, console.width) or [Text()]
     console.print(first)
-    rest = Text(" ").join(more)
+    rest = text[text.plain.index(more[0].plain, len(first)) :] if more else Text()
     for line in _wrapped(console, rest, max(1, console.width - indent)) if rest else []:
         console.print(Text(" " * indent) + line)
 

@@ -6,6 +6,7 @@ Each names the version and the reason, and has a test that fails once it is no l
 from __future__ import annotations
 
 from collections.abc import Callable
+from weakref import WeakSet
 
 import aiohttp
 from aiohttp import hdrs
@@ -39,18 +40,52 @@ class WireError(Exception):
         self.cause = cause
 
 
-def own_request(authentication: Authentication) -> type[aiohttp.ClientRequest]:
+class UnaskedResponse(aiohttp.ServerDisconnectedError):
+    """A response came on an idle connection, so the next request was not sent there."""
+
+    def __init__(self) -> None:
+        super().__init__("the service sent a response to no request")
+
+
+class UsedConnections:
+    """Connections that carried a request: a response that is there before the next one was meant for none.
+
+    aiohttp would take it for the response to the next request (aiohttp 3.14). On a new connection, it is a refusal:
+    an overloaded service may send one at once.
+    """
+
+    def __init__(self) -> None:
+        self._protocols = WeakSet[aiohttp.client_proto.ResponseHandler]()
+
+    def add(self, connection: aiohttp.connector.Connection) -> None:
+        """Note that a request is sent, or raise if a response is there already."""
+        protocol = connection.protocol
+        if protocol is None:
+            return
+        if protocol in self._protocols and len(protocol) > 0:  # its length is the number of responses
+            raise WireError(UnaskedResponse())
+        self._protocols.add(protocol)
+
+    def watch(self, request: aiohttp.ClientRequest) -> None:
+        """Do so as a request of a borrowed session is sent, which has its own class."""
+
+        async def send(conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+            del request.send  # so that the class's is left, and no cycle
+            self.add(conn)
+            return await request.send(conn)
+
+        request.send = send  # type: ignore[method-assign]  # of this request alone
+
+
+def own_request(authentication: Authentication, used: UsedConnections) -> type[aiohttp.ClientRequest]:
     """Return the class of our own sessions' requests, which get the key as they are sent.
 
     As a header of the session, aiohttp's trace configs, wrappers of it and the locals of its frames would hold the key.
-    A request is not sent on a connection on which a response is there already, which was meant for no request: aiohttp
-    would take it for the response to this one (aiohttp 3.14).
     """
 
     class OwnRequest(aiohttp.ClientRequest):
         async def send(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-            if connection.protocol:  # its length is the number of responses
-                raise WireError(aiohttp.ServerDisconnectedError("the service sent a response to no request"))
+            used.add(connection)
             self.headers[hdrs.AUTHORIZATION] = authentication.header()
             return await super().send(connection)
 

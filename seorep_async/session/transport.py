@@ -30,6 +30,8 @@ from seorep_async.errors import (
 from seorep_async.session.aiohttp_workarounds import (
     READ_SIZE,
     OwnResponse,
+    UnaskedResponse,
+    UsedConnections,
     WireError,
     WriteResponse,
     own_request,
@@ -84,6 +86,7 @@ class Transport:
             "timeout": self._timeout,
             "middlewares": (self._send_on_the_wire,),
         }
+        self._used = UsedConnections()
         self.attempts: int = 0
         self.bytes_received: int = 0
 
@@ -94,7 +97,7 @@ class Transport:
             self._check_borrowed(self._borrowed)
             self._reads = self._writes = self._borrowed
         else:
-            requests = own_request(self._authentication)
+            requests = own_request(self._authentication, self._used)
             self._reads, self._writes = self._own(requests, force_close=False), self._own(requests, force_close=True)
         return self
 
@@ -160,6 +163,7 @@ class Transport:
         request.headers[hdrs.AUTHORIZATION] = self._authentication.header()
         request.headers.popall(hdrs.COOKIE, None)
         self.attempts += 1
+        self._used.watch(request)
         try:
             return await send(request)
         except WireError.RESENT_AFTER as error:
@@ -260,6 +264,8 @@ def _classify(error: Exception, request: Request[Any]) -> Failure:
             # without aiohttp's message, which holds the query
             late = AttemptTimeoutError("the connection could not be opened within Settings.connect_timeout")
             return Failure(Sent.NO, Cause.OVERLOAD, late)
+        case UnaskedResponse():
+            return Failure(Sent.NO, Cause.TRANSIENT, ConnectionFailedError(f"the connection was not used ({reason})"))
         case aiohttp.ClientConnectorError():
             unreachable = ConnectionFailedError(f"the connection could not be opened ({reason})")
             return Failure(Sent.NO, Cause.TRANSIENT, unreachable)

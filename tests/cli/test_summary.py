@@ -162,6 +162,14 @@ def test_a_summary_is_one_line_in_a_repl() -> None:
     assert shown == "<PullSummary of acme, 2023-04-02: 3 campaigns, 5 rows, 2 reports failed, in 1 s>"
 
 
+def test_a_path_that_fills_lines_gets_no_space() -> None:
+    path = f"/{'nights/' * 20}a.duckdb"
+    failures = (failure(1, error=ServerError(f"can't read {path}: it is gone", status=500)),)
+    found = shown(failures=failures, columns=40)
+    assert [len(line) for line in found[2:6]] == [40] * 4
+    assert f"{path}:" in "".join(line.strip() for line in found[2:])
+
+
 def test_a_summary_is_a_table_in_a_notebook_failures_first() -> None:
     shown = summary(rows=5, failures=(failure(2, 20),))._repr_html_()
     assert "PullSummary of acme, 2023-04-02: 3 campaigns, 5 rows" in shown

@@ -288,6 +288,13 @@ async def test_borrowed_session_that_is_no_use_is_refused(options: Any, is_close
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
 
 
+async def test_borrowed_session_that_is_closed_later_is_named(connect: Connect) -> None:
+    async with aiohttp.ClientSession() as session:
+        client, _ = await connect(FINE, session=session)
+        await ask(client)
+    await failure(client, ConfigurationError, match="passed in was closed")
+
+
 @pytest.mark.parametrize("step", [hang, answer(status=500)], ids=["in flight", "asleep"])
 async def test_closing_the_client_ends_its_calls_and_says_so(step: Step, connect: Connect, fake_time: FakeTime) -> None:
     client, server = await connect(step, max_concurrency=1)

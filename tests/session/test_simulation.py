@@ -60,7 +60,7 @@ def test_pages_of_one_campaign_find_a_limit_as_those_of_many_do(limiter: Limiter
 
 
 def test_chance_refusals_of_a_quarter_leave_a_fast_pull() -> None:
-    runs = [simulate(SimulatedService(AtRandom(0.25, seed), seed=seed), 2000) for seed in range(411, 421)]
+    runs = [simulate(SimulatedService(AtRandom(0.25, seed), seed=seed), 2000) for seed in range(411, 431)]
     rates = [2000 / run.seconds for run in runs]
     assert {run.lost for run in runs} == {0}
     assert min(rates) >= 30

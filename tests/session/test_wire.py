@@ -3,11 +3,12 @@
 import asyncio
 import base64
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 
-from seorep_async import ConnectionFailedError, RedirectError, SeoRepClient
+from seorep_async import ConnectionFailedError, RedirectError, SeoRepClient, ServerError
 from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, Step, answer, reset, then_close
 
@@ -41,7 +42,11 @@ async def test_connection_is_kept_alive_for_reads(connect: Connect) -> None:
     assert server.connections == 1
 
 
-async def test_a_response_that_came_unasked_answers_no_request(connect: Connect) -> None:
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("is_borrowed", [False, True], ids=["own", "borrowed"])
+async def test_a_response_that_came_unasked_answers_no_request(
+    is_borrowed: bool, method: str, connect: Connect
+) -> None:
     idle = asyncio.Event()
 
     async def twice(connection: Connection) -> None:
@@ -49,12 +54,36 @@ async def test_a_response_that_came_unasked_answers_no_request(connect: Connect)
         await idle.wait()
         await connection.send(answer(EMPTY_PAGE | {"unasked": True}))
 
-    client, server = await connect(twice, forever=FINE)
-    await ask(client)
-    idle.set()
-    await asyncio.sleep(0.05)
-    assert "unasked" not in (await ask(client)).extra
+    async with aiohttp.ClientSession() as session:
+        client, server = await connect(twice, forever=FINE, session=session if is_borrowed else None)
+        await ask(client)
+        idle.set()
+        await asyncio.sleep(0.05)
+        assert "unasked" not in await client.request(method, "/v3/campaigns")
     assert [request.connection for request in server.requests] == [1, 2]
+
+
+async def test_a_refusal_on_a_new_connection_is_one_of_the_request(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(b"", status=503, headers=[("Retry-After", "3600")]))
+        writer.close()
+
+    loop = asyncio.get_running_loop()
+    connect = loop.create_connection
+
+    async def slowly(*args: Any, **options: Any) -> Any:  # as TLS and a busy loop do
+        connected = await connect(*args, **options)
+        await asyncio.sleep(0.05)
+        return connected
+
+    monkeypatch.setattr(loop, "create_connection", slowly)
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        client = await open_client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        with pytest.raises(ServerError) as caught:
+            await client.request("POST", "/v3/campaigns", body={"a": "1"})
+    assert (caught.value.status, caught.value.retry_after) == (503, 3600)
 
 
 async def test_cookies_are_not_stored_and_not_sent_back(scripted_server: StartServer, open_client: OpenClient) -> None:
