@@ -34,9 +34,10 @@ class WireError(Exception):
 
     RESENT_AFTER = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
 
-    def __init__(self, cause: Exception) -> None:
+    def __init__(self, cause: Exception, *, is_sent: bool = True) -> None:
         super().__init__()
         self.cause = cause
+        self.is_sent = is_sent
 
 
 def own_request(authentication: Authentication) -> type[aiohttp.ClientRequest]:
@@ -50,7 +51,8 @@ def own_request(authentication: Authentication) -> type[aiohttp.ClientRequest]:
     class OwnRequest(aiohttp.ClientRequest):
         async def send(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
             if connection.protocol:  # its length is the number of responses
-                raise WireError(aiohttp.ServerDisconnectedError("the service sent a response to no request"))
+                unasked = aiohttp.ServerDisconnectedError("the service sent a response to no request")
+                raise WireError(unasked, is_sent=False)
             self.headers[hdrs.AUTHORIZATION] = authentication.header()
             return await super().send(connection)
 

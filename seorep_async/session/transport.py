@@ -119,7 +119,8 @@ class Transport:
             too_large = BodyTooLargeError(f"{error}; raise Settings.max_body_bytes, or use a smaller limit")
             return Failure(Sent.MAYBE, Cause.PERMANENT, too_large)
         except WireError as error:
-            return _classify(error.cause, request)
+            failure = _classify(error.cause, request)
+            return failure if error.is_sent else attrs.evolve(failure, sent=Sent.NO)
         except asyncio.CancelledError as error:
             # the locals of aiohttp's frames hold the key, which a traceback with locals would show
             raise error.with_traceback(None) from None
