@@ -478,7 +478,7 @@ async def test_outcomes_of_an_earlier_run_take_no_room() -> None:
 
 
 @pytest.mark.parametrize("iterations", range(1, 8))
-async def test_what_an_earlier_run_left_is_no_outcome_of_the_next(stuck: asyncio.Event, iterations: int) -> None:
+async def test_what_an_earlier_run_left_is_no_outcome(stuck: asyncio.Event, iterations: int) -> None:
     async with serving(holding(stuck, lambda asked: asked.page > 1)) as (client, service):
         pull = pull_of(client, [1, 2])
 

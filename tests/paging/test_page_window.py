@@ -229,7 +229,7 @@ class OneAtATime(Unhurried):
         return await super().send(request)
 
 
-async def test_a_listing_in_progress_is_sent_before_one_that_has_yet_to_start() -> None:
+async def test_a_listing_in_progress_goes_before_one_to_start() -> None:
     session, budget = OneAtATime(), PageBudget(2, 1)
     long, short = (listing_of(session, pages).fetch_all(Schedule(None, budget, pages)) for pages in (20, 1))
     begun = asyncio.ensure_future(long)

@@ -57,7 +57,7 @@ async def test_a_response_that_came_unasked_answers_no_request(connect: Connect)
     assert [request.connection for request in server.requests] == [1, 2]
 
 
-async def test_a_grant_that_met_an_unasked_response_was_not_sent(connect: Connect) -> None:
+async def test_a_grant_that_met_an_unasked_response_is_sent(connect: Connect) -> None:
     idle = asyncio.Event()
 
     async def twice(connection: Connection) -> None:
