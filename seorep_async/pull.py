@@ -253,10 +253,12 @@ class Pull(Generic[R]):
         return await listing.fetch_all(schedule)
 
     def _on_done(self, item: _Item[R], task: asyncio.Task[RankingReport[R]]) -> None:
-        self._running -= 1
-        item.task = None
         closed = "the client was closed during the pull"
         error = ConfigurationError(closed) if task.cancelled() else task.exception()
+        if self._items.get(item.number) is not item:
+            return  # it is of an earlier run, which was cancelled while it waited for its end
+        self._running -= 1
+        item.task = None
         if isinstance(error, SeoRepError) and error.subject is None:
             error = error.evolve(subject=self._subject(item.id))
         if error is None:

@@ -477,6 +477,27 @@ async def test_outcomes_of_an_earlier_run_take_no_room() -> None:
                 assert [outcomes.take_ready() is not None for _ in range(3)] == [True, True, False]
 
 
+@pytest.mark.parametrize("iterations", range(1, 8))
+async def test_what_an_earlier_run_left_is_no_outcome(stuck: asyncio.Event, iterations: int) -> None:
+    async with serving(holding(stuck, lambda asked: asked.page > 1)) as (client, service):
+        pull = pull_of(client, [1, 2])
+
+        async def visit() -> None:
+            async with pull:
+                await stuck.wait()
+
+        visitor = asyncio.create_task(visit())
+        await service.arrival(lambda service: service.in_flight == 4)
+        visitor.cancel()
+        for _ in range(iterations):
+            await asyncio.sleep(0)
+        visitor.cancel()  # in its wait for the requests to end
+        await asyncio.wait([visitor])
+        async with pull as outcomes:
+            stuck.set()
+            assert sorted([outcome.id async for outcome in outcomes if outcome.ok]) == [1, 2]
+
+
 async def test_a_waiting_consumer_makes_room_for_itself() -> None:
     async with (
         serving(lambda asked: whole(asked, 1), max_concurrency=1) as (client, _),

@@ -104,13 +104,13 @@ class Prefetch(Generic[T]):
         error = ConfigurationError(closed) if page.cancelled() else page.exception()  # asked, or asyncio warns
         if error is not None:
             self._stop(error)
-        slot.release()
         if self._add is not None:
             try:
                 for received in self._received():
                     self._add(received)
             except Exception as refusal:  # whatever the caller raises ends it
                 self._stop(refusal)
+        slot.release()  # the next page queues already, and goes before a listing that has yet to start
         if self._is_over() or self._has_oldest():
             self._changed.set()
 

@@ -215,6 +215,30 @@ def test_listings_that_are_cancelled_give_every_slot_back(
     assert free_slots(budget) == min(both)
 
 
+class OneAtATime(Unhurried):
+    """A session with one permit, which notes whose pages are asked for."""
+
+    settings = Settings(max_concurrency=1)
+
+    def __init__(self) -> None:
+        super().__init__(lambda: 2)
+        self.asked: list[int] = []
+
+    async def send(self, request: Request[Page[int]]) -> Page[int]:
+        self.asked.append(request.priority)
+        return await super().send(request)
+
+
+async def test_a_listing_in_progress_goes_before_one_to_start() -> None:
+    session, budget = OneAtATime(), PageBudget(2, 1)
+    long, short = (listing_of(session, pages).fetch_all(Schedule(None, budget, pages)) for pages in (20, 1))
+    begun = asyncio.ensure_future(long)
+    while len(session.asked) < 3:  # noqa: ASYNC110  # it has both slots
+        await asyncio.sleep(0)
+    await asyncio.gather(begun, short)
+    assert session.asked == [20] * 20 + [1]
+
+
 def test_errors_of_pages_that_fail_together_are_all_retrieved() -> None:
     unhandled: list[Any] = []
     answered = iter([False])  # page 1 comes, the others fail at once

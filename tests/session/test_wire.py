@@ -86,6 +86,23 @@ async def test_a_refusal_on_a_new_connection_is_one_of_the_request(
     assert (caught.value.status, caught.value.retry_after) == (503, 3600)
 
 
+async def test_a_grant_that_met_an_unasked_response_is_sent(connect: Connect) -> None:
+    idle = asyncio.Event()
+
+    async def twice(connection: Connection) -> None:
+        await connection.send(FINE)
+        await idle.wait()
+        await connection.send(answer(status=408))
+
+    grant = {"data": {"token": "t", "login_url": "u", "user_id": 7}}
+    client, server = await connect(twice, answer(grant))
+    await ask(client)
+    idle.set()
+    await asyncio.sleep(0.05)
+    assert (await client.users.login_grant(7)).user_id == 7
+    assert len(server.requests) == 2
+
+
 async def test_cookies_are_not_stored_and_not_sent_back(scripted_server: StartServer, open_client: OpenClient) -> None:
     server = await scripted_server(answer(EMPTY_PAGE, headers=[("Set-Cookie", "track=1; Path=/")]), FINE)
     client = await open_client(f"http://localhost:{server.port}")  # by name: an IP address has no cookies anyway
