@@ -87,6 +87,7 @@ class Checkpoint:
     def _read_notes(self) -> Notes:
         found: dict[str, Any] = {}
         with decoding():
+            # the salt first, which the checksums of the others need
             for name, value, checksum in self._query("SELECT * FROM notes ORDER BY name != 'salt'"):
                 self._check(checksum, name, value)
                 found[name] = json.loads(value)

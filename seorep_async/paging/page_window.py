@@ -56,7 +56,7 @@ class PageBudget:
         """Return a slot if one is free and no more urgent page waits, else None."""
         if (self._free <= self._reserve) if first else (self._free <= 0 or self._may_fly <= 0):
             return None
-        if self._waiting and self._waiting[0] < (first, priority):
+        if self._waiting and self._waiting[0][:2] < (first, priority):
             return None
         self._free -= 1
         self._may_fly -= 1
