@@ -61,7 +61,7 @@ def pull_through(
     """Pull through a proxy, compare with the sandbox itself, count, and look for the key in every log.
 
     Amplification is what the proxy saw beyond its own refusals; `refused` is the share of those that it may refuse,
-    which it must then do at least once, and `seconds` what it may take.
+    which it must then do at least once if it may at all, and `seconds` what it may take.
     """
 
     async def through(
@@ -92,7 +92,9 @@ def pull_through(
             "amplification": ((seen.total() - by_itself) / (campaigns * PAGES), 1.06),
         }
         if refused is not None:
-            figures |= {"limit_never_met": (by_itself == 0, 0), "refused": (by_itself / seen.total(), refused)}
+            figures["refused"] = (by_itself / seen.total(), refused)
+        if refused:
+            figures["limit_never_met"] = (by_itself == 0, 0)
         if seconds < math.inf:
             figures["seconds"] = (took, seconds)
         check("41", name, **figures)
@@ -131,7 +133,9 @@ async def freeze_for_3_s(proxy: Proxy) -> None:
         pytest.param(CAMPAIGNS, 200, 40, "nodelay", 429, 0, 0.10, 1.6, marks=SLOW),
         pytest.param(CAMPAIGNS, 200, 40, "nodelay", 503, 0, 0.10, 1.6, marks=SLOW),
         pytest.param(CAMPAIGNS, 20, 20, "nodelay", 503, 0, 0.10, 1.6, marks=SLOW),
-        pytest.param(CAMPAIGNS, 20, 20, "", 503, 0, 0.10, 1.6, marks=SLOW),
+        # nginx delays: what is in flight has room in a queue of 20, and not in one of 8
+        pytest.param(CAMPAIGNS, 20, 20, "", 503, 0, 0, 1.6, marks=SLOW),
+        pytest.param(CAMPAIGNS, 20, 8, "", 503, 0, 0.10, 1.6, marks=SLOW),
         pytest.param(CAMPAIGNS, 50, 0, "", 503, 0.2, 0.10, 9.0, marks=SLOW),  # one at a time takes 10
     ],
 )
