@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
@@ -248,8 +247,10 @@ class Pull(Generic[R]):
         schedule = Schedule(self._deadline, self._budget, item.number, self._cancel_scope)
         listing = self._listing(item.id)
         for _ in range(MAX_REPULLS):
-            with suppress(PaginationError):
+            try:
                 return await listing.fetch_all(schedule)
+            except PaginationError:
+                continue
         return await listing.fetch_all(schedule)
 
     def _on_done(self, item: _Item[R], task: asyncio.Task[RankingReport[R]]) -> None:

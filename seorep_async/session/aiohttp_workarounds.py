@@ -62,9 +62,10 @@ class UsedConnections:
         protocol = connection.protocol
         if protocol is None:
             return
-        if protocol in self._protocols and len(protocol) > 0:  # its length is the number of responses
+        if protocol not in self._protocols:
+            self._protocols.add(protocol)
+        elif len(protocol) > 0:  # the number of responses
             raise WireError(UnaskedResponse())
-        self._protocols.add(protocol)
 
     def watch(self, request: aiohttp.ClientRequest) -> None:
         """Do so as a request of a borrowed session is sent, which has its own class."""
