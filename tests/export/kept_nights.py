@@ -63,6 +63,21 @@ class Kept:
             if (receipt := self.receipt(night)) is not None and receipt.coming is None:
                 self.held[night] = self.coming.pop(night)
 
+    def take_back(self, night: Night, database: duckdb.DuckDBPyConnection) -> None:
+        """Take a night for being replaced again if a writer that was overtaken deleted a part, whose rows are lost."""
+        receipt = self.receipt(night)
+        if night not in self.held or receipt is None or receipt.coming is None:
+            return
+        lost = {part.table for part in receipt.coming if not Path(self.out, part.name(receipt.night)).exists()}
+        assert lost
+        self.coming[night] = rows = self.held.pop(night)
+        for table in lost:
+            parts = [*Path(self.out, table, receipt.night.folder).glob("*.parquet")]
+            left = rows_of(database, table, f"'{self.out}{table}/{receipt.night.folder}/*.parquet'") if parts else {}
+            every = {tuple(row[name] for name in columns(table)): row for row in rows[table]}
+            assert left.keys() <= every.keys()
+            rows[table] = [every[one] for one in left]
+
     def apply(self, pull: Pull) -> None:
         """Replace rows by a pull that is committed, or that the next pull commits."""
         night = self.night(pull)

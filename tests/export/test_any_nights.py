@@ -232,6 +232,8 @@ class AnyNights(RuleBasedStateMachine):
         error = await self.run(kept, pull, before=before)
         self.services[0].meanwhile = None
         assert begun or not isinstance(error, ExportError)
+        if isinstance(error, ExportError):
+            kept.take_back(kept.night(pull), self.memory)
 
     @rule(account=accounts)
     def forget(self, account: str) -> None:
