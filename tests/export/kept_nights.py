@@ -73,9 +73,10 @@ class Kept:
         self.coming[night] = rows = self.held.pop(night)
         for table in lost:
             parts = [*Path(self.out, table, receipt.night.folder).glob("*.parquet")]
-            left = rows_of(database, table, f"'{self.out}{table}/{receipt.night.folder}/*.parquet'") if parts else {}
+            place = f"'{self.out}{table}/{receipt.night.folder}/*.parquet'"
+            left = rows_of(database, table, place) if parts else Counter()
             every = {tuple(row[name] for name in columns(table)): row for row in rows[table]}
-            assert left.keys() <= every.keys()
+            assert left <= Counter(every.keys())  # no other rows, and none twice
             rows[table] = [every[one] for one in left]
 
     def apply(self, pull: Pull) -> None:
