@@ -35,7 +35,6 @@ from tests.threads import in_a_thread
 FOLDER = Path(guides.__file__).parent
 FENCED = re.compile(r"^( *)```(\w+)([^\n`]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 WORDS = {"python": {"engines", "test"}, "sh": {"engines"}}
-PLUGINS = ["-p", "no:cacheprovider", "-p", "pytest_asyncio.plugin", "-p", "seorep_async.pytest_plugin"]
 
 
 class Block(NamedTuple):
@@ -96,8 +95,8 @@ def run_page(page: str, *, engines: bool) -> None:
                 execute(["bash", "-euo", "pipefail", "-c", block.code])
             elif "test" in block.words:
                 Path(f"test_{number}.py").write_text(block.code, encoding="utf-8")
-                own = ["--rootdir=.", "-c", os.devnull, "-o", "asyncio_default_fixture_loop_scope=function"]
-                execute([sys.executable, "-W", "error", "-m", "pytest", "-q", *own, *PLUGINS, f"test_{number}.py"])
+                own = ["-c", os.devnull, "--rootdir=.", "-o", "asyncio_default_fixture_loop_scope=function"]
+                execute([sys.executable, "-W", "error", "-m", "pytest", "-q", *own, f"test_{number}.py"])
             else:
                 lines = compile(block.code, FOLDER / f"{page}.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
                 result = eval(lines, names)  # noqa: S307
