@@ -267,7 +267,7 @@ class Rankings:
             ordered: outcomes are in the order of `ids`, not as they finish.
 
         Returns:
-            A `Pull`: `async with` it, then iterate over its `PullOutcome`s.
+            A `Pull`: await it for all its `PullOutcomes`, or `async with` it to iterate over them as they come.
 
         Raises:
             ConfigurationError: an argument is wrong.
@@ -281,6 +281,7 @@ class Rankings:
         asked = attrs.evolve(self._asked(feed, start, end, options), snapshot_date=self._session.clock.now().date())
         return Pull(
             self._session,
+            feed,
             wanted,
             lambda one: self._listing(asked, one),
             lambda one: f"{object_name} {one}",
