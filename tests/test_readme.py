@@ -33,8 +33,6 @@ README = (REPO / "README.md").read_text(encoding="utf-8")
 PICTURES = REPO / ".recordings"
 WITH_CHARTS, CHARTS = "seorep_async.tables", ["by_position", "by_move"]
 """A guide with charts, and their names in it; `python -m tests.test_readme` draws them (with vl-convert-python)."""
-RUN_ELSEWHERE = ("seorep_async.integrations", "seorep_async.integrations.spark")
-"""Guides that need a cluster or a session, which the tests of engines have."""
 PAGES = {"README": REPO / "README.md"} | {
     ".".join(file.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__"): file
     for file in sorted(REPO.glob("seorep_async/**/*.py"))
@@ -59,7 +57,6 @@ SNIPPETS: dict[str, list[str]] = {}
 for page, block in EXAMPLES:
     SNIPPETS.setdefault(page, []).append(block)
 PRELUDE = SNIPPETS.pop("seorep_async")
-SNIPPETS = {page: codes for page, codes in SNIPPETS.items() if page not in RUN_ELSEWHERE}
 OF_ENGINES = [page for page in SNIPPETS if ".integrations" in page]
 COMMANDS = [
     line.partition("#")[0].partition("|")[0].split()[1:]
