@@ -84,7 +84,10 @@ def pull_table(
         try:
             named: dict[str, Any] = {"settings": settings, "limits": limits, "account": account}
             async with SeoRepClient(base_url, os.environ[api_key_env], **named) as client:
-                return await _pull(client, campaigns, asked, days, schema, options)
+                found = await _pull(client, campaigns, asked, days, schema, options)
+                if on_error == "rows" and set(found["error"].to_pylist()) == {AuthenticationError.__name__}:
+                    await client.campaigns.list(limit=1).page(1)  # is the key refused, or are these campaigns?
+                return found
         finally:
             free.append(limits)
 
@@ -157,10 +160,7 @@ async def _pull(
                 fail(DecodeError(f"the service listed the keyword {id_}, which is no valid id"), campaign_id, id_)
     await each(asked, owners)
     order = [(campaign_id, id_) for campaign_id in ids for id_ in (None, *keywords.get(campaign_id, ()))]
-    whole = pa.Table.from_batches([batches[key] for key in order if key in batches], schema).combine_chunks()
-    if "error" in schema.names and set(whole["error"].to_pylist()) == {AuthenticationError.__name__}:
-        await client.campaigns.list(limit=1).page(1)  # is it the key that is refused, or these campaigns alone?
-    return whole
+    return pa.Table.from_batches([batches[key] for key in order if key in batches], schema).combine_chunks()
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
