@@ -9,8 +9,6 @@ The guides are the docstrings of the public modules. After `import seorep_async`
 - `help(seorep_async.history)`: questions asked of the databases and datasets that pulls leave behind.
 - `help(seorep_async.observability)`: attempts, metrics, traces and logs in a service of your own, and an endpoint.
 - `help(seorep_async.sandbox)`: the service on your own machine, with its data, faults and limits.
-- `help(seorep_async.shards)`: a pull cut into pieces, for many machines.
-- `help(seorep_async.integrations)`: Dask, Ray, Prefect and Airflow; Spark and dlt; agents.
 
 A program:
 
@@ -47,8 +45,7 @@ TYPE_CHECKING = False  # importing typing takes 20 ms, in which Ctrl-C would sho
 if TYPE_CHECKING:
     from seorep_async.public import *  # noqa: F403
 else:
-    _GUIDES = {"errors", "export", "history", "integrations", "observability", "resources"}
-    _GUIDES |= {"sandbox", "settings", "shards"}
+    _GUIDES = {"errors", "export", "history", "observability", "resources", "sandbox", "settings"}
 
     def __getattr__(name: str) -> object:
         """Load all public names when the first is used: aiohttp takes 0.3 s, and `seorep --help` need not wait."""

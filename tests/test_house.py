@@ -30,12 +30,12 @@ FLOORS = [
     {"public"},
     {"seorep_async"},
     {"export"},
-    {"shards", "history"},
+    {"history"},
     {"cli", "integrations", "pytest_plugin"},
     {"__main__"},
 ]
 """Rooms from the ground up, `seorep_async` being the public names; a room imports from its own floor or below."""
-APART = [("session", "normalisation"), ("models", "settings"), ("shards", "history")]
+APART = [("session", "normalisation"), ("models", "settings")]
 """Rooms of one floor that do not import each other."""
 
 IMPORTS_WHEN_NEEDED = {
@@ -43,7 +43,6 @@ IMPORTS_WHEN_NEEDED = {
     "seorep_async.cli": {"click", "platformdirs", "rich", "cli"},  # says how to install them where they are missing
     "seorep_async.cli.commands": {"cli"},  # help must not wait for aiohttp
     "seorep_async.cli.application": {"cli"},  # likewise
-    "seorep_async.cli.shards": {"cli", "export", "shards"},  # likewise
     "seorep_async.cli.history": {"cli", "history"},  # likewise
     "seorep_async.cli.resources": {"cli"},  # help must not wait for rich
     # pytest loads it always, few tests ask for it

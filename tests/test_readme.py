@@ -28,8 +28,6 @@ from tests.threads import in_a_thread
 
 REPO = Path(__file__).parent.parent
 README = (REPO / "README.md").read_text(encoding="utf-8")
-RUN_ELSEWHERE = ("seorep_async.integrations", "seorep_async.integrations.spark")
-"""Guides that need a cluster or a session, which the tests of engines have."""
 PAGES = {"README": REPO / "README.md"} | {
     ".".join(file.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__"): file
     for file in sorted(REPO.glob("seorep_async/**/*.py"))
@@ -54,7 +52,6 @@ SNIPPETS: dict[str, list[str]] = {}
 for page, block in EXAMPLES:
     SNIPPETS.setdefault(page, []).append(block)
 PRELUDE = SNIPPETS.pop("seorep_async")
-SNIPPETS = {page: codes for page, codes in SNIPPETS.items() if page not in RUN_ELSEWHERE}
 OF_ENGINES = [page for page in SNIPPETS if ".integrations" in page]
 COMMANDS = [
     line.partition("#")[0].partition("|")[0].split()[1:]
