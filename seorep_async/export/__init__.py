@@ -260,7 +260,7 @@ resumed for a week: `find . -maxdepth 1 -name '.*.pull' -mtime +7 -exec rm -r {}
 from seorep_async.errors import ExportError
 from seorep_async.export.progress import CampaignOutcome, OnProgress, PullFailure, PullProgress, PullSummary, Stage
 from seorep_async.export.pull_to import pull_to
-from seorep_async.reports import arrow_stream, schema, to_arrow, to_html, to_pandas, to_polars
+from seorep_async.reports import schema, to_arrow, to_html, to_pandas, to_polars
 from seorep_async.tables.text import CsvOptions
 
 __all__ = [
@@ -272,7 +272,6 @@ __all__ = [
     "PullProgress",
     "PullSummary",
     "Stage",
-    "arrow_stream",
     "pull_to",
     "schema",
     "to_arrow",

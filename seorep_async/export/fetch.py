@@ -24,8 +24,8 @@ from seorep_async.export.progress import ProgressTracker, PullFailure, Stage
 from seorep_async.export.sinks import PipeWriter, StagingWriter
 from seorep_async.export.spec import PullSpec
 from seorep_async.models import Campaign, Feed
-from seorep_async.pull import MAX_REPULLS, Pull, PullOutcome
-from seorep_async.reports import RankingReport
+from seorep_async.pull import MAX_REPULLS, Pull
+from seorep_async.reports import PullOutcome, RankingReport
 from seorep_async.resources.arguments import check_id
 
 StoreCampaigns: TypeAlias = Callable[[Sequence[Campaign], int], Awaitable[None]]

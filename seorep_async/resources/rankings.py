@@ -267,7 +267,7 @@ class Rankings:
             ordered: outcomes are in the order of `ids`, not as they finish.
 
         Returns:
-            A `Pull`: `async with` it, then iterate over its `PullOutcome`s.
+            A `Pull`: await it for all its `PullOutcomes`, or `async with` it to iterate over them as they come.
 
         Raises:
             ConfigurationError: an argument is wrong.
@@ -275,12 +275,12 @@ class Rankings:
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
             raise ConfigurationError(f'on_error must be "collect" or "raise", got {on_error!r}', argument="on_error")
-        object_name = _ENDPOINTS[feed].object_name
-        wanted = check_ids(object_name, ids)
-        start, end = check_dates(start_date, end_date)
-        asked = attrs.evolve(self._asked(feed, start, end, options), snapshot_date=self._session.clock.now().date())
+        wanted = check_ids(object_name := _ENDPOINTS[feed].object_name, ids)
+        asked = self._asked(feed, *check_dates(start_date, end_date), options)
+        asked = attrs.evolve(asked, snapshot_date=self._session.clock.now().date())
         return Pull(
             self._session,
+            feed,
             wanted,
             lambda one: self._listing(asked, one),
             lambda one: f"{object_name} {one}",

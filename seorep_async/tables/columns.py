@@ -68,6 +68,7 @@ class Column:
 
 
 Values: TypeAlias = tuple[Any, ...]
+Columns: TypeAlias = Sequence[Sequence[Any]]
 
 
 @attrs.frozen(eq=False)

@@ -10,7 +10,6 @@ from typing import Any
 
 import attrs
 import duckdb
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -26,7 +25,7 @@ from seorep_async import (
     SearchLocation,
     Tag,
 )
-from seorep_async.export import arrow_stream, schema, to_arrow, to_html, to_pandas, to_polars
+from seorep_async.export import schema, to_arrow, to_html, to_pandas, to_polars
 from seorep_async.reports import column_values
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Table
@@ -71,22 +70,6 @@ def test_values_are_the_models() -> None:
 def test_the_schema_is_that_of_a_report(feed: Feed) -> None:
     assert to_arrow(report(feed=feed)).schema.equals(schema(feed))
     assert schema(feed).field("campaign_id").nullable == (feed is Feed.KEYWORD_BY_DATE)
-
-
-class Streaming:
-    """Gives its rows as an Arrow stream, as a report does."""
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return arrow_stream(report(*ROWS), requested_schema)
-
-
-def test_whoever_takes_arrow_takes_a_stream() -> None:
-    assert pa.table(Streaming())["engine_a_ranking"].to_pylist() == [3, None]
-    assert pl.DataFrame(Streaming())["engine_a_ranking"].to_list() == [3, None]
-    rows = Streaming()  # noqa: F841  # duckdb finds it by its name
-    found = duckdb.sql("SELECT engine_a_ranking FROM rows")
-    assert found is not None
-    assert found.fetchall() == [(3,), (None,)]
 
 
 def test_several_reports_and_outcomes_make_one_table() -> None:

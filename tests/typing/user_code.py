@@ -19,6 +19,7 @@ from seorep_async import (
     Page,
     Pull,
     PullOutcome,
+    PullOutcomes,
     RankingReport,
     RankingTotals,
     SeoRepClient,
@@ -79,6 +80,10 @@ async def pulls(client: SeoRepClient, any_feed: Feed) -> None:
             assert_type(outcome.error, SeoRepError | None)
             if outcome.report is not None:
                 assert_type(outcome.report.rows[0].engine_b_ranking, int | None)
+    everything = await pull
+    assert_type(everything, PullOutcomes[KeywordRanking])
+    assert_type(everything[0], PullOutcome[KeywordRanking])
+    assert_type(everything[1:] + everything[:1], PullOutcomes[KeywordRanking])
     assert_type(
         client.rankings.pull(ids, "2023-01-01", "2023-01-31", feed=Feed.CAMPAIGN, limit=5, search="x"),
         Pull[KeywordRanking],
