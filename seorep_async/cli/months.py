@@ -23,7 +23,7 @@ from seorep_async.export.progress import ProgressTracker
 from seorep_async.export.pull_to import check_target, run_export
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.targets import Target
-from seorep_async.history.source import pulled_feeds
+from seorep_async.history import complete_windows
 
 _NAMED = 3
 
@@ -56,7 +56,7 @@ class Months:
             # what another account under this name fetched is not complete
             check_target(target, first, lambda: None, restart=restart)
             labels: Any = {"account": first.account, "selection": first.selection, "compared": first.compares}
-            pulled = pulled_feeds(target.label, storage_options=storage_options, **labels)
+            pulled = complete_windows(target.label, **labels)
             never = False, dt.datetime.min
             missing = []
             for one in self.specs:

@@ -234,8 +234,8 @@ def _rows(day: str) -> str:
     """Return a query for the rows of a day, of the campaigns that are compared."""
     ranks = ", ".join(f"CASE WHEN {one}_ranking > 0 THEN {one}_ranking END AS {one}" for one in _URLS)
     urls = ", ".join(f"{url} AS {engine}_url" for engine, url in _URLS.items())
-    return f"""SELECT campaign_id, keyword_id, keyword_phrase, search_location_canonical_name AS location, {ranks}, {urls}
-        FROM keyword_rankings_by_day
+    texts = "keyword_phrase, search_location_canonical_name AS location"
+    return f"""SELECT campaign_id, keyword_id, {texts}, {ranks}, {urls} FROM keyword_rankings_by_day
         WHERE account = $account AND as_of = {day} AND campaign_id IN (SELECT unnest($campaigns::BIGINT[]))"""
 
 
@@ -257,15 +257,15 @@ def _moves() -> str:
 _KINDS = ", ".join(f"CASE WHEN {condition} THEN '{kind}' END" for kind, condition in _KINDS_OF_BOTH.items())
 _DIFFERENT = " OR ".join(f"e.{one} IS DISTINCT FROM l.{one}" for one in (*_URLS, "keyword_id"))
 CHANGES = f"""WITH pairs AS MATERIALIZED (
-        SELECT coalesce(l.campaign_id, e.campaign_id) AS campaign_id, coalesce(l.keyword_id, e.keyword_id) AS keyword_id,
-            e.keyword_id IS NULL AS is_new, l.keyword_id IS NULL AS is_removed,
+        SELECT campaign_id, keyword_id, e.keyword_id IS NULL AS is_new, l.keyword_id IS NULL AS is_removed,
             CASE WHEN is_removed THEN e.keyword_phrase ELSE l.keyword_phrase END AS phrase,
             CASE WHEN is_removed THEN e.location ELSE l.location END AS location, e, l
         FROM ({_rows("$before")}) AS e FULL JOIN ({_rows("$after")}) AS l USING (campaign_id, keyword_id)
         WHERE {_DIFFERENT}),
     moves AS ({_moves()}),
     kinds AS (SELECT *,
-        CASE WHEN is_new THEN 'new' WHEN is_removed THEN 'removed' ELSE concat_ws(',', {_KINDS}) END AS kinds FROM moves)
+            CASE WHEN is_new THEN 'new' WHEN is_removed THEN 'removed' ELSE concat_ws(',', {_KINDS}) END AS kinds
+        FROM moves)
     SELECT campaign_id, company, keyword_id, phrase, location, engine, kinds, before, after, url FROM kinds
     LEFT JOIN (SELECT campaign_id, max(company) AS company FROM campaigns WHERE account = $account GROUP BY 1)
         USING (campaign_id)

@@ -152,9 +152,10 @@ def _chart(standings: Sequence[Standing]) -> dict[str, Any]:
     averages = [one.average for one in standings]
     known = [one for one in averages if one is not None]
     ranks = [mark + 1 for mark in marks(min(known) - 1, max(known) - 1, steps=3)]
+    parts = bars([one.bands for one in standings], counts[-1])
     return {
         "counts": counts[::-1],
-        "bars": [(f"b{number}", path) for number, path in enumerate(bars([one.bands for one in standings], counts[-1]))],
+        "bars": [(f"b{number}", path) for number, path in enumerate(parts)],
         "ranks": ranks,
         "lines": list(zip(("line", "dot"), line(averages, ranks[0], ranks[-1]), strict=True)),
         "ends": (_number(known[0]), _number(known[-1])),
@@ -194,7 +195,7 @@ def _date(day: dt.date) -> str:
 
 def _number(value: float | None) -> str:
     if value is None:
-        return "–"
+        return "\N{EN DASH}"
     return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
 
 

@@ -82,13 +82,14 @@ class History:
     def repeated_nights(self, account: str) -> str | None:
         """Return a sentence about the last nights of an account, if several speak of the same day."""
         query = f"""SELECT max({AS_OF}) FROM pulls WHERE account = ? AND rows > 0
-            AND list_contains(string_split(feeds, ','), 'campaign') GROUP BY snapshot_date ORDER BY snapshot_date DESC"""
+            AND list_contains(string_split(feeds, ','), 'campaign')
+            GROUP BY snapshot_date ORDER BY snapshot_date DESC"""
         days = [day for (day,) in self.connection.execute(query, [account]).fetchall()]
         same = next((number for number, day in enumerate(days) if day != days[0]), len(days))
         if same < 2:
             return None
-        nights = f"The last {same:,} nights speak of one day, {days[0]}, on which their windows end"
-        return f"{nights}: `seorep pull --last 30d` gives each night a day of its own."
+        nights = f"The last {same:,} nights speak of one day, {days[0]}"
+        return f"{nights}; `seorep pull --last 30d` gives each night a day of its own."
 
     def differing_windows(self, account: str, before: dt.date, after: dt.date) -> str | None:
         """Return a sentence about the windows of two days, if their lengths differ by more than three days."""

@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from seorep_async import ConfigurationError, ExportError, Feed, NotFoundError, PullPausedError
-from seorep_async.history import changes, forget, open_history
-from tests.export.door import LATEST, AtWorkError, ProgressTracker, PullSpec, Target, run_export, storage_of
+from tests.export.door import LATEST, ProgressTracker, PullSpec, Target, run_export, storage_of
 from tests.export.kept_nights import Kept, Writing, rows_of
 from tests.export.made_nights import PowerFailure, Steps, found
 from tests.export.random_nights import (
@@ -39,7 +38,6 @@ from tests.export.random_nights import (
     no_rows,
     world,
 )
-from tests.history.oracle import expected_changes, nights
 from tests.scripted_api import Asked, serving
 
 pytestmark = [pytest.mark.heavy, pytest.mark.usefixtures("cheap_digests", "no_waiting_for_the_disk")]
@@ -47,8 +45,6 @@ pytestmark = [pytest.mark.heavy, pytest.mark.usefixtures("cheap_digests", "no_wa
 JANUARY = [dt.date(2023, 1, 28) + dt.timedelta(days) for days in (0, 3, 4, 9, 34)]
 WINDOWS = [(JANUARY[first], JANUARY[last]) for first, last in ((0, 0), (0, 1), (2, 3), (0, 4))]
 FEEDS = [some for count in (3, 1, 2) for some in itertools.combinations(Feed, count)]
-AT_ONCE = ("keyword_rankings", "totals", "campaigns", "keywords", "failures", "pulls")
-"""Tables of which a reader of a dataset's history finds what a database has."""
 
 accounts = st.sampled_from(["acme", "other"])
 asks = st.tuples(
@@ -194,30 +190,22 @@ class AnyNights(RuleBasedStateMachine):
             error = self.loop.run_until_complete(self.run(kept, asked(), way, before=Steps(steps).take))
             assert not isinstance(error, ExportError)
 
-    @rule(
-        what=pulls, other=pulls, does=st.sampled_from(["pull", "pull", "forget"]), step=st.none() | st.integers(0, 30)
-    )
-    def overtaken(self, what: Any, other: Any, does: str, step: int | None) -> None:
-        """Somebody else pulls or forgets an account while a pull is fetching, or at a step of its writing."""
+    @rule(what=pulls, other=pulls, step=st.none() | st.integers(0, 30))
+    def overtaken(self, what: Any, other: Any, step: int | None) -> None:
+        """Somebody else pulls while a pull is fetching, or at a step of its writing."""
         asked, rival = self.asked(*what), self.asked(*other)
         for kept in self.kept:
-            self.loop.run_until_complete(self.overtake(kept, asked(), rival(), does, step if kept.is_dataset else None))
+            self.loop.run_until_complete(self.overtake(kept, asked(), rival(), step if kept.is_dataset else None))
 
-    async def overtake(self, kept: Kept, pull: Pull, rival: Pull, does: str, step: int | None) -> None:
+    async def overtake(self, kept: Kept, pull: Pull, rival: Pull, step: int | None) -> None:
         beside, steps = attrs.evolve(kept, staged={}, work_dir=self.elsewhere), Steps(99 if step is None else step)
         begun: list[Writing] = []
 
         async def meanwhile() -> None:
-            if step is None and kept.exists():
-                with pytest.raises(AtWorkError):  # not from the same machine
-                    forget(kept.out, account=pull.account)
             for writing in begun:
                 writing.apply()
                 writing.is_overtaken = True
-            if does == "forget":
-                self.forgotten(beside, rival.account)
-            else:
-                assert not isinstance(await self.run(beside, rival, "restart", number=1), ExportError)
+            assert not isinstance(await self.run(beside, rival, "restart", number=1), ExportError)
 
         def before(writing: Writing) -> None:
             if not writing.has_begun or begun:
@@ -234,41 +222,6 @@ class AnyNights(RuleBasedStateMachine):
         assert begun or not isinstance(error, ExportError)
         if isinstance(error, ExportError):
             kept.take_back(kept.night(pull), self.memory)
-
-    @rule(account=accounts)
-    def forget(self, account: str) -> None:
-        for kept in self.kept:
-            self.forgotten(kept, account)
-
-    def forgotten(self, kept: Kept, account: str) -> None:
-        exists, known = kept.exists(), kept.knows(account)
-        said = "there is no account" if exists else "there is no such file"
-        with contextlib.nullcontext() if known else pytest.raises(ConfigurationError, match=said):
-            forget(kept.out, account=account, work_dir=kept.work_dir)
-        if exists:
-            kept.staged.pop(account, None)
-        kept.forget(account)
-
-    @rule(account=accounts, moved=st.integers(1, 8), pick=st.integers(0, 2))
-    def ask(self, account: str, moved: int, pick: int) -> None:
-        """Ask what changed, and read the history."""
-        for kept in self.kept:
-            held = kept.tables()
-            if kept.coming:
-                with pytest.raises(ExportError, match="none is running, pull this night again"), open_history(kept.out):
-                    pass
-                continue
-            pairs = [*itertools.combinations(nights(held, account), 2)]
-            if not pairs:
-                with pytest.raises(ConfigurationError):
-                    changes(kept.out, account=account)
-                continue
-            before, after = pairs[pick % len(pairs)]
-            differ = changes(kept.out, account=account, before=before, after=after, moved=moved)
-            assert ([*differ], differ.left_out) == expected_changes(held, account, before, after, moved)
-            with open_history(kept.out) as history:
-                for table in AT_ONCE:
-                    assert rows_of(history.connection, table, table) == expected([held])[table]
 
     @invariant()
     def a_database_has_the_rows_and_shows_the_latest(self) -> None:
@@ -300,10 +253,11 @@ class AnyNights(RuleBasedStateMachine):
 
 
 def newest(rows: list[Row]) -> list[Row]:
-    """Return the rows of each campaign's newest night that has any, and of its newest dates."""
+    """Return the rows of each campaign's latest day: of its newest night, the longest dates."""
 
     def place(row: Row) -> tuple[Any, ...]:
-        return row["snapshot_date"], row["end_date"], -row["start_date"].toordinal()
+        first, last, night = (row[name] for name in ("start_date", "end_date", "snapshot_date"))
+        return min(last, max(first, night)), night, -first.toordinal(), last
 
     last: dict[tuple[str, int], tuple[Any, ...]] = {}
     for row in sorted(rows, key=place):

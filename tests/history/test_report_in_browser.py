@@ -10,9 +10,9 @@ from pathlib import Path
 
 import attrs
 import pytest
+from tests.history.made_history import Ranks, made_history
 
 from seorep_async.history import report
-from tests.history.made_history import Ranks, made_history
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.engines, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]

@@ -12,9 +12,6 @@ import attrs
 
 from seorep_async.export.atomic_replace import atomic_replace, export_error, translate_errors
 from seorep_async.export.database_file import (
-    LATEST,
-    LATEST_COMMENT,
-    LATEST_VIEW,
     Columns,
     all_columns,
     connected,
@@ -29,6 +26,7 @@ from seorep_async.export.lock import write_lock
 from seorep_async.export.replacement import LATEST_TABLES, Replacement, same_key
 from seorep_async.export.spec import PullSpec
 from seorep_async.export.targets.target import Contents, Place, Target, check_file, refusal, tables_of
+from seorep_async.export.views import COMMENTS, VIEWS
 from seorep_async.models import Feed
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables, table_of, totals_table
@@ -153,8 +151,9 @@ class DatabaseTarget(Target):
                 existing = all_columns(database)
                 for table in all_tables():
                     make_table(database, table, existing.get(table.name, {}))
-                database.execute(LATEST_VIEW)
-                database.execute(f"COMMENT ON VIEW {LATEST} IS {quoted(LATEST_COMMENT)}")
+                for view, query in VIEWS.items():
+                    database.execute(f"CREATE OR REPLACE VIEW {view} AS {query}")
+                    database.execute(f"COMMENT ON VIEW {view} IS {quoted(COMMENTS[view])}")
                 replacement = Replacement(area.spec, contents.outcomes)
                 replacement.register_relations(database)
                 for table in tables_of(self.feeds):
