@@ -167,7 +167,8 @@ def _line(table: Table) -> type[msgspec.Struct]:
 
 
 def _field_members(values: Sequence[Any]) -> Sequence[Any]:
-    return [msgspec.Raw(as_json(fields).encode()) if fields else fields for fields in values]
+    # null if there are none: a file with `{}` in every line can't become Parquet
+    return [msgspec.Raw(as_json(fields).encode()) if fields else None for fields in values]
 
 
 _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {

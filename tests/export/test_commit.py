@@ -1,6 +1,5 @@
 """The commit of a night, cut off, held up or overtaken at every step: readers see one pull's parts, or are told so."""
 
-import asyncio
 import datetime as dt
 import itertools
 import os
@@ -16,7 +15,6 @@ import pytest
 
 from seorep_async import Feed, SeoRepClient
 from seorep_async.errors import ExportError
-from seorep_async.shards import gather, plan, run_shard
 from tests.export.door import Part, Partition, Storage, commit, last_receipt, read_receipt, storage_of
 from tests.export.made_nights import (
     CHANGES,
@@ -40,13 +38,13 @@ from tests.export.made_nights import (
     vouched_for,
 )
 from tests.export.made_service import made
-from tests.export.reports import END, START, pull_into
 from tests.export.reports import NIGHT as PULLED_NIGHT
+from tests.export.reports import pull_into
 
 pytestmark = pytest.mark.heavy
 
 FEW, MANY, OTHER, ALL = (1, 1, 1), (3, 1, 2), (2, 2, 0), (3, 1, 1, 1)
-STEPS = {"one": 27, "shards": 60}
+STEPS = {"one": 27}
 """Requests that change a bucket, in a pull that replaces a night; at least so many."""
 
 
@@ -284,19 +282,12 @@ def test_a_finished_pull_of_the_same_plan_keeps_it(tmp_path: Path) -> None:
     assert [place.read(name) for name in names] == [None, None]
 
 
-# --- Pulls and shards that are killed between two requests to an object store
+# --- Pulls that are killed between two requests to an object store
 
 
-async def pull_night(client: SeoRepClient, out: str, way: str, folder: Path) -> None:
-    """Pull the night in one, or in shards."""
+async def pull_night(client: SeoRepClient, out: str, folder: Path) -> None:
     options: dict[str, Any] = {"account": "acme", "snapshot_date": PULLED_NIGHT, "work_dir": folder}
-    if way == "one":
-        await pull_into(client, out, feeds=list(Feed), **options)
-        return
-    shards = await plan(client, None, START, END, out=out, feeds=list(Feed), shards=3, **options)
-    for shard in shards:
-        await asyncio.to_thread(run_shard, shard)
-    await asyncio.to_thread(gather, shards)
+    await pull_into(client, out, feeds=list(Feed), **options)
 
 
 def rows_in(place: Storage) -> dict[str, bytes]:
@@ -305,34 +296,34 @@ def rows_in(place: Storage) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("steps", "way"),
+    "steps",
     [
-        *((12, "one"), (40, "shards")),
+        12,
         *(
-            pytest.param(steps, way, marks=pytest.mark.slow)
+            pytest.param(steps, marks=pytest.mark.slow)
             for way, most in STEPS.items()
             for steps in random.Random(way).sample(range(most), 10)
         ),
     ],
 )
 async def test_killed_between_puts_a_night_is_whole_or_unvouched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int, way: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
     keep_buckets_in_memory(monkeypatch)
     monkeypatch.setenv("SEOREP_API_KEY", "canary-7")
     out, fresh, night = "s3://some/rankings/", "s3://fresh/rankings/", Partition("acme", PULLED_NIGHT)
     place, left = storage_of(out), Steps(steps)
     async with made({one: [one * 10, one * 10 + 1] for one in range(1, 7)}) as (service, client):
-        await pull_night(client, out, "one", tmp_path)
+        await pull_night(client, out, tmp_path)
         older = rows_in(place)
         service.competitors = dict.fromkeys(range(100), 5)
         with monkeypatch.context() as patched:
             for name in ("put", "copy", "delete"):
                 patched.setattr(obstore, name, left.counted(getattr(obstore, name)))
             with pytest.raises(PowerFailure):
-                await pull_night(client, out, way, tmp_path)
+                await pull_night(client, out, tmp_path)
         vouched_for(place, night)
         for one in (out, fresh):
-            await pull_night(client, one, way, tmp_path)
+            await pull_night(client, one, tmp_path)
             assert vouched_for(storage_of(one), night)
     assert rows_in(place) == rows_in(storage_of(fresh)) != older

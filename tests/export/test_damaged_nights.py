@@ -1,6 +1,5 @@
 """Nights with lost or damaged parts and receipts, pulls of one night that don't know of each other, and names."""
 
-import asyncio
 import datetime as dt
 import logging
 from pathlib import Path
@@ -13,7 +12,6 @@ from seorep_async import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export import pull_to
 from seorep_async.models import Feed
-from seorep_async.shards import gather, plan, run_shard
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables
@@ -135,27 +133,6 @@ async def test_a_lost_part_of_another_feed_is_vouched_for_no_more(tmp_path: Path
         part.unlink() if damage == "missing" else part.write_bytes(b"PAR1")
         await pull(client, tmp_path, feeds="campaign-by-date")
     check(out)
-
-
-async def test_a_pull_of_the_night_leaves_other_plans_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEOREP_API_KEY", "sandbox")
-    out = tmp_path / "rankings"
-    options: dict[str, Any] = {"out": f"{out}/", "shards": 2, "work_dir": tmp_path / "work", "account": "acme"}
-    async with account(campaigns=5, keywords=1) as (sandbox, client):
-        one, other = [await plan(client, ids, START, END, snapshot_date=NIGHT, **options) for ids in ([1, 2], [3, 4])]
-        for shard in (*one, *other):
-            await asyncio.to_thread(run_shard, shard)
-        before = sandbox.stats.requests
-        await asyncio.to_thread(gather, one)
-        await pull(client, tmp_path, [5], feeds="campaign-by-date")
-        await asyncio.to_thread(gather, other)
-        assert sandbox.stats.requests - before <= 2
-        assert rows(out, "campaigns", "campaign_id") == [(id_,) for id_ in range(1, 6)]
-        check(out)
-        for shard in one:
-            await asyncio.to_thread(run_shard, shard)
-        with pytest.raises(ExportError, match="no longer exists: another pull replaced it; plan again"):
-            await asyncio.to_thread(gather, one)
 
 
 async def test_files_of_one_name_in_two_buckets_stay_apart(tmp_path: Path, bucket: Bucket, fail: Fail) -> None:

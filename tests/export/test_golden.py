@@ -13,7 +13,6 @@ import pytest
 from seorep_async import Feed, SeoRepClient
 from seorep_async.export import pull_to
 from seorep_async.sandbox import Sandbox
-from seorep_async.shards import gather, plan, run_shard
 from seorep_async.tables.declared import all_tables
 from tests.export.reports import END as DAY
 from tests.export.reports import NIGHT
@@ -32,18 +31,13 @@ WHOLE: dict[str, Any] = {"feeds": list(Feed), "account": "acme", "snapshot_date"
 
 
 async def pull(folder: Path) -> None:
-    """Pull one night into files, a database and a dataset in shards."""
+    """Pull one night into files and a database."""
     async with (
         Sandbox(campaigns=3, keywords=1, rows="mixed", shape="mixed", failing={2: 404}) as sandbox,
         SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
     ):
         for ending in ("csv", "jsonl", "duckdb"):
             await pull_to(client, None, DAY, DAY, out=folder / f"a.{ending}", **WHOLE)
-        shards = await plan(client, None, DAY, DAY, out=f"{folder}/a/", shards=2, **WHOLE)
-        (folder / "shards.jsonl").write_text("\n".join(shard.to_json() for shard in shards))
-        receipts = [await asyncio.to_thread(run_shard, shard) for shard in shards]
-        (folder / "receipts.jsonl").write_text("\n".join(receipt.to_json() for receipt in receipts))
-        await asyncio.to_thread(gather, shards)
 
 
 def columns() -> str:
@@ -74,8 +68,6 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         if path.suffix in (".csv", ".jsonl")
     }
     sections = {"columns": columns(), "views": database(folder / "a.duckdb")} | files
-    (receipt,) = (folder / "a/_receipts").rglob("snapshot_date=*.json")
-    sections["receipt, on one line"] = " ".join(receipt.read_text().split())
     for pattern, stand_in in VARYING:
         sections = {name: re.sub(pattern, stand_in, text) for name, text in sections.items()}
     return {name: text.replace("\r\n", "\\r\n").replace(str(folder), "").strip("\n") for name, text in sections.items()}

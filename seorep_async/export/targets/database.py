@@ -146,7 +146,6 @@ class DatabaseTarget(Target):
         try:
             with translate_errors(self.path), connected(file, self.path) as database:
                 database.execute(f"SET temp_directory = {quoted(str(area.making / 'overflow'))}")
-                database.execute("SET enable_progress_bar = false")
                 database.execute("BEGIN")
                 existing = all_columns(database)
                 for table in all_tables():
