@@ -20,7 +20,7 @@ _EXAMPLES = """\
 \b
 Examples:
   seorep changes rankings.duckdb
-  seorep changes rankings.duckdb --account acme --from 2023-03-31 --to 2023-04-30
+  seorep changes rankings.duckdb --from 2023-03-31 --to 2023-04-30
   seorep changes rankings.duckdb --campaign 3 --kind lost --limit 20
   seorep changes rankings.duckdb --csv > changes.csv
   seorep changes rankings.duckdb --jsonl | while read -r line
@@ -92,7 +92,7 @@ _REPORTS = """\
 Examples:
   seorep report rankings.duckdb -o acme.html
   seorep report rankings.duckdb --account acme --campaign 3 -o bakery.html
-  seorep report rankings.duckdb --from 2023-01-01 --to 2023-03-31 -o quarter.html
+  seorep report rankings.duckdb --from 2023-01-01 --to 2023-03-31 -o q1.html
   seorep report rankings.duckdb --group Retail --title 'Retail' -o retail.html"""
 
 

@@ -73,7 +73,12 @@ def _empty() -> bytes:
 
 
 def _write(database: duckdb.DuckDBPyConnection, pull: Pull, columns: Mapping[str, Any]) -> None:
-    lead = {"account": pull.account, "snapshot_date": pull.night, "start_date": pull.first, "end_date": pull.last}
+    lead: dict[str, Any] = {
+        "account": pull.account,
+        "snapshot_date": pull.night,
+        "start_date": pull.first,
+        "end_date": pull.last,
+    }
     same = "account = $account AND snapshot_date = $snapshot_date AND start_date = $start_date AND end_date = $end_date"
     for campaign in pull.reports | {*pull.failed}:
         for table, ids in (("keyword_rankings", pull.reports), ("failures", pull.reports | {*pull.failed})):
@@ -91,8 +96,8 @@ def _write(database: duckdb.DuckDBPyConnection, pull: Pull, columns: Mapping[str
     for campaign in pull.reports:
         database.execute(f"DELETE FROM campaigns WHERE account = ? AND campaign_id = {campaign}", [pull.account])
         named = {"company": f"Company {campaign}", "group_title": "Retail" if campaign == 1 else None}
-        lead_of_campaign = {"account": pull.account, "snapshot_date": pull.night, "campaign_id": campaign}
-        insert(database, "campaigns", lead_of_campaign | named)
+        whose = {"account": pull.account, "snapshot_date": pull.night, "campaign_id": campaign}
+        insert(database, "campaigns", {**whose, **named})
 
 
 def insert(database: duckdb.DuckDBPyConnection, table: str, row: Mapping[str, Any]) -> None:

@@ -124,7 +124,7 @@ ranks: st.SearchStrategy[Ranks] = st.dictionaries(
 pulls_of_any_nights = st.lists(
     st.builds(
         lambda night, window, ranks, failed, account: Pull(
-            day(night), *window, ranks, tuple({*failed} - {keyword // 10 for keyword in ranks}), account
+            day(night), window[0], window[1], ranks, tuple({*failed} - {keyword // 10 for keyword in ranks}), account
         ),
         st.integers(-3, 5),
         windows,
