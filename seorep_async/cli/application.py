@@ -13,7 +13,6 @@ from seorep_async.cli.options import HelpContext
 
 _COMMANDS = {
     "pull": ("commands", "Pull the rankings of many campaigns into a file or a database."),
-    "shards": ("shards", "Pull in shards that an orchestrator runs on many machines."),
     "columns": ("columns", "Explain the columns of the tables that a pull writes."),
     "changes": ("history", "Show which keywords rose, fell, are new, lost or found between two nights."),
     "report": ("history", "Make a page to look at from the nights of a database or a dataset."),

@@ -180,7 +180,7 @@ def _opened(
     with ExitStack() as opened:
         try:
             history = opened.enter_context(dataset(place, storage) if is_dataset else _database(place))
-            for name, value in {"enable_progress_bar": "false", **(limits or {}), "lock_configuration": "true"}.items():
+            for name, value in {**(limits or {}), "lock_configuration": "true"}.items():
                 history.connection.execute(f"SET {name} = '{value}'")
             known = history.connection.execute("FROM pulls SELECT 1 LIMIT 1").fetchall()  # computes no column
         except duckdb.Error as error:

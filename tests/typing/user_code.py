@@ -6,7 +6,7 @@ A wrong use carries the error that it must be: an ignored error that does not oc
 import datetime as dt
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import assert_type
+from typing import Any, assert_type
 
 from seorep_async import (
     Campaign,
@@ -51,6 +51,7 @@ async def reports(client: SeoRepClient) -> None:
     assert_type(report, RankingReport[KeywordRanking])
     assert_type(report.rows[0], KeywordRanking)
     assert_type(report.rows[0].keyword_phrase, str)
+    assert_type(report.rows[0].to_dict(), dict[str, Any])
     assert_type(report.rows[0].engine_a_ranking, int | None)
     assert_type(report.rows[0].last_results_date, dt.date | None)
     assert_type(report.totals, RankingTotals | None)
