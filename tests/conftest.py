@@ -164,7 +164,6 @@ async def connect_session(scripted_server: StartServer, fake_time: FakeTime) -> 
         yield connected
 
 
-
 @pytest.fixture
 def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     found = Service.campaign

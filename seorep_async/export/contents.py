@@ -85,7 +85,7 @@ class TableContents:
             return iter(())
         staging, table = self.contents.staging, self.table
         if table is campaigns_table():
-            return (one._replace(ids=()) for one in staging.parts(table))
+            return (Part((), one.piece, one.first, one.size, one.rows) for one in staging.parts(table))
         if table is keywords_table() and not staging.has_keywords:
             return staging.parts(table_of(Feed.CAMPAIGN))
         return staging.parts(table)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.export.atomic_replace import atomic_replace, export_error, translate_errors
-from seorep_async.export.database_file import all_columns, as_name, connected, first_line, quoted, shadowing_names
-from seorep_async.export.local_folder import STAGING, LocalFolder
-from seorep_async.export.lock import write_lock
-from seorep_async.export.night import escape, is_name_of_part
-from seorep_async.export.storage import RECEIPTS, Storage, is_address
-from seorep_async.export.targets import target_of
-from seorep_async.export.targets.dataset import DatasetTarget
+from seorep_async.old_export.atomic_replace import atomic_replace, export_error, translate_errors
+from seorep_async.old_export.database_file import all_columns, as_name, connected, first_line, quoted, shadowing_names
+from seorep_async.old_export.local_folder import STAGING, LocalFolder
+from seorep_async.old_export.lock import write_lock
+from seorep_async.old_export.night import escape, is_name_of_part
+from seorep_async.old_export.storage import RECEIPTS, Storage, is_address
+from seorep_async.old_export.targets import target_of
+from seorep_async.old_export.targets.dataset import DatasetTarget
 from seorep_async.history.source import database_path, no_account
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_account_name

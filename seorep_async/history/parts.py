@@ -11,11 +11,11 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ExportError
-from seorep_async.export.database_file import TYPES
-from seorep_async.export.night import Part, Partition, digest_of
-from seorep_async.export.receipts import committed_receipts
-from seorep_async.export.storage import Storage
-from seorep_async.export.targets.dataset import part_table
+from seorep_async.old_export.database_file import TYPES
+from seorep_async.old_export.night import Part, Partition, digest_of
+from seorep_async.old_export.receipts import committed_receipts
+from seorep_async.old_export.storage import Storage
+from seorep_async.old_export.targets.dataset import part_table
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import table_named

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from seorep_async.errors import ConfigurationError, shown
-from seorep_async.export.atomic_replace import atomic_replace, os_message, resolve, translate_errors
-from seorep_async.export.spec import folded
+from seorep_async.old_export.atomic_replace import atomic_replace, os_message, resolve, translate_errors
+from seorep_async.old_export.spec import folded
 from seorep_async.history.figures import ENGINES, GROUPED_BY, MOVES, Chosen
 from seorep_async.history.page import GENERATOR, Figures, page
 from seorep_async.history.report_style import DEFAULT_COLOURS, checked_colours, style_sheet
