@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from seorep_async.errors import ExportError
+from seorep_async.history.parts import FILE, StoredPart, fits, newest_rows
 from seorep_async.old_export.atomic_replace import os_message
 from seorep_async.old_export.database_file import TYPES, as_name, first_line, quoted
 from seorep_async.old_export.storage import each
 from seorep_async.old_export.targets.dataset import part_table
-from seorep_async.history.parts import FILE, StoredPart, fits, newest_rows
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import table_named
 from seorep_async.tables.optional import require

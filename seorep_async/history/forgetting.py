@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from seorep_async.errors import ConfigurationError
+from seorep_async.history.source import database_path, no_account
+from seorep_async.models import Feed
 from seorep_async.old_export.atomic_replace import atomic_replace, export_error, translate_errors
 from seorep_async.old_export.database_file import all_columns, as_name, connected, first_line, quoted, shadowing_names
 from seorep_async.old_export.local_folder import STAGING, LocalFolder
@@ -18,8 +20,6 @@ from seorep_async.old_export.night import escape, is_name_of_part
 from seorep_async.old_export.storage import RECEIPTS, Storage, is_address
 from seorep_async.old_export.targets import target_of
 from seorep_async.old_export.targets.dataset import DatasetTarget
-from seorep_async.history.source import database_path, no_account
-from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_account_name
 from seorep_async.tables.declared import all_tables
 from seorep_async.tables.optional import require

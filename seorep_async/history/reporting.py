@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from seorep_async.errors import ConfigurationError, shown
-from seorep_async.old_export.atomic_replace import atomic_replace, os_message, resolve, translate_errors
-from seorep_async.old_export.spec import folded
 from seorep_async.history.figures import ENGINES, GROUPED_BY, MOVES, Chosen
 from seorep_async.history.page import GENERATOR, Figures, page
 from seorep_async.history.report_style import DEFAULT_COLOURS, checked_colours, style_sheet
 from seorep_async.history.source import History, RankingHistory, listed, open_rankings
+from seorep_async.old_export.atomic_replace import atomic_replace, os_message, resolve, translate_errors
+from seorep_async.old_export.spec import folded
 from seorep_async.resources.arguments import check_date
 
 _HEAD = 1024

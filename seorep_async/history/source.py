@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, shown
+from seorep_async.history.copies import CopiedParts, copied_parts
+from seorep_async.history.parts import PartFile, arrow_dataset, committed_parts, newest_rows
+from seorep_async.models import Feed
 from seorep_async.old_export.atomic_replace import resolve
 from seorep_async.old_export.database_file import (
     LATEST_VIEW,
@@ -23,9 +26,6 @@ from seorep_async.old_export.database_file import (
 )
 from seorep_async.old_export.formats import Format
 from seorep_async.old_export.storage import Storage, is_address, storage_of
-from seorep_async.history.copies import CopiedParts, copied_parts
-from seorep_async.history.parts import PartFile, arrow_dataset, committed_parts, newest_rows
-from seorep_async.models import Feed
 from seorep_async.tables.declared import all_tables, campaigns_table, failures_table, pulls_table, table_of
 from seorep_async.tables.optional import require
 

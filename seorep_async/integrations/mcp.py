@@ -25,6 +25,8 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, shown
+from seorep_async.history import Change, changes, open_history
+from seorep_async.models import Campaign, CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.old_export.atomic_replace import resolve
 from seorep_async.old_export.lock import StopSignal, write_lock
 from seorep_async.old_export.progress import ProgressTracker, PullProgress
@@ -32,8 +34,6 @@ from seorep_async.old_export.pull_to import run_export
 from seorep_async.old_export.spec import PullSpec, SpecOptions
 from seorep_async.old_export.storage import RECEIPTS, is_address
 from seorep_async.old_export.targets import target_of
-from seorep_async.history import Change, changes, open_history
-from seorep_async.models import Campaign, CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.resources.arguments import check_account_name, check_feed, check_id, check_string
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from tests.export.reports import account
 
 from seorep_async import Feed
 from seorep_async.export import pull_to
-from tests.export.reports import account
 from tests.scripted_api import Asked, serving
 
 NIGHTS = ("2023-03-01", "2023-03-02")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import duckdb
-
 from seorep_async.export.database_file import TYPES
 from seorep_async.export.night import Partition, Receipt
 from seorep_async.export.targets.dataset import write_part
+
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Table
 from seorep_async.tables.declared import all_tables

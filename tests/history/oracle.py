@@ -3,8 +3,9 @@
 import datetime as dt
 from typing import Any
 
-from seorep_async.history import Change
 from tests.export.random_nights import CAMPAIGNS, ENGINES, Row, Tables, World
+
+from seorep_async.history import Change
 
 
 def nights(held: Tables, account: str) -> list[dt.date]:

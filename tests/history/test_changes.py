@@ -9,12 +9,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from tests.export.databases import change
 
 from seorep_async import ExportError
 from seorep_async.history import changes, report
 from seorep_async.history.source import pulled_feeds
 from seorep_async.session.secrets import Authentication
-from tests.export.databases import change
 from tests.history.left_behind import compute_accounts, pulled_windows
 from tests.history.made_history import FIRST, Ranks, made_history
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import duckdb
 import pytest
+from seorep_async.export.lock import AtWorkError
+from seorep_async.export.storage import storage_of
+from tests.export.databases import change
+from tests.export.reports import account
 
 from seorep_async import ConfigurationError, Feed, SeoRepError
 from seorep_async.export import PullProgress, pull_to
-from seorep_async.export.lock import AtWorkError
-from seorep_async.export.storage import storage_of
 from seorep_async.history import forget, open_history
 from seorep_async.tables.declared import all_tables
-from tests.export.databases import change
-from tests.export.reports import account
 from tests.history.left_behind import NIGHTS
 
 pytestmark = pytest.mark.heavy

@@ -12,13 +12,13 @@ from typing import Any
 import duckdb
 import html5lib
 import pytest
+from seorep_async.export.local_folder import LocalFolder
+from tests.export.databases import change
 
 from seorep_async import ConfigurationError, ExportError
 from seorep_async.cli.application import run
-from seorep_async.export.local_folder import LocalFolder
 from seorep_async.history import report
 from seorep_async.history.report_style import axis, contrast, line, readable, rgb, stacked_bars, style_sheet
-from tests.export.databases import change
 from tests.history.left_behind import pulled_windows
 from tests.history.made_history import Ranks, as_dataset, made_history
 

@@ -15,14 +15,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.export.databases import change, opened_elsewhere
+from tests.export.reports import account
+from tests.export.s3 import Bucket
 
 from seorep_async import ConfigurationError, ExportError, history
 from seorep_async.export import pull_to
 from seorep_async.history import changes, open_history, report
 from seorep_async.tables.declared import all_tables
-from tests.export.databases import change, opened_elsewhere
-from tests.export.reports import account
-from tests.export.s3 import Bucket
 from tests.history.left_behind import NIGHTS, compute_accounts, pulled_windows
 
 RECEIPT = "_receipts/account=acme/snapshot_date=2023-03-02.json"

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.export.reports import account
 
 from seorep_async import Feed
 from seorep_async.export import pull_to
 from seorep_async.history import changes, forget, open_history
-from tests.export.reports import account
 
 STORED = Path(__file__).with_name("data") / "0.1.0.duckdb.gz"
 
