@@ -25,15 +25,15 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, shown
-from seorep_async.export.atomic_replace import resolve
-from seorep_async.export.lock import StopSignal, write_lock
-from seorep_async.export.progress import ProgressTracker, PullProgress
-from seorep_async.export.pull_to import run_export
-from seorep_async.export.spec import PullSpec, SpecOptions
-from seorep_async.export.storage import RECEIPTS, is_address
-from seorep_async.export.targets import target_of
 from seorep_async.history import Change, changes, open_history
 from seorep_async.models import Campaign, CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
+from seorep_async.old_export.atomic_replace import resolve
+from seorep_async.old_export.lock import StopSignal, write_lock
+from seorep_async.old_export.progress import ProgressTracker, PullProgress
+from seorep_async.old_export.pull_to import run_export
+from seorep_async.old_export.spec import PullSpec, SpecOptions
+from seorep_async.old_export.storage import RECEIPTS, is_address
+from seorep_async.old_export.targets import target_of
 from seorep_async.resources.arguments import check_account_name, check_feed, check_string
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
@@ -90,7 +90,7 @@ def mcp_server(
         history: the database or dataset to ask and to pull into; it need not exist yet.
         account: the account's name in it; default: the service's host, and for questions the only account.
         service: a name for a service whose address changes, such as a sandbox.
-        storage_options: of the object store of a dataset, see `seorep_async.export.pull_to`.
+        storage_options: of the object store of a dataset, see `seorep_async.old_export.pull_to`.
 
     Raises:
         ConfigurationError: an argument is wrong.

@@ -86,7 +86,7 @@ def _write(database: duckdb.DuckDBPyConnection, pull: Pull, columns: Mapping[str
                 database.execute(f"DELETE FROM {table} WHERE {same} AND campaign_id = {campaign}", lead)
     for keyword, rank in pull.ranks.items():
         named = {"campaign_id": keyword // 10, "keyword_id": keyword, "keyword_phrase": f"shoes {keyword}"}
-        insert(database, "keyword_rankings", lead | named | {"engine_a_ranking": rank} | columns)
+        insert(database, "keyword_rankings", {**lead, **named, "engine_a_ranking": rank, **columns})
     for campaign in pull.failed:
         error = {"table_name": "keyword_rankings", "error": "ServerError", "message": "down"}
         insert(database, "failures", lead | {"campaign_id": campaign} | error)

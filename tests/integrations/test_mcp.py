@@ -15,17 +15,17 @@ from typing import Any
 
 import attrs
 import pytest
+from seorep_async.export.lock import PullLock
+from tests.export.databases import opened_elsewhere
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import pull_to
-from seorep_async.export.lock import PullLock
 from seorep_async.history import Changes
 from seorep_async.integrations import mcp as module
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.excerpt import LONGEST
 from tests.cli.running import process
-from tests.export.databases import opened_elsewhere
 
 mcp = pytest.importorskip("mcp")
 
