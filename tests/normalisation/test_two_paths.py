@@ -97,7 +97,7 @@ def test_both_paths_refuse_bodies_or_take_them_unchanged(bodies: int) -> None:
                 by_compiled += 1
             taken += 1
     assert bodies // 10 < taken < bodies * 9 // 10  # the bodies are worth their while
-    assert by_compiled > bodies // 4
+    assert by_compiled > bodies // 5  # odd totals and values are left to the reference converter
 
 
 @every_feed
