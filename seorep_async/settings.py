@@ -1,36 +1,6 @@
 """Every default number and every undocumented choice, with its unit, on one page.
 
-The defaults suit a service of which nothing is known. Reasons to change one:
-
-- You know the service's limit: `requests_per_second` holds it from the first request on.
-- Several programs share one limit: give each its part of `max_concurrency` and `requests_per_second`.
-- Several clients of one program share one limit: give them the same `Limits`; `help(seorep_async.errors)` says when.
-- A single call must fail sooner, for example behind a web page: lower `call_timeout`.
-- Pages are large and slow: raise `attempt_timeout`, or pass a smaller `limit` to the call.
-
-The service's reference leaves some questions open. Each has a setting; try the next value where the default does not
-work with your account:
-
-| not documented | setting | default | other values |
-| --- | --- | --- | --- |
-| how writes carry their parameters | `request_encoding` | `FORM` | `JSON`, `QUERY` |
-| how an array such as `role` is written | `array_encoding` | `BRACKETS`: `role[]=a&role[]=b` | `REPEAT`, `COMMA` |
-| which parameter a feed's search uses | `feed_search_param` | `BOTH` | `FILTER`, `SEARCH` |
-| what the two search engines are called | `engine_names` | `engineA`, `engineB`, `wmt` | `EngineNames(engine_a=…)` |
-
-```python
-settings = Settings(request_encoding=RequestEncoding.JSON, engine_names=EngineNames(engine_a="google"))
-print(settings.request_encoding)
-```
-
-Values of `role`, `scope`, `status`, `link_type`, sorting and the like are not documented either: any string is sent as
-it is, `True` and `False` as `true` and `false`. Parameters that this package does not know go into `extra_params`; live
-services accept `campaign_id` on `/v3/keywords`:
-
-```python
-keywords = await client.keywords.list(extra_params={"campaign_id": 1})
-print(len(keywords))
-```
+When to change which: the guide `errors-and-limits`.
 """
 
 from __future__ import annotations

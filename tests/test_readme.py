@@ -51,7 +51,7 @@ EXAMPLES = [example for example in blocks("python") if example not in PROGRAMS +
 SNIPPETS: dict[str, list[str]] = {}
 for page, block in EXAMPLES:
     SNIPPETS.setdefault(page, []).append(block)
-PRELUDE = SNIPPETS.pop("seorep_async")
+PRELUDE = SNIPPETS.pop("seorep_async", [])
 OF_ENGINES = [page for page in SNIPPETS if ".integrations" in page]
 COMMANDS = [
     line.partition("#")[0].partition("|")[0].split()[1:]
