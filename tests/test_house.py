@@ -139,7 +139,7 @@ def test_no_import_hides_in_a_string() -> None:
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Return the number of lines without the signature and the docstring."""
-    _, *others = function.body if ast.get_docstring(function) else [None, *function.body]
+    others = function.body[1:] if ast.get_docstring(function) else function.body
     return (function.end_lineno or 0) - others[0].lineno + 1 if others else 0
 
 
