@@ -29,7 +29,7 @@ FLOORS = [
     {"client", "observability"},
     {"public"},
     {"seorep_async"},
-    {"export"},
+    {"export", "old_export"},  # the old one goes once the command and the integrations use the new one
     {"history"},
     {"cli", "integrations", "pytest_plugin"},
     {"__main__"},
@@ -139,8 +139,8 @@ def test_no_import_hides_in_a_string() -> None:
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Return the number of lines without the signature and the docstring."""
-    others = function.body[1:] if ast.get_docstring(function) else function.body
-    return (function.end_lineno or 0) - others[0].lineno + 1 if others else 0
+    lines = function.body[1:] if ast.get_docstring(function) else function.body
+    return (function.end_lineno or 0) - lines[0].lineno + 1 if lines else 0
 
 
 def test_files_have_at_most_400_lines_and_functions_50() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 import attrs
+from tests.export.reports import END, FORMATS, START, account, contents
 
 import seorep_async.public as api
 from seorep_async.cli.choosing import ids_in
@@ -23,7 +24,6 @@ from seorep_async.export import CsvOptions, pull_to
 from seorep_async.sandbox import Faults, RateLimit, Sandbox
 from seorep_async.tables.declared import totals_table
 from seorep_async.tables.text import csv_header
-from tests.export.reports import END, FORMATS, START, account, contents
 from tests.golden import answered
 
 PAGE = Path(__file__).with_name("mistakes.txt")

@@ -16,8 +16,8 @@ from seorep_async.cli.connection import Connection
 from seorep_async.cli.exit_codes import ExitCode
 from seorep_async.cli.signals import run_in_daemon_thread, run_until_interrupted
 from seorep_async.cli.terminal import stderr_console, write_stdout
-from seorep_async.export.storage import is_address
 from seorep_async.integrations.mcp import mcp_server
+from seorep_async.old_export.storage import is_address
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.optional import require
 

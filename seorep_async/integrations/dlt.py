@@ -10,7 +10,7 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.integrations.engines import pull_table, table_schema
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import Date, check_feed, check_id, check_ids
-from seorep_async.resources.rankings import FeedOptions, FeedValue
+from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import Settings
 from seorep_async.tables.columns import as_json
 from seorep_async.tables.declared import table_of
@@ -61,7 +61,8 @@ def dlt_source(
     named |= {"api_key_env": api_key_env, "settings": settings, "on_error": "rows", **options}
     pull: Callable[..., pa.Table] = partial(pull_table, start_date=start_date, end_date=end_date, **named)
     for feed in wanted:
-        pull((), feed=feed)  # it checks the arguments, and has nothing to send
+        feed_params(feed, options)
+        pull((), feed=feed)  # it checks the other arguments, and has nothing to send
     size = check_id("size", size)
     parts = [chosen[start : start + size] for start in range(0, len(chosen), size)]
 

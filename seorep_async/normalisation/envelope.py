@@ -12,6 +12,7 @@ from seorep_async.errors import DecodeError, ProtocolError, StatusError, status_
 from seorep_async.normalisation import values
 
 _MESSAGE_LENGTH = 200
+_BOM = b"\xef\xbb\xbf"  # the byte order mark that some services begin with
 _METADATA = frozenset({"total_pages", "total_records", "version"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that is not UTF-8
@@ -50,7 +51,7 @@ def parse(body: bytes | memoryview, *, needs_data: bool = True) -> dict[str, Any
     if not body:
         raise ProtocolError("the response is empty, but JSON was expected")
     try:
-        envelope = msgspec.json.decode(body)
+        envelope = msgspec.json.decode(body[len(_BOM) :] if body[: len(_BOM)] == _BOM else body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if problem := _find_problem(body):
             raise refused(*problem) from None

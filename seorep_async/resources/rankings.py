@@ -30,6 +30,7 @@ from seorep_async.resources.arguments import (
     check_ids,
     check_limit,
     optional_strings,
+    secrets_in,
 )
 from seorep_async.session import ParamValue, Session, encode_query
 from seorep_async.settings import FeedSearchParam
@@ -49,6 +50,7 @@ class _FeedEndpoint(msgspec.Struct, frozen=True, eq=False):
     key: Callable[[Any], Hashable]
 
 
+_PLACES = {"page": ".page(…)", "filter": "search=…"}
 _TOTALS = attrgetter("totals")
 _KEYWORD = attrgetter("keyword_id")
 _PERIOD = attrgetter("date", "date_precision")  # a month and its first day have the same date
@@ -69,6 +71,7 @@ class _Asked:
     start: dt.date
     end: dt.date
     query: str = attrs.field(repr=False)  # may be private
+    secrets: tuple[str, ...] = attrs.field(repr=False)
     compared: bool
     snapshot_date: dt.date | None = None  # the day on which a pull began
 
@@ -323,14 +326,16 @@ class Rankings:
             decode=lambda number: partial(self._decoder.feed_page, row=endpoint.row, number=number),
             key=endpoint.key,
             subject=f"{endpoint.object_name} {one}",
+            secrets=asked.secrets,
         )
         return Listing(self._session, query, report)
 
     def _asked(self, feed: Feed, start: dt.date, end: dt.date, options: FeedOptions) -> _Asked:
         settings, compared = self._session.settings, asks_to_compare(options.get("compare_previous_period"))
-        chosen = encode_query(feed_params(feed, options, settings.feed_search_param), settings.array_encoding)
+        sent = feed_params(feed, options, settings.feed_search_param)
+        chosen = encode_query(sent, settings.array_encoding)
         query = f"start_date={start.isoformat()}&end_date={end.isoformat()}" + (f"&{chosen}" if chosen else "")
-        return _Asked(feed, _ENDPOINTS[feed], start, end, query, compared)
+        return _Asked(feed, _ENDPOINTS[feed], start, end, query, secrets_in(sent), compared)
 
 
 def feed_params(feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH) -> QueryParams:
@@ -347,4 +352,4 @@ def feed_params(feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedS
         "compare_previous_period": options.get("compare_previous_period"),
     }
     reserved = dict.fromkeys((f"{_ENDPOINTS[feed].object_name}_id", "start_date", "end_date", "page"))
-    return build_params(reserved | named, options.get("extra_params"))
+    return build_params(reserved | named, options.get("extra_params"), places=_PLACES)

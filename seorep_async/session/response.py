@@ -37,6 +37,7 @@ LARGE = 64 * 1024
 """Bytes of a body from which on its decoding delays others on the loop."""
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 _EXCERPT = 400  # characters of a body in an error
+_QUOTED = 600  # characters of a message, a path or an address
 _MESSAGES = {
     401: "the API key was refused",
     403: "the API key was refused, or may not see this",
@@ -107,15 +108,17 @@ class ResponseReader:
 
     def _refusal(self, request: Request[Any], response: Response) -> Failure:
         status = response.status
-        if status < 400:
-            location = response.headers.get("Location", "").partition("?")[0] or None
-            location = None if request.private else location
+        if 300 <= status < 400 and "Location" in response.headers:
+            location = None if request.private else response.headers["Location"].partition("?")[0][:_QUOTED] or None
             redirect = RedirectError(
                 f"the service redirects to {location or 'another address'}, and the client never follows; "
                 "pass the right address as base_url=…",
                 location=location,
             )
             return self._failure(Sent.RESPONDED, Cause.PERMANENT, redirect, request, response)
+        if status < 400:
+            odd = StatusError("the service answered with a status that is neither a success nor an error")
+            return self._failure(Sent.RESPONDED, Cause.PERMANENT, odd, request, response)
         message = _MESSAGES.get(status, "the service refused" if status < 500 else "the service failed")
         if status == 404 and not self._knows_service and is_foreign(request, response.body):
             message = _WRONG_SERVER
@@ -151,12 +154,17 @@ class ResponseReader:
     def clean(self, failure: Failure, request: Request[Any]) -> Failure:
         """Remove secrets and control characters from a failure's error, to be logged, stored or raised."""
         error = failure.error
-        cleaned = error.evolve(message=one_line(self.scrub(error.message, request)))
+        cleaned = error.evolve(message=self._quoted(error.message, request))
         if isinstance(cleaned, RedirectError) and cleaned.location is not None:
-            cleaned = cleaned.evolve(location=one_line(self.scrub(cleaned.location, request)))
+            cleaned = cleaned.evolve(location=self._quoted(cleaned.location, request))
         if isinstance(cleaned, DecodeError) and cleaned.field_path is not None:
-            cleaned = cleaned.evolve(field_path=self.scrub(cleaned.field_path, request))
+            cleaned = cleaned.evolve(field_path=self._quoted(cleaned.field_path, request))
         return attrs.evolve(failure, error=cleaned)
+
+    def _quoted(self, string: str, request: Request[Any]) -> str:
+        """Return a text that may quote the service as one line, shortened, without secrets."""
+        line = one_line(self.scrub(string[: 2 * _QUOTED], request, cut=len(string) > 2 * _QUOTED))
+        return line if len(line) <= _QUOTED else f"{line[:_QUOTED]}…"
 
     def scrub(self, string: str, request: Request[Any], *, cut: bool = False) -> str:
         """Replace the key, and the secrets of a request, in a string of the service's."""

@@ -89,6 +89,8 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self.state == "open":
+            if self._loop is not asyncio.get_running_loop() and not self._loop.is_closed():
+                raise ConfigurationError("this client was opened in another event loop; close it there")
             self.state = "closed"
             try:
                 if not self._loop.is_closed():  # else all that ran there is gone

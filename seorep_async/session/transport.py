@@ -274,6 +274,9 @@ def _classify(error: Exception, request: Request[Any]) -> Failure:
             return Failure(Sent.MAYBE, Cause.OVERLOAD, silent)
         case aiohttp.ClientConnectionError() | OSError():
             return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the connection broke ({reason})"))
+        case aiohttp.ClientResponseError() if error.message.startswith("Got more than"):
+            too_long = ProtocolError("the response has a header longer than 8190 bytes, the most that aiohttp reads")
+            return Failure(Sent.MAYBE, Cause.PERMANENT, too_long)
         case aiohttp.ClientPayloadError():
             return Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError(f"the response broke off ({reason})"))
         case _:

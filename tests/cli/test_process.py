@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.export.reports import names_in
 
 from tests.cli.running import COMMAND, Seorep, process, shell, terminal, wait_for, without_slow_callbacks
-from tests.export.reports import names_in
 
 pytestmark = pytest.mark.heavy
 

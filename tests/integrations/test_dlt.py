@@ -1,0 +1,188 @@
+"""`dlt_source` into DuckDB, a folder of Delta tables and a Postgres of this machine."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from seorep_async import ConfigurationError, Feed
+from seorep_async.integrations.dlt import dlt_source
+from seorep_async.integrations.engines import pull_table
+from seorep_async.tables.declared import table_of
+from tests.integrations.service import CANARY, WINDOW, assert_key_in_no_file, served
+
+pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
+
+dlt = pytest.importorskip("dlt")
+
+IDS = range(1, 9)
+LATER = {**WINDOW, "snapshot_date": "2023-04-02"}
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"RUNTIME__DLTHUB_TELEMETRY": "false", "LOAD__RAISE_ON_MAX_RETRIES": "1"}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of the system's packages, in a temporary folder; it refuses to run as root."""
+    found = shutil.which("initdb") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), None)
+    if found is None:
+        pytest.skip("PostgreSQL is not installed")
+    programs, folder = Path(found).resolve().parent, Path(f"/tmp/seorep-postgres-{os.getpid()}")  # noqa: S108
+    other = ["setpriv", "--reuid=nobody", "--clear-groups"] if os.getuid() == 0 else []
+
+    def run(program: str, *arguments: str) -> None:
+        subprocess.run([*other, programs / program, "-D", folder / "data", *arguments], check=True, capture_output=True)
+
+    folder.mkdir()
+    shutil.chown(folder, "nobody" if other else os.getuid())
+    try:
+        run("initdb", "-A", "trust", "-U", "seo")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        listen = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", listen, "start")
+        try:
+            yield f"postgresql://seo:any@127.0.0.1:{port}/postgres"
+        finally:
+            run("pg_ctl", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+Read = Callable[[str], list[dict[str, Any]]]
+
+
+class Loaded:
+    """A pipeline into one destination, and what it holds."""
+
+    def __init__(self, kind: str, folder: Path, postgres: str) -> None:
+        self.kind, self.folder = kind, folder
+        places = {
+            "duckdb": lambda: dlt.destinations.duckdb(str(folder / "seo.duckdb")),
+            "postgres": lambda: dlt.destinations.postgres(postgres),
+            "delta": lambda: dlt.destinations.filesystem(str(folder / "files")),
+        }
+        how = {"dataset_name": f"rankings_{os.getpid()}", "pipelines_dir": str(folder / "state")}
+        self.pipeline = dlt.pipeline(f"seo_{kind}", destination=places[kind](), **how)
+
+    def load(self, *feeds: Feed, **options: Any) -> None:
+        source = dlt_source(IDS, **{**WINDOW, "size": 3, "feeds": feeds or [Feed.CAMPAIGN], **options})
+        self.pipeline.run(source, table_format="delta" if self.kind == "delta" else None)
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        if self.kind == "delta":
+            deltalake = pytest.importorskip("deltalake")
+            name = f"{self.folder}/files/{self.pipeline.dataset_name}/{table}"
+            found = deltalake.DeltaTable(name).to_pyarrow_table().to_pylist()
+        else:
+            with self.pipeline.sql_client() as client, client.execute_query(f"SELECT * FROM {table}") as cursor:  # noqa: S608
+                names = [column[0] for column in cursor.description]
+                found = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return [{name: value for name, value in row.items() if not name.startswith("_dlt")} for row in found]
+
+
+@pytest.fixture(params=["duckdb", "delta", "postgres"])
+def loaded(request: pytest.FixtureRequest, tmp_path: Path) -> Loaded:
+    if request.param == "delta":
+        pytest.importorskip("deltalake")
+    return Loaded(request.param, tmp_path, request.getfixturevalue("postgres") if request.param == "postgres" else "")
+
+
+def comparable(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row | {"tags": None}, default=str, sort_keys=True) for row in rows)
+
+
+def test_nights_merge_and_failures_are_named(loaded: Loaded, tmp_path: Path) -> None:
+    with served(forbidden=[3]) as sandbox:
+        for window in (WINDOW, WINDOW, LATER):
+            loaded.load(*Feed, **window)
+        sandbox.forbidden = frozenset()
+        nights = [pull_table([id_ for id_ in IDS if id_ != 3], **window) for window in (WINDOW, LATER)]
+        periods = {
+            feed: pull_table([id_ for id_ in IDS if id_ != 3], **LATER, feed=feed).to_pylist()
+            for feed in (Feed.CAMPAIGN_BY_DATE, Feed.KEYWORD_BY_DATE)
+        }
+    rankings = loaded.rows("keyword_rankings")
+    assert comparable(rankings) == comparable([row for night in nights for row in night.to_pylist()])
+    for feed, expected in periods.items():
+        assert comparable(loaded.rows(table_of(feed).name)) == comparable(expected), feed
+    tags = [json.loads(row["tags"]) if isinstance(row["tags"], str) else row["tags"] for row in rankings]
+    assert {tuple(sorted(tag)) for found in tags for tag in found} == {("extra", "id", "label")}
+    failures = loaded.rows("failures")
+    assert {(one["campaign_id"], one["keyword_id"], one["error"], one["status"]) for one in failures} == {
+        (3, None, "AuthenticationError", 403)
+    }
+    assert len(failures) == 2 * len(Feed)
+    assert_key_in_no_file(tmp_path)
+
+
+def test_a_campaign_that_fails_later_keeps_its_rows(tmp_path: Path) -> None:
+    loaded = Loaded("duckdb", tmp_path, "")
+    with served():
+        loaded.load(Feed.CAMPAIGN_BY_DATE)
+    before = loaded.rows("campaign_periods")
+    with served(forbidden=[3]):
+        loaded.load(Feed.CAMPAIGN_BY_DATE, **LATER)
+    after = loaded.rows("campaign_periods")
+    assert [row for row in after if row["campaign_id"] == 3] == [row for row in before if row["campaign_id"] == 3]
+    assert len(after) == len(before)
+
+
+def test_columns_have_their_descriptions(tmp_path: Path) -> None:
+    loaded = Loaded("duckdb", tmp_path, "")
+    with served():
+        loaded.load()
+    columns = loaded.pipeline.default_schema.tables["keyword_rankings"]["columns"]
+    assert columns["engine_a_ranking"]["description"]
+    assert columns["tags"]["data_type"] == "json"
+
+
+def test_a_filesystem_without_a_table_format_is_refused(tmp_path: Path) -> None:
+    pipeline = dlt.pipeline(
+        "plain", destination=dlt.destinations.filesystem(str(tmp_path)), pipelines_dir=str(tmp_path)
+    )
+    with served() as sandbox:
+        with pytest.raises(Exception, match="a filesystem needs a table format"):
+            pipeline.run(dlt_source(IDS, **WINDOW))
+        assert sandbox.stats.requests == 0
+
+
+WRONG: list[dict[str, Any]] = [
+    {"ids": ["1"]},
+    {"feeds": ["weekly"]},
+    {"snapshot_date": None},
+    {"size": 0},
+    {"api_key_env": "NOT_SET"},
+    {"on_error": "raise"},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_bad_input_is_refused_before_a_pipeline_runs(wrong: dict[str, Any]) -> None:
+    with served() as sandbox:
+        with pytest.raises(ConfigurationError):
+            dlt_source(**{"ids": IDS, **WINDOW, **wrong})
+        assert sandbox.stats.requests == 0
+
+
+def test_a_wrong_key_fails_the_run_without_showing_it(tmp_path: Path) -> None:
+    loaded = Loaded("duckdb", tmp_path, "")
+    with served() as sandbox:
+        os.environ["SEOREP_API_KEY"] = "canary-of-a-wrong-key"
+        with pytest.raises(Exception, match="the API key was refused") as caught:
+            loaded.load()
+    assert sandbox.stats.requests <= 8
+    CANARY.assert_not_in(str(caught.value))
+    assert not duckdb.connect(str(tmp_path / "seo.duckdb")).execute("SHOW ALL TABLES").fetchall()
