@@ -108,10 +108,10 @@ class _Tools:
         asked: dict[str, Any] = {"account": self.account, "before": before, "after": after, "kind": kind}
         asked |= {"campaign": campaign, "limit": min(limit, _MOST_CHANGES)}
         found = await asyncio.to_thread(changes, self.database, **asked)
-        facts = {"account": found.account, "before": str(found.before), "after": str(found.after)}
+        facts: dict[str, Any] = {"account": found.account, "before": str(found.before), "after": str(found.after)}
         facts |= {"changes": found.total, "not_compared": len(found.left_out)}
-        reasons = dict([*found.left_out.items()][:_MOST_NAMED]) or None
-        return excerpt(_SHOWN, [[getattr(one, name) for name in _SHOWN] for one in found], **facts, reasons=reasons)
+        facts["reasons"] = dict([*found.left_out.items()][:_MOST_NAMED]) or None
+        return excerpt(_SHOWN, [[getattr(one, name) for name in _SHOWN] for one in found], **facts)
 
     async def history(self, *, sql: str) -> str:
         """Run one SELECT of DuckDB's SQL on the database: tables keyword_rankings, campaign_periods, keyword_periods,

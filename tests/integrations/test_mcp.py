@@ -252,14 +252,8 @@ async def test_a_bug_is_logged_and_tells_the_agent_nothing(
 
 
 async def test_a_refused_key_is_an_error_without_the_key(database: Path) -> None:
-    async with (
-        Sandbox(api_key="another key") as sandbox,
-        SeoRepClient(sandbox.base_url, KEY) as client,
-        mcp.Client(mcp_server(client, str(database))) as connected,
-    ):
-        answer = await Agent(connected, sandbox).ask("campaigns")
-    assert answer.startswith("error: ")
-    assert "the API key was refused" in answer
+    async with agent(database, api_key="another key") as asked:
+        assert "error: the API key was refused" in await asked.ask("campaigns")
 
 
 @pytest.mark.parametrize("database", ["rankings.csv", "rankings", ""])
