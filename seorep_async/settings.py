@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import enum
 import itertools
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import attrs
 
@@ -85,7 +87,7 @@ class EngineNames:
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """All options of a client; immutable, comparable, picklable, free of secrets.
+    """All options of a client; immutable, comparable, picklable.
 
     Args:
         max_concurrency: requests in flight at once, 1 to 1024; no more than 8 at first, until as many were accepted or
@@ -108,6 +110,8 @@ class Settings:
         engine_names: what the account's responses call the search engines.
         allow_insecure_http: allow `http://` to a host that is not this machine; the key is then sent unencrypted.
         user_agent: the `User-Agent` header.
+        proxy: address of an HTTP proxy, `http://[user:password@]host[:port]`, or None; the environment names none. Its
+            password is in no repr, and settings with one are not pickled.
 
     Raises:
         ConfigurationError: a value is out of its range or of the wrong type.
@@ -130,6 +134,7 @@ class Settings:
     engine_names: EngineNames = EngineNames()
     allow_insecure_http: bool = False
     user_agent: str = "seorep-async"
+    proxy: str | None = attrs.field(default=None, repr=lambda proxy: repr(proxy and _without_password(proxy)))
 
     def __attrs_post_init__(self) -> None:
         for name, low, high in (
@@ -163,6 +168,39 @@ class Settings:
         if not isinstance(self.user_agent, str) or not self.user_agent.isprintable() or not self.user_agent.isascii():
             problem = f"user_agent must be a string of printable ASCII, got {shown(self.user_agent)}"
             raise ConfigurationError(problem, argument="user_agent")
+        if self.proxy is not None and not _is_proxy(self.proxy):
+            problem = "proxy must be an address such as http://user:password@proxy.example:3128, or None"
+            raise ConfigurationError(problem, argument="proxy")
+
+    @property
+    def proxy_password(self) -> str | None:
+        """The proxy's password, as it is sent; a secret."""
+        password = self.proxy and urlsplit(self.proxy).password
+        return unquote(password) if password else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.proxy_password is not None:
+            raise TypeError("settings that hold a proxy's password are not pickled; make them where they are needed")
+        return _restored, (attrs.asdict(self, recurse=False),)
+
+
+def _restored(fields: dict[str, Any]) -> Settings:
+    return Settings(**fields)
+
+
+def _is_proxy(address: object) -> bool:
+    if not isinstance(address, str) or not address.isprintable() or not address.startswith(("http://", "https://")):
+        return False
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0) and not (parts.query or parts.fragment)
+    except ValueError:
+        return False
+
+
+def _without_password(address: str) -> str:
+    before, at, host = address.rpartition("@")
+    return f"{before.partition('://')[0]}://***@{host}" if at else address
 
 
 def require_positive(name: str, value: object, unit: str) -> None:

@@ -75,6 +75,7 @@ EVERYTHING = Settings(
     engine_names=EngineNames(engine_a="google", engine_b="bing", webmaster_tools="gwt"),
     allow_insecure_http=True,
     user_agent="mine",
+    proxy="http://proxy.example:3128",
 )
 
 
