@@ -34,7 +34,7 @@ from seorep_async.old_export.pull_to import run_export
 from seorep_async.old_export.spec import PullSpec, SpecOptions
 from seorep_async.old_export.storage import RECEIPTS, is_address
 from seorep_async.old_export.targets import target_of
-from seorep_async.resources.arguments import check_account_name, check_feed, check_id, check_string
+from seorep_async.resources.arguments import check_account_name, check_feed, check_string
 from seorep_async.resources.rankings import FeedOptions, FeedValue
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.excerpt import excerpt
@@ -90,7 +90,7 @@ def mcp_server(
         history: the database or dataset to ask and to pull into; it need not exist yet.
         account: the account's name in it; default: the service's host, and for questions the only account.
         service: a name for a service whose address changes, such as a sandbox.
-        storage_options: of the object store of a dataset, see `seorep_async.export.pull_to`.
+        storage_options: of the object store of a dataset, see `seorep_async.old_export.pull_to`.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -172,18 +172,15 @@ class _Tools:
         campaign_id: int | None = None,
         kind: str | None = None,
     ) -> str:
-        """Compare two nights of the history (default: the last two): keywords that entered or left the top 3, 10 or
+        """Compare two days of the history (default: the last two): keywords that entered or left the top 3, 10 or
         20, rose or fell by `moved` places, are new, removed, found or lost; of one campaign or kind, if given."""
-        whose, options = account or self.account, self.storage_options
-        chosen = None if campaign_id is None else check_id("campaign_id", campaign_id)
+        whose = account or self.account
 
         def compare(_: StopSignal) -> str:
-            found = changes(
-                self.source, account=whose, before=before, after=after, moved=moved, storage_options=options
-            )
-            of_campaign = [row for row in found.to_dicts() if chosen in (None, row["campaign_id"])]
-            rows = [list(row.values()) for row in of_campaign if kind in (None, row["kind"])]
-            kinds = Counter(row["kind"] for row in of_campaign)
+            days: Any = {"before": before, "after": after}
+            found = changes(self.source, account=whose, **days, campaign=campaign_id, kind=kind, moved=moved)
+            rows = [list(row.values()) for row in found.to_dicts()]
+            kinds = Counter(one for row in found for one in row.kinds)
             names = [field.name for field in attrs.fields(Change)]
             missing = dict(itertools.islice(found.left_out.items(), _MOST_NAMED))
             return excerpt(names, rows, kinds=kinds, not_compared=len(found.left_out), reasons=missing or None)
@@ -197,7 +194,7 @@ class _Tools:
         check_string("sql", sql)
 
         def select(stop: StopSignal) -> str:
-            with open_history(self.source, storage_options=self.storage_options, limits=_LIMITS) as opened:
+            with open_history(self.source, limits=_LIMITS) as opened:
                 threading.Thread(target=_interrupt, args=(opened.connection, stop), daemon=True).start()
                 return _selected(opened.connection, sql)
 

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from seorep_async.export.views import COMMENTS, VIEWS
 from seorep_async.models import Feed
 from seorep_async.old_export.atomic_replace import export_error
 from seorep_async.tables.columns import Column, ColumnType, Table
@@ -40,10 +41,7 @@ TYPES = {
     ColumnType.ANY: "VARCHAR",
 }
 LATEST = "keyword_rankings_latest"
-LATEST_VIEW = f"""CREATE OR REPLACE VIEW {LATEST} AS SELECT * FROM keyword_rankings
-    QUALIFY rank() OVER (PARTITION BY account, campaign_id ORDER BY snapshot_date DESC, end_date DESC, start_date) = 1
-"""
-LATEST_COMMENT = (
+_OLDER_COMMENT = (
     "The rows of each campaign on the newest night that has any. A deleted campaign, or one without "
     "keywords, stays with its last rows: pulls and campaigns show which existed when."
 )
@@ -166,10 +164,11 @@ def problems(database: duckdb.DuckDBPyConnection, existing: dict[str, Columns]) 
         name, columns = feed.value.replace("-", "_"), {column.name for column in table_of(feed).columns}
         if columns - set(existing.get(name, ())) == {"account", "snapshot_date"}:
             yield _OLDER.format(name)
-    if LATEST in names_of(database, "table"):
-        yield f"{LATEST} is a table in it, where a view is needed; rename the table"
-    if LATEST in views and not _is_our_view(database):
-        yield f"its view {LATEST} was not made by a pull; rename the view"
+    for view in VIEWS:
+        if view in names_of(database, "table"):
+            yield f"{view} is a table in it, where a view is needed; rename the table"
+        if view in views and not _is_our_view(database, view):
+            yield f"its view {view} was not made by a pull; rename the view"
 
 
 def _changes(table: Table, existing: Columns, is_current: bool) -> Iterator[str]:
@@ -229,9 +228,8 @@ def _has_pull_of_this_version(database: duckdb.DuckDBPyConnection) -> bool:
     return bool(found)
 
 
-def _is_our_view(database: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether the view of the newest snapshots is ours, by its comment, or its text without punctuation."""
-    query = f"SELECT sql, comment FROM duckdb_views() WHERE lower(view_name) = '{LATEST}' AND {_IN_MAIN}"
-    ((found, comment),) = database.execute(query).fetchall()
-    ours = LATEST_VIEW.replace("OR REPLACE ", "")
-    return comment == LATEST_COMMENT or re.findall(r"\w+", found) == re.findall(r"\w+", ours)
+def _is_our_view(database: duckdb.DuckDBPyConnection, view: str) -> bool:
+    """Return whether a view is ours, by its comment."""
+    query = f"SELECT comment FROM duckdb_views() WHERE lower(view_name) = '{view}' AND {_IN_MAIN}"
+    ((comment,),) = database.execute(query).fetchall()
+    return comment in (COMMENTS[view], _OLDER_COMMENT)

@@ -52,6 +52,7 @@ _TYPES: dict[object, ColumnType] = {
     dt.datetime: ColumnType.DATETIME,
     tuple[Tag, ...]: ColumnType.TAGS,
     Mapping[str, Any]: ColumnType.FIELDS,
+    tuple[str, ...]: ColumnType.ANY,
     Any: ColumnType.ANY,
 }
 

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
+from seorep_async.export.views import COMMENTS, VIEWS
 from seorep_async.models import Feed
 from seorep_async.old_export.atomic_replace import atomic_replace, export_error, translate_errors
 from seorep_async.old_export.database_file import (
-    LATEST,
-    LATEST_COMMENT,
-    LATEST_VIEW,
     Columns,
     all_columns,
     connected,
@@ -150,8 +148,9 @@ class DatabaseTarget(Target):
                 existing = all_columns(database)
                 for table in all_tables():
                     make_table(database, table, existing.get(table.name, {}))
-                database.execute(LATEST_VIEW)
-                database.execute(f"COMMENT ON VIEW {LATEST} IS {quoted(LATEST_COMMENT)}")
+                for view, query in VIEWS.items():
+                    database.execute(f"CREATE OR REPLACE VIEW {view} AS {query}")
+                    database.execute(f"COMMENT ON VIEW {view} IS {quoted(COMMENTS[view])}")
                 replacement = Replacement(area.spec, contents.outcomes)
                 replacement.register_relations(database)
                 for table in tables_of(self.feeds):
