@@ -103,8 +103,8 @@ async def pull_to(
             stack = ExitStack()
             try:
                 staging = await run(stack.enter_context, opened(folder, target.format, *requests, **how))
+                stack.callback(staging.discard_if_empty)
                 if failed == [] and staging.plan is None:
-                    await run(staging.discard)
                     return summary_of(request, outcomes=(), paths=(), resumed=0, **effort.facts())
                 summary = await _pull(client, options, staging, target, run, effort, tracker)
             finally:
