@@ -67,8 +67,9 @@ async def test_cut_at_any_step_it_ends_as_if_nothing_had_been(format_: str, tmp_
                 found["pulls"][1][1:] = []
             assert found == whole
             asked = {report_of(one) for one in service.asked}
-            for table, feed in TABLES.items() if staged is not None and not staged.ended else ():
-                assert asked.isdisjoint((feed, id_) for id_ in staged.stored.get(table, ()))
+            stored = {} if staged is None or staged.ended else staged.stored
+            for table, feed in TABLES.items():
+                assert asked.isdisjoint((feed, id_) for id_ in stored.get(table, ()))
 
 
 class States:

@@ -137,13 +137,13 @@ class AnyNights(RuleBasedStateMachine):
         summary = None
         try:
             with cut_off(10**9 if steps is None else steps):
-                dates = (pull.start, pull.end)
-                summary = await pull_to(self.client, pull.ids, *dates, out=self.out, feeds=pull.feeds, **labels, **how)
+                summary = await pull_to(
+                    self.client, pull.ids, pull.start, pull.end, out=self.out, feeds=pull.feeds, **labels, **how
+                )
         except (ConfigurationError, NotFoundError, PullPausedError, PowerFailure) as caught:
             error = caught
         except ExportError as caught:  # DuckDB tells only the text of what a reader raised
-            assert "PowerFailure" in str(caught.__cause__)
-            error = PowerFailure()
+            error = PowerFailure() if "PowerFailure" in str(caught.__cause__) else caught
         sent = self.client.stats.attempts - sent
         if isinstance(error, PowerFailure):
             self.after_a_cut(pull.account, begun)
