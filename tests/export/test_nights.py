@@ -137,7 +137,8 @@ class AnyNights(RuleBasedStateMachine):
         summary = None
         try:
             with cut_off(10**9 if steps is None else steps):
-                summary = await pull_to(
+                asked: Any = {"out": self.out, "feeds": pull.feeds, **labels, **how}
+                summary = await pull_to(self.client, pull.ids, pull.start, pull.end, **asked)
                     self.client, pull.ids, pull.start, pull.end, out=self.out, feeds=pull.feeds, **labels, **how
                 )
         except (ConfigurationError, NotFoundError, PullPausedError, PowerFailure) as caught:
