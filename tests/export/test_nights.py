@@ -139,8 +139,6 @@ class AnyNights(RuleBasedStateMachine):
             with cut_off(10**9 if steps is None else steps):
                 asked: Any = {"out": self.out, "feeds": pull.feeds, **labels, **how}
                 summary = await pull_to(self.client, pull.ids, pull.start, pull.end, **asked)
-                    self.client, pull.ids, pull.start, pull.end, out=self.out, feeds=pull.feeds, **labels, **how
-                )
         except (ConfigurationError, NotFoundError, PullPausedError, PowerFailure) as caught:
             error = caught
         except ExportError as caught:  # DuckDB tells only the text of what a reader raised
