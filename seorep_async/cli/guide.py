@@ -1,0 +1,1 @@
+"""`seorep guide`: the pages of the guide."""
