@@ -18,7 +18,7 @@ REPO = Path(__file__).parent.parent
 PACKAGE = REPO / "seorep_async"
 
 FLOORS = [
-    {"errors"},
+    {"errors", "guides"},
     {"models", "settings"},
     {"tables"},
     {"reports"},
