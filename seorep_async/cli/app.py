@@ -105,6 +105,8 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
-    except Exception as error:  # a traceback is no message: `failed` says where it is a bug
+    except Exception as error:
+        if not later("errors", "is_foreseen")(error):
+            raise
         return int(later("errors", "failed")(error))
     return code if isinstance(code, int) else ExitCode.OK

@@ -15,7 +15,7 @@ class ExitCode(enum.IntEnum):
     meaning: str
 
     OK = 0, "success"
-    UNEXPECTED = 1, "unexpected error: a bug, please report it"
+    UNEXPECTED = 1, "a bug: please report the traceback"
     USAGE = 2, "wrong options or settings, or no such object"
     AUTHENTICATION = 3, "the service refused the API key"
     PARTIAL = 4, "some reports failed, and may succeed later: repeat it with --retry-failed"

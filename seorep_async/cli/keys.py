@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import shlex
 import stat
 import subprocess
@@ -13,8 +14,7 @@ from pathlib import Path
 
 from seorep_async.cli.exit_codes import UsageError
 
-_MOST_BYTES = 1024 * 1024
-_MOST_KEY_BYTES = 64 * 1024
+_MOST_BYTES, _MOST_KEY_BYTES = 1024 * 1024, 64 * 1024
 COMMAND_SECONDS, PASSPHRASE_SECONDS = 7.0, 300.0
 """The longest run of a command; the second where a person may have to type a passphrase."""
 
@@ -24,48 +24,32 @@ def key_of_command(words: list[str]) -> str:
     # the command may ask a person for a passphrase; without one, nobody answers, and its messages may hold the key
     person = sys.stderr is not None and sys.stderr.isatty()
     seconds = PASSPHRASE_SECONDS if person else COMMAND_SECONDS
-    quiet = subprocess.DEVNULL
-    asked = None if sys.stdin is not None and sys.stdin.isatty() else quiet
-    streams = {"stdin": asked, "stdout": subprocess.PIPE, "stderr": None if person else quiet}
+    streams = {"stdin": None if person else subprocess.DEVNULL, "stderr": None if person else subprocess.DEVNULL}
     try:
-        running = subprocess.Popen(words, bufsize=0, **streams)  # type: ignore[call-overload]  # noqa: S603
+        running = subprocess.Popen(words, stdout=subprocess.PIPE, **streams)  # noqa: S603
     except (OSError, ValueError) as error:
         raise UsageError(f"key_command can't be run: {words[0]}: {why(error)}; it is run without a shell.") from None
-    output, enough = bytearray(), threading.Event()
-    threading.Thread(target=_collect, args=(running, output, enough), daemon=True).start()
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    read = running.stdout.readline  # type: ignore[union-attr]  # it is a pipe, which a process left behind may hold
+    threading.Thread(target=lambda: lines.put(read(_MOST_KEY_BYTES + 1)), daemon=True).start()
     until = time.monotonic() + seconds
     try:
-        enough.wait(seconds)
-        code = running.wait(max(0.0, until - time.monotonic()))
-    except subprocess.TimeoutExpired:
+        line = lines.get(timeout=seconds)
+        code = running.wait(max(0.0, until - time.monotonic())) if len(line) <= _MOST_KEY_BYTES else 0
+    except (queue.Empty, subprocess.TimeoutExpired):
         raise UsageError(f"key_command took longer than {seconds:g} seconds.") from None
     finally:
         running.kill()
         running.wait()
-    if len(output) > _MOST_KEY_BYTES:
+    if len(line) > _MOST_KEY_BYTES:
         raise UsageError(f"key_command printed more than {_MOST_KEY_BYTES >> 10} KiB.")
     if code:
         raise UsageError(f"key_command failed with exit status {code}; it is run without a shell.")
     try:
-        return bytes(output).partition(b"\n")[0].removesuffix(b"\r").decode("utf-8-sig")
+        return line.rstrip(b"\r\n").decode("utf-8-sig")
     except UnicodeDecodeError:
         problem = "the output of key_command is not UTF-8."
     raise UsageError(problem)  # outside the handler: the caught error holds the key
-
-
-def _collect(running: subprocess.Popen[bytes], output: bytearray, enough: threading.Event) -> None:
-    """Collect a command's output, and kill it if that is too much; `enough` is set by a whole line or the end.
-
-    A process that the command leaves behind may hold the pipe for ever.
-    """
-    with running.stdout as pipe:  # type: ignore[union-attr]  # it is a pipe
-        while len(output) <= _MOST_KEY_BYTES and (block := pipe.read(_MOST_KEY_BYTES)):
-            output += block
-            if b"\n" in block:
-                enough.set()
-    if len(output) > _MOST_KEY_BYTES:
-        running.kill()
-    enough.set()
 
 
 def config_file() -> Path:
@@ -96,8 +80,7 @@ def require_private(status: os.stat_result, file: Path, *, holds_key: bool) -> N
     """
     if sys.platform == "win32":  # it has access lists instead
         return
-    forbidden = stat.S_IWGRP | stat.S_IWOTH | (stat.S_IRGRP | stat.S_IROTH if holds_key else 0)
-    if status.st_mode & forbidden:
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH | (stat.S_IRGRP | stat.S_IROTH if holds_key else 0)):
         what = "read or change" if holds_key else "change"
         raise UsageError(f"others can {what} {file}; run: chmod 600 {shlex.quote(str(file))}")
     if status.st_uid not in (os.getuid(), 0):

@@ -40,8 +40,10 @@ def login(name: Annotated[str, Opt(metavar="NAME")] = DEFAULT, /) -> int:
     base_url = click.prompt("Address of the service (https://…)", err=True).strip()
     key = Secret(click.prompt("API key (it is not shown)", hide_input=True, err=True).strip())
     sources = {"base_url": "the address", "key": "the key"}
-    campaigns = wait_for(_tried(Connection(base_url=base_url, key=key, settings=Settings(max_attempts=2), sources=sources)))
-    _append(file, f'[{name}]\nbase_url = {json.dumps(base_url)}\nkey = {json.dumps(key, ensure_ascii=False)}\n')
+    campaigns = wait_for(
+        _tried(Connection(base_url=base_url, key=key, settings=Settings(max_attempts=2), sources=sources))
+    )
+    _append(file, f"[{name}]\nbase_url = {json.dumps(base_url)}\nkey = {json.dumps(key, ensure_ascii=False)}\n")
     option = "" if name == DEFAULT else f" --profile {name}"
     messages().print(f"The key is good for {campaigns} campaigns. Stored in {file}; try: seorep pull{option} --dry-run")
     return ExitCode.OK

@@ -60,9 +60,9 @@ class Service:
     base_url: Annotated[str | None, Opt(section=_SERVICE, metavar="URL")] = None
     config: Annotated[list[str] | None, Opt("-c --config", _SERVICE, "NAME=VALUE", name_and_value)] = None
     sandbox: Annotated[bool, Opt(section=_SERVICE)] = False
-    sandbox_options: Annotated[
-        list[str] | None, Opt("-s --sandbox-option", _SERVICE, "NAME=VALUE", name_and_value)
-    ] = None
+    sandbox_options: Annotated[list[str] | None, Opt("-s --sandbox-option", _SERVICE, "NAME=VALUE", name_and_value)] = (
+        None
+    )
     api_key: Annotated[str | None, Opt("--api-key --key", hidden=True, read=_refuse_key)] = None
 
     @property

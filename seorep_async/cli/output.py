@@ -31,20 +31,18 @@ _MOST_PASSWORD_BYTES = 64 * 1024
 def messages(*, quiet: bool = False) -> Console:
     """Return a console on stderr; in a log, where nobody redraws, one message is one line."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
-    width = None if terminal else _NO_WRAPPING
-    return Console(
-        stderr=True, force_terminal=terminal, width=width, quiet=quiet, highlight=False, markup=False, emoji=False
-    )
+    plain: Any = {"highlight": False, "markup": False, "emoji": False}
+    return Console(stderr=True, force_terminal=terminal, width=None if terminal else _NO_WRAPPING, quiet=quiet, **plain)
 
 
-def stdout_is_terminal() -> bool:
-    """Return whether a person reads stdout."""
-    return sys.stdout is not None and sys.stdout.isatty()
+def stdout_width() -> int:
+    """Return the columns of the terminal; elsewhere nothing is wrapped."""
+    return Console().width if sys.stdout is not None and sys.stdout.isatty() else _NO_WRAPPING
 
 
 def write(text: str) -> None:
-    """Write text to stdout at once, without characters that a terminal would obey."""
-    if stdout_is_terminal():
+    """Write text to stdout at once, for a terminal without characters that it would obey."""
+    if stdout_width() < _NO_WRAPPING:
         text = "".join(c if c.isprintable() or c in "\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
     write_bytes(text.encode("utf-8", "replace"))
 
@@ -56,8 +54,7 @@ def write_bytes(data: bytes) -> None:
     try:
         sys.stdout.flush()
         # not through the buffer: an abandoned thread would hold its lock while the interpreter ends
-        stream = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
-        rest = memoryview(data)
+        stream, rest = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer), memoryview(data)
         while rest:
             written = stream.write(rest)
             if written is None:  # a pipe that another program made non-blocking is full
@@ -77,34 +74,35 @@ def can_ask() -> bool:
 
 
 def confirm(question: str) -> None:
-    """Ask whether to delete something; without a terminal, it is a UsageError, and no raises click.Abort."""
+    """Ask whether to delete something; Exit says no, and without a terminal it is a UsageError."""
     if not can_ask():
         raise click.UsageError("there is no terminal to ask for confirmation; pass --yes to delete without it.")
-    click.confirm(one_line(question), err=True, abort=True)
+    if not click.confirm(one_line(question), err=True):
+        messages().print("Nothing was deleted.")
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED)
 
 
-def ask_for_password() -> Secret:
-    """Ask for a password twice, without showing it; Ctrl-C or Ctrl-D raises click.Abort, no terminal a UsageError."""
-    if not can_ask():
-        raise click.UsageError("there is no terminal to ask for the password; pass it with --password-stdin.")
-    return Secret(click.prompt("Password", hide_input=True, confirmation_prompt="Repeat the password", err=True))
-
-
-def read_password() -> Secret:
-    """Read a password from stdin: one line without its end. Other content is refused, and not shown."""
+def password(*, from_stdin: bool) -> Secret:
+    """Ask for a password twice, without showing it, or read it: one line of stdin, without its end, never shown."""
+    if not from_stdin:
+        if not can_ask():
+            raise click.UsageError("there is no terminal to ask for the password; pass it with --password-stdin.")
+        return Secret(click.prompt("Password", hide_input=True, confirmation_prompt="Repeat the password", err=True))
     if can_ask():
         raise click.UsageError("--password-stdin: stdin is a terminal, which would show the password; pipe it in.")
     read = b"" if sys.stdin is None else sys.stdin.buffer.read(_MOST_PASSWORD_BYTES + 1)
     line = read.removesuffix(b"\n").removesuffix(b"\r")
+    problem = "the password is not valid UTF-8."
     if not line:
-        raise click.UsageError("--password-stdin: there is no password on stdin.")
-    if len(read) > _MOST_PASSWORD_BYTES or b"\n" in line or b"\r" in line:
-        raise click.UsageError("--password-stdin: there is more than one line on stdin.")
-    try:
-        return Secret(line.decode())
-    except UnicodeDecodeError:
-        problem = "--password-stdin: the password is not valid UTF-8."
-    raise click.UsageError(problem)  # outside the handler: the caught error holds the password
+        problem = "there is no password on stdin."
+    elif len(read) > _MOST_PASSWORD_BYTES or b"\n" in line or b"\r" in line:
+        problem = "there is more than one line on stdin."
+    else:
+        try:
+            return Secret(line.decode())
+        except UnicodeDecodeError:
+            pass
+    raise click.UsageError(f"--password-stdin: {problem}")  # outside the handler: the caught error holds the password
 
 
 def as_json(facts: object, indent: int | None = 2) -> str:
@@ -126,18 +124,9 @@ def fields_of(model: type[Any]) -> list[str]:
 
 
 def values_of(item: Any, columns: Iterable[str]) -> dict[str, Any]:
-    """Return some fields of a model by their names.
-
-    With `extra`, unknown fields stand beside the others under the service's names; only namesakes of attributes are
-    under `extra`.
-    """
+    """Return some fields of a model; with `extra`, unknown fields stand beside them under the service's names."""
     values = {name: getattr(item, name) for name in columns if name != EXTRA}
-    if EXTRA in columns:
-        own = {field.name for field in attrs.fields(type(item))}
-        values |= {name: value for name, value in item.extra.items() if name not in own}
-        if clashing := {name: value for name, value in item.extra.items() if name in own}:
-            values[EXTRA] = clashing
-    return values
+    return {**dict(item.extra), **values} if EXTRA in columns else values
 
 
 def formatted(items: Sequence[Any], columns: Sequence[str], kind: Format, *, header: bool = True) -> str:
@@ -148,17 +137,16 @@ def formatted(items: Sequence[Any], columns: Sequence[str], kind: Format, *, hea
         return "".join(as_json(values_of(item, columns), None) for item in items)
     if kind == "csv":
         lines = io.StringIO(newline="")
-        rows = [[string_of(getattr(item, name)) for name in columns] for item in items]
+        rows = [[_string(getattr(item, name)) for name in columns] for item in items]
         csv.writer(lines, lineterminator="\r\n").writerows([columns, *rows] if header else rows)
         return lines.getvalue()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in columns:
-        kinds = {type(getattr(item, name)) for item in items} - {type(None)}
-        whole = kinds == {int} or (bool(kinds) and kinds <= {bool, dt.date, dt.datetime})
-        table.add_column(name, justify="right" if kinds == {int} else "left", no_wrap=whole, overflow="fold")
+        numbers = {type(getattr(item, name)) for item in items} <= {int, type(None)}
+        table.add_column(name, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
     for item in items:
         table.add_row(*(Text(cell(getattr(item, name))) for name in columns))
-    return rendered(table) if items else ""
+    return _rendered(table) if items else ""
 
 
 def formatted_one(item: Any, columns: Sequence[str], kind: Format) -> str:
@@ -168,20 +156,15 @@ def formatted_one(item: Any, columns: Sequence[str], kind: Format) -> str:
     if kind != "table":
         return formatted([item], columns, kind)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
     for name, value in values_of(item, columns).items():
         if value is not None:
-            table.add_row(Text(one_line(name)), Text(cell(value)))
-    return rendered(table)
+            table.add_row(Text(one_line(name), "dim"), Text(cell(value)))
+    return _rendered(table)
 
 
-def string_of(value: object) -> str:
-    """Return a value as a string: booleans `true` and `false`, dates in ISO format, None empty, nested ones as JSON."""
-    if value is None or value == {}:
-        return ""
-    if isinstance(value, str):
-        return value
+def _string(value: object) -> str:
+    if value is None or value == {} or isinstance(value, str):
+        return value or ""  # type: ignore[return-value]
     return value.isoformat() if isinstance(value, dt.date) else printable_json(value)
 
 
@@ -189,30 +172,26 @@ def cell(value: object) -> str:
     """Return a value as one line of a table."""
     if value is None:
         return "-"
-    return value.isoformat(" ") if isinstance(value, dt.datetime) else one_line(string_of(value))
+    return value.isoformat(" ") if isinstance(value, dt.datetime) else one_line(_string(value))
 
 
-def rendered(table: Table) -> str:
-    """Return a table as text, in colour on a terminal; it is not printed here, as `write_bytes` reports its errors."""
-    shown, terminal = io.StringIO(), stdout_is_terminal()
-    Console(file=shown, width=Console().width if terminal else _NO_WRAPPING, highlight=False).print(table)
+def _rendered(table: Table) -> str:
+    """Return a table as text; it is not printed here, as `write_bytes` reports its errors."""
+    shown = io.StringIO()
+    Console(file=shown, width=stdout_width(), highlight=False).print(table)
     return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines())
 
 
 def duration(seconds: float) -> str:
-    """Return a time such as `1 min 05 s`, or `0.6 s`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+    """Return a time such as `1:05:07`, or `0.6 s`."""
+    return f"{seconds:.1f} s" if seconds < 60 else str(dt.timedelta(seconds=round(seconds)))
 
 
 def size(count: float) -> str:
     """Return a number of bytes such as `1.2 MB`."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "bytes" or count >= 10 else f"{count:.1f} {unit}"
+            return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
 

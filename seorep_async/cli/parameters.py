@@ -117,7 +117,12 @@ def _option(known: inspect.Parameter, hint: Any, words: Mapping[str, str]) -> cl
         names.insert(0, f"--{known.name.replace('_', '-')}")
     help = words.get(known.name, "")
     option = click.Option(
-        [*names, known.name], help=help[:1].upper() + help[1:], required=required, envvar=own.env, hidden=own.hidden, **more
+        [*names, known.name],
+        help=help[:1].upper() + help[1:],
+        required=required,
+        envvar=own.env,
+        hidden=own.hidden,
+        **more,
     )
     option.section = own.section  # type: ignore[attr-defined]
     return option

@@ -26,8 +26,6 @@ from seorep_async.settings import EngineNames, Settings
 DEFAULT = "default"
 _DEFAULTS = {field.name: field.default for field in attrs.fields(Settings)}
 _OWN = ("base_url", "account", "key_command", "key", "report_engines")
-_NONE = ("call_timeout", "requests_per_second", "proxy")
-"""Settings that can be None, by the string `none`."""
 _ENGINES = ("engine_a", "engine_b", "webmaster_tools")
 
 
@@ -55,7 +53,14 @@ class Connection:
             if self.sandbox is not None:
                 await ending.enter_async_context(self.sandbox)
                 address, key = self.sandbox.base_url, Secret(self.sandbox.api_key)
-            client = client_of(address, key, attrs.evolve(self.settings, **settings), self.account, self.sources)
+            settings_ = attrs.evolve(self.settings, **settings)
+            try:
+                client, problem = SeoRepClient(address, key, settings=settings_, account=self.account), ""
+            except ConfigurationError as error:
+                name = "key" if error.argument == "api_key" else error.argument or ""
+                problem = reason(error, self.sources.get(name, name))
+            if problem:
+                raise UsageError(problem)  # outside the handler: the caught error's frames hold the key
             yield await ending.enter_async_context(client)
 
     @property
@@ -64,41 +69,28 @@ class Connection:
         return self.base_url if self.sandbox is None else f"the sandbox (seed {self.sandbox.seed})"
 
 
-def client_of(
-    base_url: str, key: Secret, settings: Settings, account: str | None, sources: Mapping[str, str]
-) -> SeoRepClient:
-    """Return a client that is not open yet; a UsageError names the source of what is wrong."""
-    try:
-        return SeoRepClient(base_url, key, settings=settings, account=account)
-    except ConfigurationError as error:
-        name = {"api_key": "key", "base_url": "base_url"}.get(error.argument or "", "account")
-        problem = reason(error, sources.get(name, name))
-    raise UsageError(problem)  # outside the handler: the caught error's frames hold the key
-
-
 def connect(service: Service) -> Connection:
     """Return the connection of the options: each value from its option, the profile or the environment."""
     if (options := service.embedded) is not None:
-        settings = settings_of({}, "", service.settings)
-        return Connection(settings=settings, sandbox=build(options), account="sandbox")
+        return Connection(settings=_settings({}, "", service.settings), sandbox=build(options), account="sandbox")
     name, profile = chosen_profile(service)
     if name is None:
         base_url, key = os.environ.get("SEOREP_BASE_URL", ""), Secret.of(os.environ.get("SEOREP_API_KEY"))
         sources = {"base_url": "SEOREP_BASE_URL", "key": "SEOREP_API_KEY"}
     else:
         base_url, key = _string(profile, "base_url", name) or "", _key(profile, name)
-        sources = {each: f"{each} of profile {name}" for each in profile}
+        sources = {each: f"{each} of profile {name}" for each in ("base_url", *profile)}
         sources["key"] = f"{'key' if 'key' in profile else 'key_command'} of profile {name}"
     if service.base_url is not None:
         base_url, sources["base_url"] = service.base_url, "--base-url"
-    missing = [source for source, value in ((sources.get("base_url"), base_url), (sources["key"], key)) if not value.strip()]
-    if missing:
-        needed = " and ".join(one or f"base_url of profile {name}" for one in missing)
-        raise UsageError(f"{needed} must be set; or run `seorep login`, or try --sandbox.")
-    sources |= {each: "-c" for each in service.settings}
-    settings = settings_of(profile, name or "", service.settings)
+    if missing := [sources[each] for each, value in (("base_url", base_url), ("key", key)) if not value.strip()]:
+        raise UsageError(f"{' and '.join(missing)} must be set; or run `seorep login`, or try --sandbox.")
     return Connection(
-        base_url=base_url, key=key, account=_string(profile, "account", name), settings=settings, sources=sources
+        base_url=base_url,
+        key=key,
+        account=_string(profile, "account", name),
+        settings=_settings(profile, name, service.settings),
+        sources=sources | dict.fromkeys(service.settings, "-c"),
     )
 
 
@@ -106,29 +98,24 @@ def chosen_profile(service: Service) -> tuple[str | None, Mapping[str, Any]]:
     """Return the profile's name and values: the one that is named, else `default` where nothing names a service."""
     if service.profile is not None:
         return service.profile, _profile(service.profile)
-    if service.base_url is None and not os.environ.get("SEOREP_BASE_URL") and _has_default():
-        return DEFAULT, _profile(DEFAULT)
+    if service.base_url is None and not os.environ.get("SEOREP_BASE_URL"):
+        try:
+            if DEFAULT in profiles()[0]:
+                return DEFAULT, _profile(DEFAULT)
+        except OSError:  # there is no such file
+            pass
     return None, {}
-
-
-def _has_default() -> bool:
-    try:
-        return config_file().exists() and isinstance(profiles()[0].get(DEFAULT), dict)
-    except (UsageError, OSError):  # no home folder, no file that could be read: no profile
-        return False
 
 
 def report_engines(profile: str | None) -> tuple[str, str] | None:
     """Return the names of the engines for a report, from the profile."""
-    _, values = chosen_profile(Service(profile=profile))
-    names = values.get("report_engines")
-    if isinstance(names, str):
-        names = [one.strip() for one in names.split(",")]
+    names = chosen_profile(Service(profile=profile))[1].get("report_engines")
     if names is None:
         return None
-    if not isinstance(names, list) or len(names) != 2 or not all(isinstance(one, str) and one for one in names):
+    names = names.split(",") if isinstance(names, str) else names
+    if not isinstance(names, list) or len(names) != 2 or not all(isinstance(one, str) and one.strip() for one in names):
         raise UsageError('report_engines must be two names, such as "Google, Bing".')
-    return names[0], names[1]
+    return names[0].strip(), names[1].strip()
 
 
 def profiles() -> tuple[dict[str, Any], os.stat_result]:
@@ -157,31 +144,31 @@ def _profile(name: str) -> dict[str, Any]:
         has = f"it has: {', '.join(names) or 'none'}."
         raise UsageError(f"there is no profile {name!r} in {file}; {has}{near(name, names)}")
     require_private(status, file, holds_key="key" in profile)
-    _refuse_unknown(profile, f"profile {name}: ")
+    _refuse_unknown(profile, f"profile {name}", (*_OWN, *_DEFAULTS))
     return profile
 
 
-def _refuse_unknown(names: Mapping[str, Any], source: str, own: tuple[str, ...] = _OWN) -> None:
-    known = (*own, *_DEFAULTS)
+def _refuse_unknown(names: Mapping[str, Any], source: str, known: tuple[str, ...]) -> None:
     if unknown := next((one for one in names if one not in known), None):
         advice = near(unknown, known) or f" The settings are {', '.join(known)}."
-        raise UsageError(f"{source}there is no setting {shown(unknown)}.{advice}")
+        raise UsageError(f"{source}: there is no setting {shown(unknown)}.{advice}")
 
 
-def settings_of(profile: Mapping[str, Any], name: str, given: Mapping[str, str]) -> Settings:
+def _settings(profile: Mapping[str, Any], name: str | None, given: Mapping[str, str]) -> Settings:
     """Return the settings of a profile and of NAME=VALUE pairs, which come first."""
-    _refuse_unknown(given, "-c: ", ())
+    _refuse_unknown(given, "-c", tuple(_DEFAULTS))
+    named = {each: value for each, value in profile.items() if each not in _OWN}
+    named |= {each: _toml(value) for each, value in given.items()}
     values: dict[str, Any] = {}
-    for source, named in ((f"profile {name}", profile), ("-c", {one: _toml(value) for one, value in given.items()})):
-        for setting, value in named.items():
-            if setting not in _OWN:
-                values[setting] = _converted(setting, value, source)
+    setting = ""
     try:
+        for setting, value in named.items():
+            values[setting] = _converted(setting, value)
         return Settings(**values)
     except ConfigurationError as error:
-        argument = error.argument or ""
-        source = "-c" if argument in given else f"profile {name}"
-        raise UsageError(f"{source}: {_in_file(error)}") from None
+        source = "-c" if (error.argument or setting) in given else f"profile {name}"
+        problem = reason(error, error.argument or "").replace(", or None", ', or "none"')
+        raise UsageError(f"{source}: {problem.replace('True or False', 'true or false')}") from None
 
 
 def _toml(value: str) -> Any:
@@ -191,30 +178,21 @@ def _toml(value: str) -> Any:
         return value
 
 
-def _converted(name: str, value: Any, source: str) -> Any:
+def _converted(name: str, value: Any) -> Any:
     """Return a value converted for its setting: members of enumerations and engine names are strings."""
     default = _DEFAULTS[name]
     if isinstance(default, enum.Enum):
-        known = [member.value for member in type(default)]
-        if value not in known:
-            raise UsageError(f"{source}: {name} must be one of {', '.join(known)}, got {shown(value)}")
-        return type(default)(value)
+        known = {member.value: member for member in type(default)}
+        if value not in known.keys():
+            raise ConfigurationError(f"{name} must be one of {', '.join(known)}, got {shown(value)}", argument=name)
+        return known[value]
     if name == "engine_names":
         names = dict(zip(_ENGINES, value.split(","), strict=False)) if isinstance(value, str) else value
-        if isinstance(value, str) and value.count(",") != len(_ENGINES) - 1:
-            raise UsageError(f"{source}: {name}: give three names for engineA, engineB and wmt, such as goo,bin,wmt")
-        if not isinstance(names, dict) or not set(names) <= set(_ENGINES):
-            raise UsageError(f"{source}: {name} must name {', '.join(_ENGINES)}")
-        try:
-            return EngineNames(**names)
-        except ConfigurationError as error:
-            raise UsageError(f"{source}: {_in_file(error)}") from None
-    return None if value == "none" and name in _NONE else value
-
-
-def _in_file(error: ConfigurationError) -> str:
-    """Return the refusal of a value in a file, where None and booleans are written otherwise."""
-    return reason(error, error.argument or "").replace(", or None", ', or "none"').replace("True or False", "true or false")
+        if not isinstance(names, dict) or not set(names) <= {*_ENGINES} or (isinstance(value, str) and len(names) != 3):
+            problem = f"{name} must be three names for engineA, engineB and wmt, such as goo,bin,wmt"
+            raise ConfigurationError(problem, argument=name)
+        return EngineNames(**names)
+    return None if value == "none" else value
 
 
 def _key(profile: Mapping[str, Any], name: str) -> Secret:
@@ -223,12 +201,12 @@ def _key(profile: Mapping[str, Any], name: str) -> Secret:
         raise UsageError(f"profile {name}: {problem}; set one of key_command and key.")
     if "key" in profile:
         return Secret(_string(profile, "key", name))
-    command = profile["key_command"]
+    words = profile["key_command"]
     try:
-        words = shlex.split(command) if isinstance(command, str) else command
+        words = shlex.split(words) if isinstance(words, str) else words
     except ValueError as error:
         raise UsageError(f"profile {name}: key_command can't be run: {error}.") from None
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words) or not words:
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         raise UsageError(f"profile {name}: key_command must be a string, or a list of strings, and not empty.")
     key = Secret(key_of_command(words))
     if not key.strip():
@@ -238,8 +216,7 @@ def _key(profile: Mapping[str, Any], name: str) -> Secret:
 
 def _string(profile: Mapping[str, Any], name: str, of: str | None) -> str | None:
     value = profile.get(name)
-    if value is not None and not isinstance(value, str):
-        raise UsageError(f"profile {of}: {name} must be a string.")
-    if value is not None and not value.strip():
-        raise UsageError(f"profile {of}: {name} is empty; set it in {config_file()}.")
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        problem = "must be a string" if not isinstance(value, str) else f"is empty; set it in {config_file()}"
+        raise UsageError(f"profile {of}: {name} {problem}.")
     return value

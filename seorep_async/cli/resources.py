@@ -109,7 +109,9 @@ def _command(resource: str, method: Callable[..., Any]) -> Command:
     made.params = [*own, *made.params]
     summary = (method.__doc__ or "").partition("\n")[0]
     made.short_help = summary
-    further = " Omitted fields stay as they are; an empty value is sent as empty." if method.__name__ == "update" else ""
+    further = (
+        " Omitted fields stay as they are; an empty value is sent as empty." if method.__name__ == "update" else ""
+    )
     made.help = summary + further
     return made
 
@@ -154,7 +156,9 @@ class _Call:
                 return ExitCode.OK
             if self.verb == "delete" and not self.yes:
                 found = await methods.get(arguments["id"])
-                label = ", ".join(filter(None, (string_of(getattr(found, name)) for name in _COLUMNS[self.resource][1:3])))
+                label = ", ".join(
+                    filter(None, (string_of(getattr(found, name)) for name in _COLUMNS[self.resource][1:3]))
+                )
                 confirm(f"Delete {one} {found.id} ({label})?")
             done = _DONE.get(self.verb)
             try:
