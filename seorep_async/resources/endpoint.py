@@ -87,7 +87,7 @@ class Endpoint(Generic[M]):
     def _single(self, model: type[T], **asked: object) -> Decode[T]:
         """Return the decoder of one object, which refuses another than the one that was asked for."""
 
-        def decode(body: bytes | memoryview) -> T:
+        def decode(body: bytes) -> T:
             found = self._decoder.single(body, model)
             for name, value in asked.items():
                 if value is not None and (got := getattr(found, name, None)) is not None and got != value:
@@ -97,7 +97,7 @@ class Endpoint(Generic[M]):
 
         return decode
 
-    def _decode_nothing(self, body: bytes | memoryview) -> None:
+    def _decode_nothing(self, body: bytes) -> None:
         self._decoder.envelope(body)  # no body is documented, but it may be an error
 
     def _decode_page(self, number: int) -> Decode[Page[M]]:

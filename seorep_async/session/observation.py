@@ -186,7 +186,7 @@ class Observer:
         request = call.request
         fields = (field for field in response.headers.items() if not _SECRET_HEADERS.search(field[0]))
         headers = Headers((name, self._scrub(value, request)) for name, value in fields)
-        body, seconds = bytes(response.body), call.ended - call.started
+        body, seconds = response.body, call.ended - call.started
         return RawAnswer(request.method, request.path, response.status, body, headers, call.attempts, seconds)
 
     def report(self, call: Call[Any], response: object, result: object) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import email.utils
 import json
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from types import GeneratorType
 from typing import Any, TypeVar
 
@@ -50,10 +51,10 @@ _WRONG_SERVER = "this does not look like the service; check the base URL"
 
 
 class Response(msgspec.Struct, eq=False):
-    """A whole response of any status: its decompressed body in chunks, its Retry-After in seconds, its headers."""
+    """A whole response of any status: its decompressed body, its Retry-After in seconds, its headers."""
 
     status: int
-    chunks: list[bytes | memoryview]
+    body: bytes
     retry_after: float | None = None
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
@@ -63,13 +64,7 @@ class Response(msgspec.Struct, eq=False):
     @property
     def size(self) -> int:
         """Bytes of the body."""
-        chunks = self.chunks
-        return len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
-
-    @property
-    def body(self) -> bytes | memoryview:
-        """The body as one; large ones are joined each time, as late as possible, so that few are held whole."""
-        return self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
+        return len(self.body)
 
     @property
     def signal(self) -> Signal:
@@ -93,18 +88,24 @@ class ResponseReader:
             await self._fair_queue.wait(min(response.size, SHARE))
         try:
             decoded: Any = request.decode(response.body)
-            while isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
-                try:
-                    next(decoded)
-                except StopIteration as end:
-                    decoded = end.value
-                else:
-                    await self._fair_queue.wait(SHARE)
+            if isinstance(decoded, GeneratorType):  # to ask for the abstract Generator takes four times as long
+                decoded = await self._finished(decoded, response.size)
         except SeoRepError as error:
             return self._undecodable(error, request, response)
         self._knows_service = True
         result: T = decoded
         return result
+
+    async def _finished(self, steps: Generator[bool, None, T], size: int) -> T:
+        """Take the steps of an odd response's decoding, each in its turn, or all in a thread."""
+        while True:
+            try:
+                if next(steps):
+                    return await asyncio.to_thread(_last, steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            await self._fair_queue.wait(min(size, SHARE))
 
     def _refusal(self, request: Request[Any], response: Response) -> Failure:
         status = response.status
@@ -172,15 +173,24 @@ class ResponseReader:
             string = Scrubber(request.secrets).scrub(string, cut=cut)
         return self._authentication.scrub(string, cut=cut)
 
-    def _excerpt(self, body: bytes | memoryview, request: Request[Any]) -> str | None:
+    def _excerpt(self, body: bytes, request: Request[Any]) -> str | None:
         # scrub before cutting, or half a key could remain at the cut
-        beginning = bytes(body[: 8 * _EXCERPT])
+        beginning = body[: 8 * _EXCERPT]
         scrubbed = self.scrub(beginning.decode(errors="replace"), request, cut=len(beginning) < len(body))
         line = one_line(scrubbed)
         return (line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…") or None
 
 
-def is_foreign(request: Request[Any], body: bytes | memoryview) -> bool:
+def _last(steps: Generator[bool, None, T]) -> T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def is_foreign(request: Request[Any], body: bytes) -> bool:
     """Return whether a 404 comes from another server: its body is not like this service's, or no object was named.
 
     The shape of the service's errors is not documented, but it speaks JSON.
@@ -189,7 +199,7 @@ def is_foreign(request: Request[Any], body: bytes | memoryview) -> bool:
     if not body:
         return not names_an_object
     try:
-        parsed = json.loads(bytes(body[:LARGE]))
+        parsed = json.loads(body[:LARGE])
     except (ValueError, RecursionError):
         return True
     if not isinstance(parsed, dict):

@@ -61,9 +61,7 @@ class Session:
         self._fair_queue = FairQueue()
         self._reader = ResponseReader(authentication, self._fair_queue)
         self.observer: Observer = Observer(on_attempt, self._reader.scrub, settings)
-        self._transport = Transport(
-            base_url, authentication, settings, self._fair_queue, borrowed, self.clock.wall_clock
-        )
+        self._transport = Transport(base_url, authentication, settings, borrowed, self.clock.wall_clock)
         self.governor: Governor = Governor(settings, self.clock, limits, base_url.origin)
         self._reading_huge = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
