@@ -97,7 +97,7 @@ def test_a_history_is_a_path(tmp_path: Path) -> None:
 def test_a_database_that_answers_otherwise_is_refused(database: Path, changed: str, said: str) -> None:
     change(database, changed)
     with pytest.raises(ConfigurationError, match=said):
-        changes(database, account="acme")
+        changes(database, account="acme", moved=1)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_what_others_added_changes_no_answer(database: Path, added: str) -> None
 
 
 def test_an_answer_that_is_damaged_is_an_export_error(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seorep_async.history.comparing.ORDER", "error('damaged')")
+    monkeypatch.setattr("seorep_async.history.comparing.ORDER", "error('damaged ' || keyword_id)")
     with pytest.raises(ExportError, match=r"can't read .*a.duckdb: .*damaged"):
-        changes(database, account="acme")
+        changes(database, account="acme", moved=1)
 
 
 def test_a_database_that_is_being_written_is_named(database: Path) -> None:
