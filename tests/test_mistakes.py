@@ -18,7 +18,7 @@ from unittest.mock import patch
 import attrs
 from tests.export.reports import END, FORMATS, START, account, contents
 
-import seorep_async.public as api
+import seorep_async as api
 from seorep_async.cli.choosing import ids_in
 from seorep_async.export import CsvOptions, pull_to
 from seorep_async.sandbox import Faults, RateLimit, Sandbox
@@ -28,7 +28,8 @@ from tests.golden import answered
 
 PAGE = Path(__file__).with_name("mistakes.txt")
 OURS = (CsvOptions, Faults, Path, RateLimit, Sandbox, ids_in, pull_to)
-KNOWN = {name: getattr(api, name) for name in api.__all__} | {one.__name__: one for one in OURS}
+KNOWN = {name: getattr(api, name) for name in dir(api) if name[0].isupper() and name != "TYPE_CHECKING"}
+KNOWN |= {one.__name__: one for one in OURS}
 KNOWN |= {"START": START, "END": END, "DAYS": ("2023-01-01", "2023-01-31"), "attrs": attrs, "dt": dt}
 
 

@@ -1,5 +1,6 @@
-"""The guide of `seorep_async.observability`: its spans, metrics and log lines are right, and hold no key."""
+"""The guide `observability`: its spans, metrics and log lines are right, and hold no key."""
 
+import ast
 import asyncio
 import json
 from collections import Counter
@@ -11,9 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.session.calls import KEY
 from tests.session.canary import assert_key_is_not_in
-from tests.test_readme import PRELUDE, SNIPPETS, compiled, serving
+from tests.test_guides import blocks
+from tests.test_readme import serving
 
-PAGE = "seorep_async.observability"
+PAGE = "observability"
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +44,12 @@ class Written:
 
 
 async def run_snippets(defined: dict[str, Any]) -> None:
-    try:
-        for code in PRELUDE + SNIPPETS[PAGE]:
-            faulty = code.replace("Sandbox(campaigns", f"Sandbox(api_key={KEY!r}, campaigns")
-            result = eval(compiled(PAGE, faulty), defined)  # noqa: S307
-            if asyncio.iscoroutine(result):
-                await result
-    finally:
-        await defined["client"].close()
+    for block in blocks(PAGE):
+        faulty = block.code.replace("Sandbox(campaigns", f"Sandbox(api_key={KEY!r}, campaigns")
+        code = compile(faulty, PAGE, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        result = eval(code, defined)  # noqa: S307
+        if asyncio.iscoroutine(result):
+            await result
 
 
 def test_spans_are_the_attempts_and_their_parent_has_the_retries(names: dict[str, Any]) -> None:
