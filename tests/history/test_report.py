@@ -247,7 +247,7 @@ def test_a_pipe_is_no_page(database: Path) -> None:
         report(database, out=pipe)
 
 
-def test_a_page_that_can_not_be_written_is_an_export_error(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_page_is_an_export_error(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
