@@ -16,8 +16,7 @@ from typing import Any
 import attrs
 import duckdb
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from seorep_async import ConfigurationError, ExportError, Feed, NotFoundError, PullPausedError
@@ -139,8 +138,6 @@ class AnyNights(RuleBasedStateMachine):
             with cut_off(10**9 if steps is None else steps):
                 asked: Any = {"out": self.out, "feeds": pull.feeds, **labels, **how}
                 summary = await pull_to(self.client, pull.ids, pull.start, pull.end, **asked)
-                    self.client, pull.ids, pull.start, pull.end, out=self.out, feeds=pull.feeds, **labels, **how
-                )
         except (ConfigurationError, NotFoundError, PullPausedError, PowerFailure) as caught:
             error = caught
         except ExportError as caught:  # DuckDB tells only the text of what a reader raised
