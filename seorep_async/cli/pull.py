@@ -118,10 +118,10 @@ class Job:
     end: Annotated[dt.date | None, Opt("--to", _WHAT, "DATE")] = None
     last: Annotated[tuple[int, str] | None, Opt("--last", _WHAT, "PERIOD", _period)] = None
     month: Annotated[str | None, Opt(section=_WHAT, metavar="MONTH", read=not_empty)] = None
-    campaign: Annotated[list[str] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
-    exclude: Annotated[list[str] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
+    campaign: Annotated[list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
+    exclude: Annotated[list[tuple[int, ...]] | None, Opt(section=_WHAT, metavar="IDS", read=_ids)] = None
     group: Annotated[list[str] | None, Opt(section=_WHAT, metavar="TITLE", read=not_empty)] = None
-    filter: Annotated[str | None, Opt(section=_WHAT, read=not_empty)] = None
+    filter: Annotated[str | None, Opt(section=_WHAT, metavar="TEXT", read=not_empty)] = None
     compare_previous_period: Annotated[bool, Opt(section=_WHAT)] = False
     page_size: Annotated[int | None, Opt(section=_HOW)] = None
     account: Annotated[str | None, Opt(section=_HOW, metavar="NAME")] = None

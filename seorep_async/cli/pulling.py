@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import os
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -77,7 +77,7 @@ class _Pulling:
                 staged = await staged_pull(client, *self._window(self.windows[0]), out=job.target, **self._arguments())
                 if staged is not None and not staged.ended:
                     self._begin_with((staged.start_date, staged.end_date))
-            if job.skip_complete and Path(job.target).exists():
+            if job.skip_complete and await asyncio.to_thread(os.path.exists, job.target):
                 self._leave_out(await asyncio.to_thread(self._complete, client))
             if not self.windows:
                 self.notes.print("Nothing to pull: every month is complete.")
@@ -112,9 +112,9 @@ class _Pulling:
         """Return the months that the database has complete, of these campaigns and with all feeds."""
         job = self.job
         chosen = {name: self._arguments()[name] for name in ("groups", "filter", "exclude", "account")}
-        ids, *days = self._window(self.windows[0])
-        asked = Request.of(client, ids, (days[0], days[1]), job.feeds, {}, **chosen)
-        how = {"selection": asked.selection, "compared": job.compare_previous_period}
+        ids, first, last = self._window(self.windows[0])
+        asked = Request.of(client, ids, (first, last), job.feeds, {}, **chosen)
+        how: Any = {"selection": asked.selection, "compared": job.compare_previous_period}
         found = complete_windows(job.target, account=asked.account, **how)
         return [one for one in self.windows if all(found.get((*one, feed), (False,))[0] for feed in asked.feeds)]
 
@@ -181,7 +181,8 @@ class _Pulling:
         return await self._report(summary.code_of_pulls(self.done) if code is None else code, source)
 
     async def _pull_one(self, client: SeoRepClient, display: ProgressDisplay) -> PullSummary:
-        job, arguments = self.job, {**self._arguments(), "on_progress": display.show}
+        job = self.job
+        arguments: Any = {**self._arguments(), "on_progress": display.show}
         if job.to_stdout:
             how: Any = {"write": _write_rows, "format": job.format or "csv", **arguments}
             return await stream(client, *self._window(self.windows[0]), **how)
