@@ -7,8 +7,8 @@ from seorep_async.session.encoding import ParamValue as ParamValue
 from seorep_async.session.encoding import encode_query as encode_query
 from seorep_async.session.encoding import encode_write as encode_write
 from seorep_async.session.flow_control import Limits as Limits
+from seorep_async.session.flow_control import Taker as Taker
 from seorep_async.session.flow_control import settings_within as settings_within
-from seorep_async.session.key_refusal import CancelScope as CancelScope
 from seorep_async.session.observation import Attempt as Attempt
 from seorep_async.session.observation import Headers as Headers
 from seorep_async.session.observation import OnAttempt as OnAttempt
